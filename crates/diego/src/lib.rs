@@ -1,0 +1,1 @@
+//! Diego's wire: protobuf messages, paths, error types, JSON bodies, and a client.

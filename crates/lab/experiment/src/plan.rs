@@ -1,0 +1,259 @@
+//! The checked plan: what a run will do, with every name resolved.
+//!
+//! A plan is a pure function of the experiment file, its overrides and the
+//! catalogue of the binary. It holds no port, path or time of the machine: what
+//! is only known once the run starts stays a [`Reference`] inside a [`Template`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::expr::Expr;
+
+/// Everything a run does, in the order it does it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plan {
+    /// Name of the experiment; becomes part of the run's id.
+    pub name: String,
+    /// One sentence about what the experiment shows.
+    pub about: String,
+    /// Seed of everything random in the run.
+    pub seed: u64,
+    /// Child processes, in file order; fleets are expanded into these.
+    pub systems: Vec<System>,
+    /// Who makes and counts entities.
+    pub drivers: Vec<Driver>,
+    /// Timelines mined from logs, one row per entity.
+    pub lifecycles: Vec<Lifecycle>,
+    /// Recurring work mined from logs, one duration per turn.
+    pub loops: Vec<Loop>,
+    /// What happens, in order.
+    pub steps: Vec<Step>,
+    /// What must hold at the end.
+    pub expects: Vec<Expect>,
+}
+
+/// A child process (or `count` of them) that the run starts and watches.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct System {
+    /// Name; others refer to its address as `{name.addr}`.
+    pub name: String,
+    /// Program and arguments. A builtin starts with [`Program::OwnBinary`].
+    pub program: Program,
+    /// Arguments after the program, already split into words.
+    pub args: Vec<Template>,
+    /// How the runner knows that it can be used; `None`: as soon as it runs.
+    pub ready: Option<Ready>,
+    /// Longest wait for readiness.
+    pub ready_within: Duration,
+    /// Systems that must be ready before this one starts.
+    pub after: Vec<String>,
+    /// How many copies; copy `i` has its own port and `{index}`.
+    pub count: u32,
+    /// Added to the environment.
+    pub env: BTreeMap<String, Template>,
+    /// Processors it may run on; `None`: all.
+    pub cpus: Option<Vec<u32>>,
+    /// Limit of memory in bytes, kept by a cgroup; `None`: no limit.
+    pub memory_bytes: Option<u64>,
+    /// What is sampled ten times a second.
+    pub watch: Vec<Watch>,
+    /// How its log lines are read.
+    pub log: LogFormat,
+    /// Set when a `[[fleet]]` table made this system: how many agents it simulates.
+    pub agents: Option<u32>,
+}
+
+/// What is executed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Program {
+    /// A sub-command of the binary that runs the experiment.
+    OwnBinary,
+    /// A program found by path or in `PATH`.
+    Path(Template),
+}
+
+/// A signal of readiness.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ready {
+    /// The system accepts a TCP connection on its port.
+    Tcp,
+    /// `GET` of this path on its port answers with a status of 200 to 399.
+    Http(String),
+    /// A line of its output contains this text.
+    Log(String),
+}
+
+/// One quantity of a process, read from `/proc`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Watch {
+    /// Processor time used per second, in cores.
+    Cpu,
+    /// Resident memory, in bytes.
+    Rss,
+    /// Open file descriptors.
+    Fds,
+    /// Threads.
+    Threads,
+}
+
+/// The form of a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogFormat {
+    /// Lager JSON, plain JSON or logfmt, told apart line by line.
+    Auto,
+    /// Lager's JSON.
+    Lager,
+    /// A JSON object per line.
+    Json,
+    /// `key=value` pairs.
+    Logfmt,
+    /// Kept, but not read.
+    Text,
+}
+
+/// Text with references that are filled in when the run starts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Template(pub Vec<Segment>);
+
+/// A part of a [`Template`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Segment {
+    /// Literal text.
+    Text(String),
+    /// Filled in by the runner.
+    Reference(Reference),
+}
+
+/// What only a started run knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// `{port}`: the port allotted to this copy of the system.
+    OwnPort,
+    /// `{addr}`: loopback address and port allotted to this copy.
+    OwnAddr,
+    /// `{work}`: a folder of the run that is removed at its end.
+    Work,
+    /// `{index}`: number of this copy, from 0.
+    Index,
+    /// `{name.port}`: port of the first copy of another system.
+    Port(String),
+    /// `{name.addr}`: address and port of the first copy of another system.
+    Addr(String),
+}
+
+/// Who makes and counts entities, over a system's wire.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Driver {
+    /// Name of the driver.
+    pub name: String,
+    /// Built in, or a program that speaks JSON lines.
+    pub kind: DriverKind,
+    /// The system it talks to.
+    pub talk_to: Option<String>,
+    /// Kinds of entity that it makes, each with the states that it counts.
+    pub entities: BTreeMap<String, Vec<String>>,
+}
+
+/// How a driver is reached.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriverKind {
+    /// One of the catalogue's drivers, by name.
+    Builtin(String),
+    /// An external program: its path, then its arguments.
+    Program(Vec<Template>),
+}
+
+/// How timestamps of one kind of entity are found in logs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Lifecycle {
+    /// Name, by which expectations refer to it.
+    pub name: String,
+    /// Fields that identify the entity; the first one present wins.
+    pub key: Vec<String>,
+    /// Identities that an entity has before its key exists. Each is a list of
+    /// fields that together identify it; the first whose fields are all present
+    /// wins. A line with both ties the earlier lines to the key.
+    pub alias: Vec<Vec<String>>,
+    /// Fields that say where the entity ran (a cell, a host); first present wins.
+    pub group: Vec<String>,
+    /// Names of points in order, each with the text of its matcher.
+    pub points: Vec<(String, String)>,
+}
+
+/// Recurring work with a start line and an end line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Loop {
+    /// Name, by which expectations refer to it.
+    pub name: String,
+    /// Matcher of the first line of a turn.
+    pub start: String,
+    /// Matcher of the last line of a turn.
+    pub end: String,
+}
+
+/// One step: makes entities, then holds, then runs a command, then waits.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Step {
+    /// Name, shown on the time axis.
+    pub name: String,
+    /// Entities to bring about.
+    pub make: Option<Make>,
+    /// A pause of this length.
+    pub hold: Option<Duration>,
+    /// A shell command; a status other than 0 ends the run with an error.
+    pub run: Option<Template>,
+    /// A condition to wait for.
+    pub wait: Option<Wait>,
+}
+
+/// Entities that a driver is asked to bring about.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Make {
+    /// Kind of entity.
+    pub what: String,
+    /// How many; for lasting entities, how many there shall be afterwards.
+    pub count: u64,
+    /// How fast they are asked for.
+    pub rate: Rate,
+    /// Most requests that wait for an answer at any moment.
+    pub in_flight: u32,
+    /// How they are grouped, in the driver's words (`as` in the file).
+    pub shape: Option<String>,
+    /// Further settings, in the driver's words.
+    pub options: BTreeMap<String, String>,
+}
+
+/// A pace of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rate {
+    /// As fast as `in_flight` allows.
+    Max,
+    /// So many a second, evenly spaced.
+    PerSecond(f64),
+}
+
+/// A condition that ends a step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Wait {
+    /// What must hold.
+    pub until: Expr,
+    /// For how long it must hold without a break; zero: once is enough.
+    pub steady: Duration,
+    /// Longest wait; passing it fails the step and ends the run.
+    pub at_most: Duration,
+}
+
+/// One expectation of the verdict.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Expect {
+    /// What must hold over the whole run.
+    pub that: Expr,
+}

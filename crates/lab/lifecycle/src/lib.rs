@@ -1,0 +1,5 @@
+//! From structured logs to one row of timestamps per entity.
+
+mod table;
+
+pub use table::{Row, Table};

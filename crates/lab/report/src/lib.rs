@@ -1,0 +1,1 @@
+//! A stored run as one self-contained HTML file and as a table in the terminal.

@@ -1,0 +1,1 @@
+//! Starts systems, drives entities, watches processes, follows logs, and records the run.

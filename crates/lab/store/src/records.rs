@@ -1,0 +1,171 @@
+//! The records of a run, as they are written.
+//!
+//! Times are seconds since the start of the run unless a name says otherwise.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the formats in this file; readers refuse a newer one.
+pub const SCHEMA: u32 = 1;
+
+/// `environment.json`: where, when and with what the run was made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// [`SCHEMA`] of the writer.
+    pub schema: u32,
+    /// Identity of the run, also the name of its folder.
+    pub run_id: String,
+    /// Start of the run in nanoseconds since the Unix epoch.
+    pub started_at_unix_ns: i64,
+    /// The command line, word by word.
+    pub command: Vec<String>,
+    /// Version of the binary.
+    pub headroom_version: String,
+    /// Commit of the working tree the run was started in, with `-dirty` when it
+    /// had changes; `None` outside a repository.
+    pub git_commit: Option<String>,
+    /// Processors that the run could use.
+    pub cores: u32,
+    /// Model of the processor.
+    pub cpu_model: String,
+    /// Memory of the machine in bytes.
+    pub memory_bytes: u64,
+    /// Kernel name and release.
+    pub kernel: String,
+    /// Version of each further part, by name.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// One line of `events.jsonl`: something that happened to the run itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When.
+    pub t_s: f64,
+    /// What kind of event.
+    pub kind: EventKind,
+    /// The step or system it is about.
+    pub name: String,
+    /// What a person should know about it; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+/// Kinds of [`Event`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventKind {
+    /// A system's process was started.
+    SystemStarted,
+    /// A system was ready.
+    SystemReady,
+    /// A system's process ended; the text says how.
+    SystemExited,
+    /// A step began.
+    StepStarted,
+    /// A step ended well.
+    StepEnded,
+    /// A step failed; the text says why.
+    StepFailed,
+    /// Everything that the step asked to make was asked for and answered.
+    Made,
+    /// The run was interrupted; the text says by what.
+    Interrupted,
+}
+
+/// One line of `series/processes.csv`: a sample of one process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProcessSample {
+    /// When.
+    pub t_s: f64,
+    /// The system, with `.index` when it has several copies.
+    pub system: String,
+    /// Processor time used since the sample before, in cores.
+    pub cpu_cores: f64,
+    /// Resident memory in bytes.
+    pub rss_bytes: u64,
+    /// Open file descriptors.
+    pub fds: u64,
+    /// Threads.
+    pub threads: u64,
+}
+
+/// One line of `series/entities.csv`: how many entities were in a state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EntityCount {
+    /// When.
+    pub t_s: f64,
+    /// Kind of entity.
+    pub what: String,
+    /// Its state.
+    pub state: String,
+    /// How many were in that state.
+    pub count: u64,
+}
+
+/// One line of `series/loops.csv`: one turn of recurring work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoopTurn {
+    /// Name of the loop.
+    pub name: String,
+    /// When the turn began.
+    pub t_s: f64,
+    /// How long it took.
+    pub duration_s: f64,
+}
+
+/// `histograms.json`, one entry: a distribution of durations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredHistogram {
+    /// What was measured, for instance `task.desired..resolved`.
+    pub name: String,
+    /// Unit of the recorded values; always `us`.
+    pub unit: String,
+    /// HdrHistogram V2, deflated, in base64.
+    pub hdr: String,
+}
+
+/// How a run ended. The numbers are the exit codes of the binary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Every expectation held.
+    Pass = 0,
+    /// At least one expectation did not hold, or a wait ran out.
+    Fail = 1,
+    /// The data cannot tell.
+    Inconclusive = 2,
+    /// The generator or the environment was the limit.
+    Invalid = 3,
+    /// The run could not be made.
+    Error = 4,
+}
+
+/// `verdict.json`: what was expected and what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The outcome of the whole run.
+    pub outcome: Outcome,
+    /// Why the run ended early; absent when every step ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Length of the run in seconds.
+    pub duration_s: f64,
+    /// Each expectation, in file order.
+    pub expectations: Vec<Expectation>,
+}
+
+/// One expectation of a [`Verdict`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expectation {
+    /// The expression as the file has it, with names filled in.
+    pub that: String,
+    /// What was measured, with its unit, for instance `1.27 s`; empty when
+    /// nothing could be measured.
+    pub measured: String,
+    /// Did it hold?
+    pub outcome: Outcome,
+    /// Why it could not be judged; empty otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}

@@ -1,0 +1,1 @@
+//! Clocks, HDR histograms, time series, and the sampling of processes from /proc.

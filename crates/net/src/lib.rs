@@ -1,0 +1,1 @@
+//! HTTP/1.1 servers with limits, pooled clients, and TLS, for control planes.

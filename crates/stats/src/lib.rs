@@ -1,0 +1,1 @@
+//! Percentiles, shares of variance and time, concurrency: pure functions over numbers.

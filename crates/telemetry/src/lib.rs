@@ -1,0 +1,1 @@
+//! Structured logs in lager's JSON form, and Prometheus text.

@@ -1,0 +1,1 @@
+//! Starts the real binary and looks at what it does.
