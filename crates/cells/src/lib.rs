@@ -1,1 +1,9 @@
-//! A container scheduler that speaks Diego's protocols: BBS, auctioneer, rep and executors.
+//! A container scheduler that speaks Diego's protocols.
+//!
+//! Three processes: the [`bbs`] keeps what is desired and what is actual, the
+//! [`auctioneer`] decides which cell runs what, and the [`rep`] of each cell runs
+//! it. They meet only over sockets.
+
+pub mod auctioneer;
+pub mod bbs;
+pub mod rep;

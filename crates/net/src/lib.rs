@@ -1,1 +1,16 @@
-//! HTTP/1.1 servers with limits, pooled clients, and TLS, for control planes.
+//! HTTP/1.1 for control planes: servers with limits, pooled clients, and TLS.
+//!
+//! Data paths (load, routing) do not use this crate; they count every
+//! microsecond and have loops of their own. Control planes want safety first:
+//! every connection, head, body and wait has a bound here, so that a slow or
+//! hostile peer costs one connection and never the service.
+
+mod body;
+mod client;
+mod server;
+mod stall;
+pub mod tls;
+
+pub use body::{Body, BodyError, empty, full, read_body, stream};
+pub use client::{Answer, Client, ClientError, ClientOptions};
+pub use server::{Handler, Limits, Shutdown, bind, serve, shutdown};

@@ -1,1 +1,14 @@
-//! Structured logs in lager's JSON form, and Prometheus text.
+//! Structured logs in lager's JSON form.
+//!
+//! Lager is the log library of Cloud Foundry's components. Its lines are what
+//! Cicerone and perfchug read, so our systems write the same form and the
+//! laboratory reads ours and theirs with the same rules. Form: a JSON object with
+//! `timestamp` (Unix seconds as text, nine decimals), `source`, `message`
+//! (`<source>.<session>.<event>`), `log_level` (0 debug, 1 info, 2 error, 3 fatal)
+//! and `data`.
+
+mod lager;
+mod sink;
+
+pub use lager::{Fields, Level, Logger};
+pub use sink::Sink;

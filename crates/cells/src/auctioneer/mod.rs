@@ -1,0 +1,1 @@
+//! Places work on cells.

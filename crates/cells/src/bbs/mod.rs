@@ -1,0 +1,1 @@
+//! Keeps what is desired and what is actual, durably, and tells everybody.

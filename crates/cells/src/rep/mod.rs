@@ -1,0 +1,1 @@
+//! Runs the work of a cell.

@@ -1,0 +1,210 @@
+//! JSON bodies of the auctioneer and of reps, with the keys that Go's types have.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Go writes an empty list as null; read both.
+fn null_is_empty<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// What a piece of work needs of a cell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Placement {
+    /// Tags that the cell must carry.
+    #[serde(deserialize_with = "null_is_empty")]
+    pub placement_tags: Vec<String>,
+    /// Volume drivers that the cell must have.
+    #[serde(deserialize_with = "null_is_empty")]
+    pub volume_drivers: Vec<String>,
+    /// Root file system as a URL, for instance `preloaded:cflinuxfs4`.
+    pub root_fs: String,
+}
+
+/// Resources that a piece of work takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Resource {
+    /// Memory in MiB.
+    #[serde(rename = "MemoryMB")]
+    pub memory_mb: i32,
+    /// Disk in MiB.
+    #[serde(rename = "DiskMB")]
+    pub disk_mb: i32,
+    /// Most processes.
+    #[serde(rename = "MaxPids")]
+    pub max_pids: i32,
+}
+
+/// An entry of `POST /v1/lrps` of the auctioneer: instances of one process to place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LrpStartRequest {
+    /// The process.
+    pub process_guid: String,
+    /// Its domain.
+    pub domain: String,
+    /// Indices to place.
+    #[serde(deserialize_with = "null_is_empty")]
+    pub indices: Vec<i32>,
+    /// What its instances need.
+    #[serde(flatten)]
+    pub placement: Placement,
+    /// What each instance takes.
+    #[serde(flatten)]
+    pub resource: Resource,
+}
+
+/// An entry of `POST /v1/tasks` of the auctioneer, and a task on a cell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Task {
+    /// The task.
+    #[serde(rename = "TaskGuid")]
+    pub task_guid: String,
+    /// Its domain.
+    #[serde(rename = "Domain")]
+    pub domain: String,
+    /// What it needs.
+    #[serde(flatten)]
+    pub placement: Placement,
+    /// What it takes.
+    #[serde(flatten)]
+    pub resource: Resource,
+    /// `Invalid` in a request; `Pending`, `Running`, `Completed` in a cell's state.
+    pub state: String,
+    /// Did it fail?
+    pub failed: bool,
+}
+
+/// One instance to start on a cell, or running there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Lrp {
+    /// The instance; chosen by the auctioneer.
+    pub instance_guid: String,
+    /// The process.
+    pub process_guid: String,
+    /// Index of the instance.
+    pub index: i32,
+    /// Domain of the process.
+    pub domain: String,
+    /// What it needs.
+    #[serde(flatten)]
+    pub placement: Placement,
+    /// What it takes.
+    #[serde(flatten)]
+    pub resource: Resource,
+    /// `CLAIMED`, `RUNNING`, `SHUTDOWN` or `CRASHED` in a cell's state.
+    pub state: String,
+}
+
+/// Body of `POST /work` of a rep, and its answer: the part that was refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Work {
+    /// Instances.
+    #[serde(rename = "LRPs", deserialize_with = "null_is_empty")]
+    pub lrps: Vec<Lrp>,
+    /// Tasks.
+    #[serde(rename = "Tasks", deserialize_with = "null_is_empty")]
+    pub tasks: Vec<Task>,
+    /// The cell that the work is meant for; may be left out.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cell_id: String,
+}
+
+/// Capacity of a cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    /// Memory in MiB.
+    #[serde(rename = "MemoryMB")]
+    pub memory_mb: i32,
+    /// Disk in MiB.
+    #[serde(rename = "DiskMB")]
+    pub disk_mb: i32,
+    /// Containers.
+    #[serde(rename = "Containers")]
+    pub containers: i32,
+}
+
+/// Root file systems that a provider of a cell offers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum RootFsProvider {
+    /// Any root file system of the scheme.
+    Arbitrary,
+    /// Only the named ones; Go writes a set as a map to empty objects.
+    FixedSet {
+        /// The names.
+        set: BTreeMap<String, Empty>,
+    },
+}
+
+/// An empty JSON object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Empty {}
+
+impl RootFsProvider {
+    /// A provider of exactly these names.
+    pub fn fixed(names: &BTreeSet<String>) -> Self {
+        Self::FixedSet {
+            set: names.iter().map(|name| (name.clone(), Empty {})).collect(),
+        }
+    }
+}
+
+/// Answer of `GET /state` of a rep.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CellState {
+    /// Address of the rep; preferred over the one in its presence.
+    pub rep_url: String,
+    /// The cell.
+    pub cell_id: String,
+    /// Number of the cell within its zone.
+    pub cell_index: i32,
+    /// Providers by URL scheme.
+    #[serde(rename = "RootFSProviders", deserialize_with = "null_is_empty")]
+    pub root_fs_providers: BTreeMap<String, RootFsProvider>,
+    /// What is free.
+    #[serde(rename = "AvailableResources")]
+    pub available_resources: Resources,
+    /// What there is.
+    #[serde(rename = "TotalResources")]
+    pub total_resources: Resources,
+    /// Instances on the cell.
+    #[serde(rename = "LRPs", deserialize_with = "null_is_empty")]
+    pub lrps: Vec<Lrp>,
+    /// Tasks on the cell.
+    #[serde(rename = "Tasks", deserialize_with = "null_is_empty")]
+    pub tasks: Vec<Task>,
+    /// Containers that do not run yet.
+    #[serde(rename = "StartingContainerCount")]
+    pub starting_container_count: i32,
+    /// Availability zone.
+    #[serde(rename = "Zone")]
+    pub zone: String,
+    /// Is the cell being emptied? Then it takes no work.
+    #[serde(rename = "Evacuating")]
+    pub evacuating: bool,
+    /// Volume drivers on the cell.
+    #[serde(rename = "VolumeDrivers", deserialize_with = "null_is_empty")]
+    pub volume_drivers: Vec<String>,
+    /// Tags that work must ask for to come here.
+    #[serde(rename = "PlacementTags", deserialize_with = "null_is_empty")]
+    pub placement_tags: Vec<String>,
+    /// Tags that work may ask for.
+    #[serde(rename = "OptionalPlacementTags", deserialize_with = "null_is_empty")]
+    pub optional_placement_tags: Vec<String>,
+    /// Memory in MiB that each instance's proxy takes beside its own.
+    #[serde(rename = "ProxyMemoryAllocationMB")]
+    pub proxy_memory_allocation_mb: i32,
+}

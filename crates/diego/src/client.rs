@@ -1,0 +1,287 @@
+//! A client of the BBS.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{Request, StatusCode, Uri};
+use net::{Client, ClientError};
+use prost::Message;
+use tokio::sync::mpsc;
+
+use crate::models::{self, error::Type};
+use crate::sse::{BadStream, Decoder, Event};
+use crate::{PROTOBUF, TRACE_HEADER};
+
+/// Times that a call is sent before its transport error is reported, as the Go client does.
+const ATTEMPTS: u32 = 3;
+/// Pause between attempts.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The BBS answered with an error of the protocol.
+    #[error("{path}: {} (type {})", .error.message, .error.r#type)]
+    Refused {
+        /// Path of the call.
+        path: String,
+        /// What the BBS said.
+        error: models::Error,
+    },
+    /// No answer came, after several attempts.
+    #[error("{path}: {cause}")]
+    Transport {
+        /// Path of the call.
+        path: String,
+        /// Why the last attempt failed.
+        cause: ClientError,
+    },
+    /// Something answered that is not a BBS.
+    #[error("{path}: the answer is not the BBS's: {found}")]
+    NotABbs {
+        /// Path of the call.
+        path: String,
+        /// What came instead.
+        found: String,
+    },
+    /// An event stream broke.
+    #[error("{path}: {cause}")]
+    Stream {
+        /// Path of the stream.
+        path: String,
+        /// What is wrong.
+        cause: BadStream,
+    },
+}
+
+impl CallError {
+    /// The protocol's type of error, when the BBS refused.
+    pub fn kind(&self) -> Option<Type> {
+        match self {
+            Self::Refused { error, .. } => Type::try_from(error.r#type).ok(),
+            _ => None,
+        }
+    }
+}
+
+/// Answers of the BBS that may carry an error.
+pub trait Failed {
+    /// Takes the error out of the answer.
+    fn failed(&mut self) -> Option<models::Error>;
+}
+
+macro_rules! answers_with_error {
+    ($($answer:ident),* $(,)?) => {
+        $(impl Failed for models::$answer {
+            fn failed(&mut self) -> Option<models::Error> {
+                self.error.take()
+            }
+        })*
+    };
+}
+
+answers_with_error! {
+    DomainsResponse, UpsertDomainResponse, CellsResponse,
+    DesiredLrpLifecycleResponse, DesiredLrPsResponse, DesiredLrpResponse,
+    DesiredLrpSchedulingInfosResponse, DesiredLrpSchedulingInfoByProcessGuidResponse,
+    ActualLrpLifecycleResponse, ActualLrPsResponse, ActualLrPsByProcessGuidsResponse,
+    ActualLrpGroupsResponse, ActualLrpGroupResponse,
+    EvacuationResponse, RemoveEvacuatingActualLrpResponse,
+    TaskLifecycleResponse, StartTaskResponse, TasksResponse, TaskResponse,
+}
+
+impl Failed for models::PingResponse {
+    fn failed(&mut self) -> Option<models::Error> {
+        None
+    }
+}
+
+/// A BBS at an address; cheap to clone.
+#[derive(Clone)]
+pub struct Bbs {
+    client: Client,
+    base: String,
+}
+
+impl Bbs {
+    /// The BBS at `base`, for instance `http://127.0.0.1:8889`.
+    pub fn new(client: Client, base: impl Into<String>) -> Self {
+        let mut base = base.into();
+        base.truncate(base.trim_end_matches('/').len());
+        Self { client, base }
+    }
+
+    /// Calls `path` and decodes the answer.
+    ///
+    /// # Errors
+    /// See [`CallError`]. Transport errors are tried again, so a call must be one
+    /// that may arrive twice, as all calls of this protocol are.
+    pub async fn call<A: Message + Default + Failed>(
+        &self,
+        path: &str,
+        request: &impl Message,
+    ) -> Result<A, CallError> {
+        self.call_traced(path, request, "").await
+    }
+
+    /// As [`Bbs::call`], passing a trace id on.
+    ///
+    /// # Errors
+    /// As [`Bbs::call`].
+    pub async fn call_traced<A: Message + Default + Failed>(
+        &self,
+        path: &str,
+        request: &impl Message,
+        trace: &str,
+    ) -> Result<A, CallError> {
+        let body = Bytes::from(request.encode_to_vec());
+        let mut attempt = 1;
+        let bytes = loop {
+            match self.send(path, body.clone(), trace).await {
+                Ok(bytes) => break bytes,
+                Err(CallError::Transport { .. }) if attempt < ATTEMPTS => {
+                    attempt += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let mut answer = A::decode(bytes).map_err(|error| CallError::NotABbs {
+            path: path.to_owned(),
+            found: error.to_string(),
+        })?;
+        match answer.failed() {
+            None => Ok(answer),
+            Some(error) => Err(CallError::Refused {
+                path: path.to_owned(),
+                error,
+            }),
+        }
+    }
+
+    /// Calls `path` once and returns the answer's bytes undecoded.
+    ///
+    /// # Errors
+    /// Transport errors, and answers that are not protobuf.
+    pub async fn send(&self, path: &str, body: Bytes, trace: &str) -> Result<Bytes, CallError> {
+        let uri = self.uri(path)?;
+        let mut headers = HeaderMap::new();
+        if let Ok(trace) = HeaderValue::from_str(trace)
+            && !trace.is_empty()
+        {
+            headers.insert(TRACE_HEADER, trace);
+        }
+        let answer = self.client.post(&uri, PROTOBUF, headers, body).await;
+        let answer = answer.map_err(|cause| CallError::Transport {
+            path: path.to_owned(),
+            cause,
+        })?;
+        let protobuf = answer
+            .headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind == PROTOBUF);
+        if answer.status == StatusCode::OK && protobuf {
+            return Ok(answer.body);
+        }
+        Err(CallError::NotABbs {
+            path: path.to_owned(),
+            found: format!("Invalid Response with status code: {}", answer.status.as_u16()),
+        })
+    }
+
+    /// Subscribes to the events of `path`. Events from then on are seen.
+    ///
+    /// # Errors
+    /// When the stream does not open with status 200.
+    pub async fn subscribe(
+        &self,
+        path: &str,
+        request: &impl Message,
+    ) -> Result<Subscription, CallError> {
+        let refuse = |cause| CallError::Transport {
+            path: path.to_owned(),
+            cause,
+        };
+        let mut post = Request::post(self.uri(path)?);
+        if let Some(headers) = post.headers_mut() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROTOBUF));
+        }
+        let body = http_body_util::Full::new(Bytes::from(request.encode_to_vec()));
+        let post = post.body(body).map_err(|error| CallError::NotABbs {
+            path: path.to_owned(),
+            found: error.to_string(),
+        })?;
+        let answer = self.client.open(post).await.map_err(refuse)?;
+        if answer.status() != StatusCode::OK {
+            return Err(CallError::NotABbs {
+                path: path.to_owned(),
+                found: format!("Invalid Response with status code: {}", answer.status().as_u16()),
+            });
+        }
+        let (pieces, received) = mpsc::channel(16);
+        let mut body = answer.into_body();
+        tokio::spawn(async move {
+            use http_body_util::BodyExt;
+            while let Some(Ok(frame)) = body.frame().await {
+                if let Ok(data) = frame.into_data()
+                    && pieces.send(data).await.is_err()
+                {
+                    break;
+                }
+            }
+        });
+        Ok(Subscription {
+            path: path.to_owned(),
+            pieces: received,
+            decoder: Decoder::default(),
+            ready: VecDeque::new(),
+        })
+    }
+
+    fn uri(&self, path: &str) -> Result<Uri, CallError> {
+        let uri = format!("{}{path}", self.base);
+        uri.parse().map_err(|_| CallError::Transport {
+            path: path.to_owned(),
+            cause: ClientError::Address {
+                uri,
+                cause: "it is not an address",
+            },
+        })
+    }
+}
+
+/// An open event stream.
+pub struct Subscription {
+    path: String,
+    pieces: mpsc::Receiver<Bytes>,
+    decoder: Decoder,
+    ready: VecDeque<Event>,
+}
+
+impl Subscription {
+    /// The next event; `None` once the BBS ended the stream. May be dropped while
+    /// it waits: no event is lost.
+    ///
+    /// # Errors
+    /// When the stream is not one of this protocol.
+    pub async fn next(&mut self) -> Result<Option<Event>, CallError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            let Some(piece) = self.pieces.recv().await else {
+                return Ok(None);
+            };
+            self.ready = self
+                .decoder
+                .feed(&piece)
+                .map_err(|cause| CallError::Stream {
+                    path: self.path.clone(),
+                    cause,
+                })?
+                .into();
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Bodies of requests and answers.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body::Frame;
+use http_body_util::{BodyExt, Empty, Full, combinators::UnsyncBoxBody};
+use tokio::sync::mpsc::Receiver;
+
+/// The body of an answer: whole, empty, or produced while it is sent.
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// A body that is known whole; its length is announced.
+pub fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).boxed_unsync()
+}
+
+/// No body.
+pub fn empty() -> Body {
+    Empty::new().boxed_unsync()
+}
+
+/// A body of pieces as they arrive; it ends when their sender is dropped.
+pub fn stream(pieces: Receiver<Bytes>) -> Body {
+    Pieces(pieces).boxed_unsync()
+}
+
+struct Pieces(Receiver<Bytes>);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0
+            .poll_recv(cx)
+            .map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+/// Why a body could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// It is longer than allowed.
+    #[error("the body is longer than {limit} bytes")]
+    TooLong {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// It did not arrive in time.
+    #[error("the body did not arrive within {limit:?}")]
+    TooSlow {
+        /// The limit.
+        limit: Duration,
+    },
+    /// The connection broke.
+    #[error("the body broke off: {0}")]
+    Broken(String),
+}
+
+/// Reads a body of at most `bytes_max` bytes, waiting for all of it at most `within`.
+///
+/// # Errors
+/// See [`BodyError`]; the rest of the body is then unread and the connection
+/// should be closed.
+pub async fn read_body<B>(body: B, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError>
+where
+    B: http_body::Body<Data = Bytes, Error: std::fmt::Display> + Unpin,
+{
+    let announced = body.size_hint().lower();
+    if announced > bytes_max as u64 {
+        return Err(BodyError::TooLong { limit: bytes_max });
+    }
+    tokio::time::timeout(within, collect(body, bytes_max))
+        .await
+        .unwrap_or(Err(BodyError::TooSlow { limit: within }))
+}
+
+async fn collect<B>(mut body: B, bytes_max: usize) -> Result<Bytes, BodyError>
+where
+    B: http_body::Body<Data = Bytes, Error: std::fmt::Display> + Unpin,
+{
+    let mut first: Option<Bytes> = None;
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| BodyError::Broken(error.to_string()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        let so_far = first.as_ref().map_or(0, Bytes::len) + rest.len();
+        if so_far + data.len() > bytes_max {
+            return Err(BodyError::TooLong { limit: bytes_max });
+        }
+        match &first {
+            None => first = Some(data),
+            Some(head) => {
+                if rest.is_empty() {
+                    rest.reserve(head.len() + data.len());
+                }
+                rest.extend_from_slice(&data);
+            }
+        }
+    }
+    // Most bodies are one piece and need no copy.
+    match first {
+        None => Ok(Bytes::new()),
+        Some(head) if rest.is_empty() => Ok(head),
+        Some(head) => {
+            let mut whole = BytesMut::with_capacity(head.len() + rest.len());
+            whole.extend_from_slice(&head);
+            whole.extend_from_slice(&rest);
+            Ok(whole.freeze())
+        }
+    }
+}

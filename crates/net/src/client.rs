@@ -1,0 +1,337 @@
+//! A client that keeps connections open and never more of them than it may.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
+use http::{Request, Response, StatusCode, Uri};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsConnector;
+
+use crate::body::{BodyError, read_body};
+
+/// Bounds and trust of a client.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// Connections to one host and port; a request beyond that waits.
+    pub connections_per_host: usize,
+    /// Longest wait for a connection, TLS included.
+    pub connect_within: Duration,
+    /// Longest wait for a whole answer.
+    pub answer_within: Duration,
+    /// Bytes of an answer's body.
+    pub answer_bytes: usize,
+    /// Needed for `https` addresses.
+    pub tls: Option<Arc<rustls::ClientConfig>>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            connections_per_host: 64,
+            connect_within: Duration::from_secs(5),
+            answer_within: Duration::from_secs(30),
+            answer_bytes: 1 << 30,
+            tls: None,
+        }
+    }
+}
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The address cannot be used.
+    #[error("request {uri}: {cause}")]
+    Address {
+        /// The address.
+        uri: String,
+        /// What is wrong with it.
+        cause: &'static str,
+    },
+    /// No connection came about: nothing was sent.
+    #[error("connect to {host}: {cause}")]
+    Connect {
+        /// Host and port.
+        host: String,
+        /// What the system or the peer said.
+        cause: String,
+    },
+    /// The connection broke before the answer was complete.
+    #[error("wait for an answer from {host}: {cause}")]
+    Broken {
+        /// Host and port.
+        host: String,
+        /// What broke.
+        cause: String,
+    },
+    /// The answer took too long.
+    #[error("no answer from {host} within {limit:?}")]
+    TooSlow {
+        /// Host and port.
+        host: String,
+        /// The limit.
+        limit: Duration,
+    },
+}
+
+/// A whole answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// Sends requests over connections that it keeps; cheap to clone.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    options: ClientOptions,
+    hosts: Mutex<HashMap<String, Arc<Host>>>,
+}
+
+/// One host and port: idle connections, newest last, and places for busy ones.
+struct Host {
+    name: String,
+    idle: Mutex<Vec<Connection>>,
+    places: Arc<Semaphore>,
+}
+
+type Connection = SendRequest<Full<Bytes>>;
+
+impl Client {
+    /// A client with these bounds.
+    pub fn new(options: ClientOptions) -> Self {
+        Self(Arc::new(Inner {
+            options,
+            hosts: Mutex::default(),
+        }))
+    }
+
+    /// Posts `body` to `uri` and reads the whole answer.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. An answer of any status is not an error.
+    pub async fn post(
+        &self,
+        uri: &Uri,
+        content_type: &'static str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, ClientError> {
+        let mut request = Request::post(uri.clone()).body(Full::new(body)).map_err(|_| {
+            ClientError::Address {
+                uri: uri.to_string(),
+                cause: "it cannot be part of a request",
+            }
+        })?;
+        *request.headers_mut() = headers;
+        request
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        self.request(request).await
+    }
+
+    /// Gets `uri` and reads the whole answer.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. An answer of any status is not an error.
+    pub async fn get(&self, uri: &Uri) -> Result<Answer, ClientError> {
+        let mut request = Request::new(Full::new(Bytes::new()));
+        *request.uri_mut() = uri.clone();
+        self.request(request).await
+    }
+
+    /// Sends `request`, whose URI is absolute, and reads the whole answer.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. An answer of any status is not an error.
+    pub async fn request(&self, request: Request<Full<Bytes>>) -> Result<Answer, ClientError> {
+        let (host, secure) = self.host(request.uri())?;
+        let limit = self.0.options.answer_within;
+        tokio::time::timeout(limit, self.exchange(&host, secure, request))
+            .await
+            .unwrap_or_else(|_| Err(ClientError::TooSlow { host: host.name.clone(), limit }))
+    }
+
+    /// Sends `request` over a connection of its own and returns once the head of
+    /// the answer is there, for answers that do not end: event streams.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn open(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let (host, secure) = self.host(request.uri())?;
+        to_origin_form(&mut request);
+        let mut connection = self.connect(&host, secure).await?;
+        connection
+            .send_request(request)
+            .await
+            .map_err(|error| broken(&host, &error))
+    }
+
+    fn host(&self, uri: &Uri) -> Result<(Arc<Host>, bool), ClientError> {
+        let refuse = |cause| ClientError::Address {
+            uri: uri.to_string(),
+            cause,
+        };
+        let secure = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") if self.0.options.tls.is_some() => true,
+            Some("https") => return Err(refuse("https needs a certificate, a key and an authority")),
+            _ => return Err(refuse("it must start with http:// or https://")),
+        };
+        let authority = uri.authority().ok_or_else(|| refuse("it names no host"))?;
+        let port = authority.port_u16().unwrap_or(if secure { 443 } else { 80 });
+        let name = format!("{}:{port}", authority.host());
+        let mut hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = hosts.entry(name).or_insert_with_key(|name| {
+            Arc::new(Host {
+                name: name.clone(),
+                idle: Mutex::default(),
+                places: Arc::new(Semaphore::new(self.0.options.connections_per_host)),
+            })
+        });
+        Ok((Arc::clone(host), secure))
+    }
+
+    async fn exchange(
+        &self,
+        host: &Arc<Host>,
+        secure: bool,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Answer, ClientError> {
+        let _place: OwnedSemaphorePermit = Arc::clone(&host.places)
+            .acquire_owned()
+            .await
+            .map_err(|error| broken(host, &error))?;
+        to_origin_form(&mut request);
+        // The peer may have closed a kept connection in the meantime. What was not
+        // sent comes back and goes over the next one; a new connection ends the loop.
+        let (response, connection) = loop {
+            let kept = host.take();
+            let fresh = kept.is_none();
+            let mut connection = match kept {
+                Some(connection) => connection,
+                None => self.connect(host, secure).await?,
+            };
+            if connection.ready().await.is_err() && !fresh {
+                continue;
+            }
+            match connection.try_send_request(request).await {
+                Ok(response) => break (response, connection),
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) if !fresh => request = unsent,
+                    _ => return Err(broken(host, &error.into_error())),
+                },
+            }
+        };
+        let (head, body) = response.into_parts();
+        let options = &self.0.options;
+        let body = read_body(body, options.answer_bytes, options.answer_within)
+            .await
+            .map_err(|error: BodyError| broken(host, &error))?;
+        host.keep(connection, options.connections_per_host);
+        Ok(Answer {
+            status: head.status,
+            headers: head.headers,
+            body,
+        })
+    }
+
+    async fn connect(&self, host: &Host, secure: bool) -> Result<Connection, ClientError> {
+        let limit = self.0.options.connect_within;
+        let refuse = |cause: String| ClientError::Connect {
+            host: host.name.clone(),
+            cause,
+        };
+        let connect = async {
+            let stream = TcpStream::connect(&host.name)
+                .await
+                .map_err(|error| refuse(error.to_string()))?;
+            let _ = stream.set_nodelay(true);
+            match self.0.options.tls.as_ref().filter(|_| secure) {
+                None => handshake(TokioIo::new(stream)).await,
+                Some(tls) => {
+                    let name = host.name.rsplit_once(':').map_or("", |(name, _)| name);
+                    let name = ServerName::try_from(name.to_owned())
+                        .map_err(|error| refuse(error.to_string()))?;
+                    let stream = TlsConnector::from(Arc::clone(tls))
+                        .connect(name, stream)
+                        .await
+                        .map_err(|error| refuse(error.to_string()))?;
+                    handshake(TokioIo::new(stream)).await
+                }
+            }
+            .map_err(|error| refuse(error.to_string()))
+        };
+        tokio::time::timeout(limit, connect)
+            .await
+            .unwrap_or_else(|_| Err(refuse(format!("not connected within {limit:?}"))))
+    }
+}
+
+async fn handshake<S>(io: TokioIo<S>) -> Result<Connection, hyper::Error>
+where
+    TokioIo<S>: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    let (sender, connection) = http1::handshake(io).await?;
+    // The task ends with the connection; its error also reaches the sender.
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+/// Requests to a server carry the path alone, and the host as a header.
+fn to_origin_form(request: &mut Request<Full<Bytes>>) {
+    let uri = request.uri();
+    let host = uri
+        .authority()
+        .and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+    let path = uri
+        .path_and_query()
+        .map_or_else(|| Uri::from_static("/"), |path| Uri::from(path.clone()));
+    *request.uri_mut() = path;
+    if let Some(host) = host {
+        request.headers_mut().entry(HOST).or_insert(host);
+    }
+}
+
+fn broken(host: &Host, cause: &dyn std::fmt::Display) -> ClientError {
+    ClientError::Broken {
+        host: host.name.clone(),
+        cause: cause.to_string(),
+    }
+}
+
+impl Host {
+    fn take(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(connection) = idle.pop() {
+            if !connection.is_closed() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    fn keep(&self, connection: Connection, at_most: usize) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if !connection.is_closed() && idle.len() < at_most {
+            idle.push(connection);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! A server whose every resource has a bound.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+
+use crate::body::Body;
+use crate::stall::StallGuard;
+
+/// Bounds of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections open at once; further ones wait in the kernel's queue.
+    pub connections: usize,
+    /// Bytes of a request's head.
+    pub head_bytes: usize,
+    /// Longest wait for a request's head, also between requests of a connection.
+    pub head_within: Duration,
+    /// Longest wait for a TLS handshake.
+    pub handshake_within: Duration,
+    /// Longest time that a peer may refuse to read what we send.
+    pub write_stall: Duration,
+    /// Longest wait for requests under way when the server shuts down.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 16_384,
+            head_bytes: 64 * 1024,
+            head_within: Duration::from_secs(90),
+            handshake_within: Duration::from_secs(10),
+            write_stall: Duration::from_secs(30),
+            drain: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Answers requests.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one request. Dropping the returned future (the peer went away)
+    /// must leave the service sound.
+    fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+}
+
+/// Asks a server to stop; all clones see it.
+#[derive(Debug, Clone)]
+pub struct Shutdown(watch::Receiver<bool>);
+
+impl Shutdown {
+    /// Returns once a stop was asked for, or when nobody can ask any more.
+    pub async fn asked(&mut self) {
+        // An error means that the asking side is gone, which is a stop as well.
+        let _ = self.0.wait_for(|stop| *stop).await;
+    }
+}
+
+/// A way to ask for a stop (send `true`, or drop it), and what servers listen to.
+pub fn shutdown() -> (watch::Sender<bool>, Shutdown) {
+    let (ask, asked) = watch::channel(false);
+    (ask, Shutdown(asked))
+}
+
+/// Binds `address` for [`serve`].
+///
+/// # Errors
+/// The error names the address: "listen on 127.0.0.1:8889: address in use".
+pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|cause| io::Error::new(cause.kind(), format!("listen on {address}: {cause}")))
+}
+
+/// Serves `handler` on `listener` until `shutdown`, then waits for requests
+/// under way, at most [`Limits::drain`].
+pub async fn serve<H: Handler>(
+    listener: TcpListener,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    limits: Limits,
+    handler: Arc<H>,
+    mut shutdown: Shutdown,
+) {
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let tls = tls.map(TlsAcceptor::from);
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            break;
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = shutdown.asked() => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                // Out of descriptors, or the peer gave up: neither is fatal, and a
+                // pause keeps the loop from spinning.
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            }
+        };
+        let (handler, tls, shutdown) = (Arc::clone(&handler), tls.clone(), shutdown.clone());
+        tokio::spawn(async move {
+            serve_stream(stream, tls, limits, handler, shutdown).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+    let _ = tokio::time::timeout(limits.drain, places.acquire_many(all)).await;
+}
+
+async fn serve_stream<H: Handler>(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    limits: Limits,
+    handler: Arc<H>,
+    shutdown: Shutdown,
+) {
+    // Without it small answers wait for the peer's delayed acknowledgement.
+    let _ = stream.set_nodelay(true);
+    match tls {
+        None => serve_connection(stream, limits, handler, shutdown).await,
+        Some(tls) => {
+            let handshake = tokio::time::timeout(limits.handshake_within, tls.accept(stream));
+            if let Ok(Ok(stream)) = handshake.await {
+                serve_connection(stream, limits, handler, shutdown).await;
+            }
+        }
+    }
+}
+
+async fn serve_connection<S, H>(stream: S, limits: Limits, handler: Arc<H>, mut shutdown: Shutdown)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Handler,
+{
+    let service = service_fn(move |request| {
+        let handler = Arc::clone(&handler);
+        async move { Ok::<_, std::convert::Infallible>(handler.handle(request).await) }
+    });
+    let io = TokioIo::new(StallGuard::new(stream, limits.write_stall));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_within)
+        .max_buf_size(limits.head_bytes.max(8192))
+        .serve_connection(io, service);
+    let mut connection = std::pin::pin!(connection);
+    // A connection's error concerns that peer alone, who sees it closed.
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = shutdown.asked() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    let _ = result;
+}

@@ -1,0 +1,108 @@
+//! TLS, mutual by default: both sides show a certificate of a trusted authority.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+/// Files of one party: its certificate and key, and the authority it trusts.
+#[derive(Debug, Clone)]
+pub struct Files {
+    /// Certificate chain, PEM.
+    pub certificate: PathBuf,
+    /// Private key, PEM.
+    pub key: PathBuf,
+    /// Certificates of the authority that the peer's certificate must come from, PEM.
+    pub authority: PathBuf,
+}
+
+/// Why TLS could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file could not be read or holds something else.
+    #[error("read {what} from {}: {cause}", path.display())]
+    File {
+        /// What the file should hold.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The parts do not fit together.
+    #[error("set up TLS: {0}")]
+    Setup(String),
+}
+
+/// A server's settings: TLS 1.2 and 1.3, and a client certificate is required.
+///
+/// # Errors
+/// When a file cannot be read or certificate and key do not belong together.
+pub fn server(files: &Files) -> Result<Arc<ServerConfig>, TlsError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let clients = WebPkiClientVerifier::builder_with_provider(
+        Arc::new(authority(&files.authority)?),
+        Arc::clone(&provider),
+    )
+    .build()
+    .map_err(|error| TlsError::Setup(error.to_string()))?;
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TlsError::Setup(error.to_string()))?
+        .with_client_cert_verifier(clients)
+        .with_single_cert(chain(&files.certificate)?, key(&files.key)?)
+        .map_err(|error| TlsError::Setup(error.to_string()))?;
+    Ok(Arc::new(config))
+}
+
+/// A client's settings: it verifies the server's name and shows its own certificate.
+///
+/// # Errors
+/// When a file cannot be read or certificate and key do not belong together.
+pub fn client(files: &Files) -> Result<Arc<ClientConfig>, TlsError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TlsError::Setup(error.to_string()))?
+        .with_root_certificates(authority(&files.authority)?)
+        .with_client_auth_cert(chain(&files.certificate)?, key(&files.key)?)
+        .map_err(|error| TlsError::Setup(error.to_string()))?;
+    Ok(Arc::new(config))
+}
+
+fn file(what: &'static str, path: &Path, cause: impl ToString) -> TlsError {
+    TlsError::File {
+        what,
+        path: path.to_owned(),
+        cause: cause.to_string(),
+    }
+}
+
+fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    const WHAT: &str = "a certificate";
+    let chain = CertificateDer::pem_file_iter(path)
+        .map_err(|error| file(WHAT, path, error))?
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| file(WHAT, path, error))?;
+    if chain.is_empty() {
+        return Err(file(WHAT, path, "it holds no PEM certificate"));
+    }
+    Ok(chain)
+}
+
+fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| file("a private key", path, error))
+}
+
+fn authority(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in chain(path)? {
+        roots
+            .add(certificate)
+            .map_err(|error| file("an authority's certificate", path, error))?;
+    }
+    Ok(roots)
+}

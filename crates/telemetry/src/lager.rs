@@ -1,0 +1,162 @@
+//! Loggers: a source, a session path and fields that every line carries.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use crate::sink::Sink;
+
+/// Importance of a line, as lager numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Written only when asked for.
+    Debug = 0,
+    /// What an operator wants to follow.
+    Info = 1,
+    /// Something failed and was dealt with.
+    Error = 2,
+    /// Something failed and the process ends.
+    Fatal = 3,
+}
+
+/// Writes lines of one component.
+///
+/// Cheap to clone. A logger made by [`Logger::session`] appends its name to the
+/// message path; one made by [`Logger::with`] adds a field to each line.
+#[derive(Clone)]
+pub struct Logger {
+    sink: Sink,
+    least: Level,
+    source: Arc<str>,
+    path: Arc<str>,
+    /// Fields of every line, already encoded: `"key":value,"key":value`.
+    fixed: Arc<str>,
+}
+
+impl Logger {
+    /// A logger of `source` that writes lines of level `least` and above to `sink`.
+    pub fn new(source: &str, sink: Sink, least: Level) -> Self {
+        Self {
+            sink,
+            least,
+            source: source.into(),
+            path: source.into(),
+            fixed: "".into(),
+        }
+    }
+
+    /// A logger that appends `name` to the path of its messages.
+    pub fn session(&self, name: &str) -> Self {
+        Self {
+            path: format!("{}.{name}", self.path).into(),
+            ..self.clone()
+        }
+    }
+
+    /// A logger whose lines all carry `key`.
+    pub fn with(&self, key: &str, value: impl Serialize) -> Self {
+        let mut fixed = String::from(&*self.fixed);
+        append_field(&mut fixed, key, &value);
+        Self {
+            fixed: fixed.into(),
+            ..self.clone()
+        }
+    }
+
+    /// Is a line of `level` written?
+    pub fn enabled(&self, level: Level) -> bool {
+        level >= self.least
+    }
+
+    /// Writes a debug line.
+    pub fn debug(&self, event: &str, fields: Fields) {
+        self.write(Level::Debug, event, fields);
+    }
+
+    /// Writes an info line.
+    pub fn info(&self, event: &str, fields: Fields) {
+        self.write(Level::Info, event, fields);
+    }
+
+    /// Writes an error line; `cause` becomes the field `error`.
+    pub fn error(&self, event: &str, cause: &dyn std::fmt::Display, fields: Fields) {
+        self.write(Level::Error, event, fields.and("error", cause.to_string()));
+    }
+
+    /// Writes a fatal line; the caller ends the process after [`Sink::flush`].
+    pub fn fatal(&self, event: &str, cause: &dyn std::fmt::Display, fields: Fields) {
+        self.write(Level::Fatal, event, fields.and("error", cause.to_string()));
+    }
+
+    /// The sink, to flush it before the process ends.
+    pub fn sink(&self) -> &Sink {
+        &self.sink
+    }
+
+    fn write(&self, level: Level, event: &str, fields: Fields) {
+        if !self.enabled(level) {
+            return;
+        }
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let mut line = String::with_capacity(192 + self.fixed.len() + fields.0.len());
+        line.push_str(r#"{"timestamp":""#);
+        line.push_str(&format!("{}.{:09}", now.as_secs(), now.subsec_nanos()));
+        line.push_str(r#"","source":"#);
+        append_value(&mut line, &*self.source);
+        line.push_str(r#","message":"#);
+        // Path and event are names from our own code: no character needs escaping.
+        line.push('"');
+        line.push_str(&self.path);
+        line.push('.');
+        line.push_str(event);
+        line.push('"');
+        line.push_str(r#","log_level":"#);
+        line.push(char::from(b'0' + level as u8));
+        line.push_str(r#","data":{"#);
+        line.push_str(&self.fixed);
+        if !self.fixed.is_empty() && !fields.0.is_empty() {
+            line.push(',');
+        }
+        line.push_str(&fields.0);
+        line.push_str("}}\n");
+        self.sink.write(line, level);
+    }
+}
+
+/// The fields of one line: `Fields::new().and("task-guid", guid)`.
+#[derive(Debug, Clone, Default)]
+pub struct Fields(String);
+
+impl Fields {
+    /// No fields.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// These fields and one more. A value that cannot be written as JSON becomes
+    /// null: a log line is never a reason to fail.
+    #[must_use]
+    pub fn and(mut self, key: &str, value: impl Serialize) -> Self {
+        append_field(&mut self.0, key, &value);
+        self
+    }
+}
+
+fn append_field(text: &mut String, key: &str, value: &impl Serialize) {
+    if !text.is_empty() {
+        text.push(',');
+    }
+    append_value(text, key);
+    text.push(':');
+    append_value(text, value);
+}
+
+fn append_value<T: Serialize + ?Sized>(text: &mut String, value: &T) {
+    match serde_json::to_string(value) {
+        Ok(json) => text.push_str(&json),
+        Err(_) => text.push_str("null"),
+    }
+}
