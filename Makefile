@@ -1,0 +1,71 @@
+# Set-up needs no other command than these two:
+#   make demo    build, run 4,000 tasks and 4,000 instances on 100 cells, leave a report
+#   make test    everything that must pass, on any machine
+# The rest is for development: `make help`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+HEADROOM := $(TARGET)/release/headroom
+PAGE := web/dist/page.html
+PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
+
+.PHONY: demo
+demo: release ## Build, run the road to 100 cells, and leave a report to open
+	$(HEADROOM) run experiments/road-to-100-cells.toml
+
+.PHONY: release
+release: $(PAGE) ## The optimised binary
+	$(CARGO) build --release --locked -p headroom
+
+.PHONY: test
+test: test-tools lint test-web test-rust test-demo ## Everything that must pass
+	@echo "make test: all passed"
+
+.PHONY: test-tools
+test-tools: ## Install what tests need and the machine lacks (a browser)
+	scripts/install-test-tools
+
+.PHONY: lint
+lint: $(PAGE) ## Formatting and clippy, warnings denied
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: test-web
+test-web: $(PAGE) ## Types and unit tests of the page
+	cd web && npm run --silent check && npm test --silent
+
+.PHONY: test-rust
+test-rust: $(PAGE) ## Unit, property, integration and end-to-end tests
+	$(CARGO) test --workspace --locked --quiet
+
+.PHONY: test-demo
+test-demo: release ## The demo itself, then its report in a real browser
+	scripts/test-demo $(HEADROOM)
+
+.PHONY: web
+web: $(PAGE) ## Build the page that the binary embeds
+
+$(PAGE): web/node_modules/.package-lock.json $(PAGE_SOURCES)
+	cd web && npm run --silent build
+	@touch $@
+
+web/node_modules/.package-lock.json: web/package.json web/package-lock.json
+	cd web && npm ci --no-audit --no-fund --silent
+	@touch $@
+
+.PHONY: bench
+bench: release ## Every benchmark, one after the other (many minutes)
+	for bench in bench/*; do [[ -x $$bench && -f $$bench ]] && "$$bench"; done
+
+.PHONY: clean
+clean: ## Remove what builds and runs leave behind
+	$(CARGO) clean
+	rm -rf web/dist web/node_modules runs
+
+.PHONY: help
+help: ## This list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

@@ -1,0 +1,129 @@
+//! Wrong input gets a clear error and starts nothing.
+
+use std::fs;
+
+use crate::lab::{Finished, Lab, project};
+
+fn check(text: &str) -> Finished {
+    let lab = Lab::new();
+    let file = lab.write("x.toml", text);
+    Finished::of(
+        lab.command().arg("check").arg(file).output().expect("headroom starts"),
+    )
+}
+
+const START: &str = "lab = 1\nname = \"x\"\nseed = 1\n";
+
+#[test]
+fn every_shipped_experiment_checks() {
+    let lab = Lab::new();
+    let mut checked = 0;
+    for entry in fs::read_dir(project().join("experiments")).expect("experiments") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let output = lab.command().arg("check").arg(&path).output().expect("headroom starts");
+            Finished::of(output).expect_code(0);
+            checked += 1;
+        }
+    }
+    assert!(checked >= 2);
+}
+
+#[test]
+fn a_wrong_key_is_shown_with_the_nearest_right_one() {
+    check(&format!("{START}[[system]]\nname = \"a\"\nrun = \"sleep 1\"\nredy = \"tcp\"\n"))
+        .expect_code(4)
+        .expect_stderr("x.toml:7:1")
+        .expect_stderr("^^^^")
+        .expect_stderr("ready");
+}
+
+#[test]
+fn a_wrong_flag_of_a_builtin_is_found_before_anything_starts() {
+    check(&format!(
+        "{START}[[system]]\nname = \"bbs\"\nbuiltin = \"cells bbs\"\nargs = \"--lisen {{addr}}\"\n"
+    ))
+    .expect_code(4)
+    .expect_stderr("--listen");
+}
+
+#[test]
+fn a_wrong_expression_is_found_before_anything_starts() {
+    check(&format!("{START}[[expect]]\nthat = \"system.bbs.rss max < 5\"\n"))
+        .expect_code(4)
+        .expect_stderr("x.toml:5:");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let lab = Lab::new();
+    lab.run(&lab.path("nowhere.toml"), &[])
+        .expect_code(4)
+        .expect_stderr("nowhere.toml");
+}
+
+#[test]
+fn a_missing_program_is_named() {
+    let lab = Lab::new();
+    let file = lab.write(
+        "x.toml",
+        &format!("{START}[[system]]\nname = \"a\"\nrun = \"no-such-program --x\"\n"),
+    );
+    lab.run(&file, &[]).expect_code(4).expect_stderr("no-such-program");
+}
+
+#[test]
+fn a_system_that_ends_early_shows_its_last_words() {
+    let lab = Lab::new();
+    let file = lab.write(
+        "x.toml",
+        &format!(
+            "{START}[[system]]\nname = \"a\"\nrun = \"sh -c 'echo the disk is on fire; exit 3'\"\nready = \"tcp\"\n"
+        ),
+    );
+    lab.run(&file, &[])
+        .expect_code(4)
+        .expect_stderr("the disk is on fire")
+        .expect_stderr("3");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_said_plainly() {
+    let lab = Lab::new();
+    let file = lab.write("x.toml", START);
+    let output = lab
+        .command()
+        .args(["run", file.to_str().expect("text"), "--out", "/dev/null/runs"])
+        .output()
+        .expect("headroom starts");
+    Finished::of(output).expect_code(4).expect_stderr("/dev/null/runs");
+}
+
+#[test]
+fn a_full_disk_is_said_plainly() {
+    let lab = Lab::new();
+    let disk = lab.path("disk");
+    fs::create_dir(&disk).expect("a folder");
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=192k", "tmpfs"])
+        .arg(&disk)
+        .output();
+    if !mounted.is_ok_and(|output| output.status.success()) {
+        eprintln!("not tested: this user cannot mount a small disk");
+        return;
+    }
+    let file = project().join("experiments/road-to-100-cells.toml");
+    let output = lab
+        .command()
+        .arg("run")
+        .arg(file)
+        .args(["--set", "cells=2", "--set", "tasks=500", "--set", "instances=10", "--out"])
+        .arg(&disk)
+        .output()
+        .expect("headroom starts");
+    let finished = Finished::of(output);
+    let _ = std::process::Command::new("umount").arg("-l").arg(&disk).output();
+    assert_eq!(finished.code, 4, "stdout:\n{}\nstderr:\n{}", finished.stdout, finished.stderr);
+    let said = finished.stderr.to_lowercase();
+    assert!(said.contains("no space left") || said.contains("disk"), "{}", finished.stderr);
+}

@@ -1,0 +1,150 @@
+//! A temporary place to run the binary in, and what may be seen from outside.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Longest wait for something that is sure to come.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// One test's own folder, with the binary and the project's experiments at hand.
+pub(crate) struct Lab {
+    folder: TempDir,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a temporary folder"),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).expect("a file written");
+        path
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headroom"));
+        command
+            .current_dir(project())
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// `headroom run FILE --out <here>` with further arguments.
+    pub(crate) fn run_command(&self, file: &Path, more: &[&str]) -> Command {
+        let mut command = self.command();
+        command
+            .arg("run")
+            .arg(file)
+            .arg("--out")
+            .arg(self.path("runs"))
+            .args(more);
+        command
+    }
+
+    pub(crate) fn run(&self, file: &Path, more: &[&str]) -> Finished {
+        Finished::of(self.run_command(file, more).output().expect("headroom starts"))
+    }
+
+    /// The only run folder that this test made.
+    pub(crate) fn run_folder(&self) -> PathBuf {
+        let mut found: Vec<_> = fs::read_dir(self.path("runs"))
+            .expect("a folder of runs")
+            .map(|entry| entry.expect("an entry").path())
+            .collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    }
+
+    /// Waits until the run under way has written `text` into its events.
+    pub(crate) fn wait_for_event(&self, child: &mut Child, text: &str) {
+        wait_until(&format!("event {text:?}"), || {
+            if let Some(status) = child.try_wait().expect("a child") {
+                panic!("headroom ended ({status}) before {text:?}");
+            }
+            let Ok(runs) = fs::read_dir(self.path("runs")) else { return false };
+            runs.filter_map(Result::ok).any(|run| {
+                fs::read_to_string(run.path().join("events.jsonl"))
+                    .is_ok_and(|events| events.contains(text))
+            })
+        });
+    }
+}
+
+/// What a finished command printed.
+pub(crate) struct Finished {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Finished {
+    pub(crate) fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn expect_stderr(self, part: &str) -> Self {
+        assert!(self.stderr.contains(part), "no {part:?} in:\n{}", self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
+    }
+}
+
+pub(crate) fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+pub(crate) fn experiment(name: &str) -> PathBuf {
+    project().join("experiments").join(name)
+}
+
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Processes that carry the mark of the run in `folder`, as `pid name` lines.
+pub(crate) fn processes_of_run(folder: &Path) -> Vec<String> {
+    let id = folder.file_name().expect("a name").to_string_lossy().into_owned();
+    let mark = format!("HEADROOM_RUN={id}");
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").expect("/proc").filter_map(Result::ok) {
+        let Ok(environment) = fs::read(entry.path().join("environ")) else { continue };
+        if environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes()) {
+            let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+            found.push(format!("{} {}", entry.file_name().to_string_lossy(), name.trim()));
+        }
+    }
+    found
+}

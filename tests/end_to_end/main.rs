@@ -1,0 +1,7 @@
+//! Starts the real binary as a user does and looks at what it prints, leaves and
+//! leaves behind.
+
+mod bad_input;
+mod interruptions;
+mod lab;
+mod runs;

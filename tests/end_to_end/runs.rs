@@ -1,0 +1,121 @@
+//! Whole runs of the shipped experiments, small enough for a debug build.
+
+use std::fs;
+
+use crate::lab::{Lab, experiment, processes_of_run};
+
+const SMALL: &[&str] = &["--set", "cells=4", "--set", "tasks=60", "--set", "instances=24"];
+
+fn small(more: &[&'static str]) -> Vec<&'static str> {
+    SMALL.iter().chain(more).copied().collect()
+}
+
+#[test]
+fn the_road_to_100_cells_passes_and_leaves_everything_needed_to_look_at_it_again() {
+    let lab = Lab::new();
+    let run = lab
+        .run(&experiment("road-to-100-cells.toml"), &small(&["--json"]))
+        .expect_code(0);
+    let verdict = run.json();
+    assert_eq!(verdict["outcome"], "pass");
+    assert!(
+        verdict["expectations"].as_array().expect("expectations").iter().all(|e| {
+            e["outcome"] == "pass" && !e["measured"].as_str().expect("text").is_empty()
+        }),
+        "{verdict}"
+    );
+
+    let folder = lab.run_folder();
+    for file in [
+        "experiment.toml",
+        "plan.json",
+        "environment.json",
+        "events.jsonl",
+        "series/processes.csv",
+        "series/entities.csv",
+        "series/loops.csv",
+        "lifecycles/task.csv",
+        "lifecycles/lrp.csv",
+        "histograms.json",
+        "verdict.json",
+        "logs/bbs.log",
+        "report.html",
+    ] {
+        assert!(folder.join(file).is_file(), "{file} is missing");
+    }
+    let tasks = fs::read_to_string(folder.join("lifecycles/task.csv")).expect("the tasks");
+    assert_eq!(tasks.lines().count(), 61, "a header and one row per task");
+    assert!(!folder.join("work").exists(), "the work folder stays behind");
+    assert_eq!(processes_of_run(&folder), Vec::<String>::new());
+
+    let first = fs::read(folder.join("report.html")).expect("a report");
+    fs::remove_file(folder.join("report.html")).expect("removable");
+    let output = lab.command().arg("report").arg(&folder).output().expect("headroom starts");
+    assert!(output.status.success());
+    let again = fs::read(folder.join("report.html")).expect("a report");
+    assert!(first == again, "the report differs when it is built again");
+}
+
+#[test]
+fn containers_can_be_real_processes() {
+    let lab = Lab::new();
+    lab.run(
+        &experiment("road-to-100-cells.toml"),
+        &small(&["--set", "executor=process"]),
+    )
+    .expect_code(0);
+    assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+}
+
+#[test]
+fn a_missed_expectation_fails_the_run() {
+    let lab = Lab::new();
+    let text = fs::read_to_string(experiment("road-to-100-cells.toml")).expect("the file");
+    let file = lab.write(
+        "strict.toml",
+        &format!("{text}\n[[expect]]\nthat = \"task.desired..resolved span < 1us\"\n"),
+    );
+    let run = lab.run(&file, SMALL).expect_code(1);
+    assert!(run.stdout.contains("fail"), "{}", run.stdout);
+}
+
+#[test]
+fn your_own_system_can_be_measured_without_rust() {
+    let lab = Lab::new();
+    let run = lab
+        .run(&experiment("your-own-system.toml"), &["--json"])
+        .expect_code(0);
+    assert_eq!(run.json()["outcome"], "pass");
+}
+
+#[test]
+fn the_same_file_gives_the_same_plan() {
+    let lab = Lab::new();
+    let mut plans = Vec::new();
+    for out in ["a", "b"] {
+        let output = lab
+            .command()
+            .arg("run")
+            .arg(experiment("road-to-100-cells.toml"))
+            .args(SMALL)
+            .arg("--out")
+            .arg(lab.path(out))
+            .output()
+            .expect("headroom starts");
+        assert!(output.status.success());
+        let folder = fs::read_dir(lab.path(out)).expect("runs").next().expect("a run");
+        let plan = folder.expect("an entry").path().join("plan.json");
+        plans.push(fs::read_to_string(plan).expect("a plan"));
+    }
+    assert_eq!(plans[0], plans[1]);
+}
+
+#[test]
+fn without_a_terminal_there_is_no_colour_and_no_cursor_movement() {
+    let lab = Lab::new();
+    let run = lab.run(&experiment("road-to-100-cells.toml"), SMALL).expect_code(0);
+    for text in [&run.stdout, &run.stderr] {
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+    assert!(run.stdout.contains("report.html"), "{}", run.stdout);
+}

@@ -1,1 +1,0 @@
-//! Starts the real binary and looks at what it does.
