@@ -1,2 +1,47 @@
-//! The `headroom` binary.
-fn main() {}
+//! `headroom`: a scale laboratory for distributed platforms, and the systems that
+//! come with it. This crate is the command line, and the one place that joins the
+//! two.
+
+mod catalogue;
+mod cells;
+mod cli;
+mod lab;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use cli::{Cli, Command};
+use lab_store::Outcome;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Our exit codes are verdicts; clap's own 2 would read as "inconclusive".
+            let _ = error.print();
+            return match error.kind() {
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+                _ => exit_code(Outcome::Error),
+            };
+        }
+    };
+    let done = match cli.command {
+        Command::Run(args) => lab::run(&args),
+        Command::Check(args) => lab::check(&args),
+        Command::Report(args) => lab::report(&args),
+        Command::Cells(part) => cells::serve(part).map(|()| Outcome::Pass),
+        Command::Guard => return lab_runner::guard_main(),
+    };
+    match done {
+        Ok(outcome) => exit_code(outcome),
+        Err(error) => {
+            eprintln!("headroom: {error:#}");
+            exit_code(Outcome::Error)
+        }
+    }
+}
+
+fn exit_code(outcome: Outcome) -> ExitCode {
+    ExitCode::from(outcome as u8)
+}

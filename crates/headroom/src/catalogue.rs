@@ -1,0 +1,144 @@
+//! What experiment files may name: filled from our own command line, so that a
+//! flag is known in one place only.
+
+use clap::{ArgAction, Command, CommandFactory};
+use lab_experiment::catalogue::{
+    Builtin, Catalogue, DriverSpec, EntityKind, Flag, FleetKind, Setting, SettingValue,
+};
+use lab_experiment::plan::Ready;
+
+use crate::cli::Cli;
+
+/// Everything that this binary can start, simulate and drive.
+pub(crate) fn catalogue() -> Catalogue {
+    Catalogue {
+        builtins: builtins(),
+        fleets: vec![cell_fleet()],
+        drivers: vec![cells_driver()],
+    }
+}
+
+/// Every sub-command of a system, for instance `cells bbs`.
+fn builtins() -> Vec<Builtin> {
+    let command = Cli::command();
+    command
+        .get_subcommands()
+        .filter(|system| system.has_subcommands())
+        .flat_map(|system| {
+            system
+                .get_subcommands()
+                .map(|part| builtin(system.get_name(), part))
+        })
+        .collect()
+}
+
+fn builtin(system: &str, part: &Command) -> Builtin {
+    let flags = part
+        .get_arguments()
+        .filter_map(|argument| {
+            let name = format!("--{}", argument.get_long()?);
+            Some(match argument.get_action() {
+                ArgAction::Set | ArgAction::Append => Flag::value(name),
+                _ => Flag::switch(name),
+            })
+        })
+        .collect();
+    Builtin {
+        command: format!("{system} {}", part.get_name()),
+        about: part.get_about().map(ToString::to_string).unwrap_or_default(),
+        flags,
+    }
+}
+
+/// Simulated cells: reps whose last layer is swapped.
+fn cell_fleet() -> FleetKind {
+    use SettingValue::{Bytes, Choice, Count, Distribution, Duration, Share};
+    let executors = ["simulated", "process"].map(String::from).to_vec();
+    FleetKind {
+        kind: "cell".into(),
+        about: "cells of the container scheduler, all in one process".into(),
+        builtin: "cells rep".into(),
+        // Ready once every cell is known to the BBS; each cell takes a free port.
+        args: "--listen 127.0.0.1:0 --admin-listen {addr}".into(),
+        talk_to_flag: Some("--bbs http://{addr}".into()),
+        seed_flag: Some("--seed".into()),
+        ready: Some(Ready::Http("/ping".into())),
+        settings: vec![
+            Setting::new("executor", Choice(executors)),
+            Setting::new("capacity.containers", Count),
+            Setting::new("capacity.memory", Bytes),
+            Setting::new("capacity.disk", Bytes),
+            Setting::new("delays.create", Distribution),
+            Setting::new("delays.start", Distribution),
+            Setting::new("delays.run", Distribution),
+            Setting::new("delays.stop", Distribution),
+            Setting::new("fail.create", Share),
+            Setting::new("fail.run", Share),
+            Setting::new("heartbeat", Duration),
+            Setting::new("zones", Count),
+        ],
+    }
+}
+
+/// The driver that speaks the BBS's protocol.
+fn cells_driver() -> DriverSpec {
+    use SettingValue::{Bytes, Text};
+    let work = || {
+        vec![
+            Setting::new("path", Text),
+            Setting::new("args", Text),
+            Setting::new("memory", Bytes),
+            Setting::new("disk", Bytes),
+            Setting::new("rootfs", Text),
+            Setting::new("domain", Text),
+        ]
+    };
+    let entity = |what: &str, states: &[&str], shapes: &[&str], options| EntityKind {
+        what: what.into(),
+        states: states.iter().map(ToString::to_string).collect(),
+        shapes: shapes.iter().map(ToString::to_string).collect(),
+        options,
+    };
+    DriverSpec {
+        kind: "cells".into(),
+        about: "tasks and long-running processes of a Diego BBS".into(),
+        entities: vec![
+            entity(
+                "task",
+                &["desired", "pending", "running", "completed", "failed", "resolved", "alive"],
+                &[],
+                work(),
+            ),
+            entity(
+                "lrp",
+                &["desired", "unclaimed", "claimed", "running", "crashed", "alive"],
+                &["one desired", "many"],
+                work(),
+            ),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_of_a_fleet_is_a_flag_of_its_builtin() {
+        let catalogue = catalogue();
+        for fleet in &catalogue.fleets {
+            let builtin = catalogue
+                .builtins
+                .iter()
+                .find(|builtin| builtin.command == fleet.builtin)
+                .unwrap();
+            let known = |name: &str| builtin.flags.iter().any(|flag| flag.name == name);
+            for setting in &fleet.settings {
+                assert!(known(&setting.flag()), "{} has no {}", fleet.builtin, setting.flag());
+            }
+            for word in ["--count", "--listen", "--admin-listen", "--bbs", "--seed"] {
+                assert!(known(word), "{} has no {word}", fleet.builtin);
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Runs a part of the container scheduler until it is asked to stop.
+
+use anyhow::{Context, Result};
+use cells::rep::{Capacity, ExecutorKind, ProcessSettings, Simulation};
+use cells::{auctioneer, bbs, rep};
+use net::Shutdown;
+use net::tls::Files;
+use telemetry::{Level, Logger, Sink};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::{
+    AuctioneerArgs, BbsArgs, CellsCommand, Executor, LogArgs, LogLevel, RepArgs, TlsArgs,
+};
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) fn serve(part: CellsCommand) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    runtime.block_on(async {
+        let shutdown = on_signal()?;
+        match part {
+            CellsCommand::Bbs(args) => {
+                let logger = logger("bbs", &args.log)?;
+                ended(&logger, bbs::run(bbs_config(&args), logger.clone(), shutdown).await)
+            }
+            CellsCommand::Auctioneer(args) => {
+                let logger = logger("auctioneer", &args.log)?;
+                let config = auctioneer_config(&args);
+                ended(&logger, auctioneer::run(config, logger.clone(), shutdown).await)
+            }
+            CellsCommand::Rep(args) => {
+                let logger = logger("rep", &args.log)?;
+                ended(&logger, rep::run(rep_config(&args), logger.clone(), shutdown).await)
+            }
+        }
+    })
+}
+
+/// Lines that still wait are written before the process ends.
+fn ended<E>(logger: &Logger, result: Result<(), E>) -> Result<()>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    logger.sink().flush();
+    result.map_err(Into::into)
+}
+
+fn logger(source: &str, args: &LogArgs) -> Result<Logger> {
+    let least = match args.log_level {
+        LogLevel::Debug => Level::Debug,
+        LogLevel::Info => Level::Info,
+        LogLevel::Error => Level::Error,
+    };
+    let sink = Sink::stdout().context("start the writer of the log")?;
+    Ok(Logger::new(source, sink, least))
+}
+
+fn on_signal() -> Result<Shutdown> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("watch for SIGINT")?;
+    let mut terminate = signal(SignalKind::terminate()).context("watch for SIGTERM")?;
+    let (ask, shutdown) = net::shutdown();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        // The other side is gone only when the process ends anyway.
+        let _ = ask.send(true);
+        // Dropping the sender would be read as a stop too; it lives until here.
+    });
+    Ok(shutdown)
+}
+
+fn files(args: &TlsArgs) -> Option<Files> {
+    Some(Files {
+        certificate: args.tls_cert.clone()?,
+        key: args.tls_key.clone()?,
+        authority: args.tls_ca.clone()?,
+    })
+}
+
+fn bbs_config(args: &BbsArgs) -> bbs::Config {
+    bbs::Config {
+        auctioneer: args.auctioneer.clone(),
+        tls: files(&args.tls),
+        ..bbs::Config::new(args.listen, &args.data)
+    }
+}
+
+fn auctioneer_config(args: &AuctioneerArgs) -> auctioneer::Config {
+    let mut config = auctioneer::Config::new(args.listen, &*args.bbs);
+    config.server_tls = files(&args.tls);
+    config.client_tls = files(&args.tls);
+    config.placement.starting_container_weight = args.starting_container_weight;
+    config.placement.starting_container_count_maximum = args.starting_container_count_maximum;
+    config.placement.bin_pack_first_fit_weight = args.bin_pack_first_fit_weight;
+    config
+}
+
+fn rep_config(args: &RepArgs) -> rep::Config {
+    let executor = match args.executor {
+        Executor::Simulated => ExecutorKind::Simulated(Simulation {
+            create: args.delays_create,
+            start: args.delays_start,
+            run: args.delays_run,
+            stop: args.delays_stop,
+            fail_create: args.fail_create,
+            fail_run: args.fail_run,
+        }),
+        Executor::Process => ExecutorKind::Process(ProcessSettings {
+            root: args.containers.clone(),
+            ..ProcessSettings::default()
+        }),
+    };
+    rep::Config {
+        id_prefix: args.id_prefix.clone(),
+        admin_listen: args.admin_listen,
+        advertise: args.advertise,
+        server_tls: files(&args.tls),
+        client_tls: files(&args.tls),
+        heartbeat: args.heartbeat,
+        zones: args.zones,
+        capacity: Capacity {
+            containers: args.capacity_containers,
+            memory: args.capacity_memory,
+            disk: args.capacity_disk,
+        },
+        executor,
+        seed: args.seed,
+        ..rep::Config::new(args.count, args.listen, &*args.bbs)
+    }
+}

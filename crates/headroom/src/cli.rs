@@ -1,0 +1,244 @@
+//! The command line.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use cells::rep::{Distribution, Mebibytes};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A scale laboratory for distributed platforms: find out how far it goes before
+/// your users do.
+#[derive(Debug, Parser)]
+#[command(name = "headroom", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run an experiment; the exit code is the verdict
+    #[command(after_help = EXIT_CODES)]
+    Run(RunArgs),
+    /// Find every mistake in an experiment file, and start nothing
+    Check(CheckArgs),
+    /// Rebuild the report of a stored run
+    Report(ReportArgs),
+    /// Parts of a container scheduler that speaks Diego's protocols
+    #[command(subcommand)]
+    Cells(CellsCommand),
+    /// Removes what a run leaves behind when it is killed (started by `run`)
+    #[command(hide = true)]
+    Guard,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  pass          every expectation held
+  1  fail          an expectation did not hold, or a wait ran out
+  2  inconclusive  the data cannot tell
+  3  invalid       the generator or the machine was the limit
+  4  error         the run could not be made";
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The experiment file
+    pub(crate) file: PathBuf,
+    /// Replace a value of [let]; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) check: CheckArgs,
+    /// Folder in which the run gets its own
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// Print the verdict as JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Keep the systems' working files
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The folder of the run
+    pub(crate) run: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CellsCommand {
+    /// Keep what is desired and what is actual, durably, and tell everybody
+    Bbs(BbsArgs),
+    /// Place work on cells
+    Auctioneer(AuctioneerArgs),
+    /// Run the work of one cell or many
+    Rep(RepArgs),
+}
+
+/// Certificates; without them everything is plain HTTP on loopback.
+#[derive(Debug, Args)]
+pub(crate) struct TlsArgs {
+    /// Own certificate (PEM); turns mutual TLS on, with --tls-key and --tls-ca
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Authority that peers' certificates must come from (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_ca: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
+    /// Least important lines that are written
+    #[arg(long, value_enum, default_value = "info")]
+    pub(crate) log_level: LogLevel,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum LogLevel {
+    Debug,
+    Info,
+    Error,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BbsArgs {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8889")]
+    pub(crate) listen: SocketAddr,
+    /// Folder of the database; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// The auctioneer; without one nothing is ever placed
+    #[arg(long, value_name = "URL")]
+    pub(crate) auctioneer: Option<String>,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuctioneerArgs {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9016")]
+    pub(crate) listen: SocketAddr,
+    /// The BBS
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8889")]
+    pub(crate) bbs: String,
+    /// How much a container that is still starting weighs against its cell
+    #[arg(long, value_name = "WEIGHT", default_value_t = 0.25)]
+    pub(crate) starting_container_weight: f64,
+    /// Most containers that may be starting at once, over all cells; 0: no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) starting_container_count_maximum: i32,
+    /// How much a cell's position weighs, to fill the first cells first; 0: not at all
+    #[arg(long, value_name = "WEIGHT", default_value_t = 0.0)]
+    pub(crate) bin_pack_first_fit_weight: f64,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RepArgs {
+    /// How many cells this process carries
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) count: u32,
+    /// Cell I is called PREFIX-I
+    #[arg(long, value_name = "PREFIX", default_value = "cell")]
+    pub(crate) id_prefix: String,
+    /// Address of the first cell; the others take the ports after it (port 0: free ones)
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:1801")]
+    pub(crate) listen: SocketAddr,
+    /// Where GET /ping answers once every cell is known to the BBS
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin_listen: Option<SocketAddr>,
+    /// Address that cells are known by, if it is not the one they listen on
+    #[arg(long, value_name = "IP")]
+    pub(crate) advertise: Option<IpAddr>,
+    /// The BBS
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8889")]
+    pub(crate) bbs: String,
+    /// Time between renewals of a cell's presence, give or take a fifth
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    pub(crate) heartbeat: std::time::Duration,
+    /// Cells are spread over this many zones
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) zones: u32,
+    /// Containers that each cell has room for
+    #[arg(long, value_name = "N", default_value_t = 250)]
+    pub(crate) capacity_containers: i32,
+    /// Memory of each cell
+    #[arg(long, value_name = "SIZE", default_value = "16GiB")]
+    pub(crate) capacity_memory: Mebibytes,
+    /// Disk of each cell
+    #[arg(long, value_name = "SIZE", default_value = "64GiB")]
+    pub(crate) capacity_disk: Mebibytes,
+    /// What runs the work
+    #[arg(long, value_enum, default_value = "simulated")]
+    pub(crate) executor: Executor,
+    /// Simulated: time to create a container, for instance "lognormal 900ms p99=4s"
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    pub(crate) delays_create: Distribution,
+    /// Simulated: time from there until its process runs
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    pub(crate) delays_start: Distribution,
+    /// Simulated: how long the process of a task runs
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    pub(crate) delays_run: Distribution,
+    /// Simulated: time from a stop to the end of the process
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    pub(crate) delays_stop: Distribution,
+    /// Simulated: share of containers that cannot be created
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
+    pub(crate) fail_create: f64,
+    /// Simulated: share of tasks whose process ends with status 1
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
+    pub(crate) fail_run: f64,
+    /// Processes: folder in which each container gets its own
+    #[arg(long, value_name = "DIR")]
+    pub(crate) containers: Option<PathBuf>,
+    /// Seed of delays and failures
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Executor {
+    /// Nothing runs: delays pass and failures happen as told
+    Simulated,
+    /// A child process per container, without isolation
+    Process,
+}
+
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("expected NAME=VALUE, for instance cells=10".into()),
+    }
+}
+
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    lab_experiment::units::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = lab_experiment::units::parse_share(text).map_err(|error| error.to_string())?;
+    match (0.0..=1.0).contains(&share) {
+        true => Ok(share),
+        false => Err("expected a share from 0 to 1, or from 0% to 100%".into()),
+    }
+}
