@@ -49,7 +49,10 @@ mod tests {
         let xs = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
         assert_eq!(mean(&xs), Some(5.0));
         assert_eq!(variance(&xs), Some(4.0));
-        assert_eq!(covariance(&[1.0, 2.0, 3.0], &[6.0, 4.0, 2.0]), Some(-4.0 / 3.0));
+        assert_eq!(
+            covariance(&[1.0, 2.0, 3.0], &[6.0, 4.0, 2.0]),
+            Some(-4.0 / 3.0)
+        );
     }
 
     #[test]

@@ -26,8 +26,13 @@ impl Steps {
         let mut changes: Vec<(i64, u64)> = Vec::new();
         let (mut started, mut ended) = (0, 0);
         while ended < ends.len() {
-            let now = starts.get(started).map_or(ends[ended], |start| ends[ended].min(*start));
-            started += starts[started..].iter().take_while(|start| **start == now).count();
+            let now = starts
+                .get(started)
+                .map_or(ends[ended], |start| ends[ended].min(*start));
+            started += starts[started..]
+                .iter()
+                .take_while(|start| **start == now)
+                .count();
             ended += ends[ended..].iter().take_while(|end| **end == now).count();
             let level = (started - ended) as u64;
             if changes.last().map_or(0, |(_, before)| *before) != level {
@@ -39,24 +44,30 @@ impl Steps {
 
     /// The highest level; 0 when there are no intervals.
     pub fn maximum(&self) -> u64 {
-        self.changes.iter().map(|(_, level)| *level).max().unwrap_or(0)
+        self.changes
+            .iter()
+            .map(|(_, level)| *level)
+            .max()
+            .unwrap_or(0)
     }
 
     /// The highest level inside each of `buckets` equal buckets; bucket `i` is
     /// `[start + i * width, start + (i + 1) * width)`. A peak shorter than a
     /// bucket is not lost. A width below 1 counts as 1.
     pub fn maxima(&self, start: i64, width: i64, buckets: usize) -> Vec<u64> {
-        let mut next = self.changes.partition_point(|(at, _)| *at <= start);
-        let mut level = next.checked_sub(1).map_or(0, |before| self.changes[before].1);
-        let mut end = start;
+        let mut changes = self.changes.iter().copied().peekable();
+        let mut level = 0;
+        let mut from = start;
         (0..buckets)
             .map(|_| {
-                end = end.saturating_add(width.max(1));
+                while let Some((_, now)) = changes.next_if(|(at, _)| *at <= from) {
+                    level = now;
+                }
                 let mut highest = level;
-                while let Some((_, now)) = self.changes.get(next).filter(|(at, _)| *at < end) {
-                    level = *now;
+                from = from.saturating_add(width.max(1));
+                while let Some((_, now)) = changes.next_if(|(at, _)| *at < from) {
+                    level = now;
                     highest = highest.max(level);
-                    next += 1;
                 }
                 highest
             })

@@ -41,14 +41,18 @@ impl Classifier {
     pub(crate) fn add(&mut self, matchers: Vec<Matcher>, fields: &mut Fields) -> usize {
         let target = self.targets;
         for (index, matcher) in matchers.into_iter().enumerate() {
-            let bit = Bit { target, mask: 1 << index };
+            let bit = Bit {
+                target,
+                mask: 1 << index,
+            };
             match matcher {
                 Matcher::Contains(text) => {
                     self.contains.push((Finder::new(&text).into_owned(), bit));
                 }
                 Matcher::Regex(regex) => self.regexes.push((regex, bit)),
                 Matcher::Field { path, value } => {
-                    self.fields.push((fields.want(&path), value.into_bytes().into(), bit));
+                    self.fields
+                        .push((fields.want(&path), value.into_bytes().into(), bit));
                 }
             }
         }
@@ -62,7 +66,8 @@ impl Classifier {
         let message = line.message();
         if let Some(entry) = self.remembered.get(&*message) {
             let start = *entry as usize * self.targets;
-            self.current.copy_from_slice(&self.masks[start..start + self.targets]);
+            self.current
+                .copy_from_slice(&self.masks[start..start + self.targets]);
         } else {
             self.match_message(&message);
             self.remember(&message);
@@ -97,7 +102,8 @@ impl Classifier {
             self.remembered.clear();
             self.masks.clear();
         }
-        self.remembered.insert(message.into(), self.remembered.len() as u32);
+        self.remembered
+            .insert(message.into(), self.remembered.len() as u32);
         self.masks.extend_from_slice(&self.current);
     }
 }
@@ -111,14 +117,19 @@ mod tests {
         let mut fields = Fields::new();
         let mut classifier = Classifier::default();
         for matchers in targets {
-            let matchers = matchers.iter().map(|text| Matcher::parse(text).unwrap()).collect();
+            let matchers = matchers
+                .iter()
+                .map(|text| Matcher::parse(text).unwrap())
+                .collect();
             classifier.add(matchers, &mut fields);
         }
         (classifier, Scanner::new(fields))
     }
 
     fn masks(classifier: &mut Classifier, scanner: &mut Scanner, line: &str) -> Vec<u64> {
-        classifier.classify(&scanner.scan(Format::Logfmt, line.as_bytes()).unwrap()).to_vec()
+        classifier
+            .classify(&scanner.scan(Format::Logfmt, line.as_bytes()).unwrap())
+            .to_vec()
     }
 
     #[test]
@@ -127,7 +138,11 @@ mod tests {
             classifier(&[&["start", "/^re/", "state=up"], &["restart"]]);
         for _ in 0..2 {
             let mut check = |line, expected: [u64; 2]| {
-                assert_eq!(masks(&mut classifier, &mut scanner, line), expected, "{line}");
+                assert_eq!(
+                    masks(&mut classifier, &mut scanner, line),
+                    expected,
+                    "{line}"
+                );
             };
             check("ts=1 msg=restart", [0b011, 1]);
             check("ts=1 msg=restart state=up", [0b111, 1]);

@@ -95,7 +95,11 @@ impl Collector {
         let mut want = |paths: &[String]| -> Vec<FieldId> {
             paths.iter().map(|path| fields.want(path)).collect()
         };
-        let points: Vec<String> = definition.points.iter().map(|(name, _)| name.clone()).collect();
+        let points: Vec<String> = definition
+            .points
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect();
         Self {
             name: definition.name.clone(),
             origin_unix_ns,
@@ -154,22 +158,35 @@ impl Collector {
     }
 
     fn tie(&mut self, entity: u32, at: i64) {
-        let Some(alias) = self.alias_number() else { return };
+        let Some(alias) = self.alias_number() else {
+            return;
+        };
         self.lived[alias as usize] = true;
-        let life = self.lives.entry((alias, entity)).or_insert(Life { entity, first: at, last: at });
+        let life = self.lives.entry((alias, entity)).or_insert(Life {
+            entity,
+            first: at,
+            last: at,
+        });
         life.first = life.first.min(at);
         life.last = life.last.max(at);
     }
 
     fn hold(&mut self, line: &Line<'_>, shows: u64) {
-        let Some(alias) = self.alias_number() else { return };
+        let Some(alias) = self.alias_number() else {
+            return;
+        };
         let group = self.group_of(line);
         for point in points(shows) {
             if self.held.len() >= MAX_HELD {
                 self.overflow += 1;
                 return;
             }
-            self.held.push(Held { alias, at: line.at_unix_ns(), point: point as u8, group });
+            self.held.push(Held {
+                alias,
+                at: line.at_unix_ns(),
+                point: point as u8,
+                group,
+            });
             self.reached[point] += 1;
         }
     }
@@ -205,6 +222,12 @@ impl Collector {
         alias
     }
 
+    /// Sets the limit of entities, which is else too high to be reached by a test.
+    #[cfg(test)]
+    pub(crate) fn limit_entities(&mut self, limit: usize) {
+        self.entities = Interner::new(limit);
+    }
+
     /// Name of the lifecycle.
     pub fn name(&self) -> &str {
         &self.name
@@ -238,7 +261,9 @@ impl Collector {
                     None => self.entities.text(row),
                     Some(rest) => self.aliases.text(aliases[rest]),
                 }),
-                group: rows.group(row).map(|group| Arc::clone(self.groups.text(group))),
+                group: rows
+                    .group(row)
+                    .map(|group| Arc::clone(self.groups.text(group))),
                 at_ns: rows
                     .times(row)
                     .map(|at| at.map(|at| at.saturating_sub(self.origin_unix_ns)))
@@ -246,17 +271,28 @@ impl Collector {
             })
             .collect();
         table_rows.sort_by_cached_key(|row| {
-            (row.at_ns.iter().flatten().min().copied(), Arc::clone(&row.id), row.at_ns.clone())
+            (
+                row.at_ns.iter().flatten().min().copied(),
+                Arc::clone(&row.id),
+                row.at_ns.clone(),
+            )
         });
-        Table { name: self.name.clone(), points: self.points.clone(), rows: table_rows }
+        Table {
+            name: self.name.clone(),
+            points: self.points.clone(),
+            rows: table_rows,
+        }
     }
 
     /// All rows with held lines given to theirs. After the entities comes one row
     /// for each alias in the list, for what belongs to no life.
     fn settled(&self) -> (Timelines, Vec<u32>) {
         let mut rows = self.rows.clone();
-        let mut lives: Vec<(u32, Life)> =
-            self.lives.iter().map(|((alias, _), life)| (*alias, *life)).collect();
+        let mut lives: Vec<(u32, Life)> = self
+            .lives
+            .iter()
+            .map(|((alias, _), life)| (*alias, *life))
+            .collect();
         lives.sort_unstable_by_key(|(alias, life)| {
             (*alias, life.first, self.entities.text(life.entity))
         });

@@ -29,7 +29,9 @@ pub enum CsvError {
         found: String,
     },
     /// A quote that does not enclose a whole cell, or is never closed.
-    #[error("line {line}: a quote is out of place; a cell is quoted as a whole, a quote in it doubled")]
+    #[error(
+        "line {line}: a quote is out of place; a cell is quoted as a whole, a quote in it doubled"
+    )]
     Quote {
         /// Line on which the record starts.
         line: u64,
@@ -104,7 +106,10 @@ impl Table {
     /// Reads a table that was written by [`Table::write_csv`], or by another program
     /// in this form, and names it.
     pub fn read_csv(mut from: impl BufRead, name: &str) -> Result<Self, CsvError> {
-        let mut records = Records { from: &mut from, next_line: 1 };
+        let mut records = Records {
+            from: &mut from,
+            next_line: 1,
+        };
         let header = records.next()?.unwrap_or_default();
         let points = match header.cells.as_slice() {
             [id, group, points @ ..] if id.text == "id" && group.text == "group" => points,
@@ -122,7 +127,11 @@ impl Table {
             }
             rows.push(row(record, &points)?);
         }
-        Ok(Self { name: name.to_owned(), points, rows })
+        Ok(Self {
+            name: name.to_owned(),
+            points,
+            rows,
+        })
     }
 }
 
@@ -130,20 +139,31 @@ fn row(record: Record, points: &[String]) -> Result<Row, CsvError> {
     let line = record.line;
     let [id, group, times @ ..] = record.cells.as_slice() else {
         let found = record.cells.len();
-        return Err(CsvError::Cells { line, expected: points.len() + 2, found });
+        return Err(CsvError::Cells {
+            line,
+            expected: points.len() + 2,
+            found,
+        });
     };
     if times.len() != points.len() {
         let found = record.cells.len();
-        return Err(CsvError::Cells { line, expected: points.len() + 2, found });
-    }
-    let at_ns = times.iter().zip(points).map(|(cell, point)| match cell.text.as_str() {
-        "" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| CsvError::Time {
+        return Err(CsvError::Cells {
             line,
-            point: point.clone(),
-            found: text.chars().take(80).collect(),
-        }),
-    });
+            expected: points.len() + 2,
+            found,
+        });
+    }
+    let at_ns = times
+        .iter()
+        .zip(points)
+        .map(|(cell, point)| match cell.text.as_str() {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| CsvError::Time {
+                line,
+                point: point.clone(),
+                found: text.chars().take(80).collect(),
+            }),
+        });
     Ok(Row {
         id: Arc::from(id.text.as_str()),
         group: (group.quoted || !group.text.is_empty()).then(|| Arc::from(group.text.as_str())),
@@ -187,7 +207,10 @@ impl<R: BufRead> Records<'_, R> {
                 .from
                 .take(room)
                 .read_until(b'\n', &mut bytes)
-                .map_err(|source| CsvError::Read { line: self.next_line, source })?;
+                .map_err(|source| CsvError::Read {
+                    line: self.next_line,
+                    source,
+                })?;
             if bytes.len() as u64 > MAX_RECORD_BYTES {
                 return Err(CsvError::TooLong { line });
             }
@@ -225,7 +248,13 @@ fn cells(record: &str) -> Option<Vec<Cell>> {
                 if text.contains('"') {
                     return None;
                 }
-                (Cell { text: text.to_owned(), quoted: false }, after)
+                (
+                    Cell {
+                        text: text.to_owned(),
+                        quoted: false,
+                    },
+                    after,
+                )
             }
         };
         cells.push(cell);

@@ -13,7 +13,11 @@ fn write(table: &Table) -> String {
 }
 
 fn row(id: &str, group: Option<&str>, at_ns: &[Option<i64>]) -> Row {
-    Row { id: id.into(), group: group.map(Arc::from), at_ns: at_ns.to_vec() }
+    Row {
+        id: id.into(),
+        group: group.map(Arc::from),
+        at_ns: at_ns.to_vec(),
+    }
 }
 
 #[test]
@@ -23,7 +27,11 @@ fn writes_what_the_format_says() {
         points: vec!["desired".into(), "a, b".into()],
         rows: vec![
             row("t-1", Some("cell-1"), &[Some(0), Some(-5)]),
-            row("with \"quotes\"\nand, more", None, &[None, Some(1_000_000_000)]),
+            row(
+                "with \"quotes\"\nand, more",
+                None,
+                &[None, Some(1_000_000_000)],
+            ),
             row("", Some(""), &[None, None]),
         ],
     };
@@ -39,25 +47,47 @@ fn writes_what_the_format_says() {
 fn reads_other_programs_forms() {
     let table = read("id,group,\"a\"\r\n\"x\",,\"7\"\r\ny,g,").unwrap();
     assert_eq!(table.points, ["a"]);
-    assert_eq!(table.rows, [row("x", None, &[Some(7)]), row("y", Some("g"), &[None])]);
+    assert_eq!(
+        table.rows,
+        [row("x", None, &[Some(7)]), row("y", Some("g"), &[None])]
+    );
     assert_eq!(read("id,group\nx,\n").unwrap().rows, [row("x", None, &[])]);
 }
 
 #[test]
 fn says_what_is_wrong_and_where() {
     let error = |text: &str| read(text).unwrap_err().to_string();
-    assert_eq!(error(""), "line 1: expected a header that begins with `id,group`, found ``");
-    assert_eq!(error("id,a\n"), "line 1: expected a header that begins with `id,group`, found `id,a`");
-    assert_eq!(error("id,group,a\nx,,1\ny,\n"), "line 3: expected 3 cells, found 2");
-    assert_eq!(error("id,group,a\n\"x\ny\",,1\nz,,1,2\n"), "line 4: expected 3 cells, found 4");
+    assert_eq!(
+        error(""),
+        "line 1: expected a header that begins with `id,group`, found ``"
+    );
+    assert_eq!(
+        error("id,a\n"),
+        "line 1: expected a header that begins with `id,group`, found `id,a`"
+    );
+    assert_eq!(
+        error("id,group,a\nx,,1\ny,\n"),
+        "line 3: expected 3 cells, found 2"
+    );
+    assert_eq!(
+        error("id,group,a\n\"x\ny\",,1\nz,,1,2\n"),
+        "line 4: expected 3 cells, found 4"
+    );
     assert_eq!(error("id,group,a\n\n"), "line 2: expected 3 cells, found 1");
     assert_eq!(
         error("id,group,a\nx,,1.5\n"),
         "line 2: `a` should be whole nanoseconds or empty, found `1.5`"
     );
     assert!(error("id,group,a\nx,,9999999999999999999\n").starts_with("line 2: `a` should be"));
-    for quote in ["id,group\nx\"y,\"\n", "id,group\n\"x\"y,\n", "id,group\nx,\"y\n\n\n"] {
-        assert!(error(quote).starts_with("line 2: a quote is out of place"), "{quote}");
+    for quote in [
+        "id,group\nx\"y,\"\n",
+        "id,group\n\"x\"y,\n",
+        "id,group\nx,\"y\n\n\n",
+    ] {
+        assert!(
+            error(quote).starts_with("line 2: a quote is out of place"),
+            "{quote}"
+        );
     }
     let bytes: &[u8] = b"id,group\nx,\n\xff,\n";
     let error = Table::read_csv(bytes, "task").unwrap_err();

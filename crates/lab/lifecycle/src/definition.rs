@@ -91,7 +91,10 @@ impl Definition {
             }
             _ => {}
         }
-        self.points.iter().map(|(point, text)| matcher(&self.name, point, text)).collect()
+        self.points
+            .iter()
+            .map(|(point, text)| matcher(&self.name, point, text))
+            .collect()
     }
 }
 

@@ -35,7 +35,10 @@ pub struct Fields {
 impl Fields {
     /// Only what every line is asked for.
     pub fn new() -> Self {
-        let mut fields = Self { root: Node::default(), paths: Vec::new() };
+        let mut fields = Self {
+            root: Node::default(),
+            paths: Vec::new(),
+        };
         for name in TIME.into_iter().chain(MESSAGE).chain([SOURCE]) {
             fields.want(name);
         }
@@ -102,16 +105,23 @@ impl Node {
         if self.lengths & length_bit(name) == 0 {
             return None;
         }
-        self.children.iter().find(|(known, _)| **known == *name).map(|(_, child)| child)
+        self.children
+            .iter()
+            .find(|(known, _)| **known == *name)
+            .map(|(_, child)| child)
     }
 
     fn child_mut(&mut self, name: &str) -> &mut Child {
         let name = name.as_bytes();
-        let at = self.children.iter().position(|(known, _)| **known == *name).unwrap_or_else(|| {
-            self.lengths |= length_bit(name);
-            self.children.push((name.into(), Child::default()));
-            self.children.len() - 1
-        });
+        let at = self
+            .children
+            .iter()
+            .position(|(known, _)| **known == *name)
+            .unwrap_or_else(|| {
+                self.lengths |= length_bit(name);
+                self.children.push((name.into(), Child::default()));
+                self.children.len() - 1
+            });
         &mut self.children[at].1
     }
 }
@@ -140,8 +150,15 @@ mod tests {
         let id = fields.want("a.b.c");
         let literal = fields.root.child(b"a.b.c").and_then(|child| child.slot);
         assert_eq!(literal, Some(id.0));
-        let a = fields.root.child(b"a").and_then(|child| child.node.as_deref()).unwrap();
-        let b = a.child(b"b").and_then(|child| child.node.as_deref()).unwrap();
+        let a = fields
+            .root
+            .child(b"a")
+            .and_then(|child| child.node.as_deref())
+            .unwrap();
+        let b = a
+            .child(b"b")
+            .and_then(|child| child.node.as_deref())
+            .unwrap();
         assert_eq!(b.child(b"c").and_then(|child| child.slot), Some(id.0));
         assert!(a.child(b"c").is_none());
     }

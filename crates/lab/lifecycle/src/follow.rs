@@ -52,7 +52,10 @@ impl Follower {
             read: 0,
             tail: Vec::new(),
         });
-        Self { files: files.collect(), chunk: vec![0; CHUNK_BYTES] }
+        Self {
+            files: files.collect(),
+            chunk: vec![0; CHUNK_BYTES],
+        }
     }
 
     /// Gives every new complete line to the sink, without its line end, with the
@@ -107,7 +110,9 @@ impl Followed {
             self.tail.clear();
         }
         while self.read < length {
-            let most = usize::try_from(length - self.read).unwrap_or(usize::MAX).min(chunk.len());
+            let most = usize::try_from(length - self.read)
+                .unwrap_or(usize::MAX)
+                .min(chunk.len());
             let got = match file.read(&mut chunk[..most]) {
                 Ok(0) => return Ok(()),
                 Ok(got) => got,

@@ -13,7 +13,11 @@ fn poll(follower: &mut Follower) -> Vec<String> {
 }
 
 fn append(path: &Path, text: &str) {
-    let mut file = fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+    let mut file = fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .unwrap();
     file.write_all(text.as_bytes()).unwrap();
 }
 
@@ -36,7 +40,9 @@ fn gives_whole_lines_as_they_are_completed() {
 
     append(&b, "cut");
     let mut last = Vec::new();
-    follower.finish(|number, line| last.push((number, line.to_vec()))).unwrap();
+    follower
+        .finish(|number, line| last.push((number, line.to_vec())))
+        .unwrap();
     assert_eq!(last, [(0, b"fo".to_vec()), (1, b"cut".to_vec())]);
 }
 
@@ -74,7 +80,10 @@ fn an_endless_line_is_bounded() {
     }
     append(&path, "\nnext\n");
     let found = poll(&mut follower);
-    assert_eq!((found[0].len(), found[1].as_str()), (2 + MAX_LINE_BYTES + 1, "0:next"));
+    assert_eq!(
+        (found[0].len(), found[1].as_str()),
+        (2 + MAX_LINE_BYTES + 1, "0:next")
+    );
 }
 
 #[test]

@@ -29,7 +29,11 @@ pub(crate) enum Kind {
 
 impl Slot {
     pub(crate) fn new(start: usize, end: usize, kind: Kind) -> Self {
-        Self { start: start as u32, end: end as u32, kind }
+        Self {
+            start: start as u32,
+            end: end as u32,
+            kind,
+        }
     }
 
     pub(crate) fn raw<'a>(&self, line: &'a [u8]) -> &'a [u8] {
@@ -54,7 +58,9 @@ pub(crate) fn read(
             let start = reader.at;
             reader.wanted(root, data)?;
             // Somebody may also have written the path as `data.x`.
-            let Some(child) = root.child(b"data") else { return Some(()) };
+            let Some(child) = root.child(b"data") else {
+                return Some(());
+            };
             reader.at = start;
             return reader.fill(child, top);
         }
@@ -252,22 +258,30 @@ pub(crate) fn unescape(raw: &[u8]) -> Vec<u8> {
 /// The character of the four digits after `\u`, and of a second `\u` when the two
 /// are a surrogate pair; then what follows.
 fn unicode(rest: &[u8]) -> (char, &[u8]) {
-    let Some((unit, tail)) = code_unit(rest) else { return (char::REPLACEMENT_CHARACTER, rest) };
+    let Some((unit, tail)) = code_unit(rest) else {
+        return (char::REPLACEMENT_CHARACTER, rest);
+    };
     if let 0xD800..=0xDBFF = unit
         && let [b'\\', b'u', after @ ..] = tail
         && let Some((low @ 0xDC00..=0xDFFF, tail)) = code_unit(after)
     {
         let code = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
-        return (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), tail);
+        return (
+            char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
+            tail,
+        );
     }
-    (char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER), tail)
+    (
+        char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER),
+        tail,
+    )
 }
 
 fn code_unit(digits: &[u8]) -> Option<(u32, &[u8])> {
     let (digits, tail) = digits.split_at_checked(4)?;
-    let unit = digits
-        .iter()
-        .try_fold(0, |unit, digit| Some(unit * 16 + char::from(*digit).to_digit(16)?))?;
+    let unit = digits.iter().try_fold(0, |unit, digit| {
+        Some(unit * 16 + char::from(*digit).to_digit(16)?)
+    })?;
     Some((unit, tail))
 }
 

@@ -16,7 +16,11 @@ fn read_all(json: &[u8], paths: &[&str]) -> Option<Vec<(Option<String>, Option<S
         Kind::Plain => Some(String::from_utf8_lossy(slot.raw(json)).into_owned()),
         Kind::Escaped => Some(String::from_utf8(unescape(slot.raw(json))).unwrap()),
     };
-    Some(ids.iter().map(|id| (text(data[*id]), text(top[*id]))).collect())
+    Some(
+        ids.iter()
+            .map(|id| (text(data[*id]), text(top[*id])))
+            .collect(),
+    )
 }
 
 fn top(json: &str, path: &str) -> Option<String> {
@@ -30,7 +34,10 @@ fn refused(json: &str) {
 #[test]
 fn finds_values_of_every_kind() {
     assert_eq!(top(r#"{"a":"x"}"#, "a").as_deref(), Some("x"));
-    assert_eq!(top(r#" { "b" : [1,{"a":2}] , "a" : -1.50e3 } "#.trim(), "a").as_deref(), Some("-1.50e3"));
+    assert_eq!(
+        top(r#" { "b" : [1,{"a":2}] , "a" : -1.50e3 } "#.trim(), "a").as_deref(),
+        Some("-1.50e3")
+    );
     assert_eq!(top(r#"{"a":true}"#, "a").as_deref(), Some("true"));
     assert_eq!(top(r#"{"a":""}"#, "a").as_deref(), Some(""));
     assert_eq!(top(r#"{"a":null}"#, "a"), None);
@@ -42,10 +49,17 @@ fn finds_values_of_every_kind() {
 
 #[test]
 fn follows_paths_and_dotted_names() {
-    assert_eq!(top(r#"{"a":{"x":{"b":9},"b":{"c":7}}}"#, "a.b.c").as_deref(), Some("7"));
+    assert_eq!(
+        top(r#"{"a":{"x":{"b":9},"b":{"c":7}}}"#, "a.b.c").as_deref(),
+        Some("7")
+    );
     assert_eq!(top(r#"{"a.b.c":7}"#, "a.b.c").as_deref(), Some("7"));
     assert_eq!(top(r#"{"a":"leaf"}"#, "a.b"), None);
-    let both = read_all(br#"{"a":{"b":1},"data":{"a":{"b":2}}}"#, &["a.b", "data.a.b"]).unwrap();
+    let both = read_all(
+        br#"{"a":{"b":1},"data":{"a":{"b":2}}}"#,
+        &["a.b", "data.a.b"],
+    )
+    .unwrap();
     assert_eq!(both[0], (Some("2".into()), Some("1".into())));
     assert_eq!(both[1], (None, Some("2".into())));
 }
@@ -57,16 +71,34 @@ fn decodes_escapes() {
     assert_eq!(top(value, "a").as_deref(), Some(expected));
     assert_eq!(top(r#"{"\u0061":"x"}"#, "a").as_deref(), Some("x"));
     assert_eq!(top(r#"{"a":"\ud83d!"}"#, "a").as_deref(), Some("\u{fffd}!"));
-    assert_eq!(top(r#"{"a":"\ud83d\u0041"}"#, "a").as_deref(), Some("\u{fffd}A"));
+    assert_eq!(
+        top(r#"{"a":"\ud83d\u0041"}"#, "a").as_deref(),
+        Some("\u{fffd}A")
+    );
     assert_eq!(top(r#"{"a":"\u12"}"#, "a").as_deref(), Some("\u{fffd}12"));
 }
 
 #[test]
 fn refuses_what_is_no_object() {
     for json in [
-        "", "{", "}", "[]", "1", r#"{"a"}"#, r#"{"a":}"#, r#"{"a":1"#, r#"{"a":1,}"#, r#"{a:1}"#,
-        r#"{"a":x}"#, r#"{"a":"x}"#, r#"{"a":"x\"}"#, r#"{"a":"x\"#, r#"{"a":[1}"#, r#"{"a":1}}"#,
-        r#"{"a":1} {"a":2}"#, r#"{"a":1 "b":2}"#,
+        "",
+        "{",
+        "}",
+        "[]",
+        "1",
+        r#"{"a"}"#,
+        r#"{"a":}"#,
+        r#"{"a":1"#,
+        r#"{"a":1,}"#,
+        r#"{a:1}"#,
+        r#"{"a":x}"#,
+        r#"{"a":"x}"#,
+        r#"{"a":"x\"}"#,
+        r#"{"a":"x\"#,
+        r#"{"a":[1}"#,
+        r#"{"a":1}}"#,
+        r#"{"a":1} {"a":2}"#,
+        r#"{"a":1 "b":2}"#,
     ] {
         refused(json);
     }
@@ -75,7 +107,11 @@ fn refuses_what_is_no_object() {
 #[test]
 fn deep_nesting_costs_no_stack() {
     let depth = 200_000;
-    let deep = format!(r#"{{"x":{}{},"a":1}}"#, "[".repeat(depth), "]".repeat(depth));
+    let deep = format!(
+        r#"{{"x":{}{},"a":1}}"#,
+        "[".repeat(depth),
+        "]".repeat(depth)
+    );
     assert_eq!(top(&deep, "a").as_deref(), Some("1"));
     let deep = format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
     let path = "a.".repeat(1000) + "a";
@@ -109,7 +145,10 @@ fn object(
 }
 
 fn lookup(value: &Value, path: &str) -> Option<String> {
-    match path.split('.').try_fold(value, |value, name| value.as_object()?.get(name))? {
+    match path
+        .split('.')
+        .try_fold(value, |value, name| value.as_object()?.get(name))?
+    {
         Value::String(text) => Some(text.clone()),
         value @ (Value::Number(_) | Value::Bool(_)) => Some(value.to_string()),
         _ => None,
@@ -125,11 +164,19 @@ fn obfuscated(value: &Value) -> String {
     match value {
         Value::String(inner) => text(inner),
         Value::Array(inner) => {
-            format!("[ {} ]", inner.iter().map(obfuscated).collect::<Vec<_>>().join(" , "))
+            format!(
+                "[ {} ]",
+                inner.iter().map(obfuscated).collect::<Vec<_>>().join(" , ")
+            )
         }
         Value::Object(inner) => {
-            let member = |(name, value)| format!("{} :\t{}", text(name), obfuscated(value));
-            format!("{{ {} }}", inner.iter().map(member).collect::<Vec<_>>().join(" , "))
+            let member = |(name, value): (&String, &Value)| {
+                format!("{} :\t{}", text(name), obfuscated(value))
+            };
+            format!(
+                "{{ {} }}",
+                inner.iter().map(member).collect::<Vec<_>>().join(" , ")
+            )
         }
         other => other.to_string(),
     }

@@ -58,7 +58,5 @@ pub use line::{Format, Line, MAX_LINE_BYTES, Scanner, Unreadable};
 pub use loops::{LoopCollector, Turn, Turns};
 pub use matcher::{Matcher, MatcherError};
 pub use miner::{LineCounts, Miner};
-pub use summary::{
-    Durations, Phase, Span, Summary, UnknownPoint, concurrency, span, summarise,
-};
+pub use summary::{Durations, Phase, Span, Summary, UnknownPoint, concurrency, span, summarise};
 pub use table::{Row, Table};

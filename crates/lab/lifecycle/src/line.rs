@@ -48,7 +48,11 @@ impl Scanner {
     /// A reader that finds these fields.
     pub fn new(fields: Fields) -> Self {
         let slots = vec![Slot::default(); fields.len()];
-        Self { fields, top: slots.clone(), data: slots }
+        Self {
+            fields,
+            top: slots.clone(),
+            data: slots,
+        }
     }
 
     /// Reads one line, given without or with its line end. Only its first
@@ -58,7 +62,8 @@ impl Scanner {
         self.find(format, line).ok_or(Unreadable)?;
 
         let first = |ids: &mut dyn Iterator<Item = FieldId>| {
-            ids.map(|id| self.top[id.0]).find(|slot| slot.kind != Kind::Absent)
+            ids.map(|id| self.top[id.0])
+                .find(|slot| slot.kind != Kind::Absent)
         };
         let at = first(&mut FieldId::times()).ok_or(Unreadable)?;
         let message = first(&mut FieldId::messages()).unwrap_or_default();
@@ -86,7 +91,13 @@ impl Scanner {
     fn json(&mut self, line: &[u8], start: usize) -> Option<()> {
         self.top.fill(Slot::default());
         self.data.fill(Slot::default());
-        json::read(line, start, &self.fields.root, &mut self.top, &mut self.data)
+        json::read(
+            line,
+            start,
+            &self.fields.root,
+            &mut self.top,
+            &mut self.data,
+        )
     }
 
     fn logfmt(&mut self, line: &[u8]) -> Option<()> {
@@ -126,7 +137,9 @@ impl<'a> Line<'a> {
     /// The text of a wanted field. An empty text is a value too.
     pub fn field(&self, id: FieldId) -> Option<Cow<'a, [u8]>> {
         let slot = match self.data[id.0] {
-            Slot { kind: Kind::Absent, .. } => self.top[id.0],
+            Slot {
+                kind: Kind::Absent, ..
+            } => self.top[id.0],
             slot => slot,
         };
         (slot.kind != Kind::Absent).then(|| text(self.bytes, slot))
@@ -134,7 +147,9 @@ impl<'a> Line<'a> {
 
     /// The text of the first of these fields that has one that is not empty.
     pub(crate) fn first(&self, ids: &[FieldId]) -> Option<Cow<'a, [u8]>> {
-        ids.iter().filter_map(|id| self.field(*id)).find(|text| !text.is_empty())
+        ids.iter()
+            .filter_map(|id| self.field(*id))
+            .find(|text| !text.is_empty())
     }
 }
 

@@ -75,7 +75,12 @@ fn logfmt() {
         assert_eq!((read.at, read.message.as_str()), (AT, r#"task "a" {done}"#));
         assert_eq!(read.fields, some(&["7", "g", "", "x y"]));
     }
-    let read = read(Format::Logfmt, "ts=1464900000.123456789 a=1 a=2", &["a", "flag"]).unwrap();
+    let read = read(
+        Format::Logfmt,
+        "ts=1464900000.123456789 a=1 a=2",
+        &["a", "flag"],
+    )
+    .unwrap();
     assert_eq!((read.at, read.message.as_str()), (AT, ""));
     assert_eq!(read.fields, [Some("2".into()), None]);
 }
@@ -92,11 +97,20 @@ fn nothing_of_a_line_stays_for_the_next() {
     let mut fields = Fields::new();
     let id = fields.want("id");
     let mut scanner = Scanner::new(fields);
-    assert!(scanner.scan(Format::Auto, br#"{"ts":1,"id":7,"data":{"id":8},"msg":"m"}"#).is_ok());
+    assert!(
+        scanner
+            .scan(
+                Format::Auto,
+                br#"{"ts":1,"id":7,"data":{"id":8},"msg":"m"}"#
+            )
+            .is_ok()
+    );
     let line = scanner.scan(Format::Auto, b"ts=2").unwrap();
     assert_eq!((line.field(id), line.message().len()), (None, 0));
     // The start of this object is read before it turns out to be none.
-    let line = scanner.scan(Format::Auto, br#"ts=3 {"id":7,"msg":"m""#).unwrap();
+    let line = scanner
+        .scan(Format::Auto, br#"ts=3 {"id":7,"msg":"m""#)
+        .unwrap();
     assert_eq!((line.at_unix_ns(), line.field(id)), (3_000_000_000, None));
 }
 
@@ -123,7 +137,10 @@ fn what_is_unreadable() {
 
 #[test]
 fn a_line_is_read_up_to_its_bound() {
-    let long = format!("ts=1464900000 msg=m pad={} id=7", "x".repeat(MAX_LINE_BYTES));
+    let long = format!(
+        "ts=1464900000 msg=m pad={} id=7",
+        "x".repeat(MAX_LINE_BYTES)
+    );
     let read = read(Format::Auto, &long, &["id"]).unwrap();
     assert_eq!((read.message.as_str(), &read.fields[0]), ("m", &None));
 }

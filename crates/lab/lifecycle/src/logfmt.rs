@@ -37,7 +37,10 @@ pub(crate) fn read(bytes: &[u8], root: &Node, slots: &mut [Slot]) -> Option<()> 
 }
 
 fn find(bytes: &[u8], from: usize, what: impl Fn(u8) -> bool) -> usize {
-    bytes[from..].iter().position(|b| what(*b)).map_or(bytes.len(), |length| from + length)
+    bytes[from..]
+        .iter()
+        .position(|b| what(*b))
+        .map_or(bytes.len(), |length| from + length)
 }
 
 fn quoted(bytes: &[u8], start: usize) -> Option<Slot> {

@@ -86,7 +86,8 @@ impl LoopCollector {
             return;
         }
         self.place_text.clear();
-        self.place_text.extend_from_slice(&line.source().unwrap_or_default());
+        self.place_text
+            .extend_from_slice(&line.source().unwrap_or_default());
         if let Some(session) = line.field(self.session) {
             self.place_text.push(0);
             self.place_text.extend_from_slice(&session);
@@ -95,7 +96,11 @@ impl LoopCollector {
         for (bit, starts) in [(END, false), (START, true)] {
             match place {
                 Some(place) if shows & bit != 0 && self.events.len() < MAX_EVENTS => {
-                    self.events.push(Event { place, at: line.at_unix_ns(), starts });
+                    self.events.push(Event {
+                        place,
+                        at: line.at_unix_ns(),
+                        starts,
+                    });
                 }
                 _ => self.overflow += u64::from(shows & bit != 0),
             }
@@ -113,7 +118,10 @@ impl LoopCollector {
         events.sort_by_key(|event| (event.place, event.at));
         let since_origin = |at: i64| at.saturating_sub(self.origin_unix_ns);
 
-        let mut found = Turns { overflow: self.overflow, ..Turns::default() };
+        let mut found = Turns {
+            overflow: self.overflow,
+            ..Turns::default()
+        };
         for of_place in events.chunk_by(|a, b| a.place == b.place) {
             let mut open: Option<i64> = None;
             for event in of_place {
@@ -132,7 +140,9 @@ impl LoopCollector {
             }
             found.unmatched_starts += u64::from(open.is_some());
         }
-        found.turns.sort_unstable_by_key(|turn| (turn.start_ns, turn.end_ns));
+        found
+            .turns
+            .sort_unstable_by_key(|turn| (turn.start_ns, turn.end_ns));
         found
     }
 }

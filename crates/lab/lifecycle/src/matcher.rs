@@ -54,13 +54,19 @@ impl Matcher {
         if text.len() > MAX_BYTES {
             return Err(MatcherError::TooLong { bytes: text.len() });
         }
-        if let Some(expression) = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
+        if let Some(expression) = text
+            .strip_prefix('/')
+            .and_then(|rest| rest.strip_suffix('/'))
+        {
             return regex(expression);
         }
         if let Some((path, value)) = text.split_once('=')
             && is_field_path(path)
         {
-            return Ok(Self::Field { path: path.to_owned(), value: value.to_owned() });
+            return Ok(Self::Field {
+                path: path.to_owned(),
+                value: value.to_owned(),
+            });
         }
         if text.is_empty() {
             return Err(MatcherError::Empty);
@@ -79,8 +85,15 @@ fn regex(expression: &str) -> Result<Matcher, MatcherError> {
         return Err(MatcherError::Empty);
     }
     // The compiled form does not say where a fault is, the parser does.
-    let fault = |offset: usize, reason: String| MatcherError::Regex { offset: offset + 1, reason };
-    if let Err(error) = regex_syntax::ParserBuilder::new().utf8(false).build().parse(expression) {
+    let fault = |offset: usize, reason: String| MatcherError::Regex {
+        offset: offset + 1,
+        reason,
+    };
+    if let Err(error) = regex_syntax::ParserBuilder::new()
+        .utf8(false)
+        .build()
+        .parse(expression)
+    {
         return Err(match &error {
             regex_syntax::Error::Parse(error) => {
                 fault(error.span().start.offset, error.kind().to_string())
@@ -104,7 +117,13 @@ mod tests {
     use super::*;
 
     fn field(path: &str, value: &str) -> String {
-        format!("{:?}", Matcher::Field { path: path.into(), value: value.into() })
+        format!(
+            "{:?}",
+            Matcher::Field {
+                path: path.into(),
+                value: value.into()
+            }
+        )
     }
 
     fn parsed(text: &str) -> String {

@@ -56,11 +56,15 @@ impl Miner {
         };
         for definition in lifecycles {
             miner.classifier.add(definition.matchers()?, &mut fields);
-            miner.lifecycles.push(Collector::new(definition, origin_unix_ns, &mut fields));
+            miner
+                .lifecycles
+                .push(Collector::new(definition, origin_unix_ns, &mut fields));
         }
         for definition in loops {
             miner.classifier.add(definition.matchers()?, &mut fields);
-            miner.loops.push(LoopCollector::new(definition, origin_unix_ns, &mut fields));
+            miner
+                .loops
+                .push(LoopCollector::new(definition, origin_unix_ns, &mut fields));
         }
         miner.scanner = Scanner::new(fields);
         Ok(miner)
@@ -83,8 +87,10 @@ impl Miner {
             });
             return;
         };
-        let (of_lifecycles, of_loops) =
-            self.classifier.classify(&read).split_at(self.lifecycles.len());
+        let (of_lifecycles, of_loops) = self
+            .classifier
+            .classify(&read)
+            .split_at(self.lifecycles.len());
         for (collector, shows) in self.lifecycles.iter_mut().zip(of_lifecycles) {
             collector.feed(&read, *shows);
         }
@@ -103,8 +109,17 @@ impl Miner {
         &self.lifecycles
     }
 
+    #[cfg(test)]
+    pub(crate) fn lifecycles_mut(&mut self) -> &mut [Collector] {
+        &mut self.lifecycles
+    }
+
     /// The loops, in the order of their definitions.
     pub fn loops(&self) -> &[LoopCollector] {
         &self.loops
     }
 }
+
+#[cfg(test)]
+#[path = "miner_tests.rs"]
+mod tests;

@@ -23,7 +23,8 @@ pub struct Summary {
     pub missing: Vec<(String, u64)>,
     /// One for each pair of adjacent points.
     pub phases: Vec<Phase>,
-    /// From the first point to the last.
+    /// From the first point to the last; `None`: no row has both, or there are
+    /// fewer than two points.
     pub total: Option<Durations>,
 }
 
@@ -130,7 +131,7 @@ pub fn summarise(table: &Table) -> Summary {
         skewed: table.rows.iter().filter(|row| is_skewed(row)).count() as u64,
         missing: missing.collect(),
         phases: phases.collect(),
-        total: Durations::of(table, 0, last),
+        total: (last > 0).then(|| Durations::of(table, 0, last)).flatten(),
     }
 }
 
@@ -169,14 +170,21 @@ pub fn concurrency(
 }
 
 fn steps(table: &Table, phase: usize) -> Steps {
-    let last = table.rows.iter().flat_map(|row| row.at_ns.iter().flatten()).max();
+    let last = table
+        .rows
+        .iter()
+        .flat_map(|row| row.at_ns.iter().flatten())
+        .max();
     let after_all = last.map_or(0, |last| last.saturating_add(1));
     Steps::of_intervals(table.rows.iter().filter_map(|row| {
         let start = time(row, phase)?;
         match time(row, phase + 1) {
             Some(end) => Some((start, end)),
             None if phase + 1 >= row.at_ns.len() => None,
-            None => row.at_ns[phase + 1..].iter().all(Option::is_none).then_some((start, after_all)),
+            None => row.at_ns[phase + 1..]
+                .iter()
+                .all(Option::is_none)
+                .then_some((start, after_all)),
         }
     }))
 }
@@ -214,8 +222,11 @@ fn is_skewed(row: &Row) -> bool {
 }
 
 fn sorted(table: &Table, from: usize, to: usize) -> Vec<i64> {
-    let mut all: Vec<i64> =
-        table.rows.iter().filter_map(|row| duration(row, from, to)).collect();
+    let mut all: Vec<i64> = table
+        .rows
+        .iter()
+        .filter_map(|row| duration(row, from, to))
+        .collect();
     all.sort_unstable();
     all
 }
@@ -225,21 +236,31 @@ fn negative(sorted: &[i64]) -> u64 {
 }
 
 fn longest(table: &Table, from: usize, to: usize) -> Option<Arc<str>> {
-    let all = table.rows.iter().filter_map(|row| Some((duration(row, from, to)?, &row.id)));
+    let all = table
+        .rows
+        .iter()
+        .filter_map(|row| Some((duration(row, from, to)?, &row.id)));
     let worst = all.reduce(|worst, next| if next.0 > worst.0 { next } else { worst });
     worst.map(|(_, id)| Arc::clone(id))
 }
 
 fn seconds(rows: &[&Row], from: usize, to: usize) -> Vec<f64> {
-    rows.iter().filter_map(|row| duration(row, from, to)).map(|ns| ns as f64 / 1e9).collect()
+    rows.iter()
+        .filter_map(|row| duration(row, from, to))
+        .map(|ns| ns as f64 / 1e9)
+        .collect()
 }
 
 fn index(table: &Table, name: &str) -> Result<usize, UnknownPoint> {
-    table.points.iter().position(|point| point == name).ok_or_else(|| UnknownPoint {
-        lifecycle: table.name.clone(),
-        point: name.to_owned(),
-        known: table.points.clone(),
-    })
+    table
+        .points
+        .iter()
+        .position(|point| point == name)
+        .ok_or_else(|| UnknownPoint {
+            lifecycle: table.name.clone(),
+            point: name.to_owned(),
+            known: table.points.clone(),
+        })
 }
 
 #[cfg(test)]

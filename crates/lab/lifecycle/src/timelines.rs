@@ -22,7 +22,11 @@ pub(crate) struct GroupAt {
 
 impl Timelines {
     pub(crate) fn new(points: usize) -> Self {
-        Self { points, at: Vec::new(), groups: Vec::new() }
+        Self {
+            points,
+            at: Vec::new(),
+            groups: Vec::new(),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -43,7 +47,9 @@ impl Timelines {
 
     /// The times of a row, point by point.
     pub(crate) fn times(&self, row: u32) -> impl Iterator<Item = Option<i64>> {
-        self.slots(row).iter().map(|at| (*at != NONE).then_some(*at))
+        self.slots(row)
+            .iter()
+            .map(|at| (*at != NONE).then_some(*at))
     }
 
     pub(crate) fn has(&self, row: u32, point: usize) -> bool {

@@ -16,7 +16,10 @@ fn decimal(text: &[u8]) -> Option<i64> {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, text),
     };
-    let whole_end = digits.iter().position(|b| !b.is_ascii_digit()).unwrap_or(digits.len());
+    let whole_end = digits
+        .iter()
+        .position(|b| !b.is_ascii_digit())
+        .unwrap_or(digits.len());
     let whole = number(&digits[..whole_end])?;
     let nanos = match &digits[whole_end..] {
         [] => scaled(whole, 0)?,
@@ -41,21 +44,27 @@ fn number(digits: &[u8]) -> Option<i64> {
 
 /// `whole + billionths / 10^9` of the unit that the size of `whole` tells.
 fn scaled(whole: i64, billionths: i64) -> Option<i64> {
-    let unit: i64 = match whole {
-        ..100_000_000_000 => 1_000_000_000,
-        ..100_000_000_000_000 => 1_000_000,
-        ..100_000_000_000_000_000 => 1_000,
+    const SECONDS_BELOW: i64 = 100_000_000_000;
+    let unit: i64 = match whole / SECONDS_BELOW {
+        0 => 1_000_000_000,
+        1..1_000 => 1_000_000,
+        1_000..1_000_000 => 1_000,
         _ => 1,
     };
     // The unit divides 10^9, so this is billionths * unit / 10^9 without overflow.
-    whole.checked_mul(unit)?.checked_add(billionths / (1_000_000_000 / unit))
+    whole
+        .checked_mul(unit)?
+        .checked_add(billionths / (1_000_000_000 / unit))
 }
 
 /// A number with an exponent; some loggers write doubles so. Good to a microsecond.
 #[cold]
 fn exponent(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
-    if !text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-')) {
+    if !text
+        .bytes()
+        .all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
+    {
         return None;
     }
     let value: f64 = text.parse().ok()?;
@@ -109,8 +118,24 @@ mod tests {
     #[test]
     fn what_is_no_time() {
         for text in [
-            "", "-", ".", "1.", ".5", "x", "12x", "e", "1e", "--1", "yesterday", "2016-06-02",
-            "2016-06-02T20:40:00", "99999999999999999999", "1e300", "inf", "nan", "1700-01-01",
+            "",
+            "-",
+            ".",
+            "1.",
+            ".5",
+            "x",
+            "12x",
+            "e",
+            "1e",
+            "--1",
+            "yesterday",
+            "2016-06-02",
+            "2016-06-02T20:40:00",
+            "99999999999999999999",
+            "1e300",
+            "inf",
+            "nan",
+            "1700-01-01",
             "1000-01-01T00:00:00Z",
         ] {
             assert_eq!(at(text), None, "{text}");
