@@ -216,3 +216,44 @@ fn templates_are_filled_in_by_the_runner() {
     let shown = system(&plan, "bbs").args[7].render(|reference| format!("<{reference}>"));
     assert_eq!(shown, "http://<auctioneer.addr>");
 }
+
+#[test]
+fn a_plan_is_explained_in_words() {
+    let explained = plan_of(DEMO).explain();
+    let expected = include_str!("data/demo.explained.txt");
+    assert_eq!(explained, expected, "\n{explained}");
+}
+
+#[test]
+fn systems_start_after_those_that_they_wait_for() {
+    let system = |name: &str, after: &str| {
+        format!("[[system]]\nname = \"{name}\"\nrun = \"x\"\nafter = [{after}]\n")
+    };
+    let plan = plan_of(&format!(
+        "lab = 1\nname = \"t\"\n{}{}{}{}[[step]]\nname = \"s\"\nhold = \"1s\"\n",
+        system("d", "\"b\", \"c\""),
+        system("c", ""),
+        system("b", "\"a\""),
+        system("a", ""),
+    ));
+    let order: Vec<&str> = plan
+        .start_order()
+        .iter()
+        .map(|system| system.name.as_str())
+        .collect();
+    assert_eq!(order, ["c", "a", "b", "d"]);
+}
+
+#[test]
+fn fezzik_is_a_plan_of_any_size() {
+    let text = include_str!("data/fezzik.toml");
+    let plan = plan_of(text);
+    assert_eq!(
+        (plan.systems.len(), plan.steps.len(), plan.expects.len()),
+        (4, 3, 3)
+    );
+    assert_eq!(plan.lifecycles[0].points.len(), 9);
+    let plan = checked(text, &[("cells", "1000"), ("tasks", "40_000")]).unwrap();
+    assert_eq!(system(&plan, "cell").agents, Some(1000));
+    assert_eq!(plan.steps[0].make.as_ref().unwrap().count, 40_000);
+}

@@ -127,7 +127,12 @@ impl Reader<'_> {
         let text = self.text(field, &format!("one of {}", listed(&names)))?;
         let found = choices.iter().find(|(name, _)| *name == text.as_str());
         if found.is_none() {
-            self.problem(self.unknown(&text, field.key, "choices", names));
+            let message = format!("\"{}\" cannot be \"{}\"", field.key, text.as_str());
+            self.problem(Problem::new(text.whole(), message).suggest_from(
+                text.as_str(),
+                "choices",
+                names,
+            ));
         }
         found.map(|(_, value)| *value)
     }
