@@ -5,6 +5,8 @@
 //! below each part; `lab` and `name` stand above it, so a part begins on line 3.
 //! `BLESS=1 cargo test` writes what was found into the files, to be read and judged.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::fs;
@@ -185,4 +187,24 @@ fn overrides_are_checked_too() {
         ("dir", "{not a name}"),
     ];
     assert!(checked(&file, &good).is_ok());
+}
+
+#[test]
+fn lists_have_a_largest_length() {
+    let items = "\"x\", ".repeat(1001);
+    let file = format!("{HEAD}[[system]]\nname = \"a\"\nrun = \"x\"\nafter = [{items}]\n{STEP}");
+    let rendered = checked(&file, &[]).unwrap_err();
+    assert_eq!(rendered.matches("x.toml:").count(), 1, "{rendered}");
+    assert!(
+        rendered.contains("\"after\" has more than 1000 items"),
+        "{rendered}"
+    );
+}
+
+#[test]
+fn a_command_of_many_words_is_read_in_one_go() {
+    let words = "x ".repeat(400_000);
+    let file = format!("{HEAD}[[system]]\nname = \"a\"\nrun = \"{words}\"\n{STEP}");
+    let plan = checked(&file, &[]).unwrap();
+    assert_eq!(plan.systems[0].args.len(), 399_999);
 }

@@ -1,5 +1,7 @@
 //! Good files and their plans.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::time::Duration;
@@ -256,4 +258,34 @@ fn fezzik_is_a_plan_of_any_size() {
     let plan = checked(text, &[("cells", "1000"), ("tasks", "40_000")]).unwrap();
     assert_eq!(system(&plan, "cell").agents, Some(1000));
     assert_eq!(plan.steps[0].make.as_ref().unwrap().count, 40_000);
+}
+
+#[test]
+fn a_catalogue_that_contradicts_itself_says_so() {
+    let mut catalogue = support::catalogue();
+    catalogue.fleets.retain(|fleet| fleet.kind == "cell");
+    let settings: Vec<_> = catalogue.fleets[0].settings.drain(..).collect();
+    let builtin = catalogue
+        .builtins
+        .iter_mut()
+        .find(|b| b.command == "cells rep")
+        .unwrap();
+    builtin
+        .flags
+        .push(lab_experiment::catalogue::Flag::value("--seed"));
+    assert_eq!(catalogue.problems(), Vec::<String>::new());
+
+    catalogue.fleets[0].settings = settings
+        .into_iter()
+        .filter(|s| s.key == "optional")
+        .collect();
+    assert_eq!(
+        catalogue.problems(),
+        ["fleet cell: \"cells rep\" has no --optional without a value"]
+    );
+    catalogue.fleets[0].builtin = "cells reb".to_owned();
+    assert_eq!(
+        catalogue.problems(),
+        ["fleet cell: no builtin \"cells reb\""]
+    );
 }

@@ -14,6 +14,8 @@ use crate::text::{Span, Text};
 use crate::units::{self, UnitError};
 use crate::words;
 
+/// Most items of any list.
+const MOST_ITEMS: usize = 1_000;
 /// Longest name.
 const LONGEST_NAME: usize = 64;
 
@@ -231,6 +233,11 @@ impl Reader<'_> {
     /// The items of a list.
     pub(super) fn list<'t>(&mut self, field: Field<'t>, expected: &str) -> Option<Vec<Field<'t>>> {
         match field.value.get_ref() {
+            DeValue::Array(items) if items.len() > MOST_ITEMS => {
+                let message = format!("\"{}\" has more than {MOST_ITEMS} items", field.key);
+                self.problem(Problem::new(field.span(), message));
+                None
+            }
             DeValue::Array(items) => Some(
                 items
                     .iter()
