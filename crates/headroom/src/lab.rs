@@ -1,0 +1,109 @@
+//! `run`, `check` and `report`.
+
+use std::io::{IsTerminal, Read, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow};
+use lab_experiment::plan::Plan;
+use lab_experiment::{Source, check as check_file};
+use lab_report::terminal::{Style, ending};
+use lab_runner::Options;
+use lab_store::{Outcome, RunFile, RunFolder};
+
+use crate::catalogue::catalogue;
+use crate::cli::{CheckArgs, ReportArgs, RunArgs};
+
+/// Longest experiment file that is read, a byte more than the checker accepts, so
+/// that it is the checker that says what is wrong.
+const FILE_BYTES: u64 = (1 << 20) + 1;
+
+pub(crate) fn check(args: &CheckArgs) -> Result<Outcome> {
+    let Some((_, plan)) = read_plan(args)? else {
+        return Ok(Outcome::Error);
+    };
+    print(&plan.explain())?;
+    Ok(Outcome::Pass)
+}
+
+pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
+    let Some((text, plan)) = read_plan(&args.check)? else {
+        return Ok(Outcome::Error);
+    };
+    let mut options = Options::for_this_binary(&args.out).context("find the own binary")?;
+    options.keep = args.keep;
+    let finished = lab_runner::run(plan, &text, options)?;
+    for note in &finished.notes {
+        eprintln!("headroom: {note}");
+    }
+    if let Some(work) = &finished.kept {
+        eprintln!("headroom: the systems' working files are in {}", work.display());
+    }
+    let report = write_report(&finished.folder)?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&finished.verdict)?;
+        print(&(json + "\n"))?;
+    } else {
+        print(&ending(&finished.verdict, &report, Style::of_stdout()))?;
+    }
+    Ok(finished.verdict.outcome)
+}
+
+pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
+    let folder = RunFolder::open(&args.run)?;
+    let report = write_report(&folder)?;
+    print(&format!("{}\n", report.display()))?;
+    Ok(Outcome::Pass)
+}
+
+fn write_report(folder: &RunFolder) -> Result<std::path::PathBuf> {
+    let html = lab_report::html(folder).context("build the report")?;
+    folder.write(RunFile::Report, html.as_bytes())?;
+    Ok(folder.file(RunFile::Report))
+}
+
+/// The text and the plan of a file; `None` once every mistake was shown.
+fn read_plan(args: &CheckArgs) -> Result<Option<(String, Plan)>> {
+    let text = read_text(&args.file)?;
+    let source = Source {
+        name: args.file.display().to_string(),
+        text,
+    };
+    match check_file(&source, &args.set, &catalogue()) {
+        Ok(plan) => Ok(Some((source.text, plan))),
+        Err(mistakes) => {
+            let color = std::io::stderr().is_terminal() && console::colors_enabled_stderr();
+            for mistake in &mistakes {
+                eprintln!("{}\n", mistake.render(color));
+            }
+            let count = mistakes.len();
+            let noun = if count == 1 { "mistake" } else { "mistakes" };
+            eprintln!("{count} {noun} in {}; nothing was started", source.name);
+            Ok(None)
+        }
+    }
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    let reading = || format!("read the experiment file {}", path.display());
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .with_context(reading)?
+        .take(FILE_BYTES)
+        .read_to_end(&mut bytes)
+        .with_context(reading)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        anyhow!("{}: it is not UTF-8 text, from byte {at} on", reading())
+    })
+}
+
+/// Standard output may be a pipe that was closed (`| head`): that is no failure.
+fn print(text: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("print the result")
+        }
+        _ => Ok(()),
+    }
+}
