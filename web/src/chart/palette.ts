@@ -32,7 +32,7 @@ export function phaseColours(count: number, theme: Theme): Rgb[] {
   const [dark, light] = theme === 'light' ? [0.4, 0.88] : [0.46, 0.92];
   return Array.from({ length: count }, (_, phase) => {
     const part = count > 1 ? phase / (count - 1) : 0.4;
-    return oklch(dark + (light - dark) * part, 0.145 - 0.02 * Math.sin(Math.PI * part), 300 - 205 * part);
+    return oklch(dark + (light - dark) * part, 0.135 - 0.025 * Math.sin(Math.PI * part), 300 - 205 * part);
   });
 }
 

@@ -19,6 +19,13 @@ function significant(value: number): string {
   return value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
 }
 
+/** `10 ms` for -2: a power of ten in seconds. */
+export function powerOfTen(exponent: number): string {
+  const [power, unit] =
+    exponent >= 0 ? [exponent, 's'] : exponent >= -3 ? [exponent + 3, 'ms'] : [exponent + 6, 'µs'];
+  return `${count(Number((10 ** power).toPrecision(12)))} ${unit}`;
+}
+
 /** A whole number with separators. */
 export function count(value: number): string {
   return Number.isFinite(value) ? value.toLocaleString('en') : '–';
@@ -35,7 +42,9 @@ export function bytes(value: number): string {
 
 /** A share as `12.3 %`; a dash for no value. */
 export function percent(share: number): string {
-  return Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : '–';
+  if (!Number.isFinite(share)) return '–';
+  const text = (100 * Math.abs(share)).toFixed(1);
+  return `${share < 0 && text !== '0.0' ? '−' : ''}${text} %`;
 }
 
 /** A share that is never rounded up to 100 % nor down to 0 %. */
@@ -63,7 +72,10 @@ export function ticks(from: number, to: number, most: number, step = niceStep): 
   if (!(to > from) || most < 1) return [];
   const by = step((to - from) / most);
   const found: number[] = [];
-  for (let k = Math.ceil(from / by - 1e-9); k * by <= to + by * 1e-9; k++) found.push(k * by);
+  for (let k = Math.ceil(from / by - 1e-9); k * by <= to + by * 1e-9; k++) {
+    // Not -0, which would be shown as such.
+    found.push(k * by || 0);
+  }
   return found;
 }
 

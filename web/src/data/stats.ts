@@ -180,11 +180,11 @@ export function histograms(
   });
 }
 
-/** Whole powers of ten around the phases' durations, the rare shortest ones left out. */
+/** Bounds in log10(seconds) of the phases' durations, the rare shortest ones left out. */
 export function logBounds(stats: PhaseStats[]): [number, number] {
   const low = Math.min(...stats.map((s) => s.p50).filter((d) => d > 0));
   const high = Math.max(...stats.map((s) => s.max).filter((d) => d > 0));
   if (!Number.isFinite(low) || !Number.isFinite(high)) return [-3, 0];
-  const to = Math.ceil(Math.log10(high));
-  return [Math.min(Math.floor(Math.log10(low / 3)), to - 1), to];
+  const to = Math.log10(high) + 0.02;
+  return [Math.min(Math.log10(low / 4), to - 1), to];
 }
