@@ -186,5 +186,5 @@ export function logBounds(stats: PhaseStats[]): [number, number] {
   const high = Math.max(...stats.map((s) => s.max).filter((d) => d > 0));
   if (!Number.isFinite(low) || !Number.isFinite(high)) return [-3, 0];
   const to = Math.log10(high) + 0.02;
-  return [Math.min(Math.log10(low / 4), to - 1), to];
+  return [Math.min(Math.log10(low / 8), to - 1), to];
 }
