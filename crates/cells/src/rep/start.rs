@@ -20,12 +20,13 @@ use super::cell::{Cell, Identity};
 use super::config::{Config, ExecutorKind};
 use super::desired::DesiredLrps;
 use super::executor::Executor;
+use super::executor::process::Process;
 use super::executor::simulated::Simulated;
 use super::logs::Logs;
 use super::presence::{self, Presence};
 use super::work::uuid;
 
-/// Longest wait for simulated containers to end at shutdown.
+/// Longest wait for containers to end at shutdown, beyond the grace they are given.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Why cells could not start.
@@ -106,7 +107,11 @@ pub async fn start(config: Config, logger: Logger, shutdown: Shutdown) -> Result
             let executor = Simulated::new(settings, config.seed);
             start_with(config, executor, CLOSE_WITHIN, logger, shutdown).await
         }
-        ExecutorKind::Process(_) => unimplemented!(),
+        ExecutorKind::Process(settings) => {
+            let within = settings.grace + CLOSE_WITHIN;
+            let executor = Process::new(settings, &logger)?;
+            start_with(config, executor, within, logger, shutdown).await
+        }
     }
 }
 

@@ -124,4 +124,23 @@ mod tests {
         });
         assert_eq!(update.routes(&desired()), [], "an empty list clears");
     }
+
+    /// Bodies recorded from Diego's rep 5bbcd6b802a01a983283465a3970b60d2f31ddcf.
+    #[test]
+    fn recorded_updates_are_read() {
+        let file: serde_json::Value =
+            serde_json::from_str(include_str!("../../tests/data/rep.json")).unwrap();
+        let examples = file["examples"].as_array().unwrap();
+        let updates: Vec<Update> = examples
+            .iter()
+            .filter(|example| example["go_type"] == "rep.LRPUpdate")
+            .map(|example| serde_json::from_str(example["body"].as_str().unwrap()).unwrap())
+            .collect();
+        let hostname = "a.apps.internal".into();
+        let everything = Update {
+            internal_routes: Some(vec![InternalRoute { hostname }]),
+            metric_tags: Some([("source_id".into(), "x".into())].into()),
+        };
+        assert_eq!(updates, [everything, Update::default()]);
+    }
 }

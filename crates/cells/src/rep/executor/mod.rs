@@ -1,5 +1,6 @@
 //! What runs the work of a container: nothing but the clock, or real processes.
 
+pub(super) mod process;
 pub(super) mod simulated;
 
 use std::future::Future;
