@@ -1,5 +1,8 @@
 //! Lives of tasks and instances on simulated cells, against a BBS in memory.
 
+// A test may panic anywhere, in its helpers too.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod fake_bbs;
 
 use std::time::Duration;

@@ -1,13 +1,12 @@
 //! A cell: its containers, and the shell that carries out what they want.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use diego::Bbs;
-use diego::auction::{self, CellState, Lrp, Task};
+use diego::auction::{self, CellState, Lrp, Resource, Task};
 use diego::models::PortMapping;
 use rand::RngExt;
 use telemetry::Fields;
@@ -123,22 +122,27 @@ impl<E: Executor> Cell<E> {
         let mut refused = auction::Work::default();
         let mut taken = Vec::with_capacity(work.lrps.len() + work.tasks.len());
         let mut inside = self.lock();
-        for mut lrp in work.lrps {
-            lrp.instance_guid = instance_guid(&mut rand::rng());
-            match self.reserve(&mut inside, Work::Lrp(lrp)) {
-                Ok(guid) => taken.extend(guid),
-                Err(Work::Lrp(mut lrp)) => {
-                    lrp.instance_guid.clear();
-                    refused.lrps.push(lrp);
-                }
-                Err(Work::Task(_)) => {}
+        for lrp in work.lrps {
+            if inside.take(lrp.resource) {
+                let instance_guid = instance_guid(&mut rand::rng());
+                let lrp = Lrp {
+                    instance_guid,
+                    ..lrp
+                };
+                taken.push(self.reserve(&mut inside, Work::Lrp(lrp)));
+            } else {
+                refused.lrps.push(lrp);
             }
         }
         for task in work.tasks {
-            match self.reserve(&mut inside, Work::Task(task)) {
-                Ok(guid) => taken.extend(guid),
-                Err(Work::Task(task)) => refused.tasks.push(task),
-                Err(Work::Lrp(_)) => {}
+            // A request that arrives twice does no harm: the task is here.
+            if inside.containers.contains_key(&task.task_guid) {
+                continue;
+            }
+            if inside.take(task.resource) {
+                taken.push(self.reserve(&mut inside, Work::Task(task)));
+            } else {
+                refused.tasks.push(task);
             }
         }
         drop(inside);
@@ -148,37 +152,26 @@ impl<E: Executor> Cell<E> {
         refused
     }
 
-    /// Holds room for `work`. Work that is here already counts as taken, so that a
-    /// request which arrives twice does no harm.
-    fn reserve(&self, inside: &mut Inside, work: Work) -> Result<Option<String>, Work> {
-        let Inside {
-            ledger,
-            containers,
-            closed,
-        } = inside;
-        let place = match containers.entry(work.guid().to_owned()) {
-            Entry::Occupied(_) => return Ok(None),
-            Entry::Vacant(place) => place,
-        };
-        if *closed || !ledger.take(work.resource()) {
-            return Err(work);
-        }
+    /// Makes a container for `work`, whose room has been taken.
+    fn reserve(&self, inside: &mut Inside, work: Work) -> String {
+        let fields = work.fields();
         self.logs
             .allocate
-            .info("allocating-container", work.fields());
+            .info("allocating-container", fields.clone());
         self.logs
             .events
-            .info("processing-reserved-container", work.fields());
-        let guid = place.key().clone();
-        place.insert(Slot {
+            .info("processing-reserved-container", fields);
+        let guid = work.guid().to_owned();
+        let slot = Slot {
             machine: Container::new(work.kind()),
             work: Arc::new(work),
             definition: None,
             job: None,
             stop: None,
             update: Update::default(),
-        });
-        Ok(Some(guid))
+        };
+        inside.containers.insert(guid.clone(), slot);
+        guid
     }
 
     /// Tells a container what happened. One that is gone is not told.
@@ -406,6 +399,12 @@ impl<E: Executor> Cell<E> {
 
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inside {
+    fn take(&mut self, resource: Resource) -> bool {
+        !self.closed && self.ledger.take(resource)
     }
 }
 

@@ -2,7 +2,7 @@
 //! instances, writes down every call, and refuses calls when a test says so.
 
 // Each test file uses its own part of it.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! Comparison of JSON as Go's clients see it.
 
 // Each test file uses its own part of it.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
 
 use serde_json::Value;
 
