@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Go writes an empty list as null; read both.
 fn null_is_empty<'de, D, T>(deserializer: D) -> Result<T, D::Error>
@@ -11,6 +11,19 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Go writes an empty list that was never made as null; so do we in answers.
+fn empty_is_null<S, T>(list: &Vec<T>, serializer: S) -> Result<S::Ok, S::Error>
+where
+    S: Serializer,
+    T: Serialize,
+{
+    if list.is_empty() {
+        serializer.serialize_none()
+    } else {
+        list.serialize(serializer)
+    }
 }
 
 /// What a piece of work needs of a cell.
@@ -87,7 +100,7 @@ pub struct Task {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lrp {
-    /// The instance; chosen by the auctioneer.
+    /// The instance; chosen by the rep that takes the work, empty until then.
     pub instance_guid: String,
     /// The process.
     pub process_guid: String,
@@ -110,10 +123,18 @@ pub struct Lrp {
 #[serde(default)]
 pub struct Work {
     /// Instances.
-    #[serde(rename = "LRPs", deserialize_with = "null_is_empty")]
+    #[serde(
+        rename = "LRPs",
+        deserialize_with = "null_is_empty",
+        serialize_with = "empty_is_null"
+    )]
     pub lrps: Vec<Lrp>,
     /// Tasks.
-    #[serde(rename = "Tasks", deserialize_with = "null_is_empty")]
+    #[serde(
+        rename = "Tasks",
+        deserialize_with = "null_is_empty",
+        serialize_with = "empty_is_null"
+    )]
     pub tasks: Vec<Task>,
     /// The cell that the work is meant for; may be left out.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -1,1 +1,154 @@
-//! Places work on cells.
+//! The auctioneer: takes requests for work, asks every cell for its state, and
+//! gives each piece of work to the cell that suits it best.
+//!
+//! It keeps nothing: work that could not be placed is reported to the BBS, which
+//! asks again later.
+
+mod api;
+mod intake;
+pub mod placement;
+mod queue;
+mod round;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use diego::Bbs;
+use net::tls::{Files, TlsError};
+use net::{Client, ClientOptions, Limits, Shutdown};
+use telemetry::{Fields, Logger};
+use tokio::task::JoinHandle;
+
+use queue::Queue;
+
+/// Settings of an auctioneer.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where it listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The BBS, for instance `http://127.0.0.1:8889`.
+    pub bbs: String,
+    /// Certificate of the API; without it the API is plain HTTP.
+    pub server_tls: Option<Files>,
+    /// Certificate shown to the BBS and to reps; needed for `https` addresses.
+    pub client_tls: Option<Files>,
+    /// Most cells that are talked to at once.
+    pub workers: usize,
+    /// Longest wait for the state of a cell; slower cells take no part in a round.
+    pub cell_state_timeout: Duration,
+    /// Longest wait for a cell to take work, and for the BBS to answer.
+    pub communication_timeout: Duration,
+    /// Shortest time from the start of a round to the start of the next, so that
+    /// work gathers and each cell is asked once for all of it.
+    pub round_interval: Duration,
+    /// Pieces of work that may wait for a round; more are refused with status 503.
+    pub queue_max: usize,
+    /// How cells are scored.
+    pub placement: placement::Options,
+}
+
+impl Config {
+    /// The usual settings, for the BBS at this address.
+    pub fn new(listen: SocketAddr, bbs: impl Into<String>) -> Self {
+        Self {
+            listen,
+            bbs: bbs.into(),
+            server_tls: None,
+            client_tls: None,
+            workers: 1000,
+            cell_state_timeout: Duration::from_secs(10),
+            communication_timeout: Duration::from_secs(10),
+            round_interval: Duration::from_millis(50),
+            queue_max: 1_000_000,
+            placement: placement::Options::default(),
+        }
+    }
+}
+
+/// Why an auctioneer could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be listened on.
+    #[error("start the auctioneer: {0}")]
+    Listen(#[from] std::io::Error),
+    /// The certificates cannot be used.
+    #[error("start the auctioneer: {0}")]
+    Tls(#[from] TlsError),
+}
+
+/// An auctioneer at work.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    server: JoinHandle<()>,
+    rounds: JoinHandle<()>,
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits until it has stopped, which the shutdown given to [`start`] asks for.
+    pub async fn stopped(self) {
+        // A panic in either is reported by the runtime; the other one still ends.
+        let _ = self.server.await;
+        let _ = self.rounds.await;
+    }
+}
+
+/// Runs an auctioneer until `shutdown`.
+///
+/// # Errors
+/// When it cannot start; see [`Error`].
+pub async fn run(config: Config, logger: Logger, shutdown: Shutdown) -> Result<(), Error> {
+    start(config, logger, shutdown).await?.stopped().await;
+    Ok(())
+}
+
+/// Starts an auctioneer and returns once it listens.
+///
+/// # Errors
+/// When it cannot start; see [`Error`].
+pub async fn start(config: Config, logger: Logger, shutdown: Shutdown) -> Result<Running, Error> {
+    let server_tls = config
+        .server_tls
+        .as_ref()
+        .map(net::tls::server)
+        .transpose()?;
+    let client_tls = config
+        .client_tls
+        .as_ref()
+        .map(net::tls::client)
+        .transpose()?;
+    let client = |connections_per_host, answer_within| {
+        Client::new(ClientOptions {
+            connections_per_host,
+            answer_within,
+            tls: client_tls.clone(),
+            answer_bytes: 256 << 20,
+            ..ClientOptions::default()
+        })
+    };
+    let bbs = Bbs::new(client(64, config.communication_timeout), &*config.bbs);
+    let reps = client(
+        2,
+        config.cell_state_timeout.max(config.communication_timeout),
+    );
+
+    let listener = net::bind(config.listen).await?;
+    let address = listener.local_addr()?;
+    let queue = Arc::new(Queue::new(config.queue_max));
+    let handler = Arc::new(api::Api::new(Arc::clone(&queue), logger.clone()));
+    let limits = Limits::default();
+    let server = net::serve(listener, server_tls, limits, handler, shutdown.clone());
+    let auctioneer = round::Auctioneer::new(config, bbs, reps, queue, logger.session("auction"));
+    logger.info("started", Fields::new().and("address", address.to_string()));
+    Ok(Running {
+        address,
+        server: tokio::spawn(server),
+        rounds: tokio::spawn(auctioneer.run(shutdown)),
+    })
+}

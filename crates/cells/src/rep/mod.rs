@@ -1,1 +1,32 @@
-//! Runs the work of a cell.
+//! The rep: a process that carries one cell or a thousand.
+//!
+//! A cell takes work from the auctioneer, runs it in containers and tells the BBS
+//! what became of it. With the simulated executor nothing runs, but every message
+//! on the wire is the real one: a hollow cell is this rep with its last layer
+//! swapped.
+//!
+//! With the process executor a container is a child process and nothing more: it
+//! has the rep's user, network, file system and limits. There is no isolation of
+//! any kind between containers, or between a container and the rep.
+
+mod api;
+mod bulk;
+mod calls;
+mod cell;
+mod config;
+pub mod container;
+mod desired;
+mod distribution;
+mod executor;
+mod ledger;
+mod logs;
+mod presence;
+mod size;
+mod start;
+mod update;
+mod work;
+
+pub use config::{Capacity, Config, ExecutorKind, ProcessSettings, Simulation};
+pub use distribution::{BadDistribution, Distribution};
+pub use size::{BadSize, Mebibytes};
+pub use start::{Error, Running, run, start};

@@ -1,0 +1,112 @@
+//! The auctioneer's HTTP API.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use net::{Body, Handler, full, read_body};
+use serde_json::json;
+use telemetry::{Fields, Logger};
+
+use super::intake;
+use super::queue::Queue;
+
+const BODY_BYTES: usize = 256 << 20;
+const BODY_WITHIN: Duration = Duration::from_secs(60);
+
+pub(super) struct Api {
+    queue: Arc<Queue>,
+    logger: Logger,
+}
+
+impl Api {
+    pub(super) fn new(queue: Arc<Queue>, logger: Logger) -> Self {
+        Self {
+            queue,
+            logger: logger.session("request"),
+        }
+    }
+
+    fn lrps(&self, body: &[u8]) -> Response<Body> {
+        match intake::lrps(body) {
+            Err(error) => refuse(StatusCode::BAD_REQUEST, &error),
+            Ok((requests, left_out)) => {
+                self.report(left_out, "lrps");
+                self.answer(self.queue.add_lrps(requests))
+            }
+        }
+    }
+
+    fn tasks(&self, body: &[u8]) -> Response<Body> {
+        match intake::tasks(body) {
+            Err(error) => refuse(StatusCode::BAD_REQUEST, &error),
+            Ok((tasks, left_out)) => {
+                self.report(left_out, "tasks");
+                self.answer(self.queue.add_tasks(tasks))
+            }
+        }
+    }
+
+    fn report(&self, left_out: usize, what: &str) {
+        if left_out > 0 {
+            let cause = "guid, domain, rootfs or indices are empty, or a resource is negative";
+            let fields = Fields::new().and("kind", what).and("count", left_out);
+            self.logger.error("invalid-entries-dropped", &cause, fields);
+        }
+    }
+
+    fn answer(&self, queued: Result<(), impl std::fmt::Display>) -> Response<Body> {
+        match queued {
+            Ok(()) => json(StatusCode::ACCEPTED, "{}".into()),
+            Err(full) => {
+                self.logger.error("queue-full", &full, Fields::new());
+                refuse(StatusCode::SERVICE_UNAVAILABLE, &full)
+            }
+        }
+    }
+}
+
+impl Handler for Api {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        if !matches!(path, "/v1/lrps" | "/v1/tasks") {
+            return text(StatusCode::NOT_FOUND, "404 page not found\n");
+        }
+        if head.method != Method::POST {
+            return text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n");
+        }
+        let body = match read_body(body, BODY_BYTES, BODY_WITHIN).await {
+            Ok(body) => body,
+            Err(error) => return refuse(StatusCode::BAD_REQUEST, &error),
+        };
+        if path == "/v1/lrps" {
+            self.lrps(&body)
+        } else {
+            self.tasks(&body)
+        }
+    }
+}
+
+fn refuse(status: StatusCode, error: &dyn std::fmt::Display) -> Response<Body> {
+    json(status, json!({"error": error.to_string()}).to_string())
+}
+
+fn json(status: StatusCode, body: String) -> Response<Body> {
+    answer(status, "application/json", body)
+}
+
+fn text(status: StatusCode, body: &'static str) -> Response<Body> {
+    answer(status, "text/plain; charset=utf-8", body.into())
+}
+
+fn answer(status: StatusCode, content_type: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(full(body));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

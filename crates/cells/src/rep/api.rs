@@ -1,0 +1,224 @@
+//! The HTTP API of a cell, and the one of the process that carries cells.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use diego::auction::Work;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use net::{Body, Handler, empty, full, read_body};
+use serde::Serialize;
+use telemetry::Fields;
+
+use super::cell::Cell;
+use super::container::Kind;
+use super::executor::Executor;
+use super::update::Update;
+
+const BODY_BYTES: usize = 64 << 20;
+const BODY_WITHIN: Duration = Duration::from_secs(60);
+/// Go names this type for JSON that is written without naming one.
+const SNIFFED: &str = "text/plain; charset=utf-8";
+
+/// The API that the auctioneer and the BBS call.
+pub(super) struct CellApi<E> {
+    pub(super) cell: Arc<Cell<E>>,
+    /// May the cell be cleared from outside? Only a simulated one.
+    pub(super) resettable: bool,
+}
+
+impl<E: Executor> CellApi<E> {
+    fn work(&self, body: &[u8]) -> Response<Body> {
+        let work: Work = match serde_json::from_slice(body) {
+            Ok(work) => work,
+            Err(error) => {
+                self.cell
+                    .logs
+                    .cell
+                    .error("failed-to-read-work", &error, Fields::new());
+                return status(StatusCode::BAD_REQUEST);
+            }
+        };
+        if !work.cell_id.is_empty() && work.cell_id != self.cell.id() {
+            let cause = format!("the work is for cell {:?}", work.cell_id);
+            self.cell
+                .logs
+                .cell
+                .error("refused-work", &cause, Fields::new());
+            return status(StatusCode::INTERNAL_SERVER_ERROR);
+        }
+        let cell_id = work.cell_id.clone();
+        let mut refused = self.cell.accept(work);
+        if !refused.lrps.is_empty() || !refused.tasks.is_empty() {
+            refused.cell_id = cell_id;
+        }
+        json(&refused)
+    }
+
+    fn update(&self, guid: &str, body: &[u8]) -> Response<Body> {
+        match serde_json::from_slice::<Update>(body) {
+            Ok(update) => {
+                self.cell.update(guid, update);
+                status(StatusCode::ACCEPTED)
+            }
+            Err(error) => {
+                self.cell
+                    .logs
+                    .cell
+                    .error("failed-to-read-update", &error, Fields::new());
+                status(StatusCode::BAD_REQUEST)
+            }
+        }
+    }
+
+    fn reset(&self) -> Response<Body> {
+        if !self.resettable {
+            return status(StatusCode::INTERNAL_SERVER_ERROR);
+        }
+        self.cell.reset();
+        status(StatusCode::OK)
+    }
+}
+
+impl<E: Executor> Handler for CellApi<E> {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let path: Vec<&str> = head.uri.path().split('/').skip(1).collect();
+        match (&head.method, path.as_slice()) {
+            (&Method::GET, ["state"]) => json(&self.cell.state()),
+            (&Method::GET, ["container_metrics"]) => json(&Metrics::of(&self.cell)),
+            (&Method::POST, ["v1", "lrps", _, "instances", guid, "stop"]) => {
+                self.cell.stop(guid, Kind::Lrp);
+                status(StatusCode::ACCEPTED)
+            }
+            (&Method::POST, ["v1", "tasks", guid, "cancel"]) => {
+                self.cell.stop(guid, Kind::Task);
+                status(StatusCode::ACCEPTED)
+            }
+            (&Method::POST, ["sim", "reset"]) => self.reset(),
+            (&Method::POST, ["work"]) => match read_body(body, BODY_BYTES, BODY_WITHIN).await {
+                Ok(body) => self.work(&body),
+                Err(_) => status(StatusCode::BAD_REQUEST),
+            },
+            (&Method::PUT, ["v1" | "v2", "lrps", _, "instances", guid]) => {
+                match read_body(body, BODY_BYTES, BODY_WITHIN).await {
+                    Ok(body) => self.update(guid, &body),
+                    Err(_) => status(StatusCode::BAD_REQUEST),
+                }
+            }
+            (_, ["state" | "container_metrics" | "work"] | ["sim", "reset"]) => {
+                text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n")
+            }
+            _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+        }
+    }
+}
+
+/// The API for whoever operates the process.
+pub(super) struct AdminApi;
+
+impl Handler for AdminApi {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        match (request.method(), request.uri().path()) {
+            (&Method::GET, "/ping") => status(StatusCode::OK),
+            (_, "/ping") => text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n"),
+            _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+        }
+    }
+}
+
+/// Answer of `GET /container_metrics`. Nothing is measured here, so all is zero.
+#[derive(Debug, Default, Serialize)]
+struct Metrics {
+    cell_id: String,
+    lrps: Vec<LrpMetrics>,
+    tasks: Vec<TaskMetrics>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct LrpMetrics {
+    instance_guid: String,
+    process_guid: String,
+    index: i32,
+    #[serde(flatten)]
+    usage: Usage,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct TaskMetrics {
+    task_guid: String,
+    #[serde(flatten)]
+    usage: Usage,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Usage {
+    metric_guid: String,
+    cpu_usage_fraction: f64,
+    disk_usage_bytes: u64,
+    disk_quota_bytes: u64,
+    memory_usage_bytes: u64,
+    memory_quota_bytes: u64,
+}
+
+impl Usage {
+    fn of(resource: diego::auction::Resource) -> Self {
+        let bytes = |mebibytes: i32| u64::try_from(mebibytes).unwrap_or(0) << 20;
+        Self {
+            disk_quota_bytes: bytes(resource.disk_mb),
+            memory_quota_bytes: bytes(resource.memory_mb),
+            ..Self::default()
+        }
+    }
+}
+
+impl Metrics {
+    fn of<E: Executor>(cell: &Cell<E>) -> Self {
+        let state = cell.state();
+        let lrp = |lrp: diego::auction::Lrp| LrpMetrics {
+            usage: Usage::of(lrp.resource),
+            instance_guid: lrp.instance_guid,
+            process_guid: lrp.process_guid,
+            index: lrp.index,
+        };
+        let task = |task: diego::auction::Task| TaskMetrics {
+            usage: Usage::of(task.resource),
+            task_guid: task.task_guid,
+        };
+        Self {
+            cell_id: state.cell_id,
+            lrps: state.lrps.into_iter().map(lrp).collect(),
+            tasks: state.tasks.into_iter().map(task).collect(),
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Response<Body> {
+    match serde_json::to_vec(value) {
+        Ok(mut body) => {
+            body.push(b'\n');
+            answer(StatusCode::OK, body)
+        }
+        Err(_) => status(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+fn text(status: StatusCode, body: &'static str) -> Response<Body> {
+    answer(status, body.into())
+}
+
+fn answer(status: StatusCode, body: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(full(body));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(SNIFFED));
+    response
+}
+
+fn status(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(empty());
+    *response.status_mut() = status;
+    response
+}

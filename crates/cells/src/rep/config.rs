@@ -1,0 +1,165 @@
+//! Settings of a process that carries cells.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use net::tls::Files;
+
+use super::distribution::Distribution;
+use super::size::Mebibytes;
+
+/// Settings of a process that carries cells.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// How many cells.
+    pub count: u32,
+    /// Cell `i` is called `<prefix>-<i>`.
+    pub id_prefix: String,
+    /// Address of the first cell; further ones take the ports after it. With port
+    /// 0 each takes a free one.
+    pub listen: SocketAddr,
+    /// Where `GET /ping` is answered for the whole process, from the moment on that
+    /// every cell is known to the BBS. `None`: nowhere.
+    pub admin_listen: Option<SocketAddr>,
+    /// Address that cells and their instances are known by; `None`: that of `listen`.
+    pub advertise: Option<IpAddr>,
+    /// The BBS, for instance `http://127.0.0.1:8889`.
+    pub bbs: String,
+    /// Most connections to the BBS, shared by all cells.
+    pub bbs_connections: usize,
+    /// Certificate of the cells' APIs; without it they are plain HTTP.
+    pub server_tls: Option<Files>,
+    /// Certificate shown to the BBS; needed for an `https` address.
+    pub client_tls: Option<Files>,
+    /// Time from one renewal of a cell's presence to the next.
+    pub heartbeat: Duration,
+    /// Each pause between heartbeats is up to this fraction longer or shorter.
+    pub heartbeat_jitter: f64,
+    /// How long a presence lives without renewal, in whole seconds.
+    pub presence_ttl: Duration,
+    /// Zones; cell `i` is in `z<1 + i mod zones>`.
+    pub zones: u32,
+    /// What each cell has.
+    pub capacity: Capacity,
+    /// Names of the preloaded root file systems; any docker image is accepted too.
+    pub preloaded: Vec<String>,
+    /// Tags that work must ask for.
+    pub placement_tags: Vec<String>,
+    /// Tags that work may ask for.
+    pub optional_placement_tags: Vec<String>,
+    /// Time from one comparison of records and containers to the next.
+    pub bulk_interval: Duration,
+    /// Host ports for instances; each cell hands out its own.
+    pub host_ports: RangeInclusive<u16>,
+    /// What runs the work.
+    pub executor: ExecutorKind,
+    /// Seed of delays and failures.
+    pub seed: u64,
+}
+
+/// What a cell has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// Containers.
+    pub containers: i32,
+    /// Memory.
+    pub memory: Mebibytes,
+    /// Disk.
+    pub disk: Mebibytes,
+}
+
+/// What runs the work of a cell.
+#[derive(Debug, Clone)]
+pub enum ExecutorKind {
+    /// Nothing runs; delays pass and failures happen as told.
+    Simulated(Simulation),
+    /// A child process per container.
+    Process(ProcessSettings),
+}
+
+/// How a simulated executor behaves.
+#[derive(Debug, Clone, Copy)]
+pub struct Simulation {
+    /// Time to create a container.
+    pub create: Distribution,
+    /// Time from there until its process runs.
+    pub start: Distribution,
+    /// How long the process of a task runs; those of instances run until stopped.
+    pub run: Distribution,
+    /// Time from a stop to the end of the process.
+    pub stop: Distribution,
+    /// Fraction of containers whose creation fails, 0 to 1.
+    pub fail_create: f64,
+    /// Fraction of tasks whose process ends with status 1, 0 to 1.
+    pub fail_run: f64,
+}
+
+impl Default for Simulation {
+    fn default() -> Self {
+        Self {
+            create: Distribution::ZERO,
+            start: Distribution::ZERO,
+            run: Distribution::ZERO,
+            stop: Distribution::ZERO,
+            fail_create: 0.0,
+            fail_run: 0.0,
+        }
+    }
+}
+
+/// How a process executor behaves.
+#[derive(Debug, Clone)]
+pub struct ProcessSettings {
+    /// Folder under which each container gets its own; `None`: a temporary one that
+    /// is removed in the end.
+    pub root: Option<PathBuf>,
+    /// Time between asking a process to end and killing it.
+    pub grace: Duration,
+    /// Most processes that are being started at once.
+    pub spawns: usize,
+}
+
+impl Default for ProcessSettings {
+    fn default() -> Self {
+        Self {
+            root: None,
+            grace: Duration::from_secs(10),
+            spawns: 64,
+        }
+    }
+}
+
+impl Config {
+    /// The usual settings of `count` simulated cells, for the BBS at this address.
+    pub fn new(count: u32, listen: SocketAddr, bbs: impl Into<String>) -> Self {
+        Self {
+            count,
+            id_prefix: "cell".into(),
+            listen,
+            admin_listen: None,
+            advertise: None,
+            bbs: bbs.into(),
+            bbs_connections: 64,
+            server_tls: None,
+            client_tls: None,
+            heartbeat: Duration::from_secs(5),
+            heartbeat_jitter: 0.2,
+            presence_ttl: Duration::from_secs(15),
+            zones: 2,
+            capacity: Capacity {
+                containers: 250,
+                memory: Mebibytes(16 << 10),
+                disk: Mebibytes(64 << 10),
+            },
+            preloaded: vec!["cflinuxfs3".into(), "cflinuxfs4".into()],
+            placement_tags: Vec::new(),
+            optional_placement_tags: Vec::new(),
+            bulk_interval: Duration::from_secs(30),
+            host_ports: 20_000..=59_999,
+            executor: ExecutorKind::Simulated(Simulation::default()),
+            seed: 0,
+        }
+    }
+}

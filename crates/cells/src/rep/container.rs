@@ -1,0 +1,313 @@
+//! The life of a container as a pure state machine.
+//!
+//! Events go in: requests, what the executor did, what the BBS answered. Commands
+//! come out, for a shell to carry out. At most one call to the BBS is under way
+//! per container; what a container wants next follows from its state alone, so
+//! nothing is lost when a call fails: it is simply wanted again.
+
+/// What a container runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An instance of a long-running process.
+    Lrp,
+    /// A task.
+    Task,
+}
+
+/// Where a container is in its life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// Room is held for it.
+    Reserved,
+    /// The executor creates it.
+    Creating,
+    /// It exists; the executor starts its process.
+    Created,
+    /// Its process runs.
+    Running,
+    /// It has ended, and the BBS may not know yet.
+    Completed(Completion),
+    /// It is gone.
+    Deleted,
+}
+
+/// How a container ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// Did it fail?
+    pub failed: bool,
+    /// Why it failed; empty when it did not.
+    pub reason: String,
+    /// May another cell do better?
+    pub retryable: bool,
+    /// Content of the result file of a task that succeeded.
+    pub result: String,
+}
+
+/// A call to the BBS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Call {
+    /// Claim the instance for this cell.
+    ClaimLrp,
+    /// Claim the task for this cell.
+    StartTask,
+    /// Fetch what is to be run.
+    Fetch,
+    /// Report the instance as running.
+    StartLrp,
+    /// Remove the record of an instance that was stopped.
+    RemoveLrp,
+    /// Report a crash, with its reason.
+    CrashLrp(String),
+    /// Report the end of a task.
+    CompleteTask(Completion),
+    /// Give a task back, with the reason.
+    RejectTask(String),
+}
+
+/// How the BBS answered a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It was done.
+    Done,
+    /// It was refused for good: the record is gone or in somebody else's hands.
+    Refused,
+    /// It was not done but may be done later.
+    Failed,
+}
+
+/// What happens to a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// It was just reserved.
+    Reserved,
+    /// Stop the instance or cancel the task.
+    Stop,
+    /// The BBS shall hear again that the instance runs: its routes or tags
+    /// changed, or it is time to repeat it.
+    Refresh,
+    /// The pause after a failed call is over.
+    Retry,
+    /// The BBS answered the call under way.
+    Answered(Answer),
+    /// The executor created the container, or says why not.
+    Created(Result<(), String>),
+    /// The process started.
+    Started,
+    /// The process ended, or could not be started.
+    Ended(Completion),
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Call the BBS; exactly one [`Event::Answered`] must follow.
+    Call(Call),
+    /// Send [`Event::Retry`] after a pause that grows with the number of failures.
+    RetryAfter(u32),
+    /// Create the container; [`Event::Created`] must follow.
+    Create,
+    /// Start its process; [`Event::Ended`] must follow, with at most one
+    /// [`Event::Started`] before it.
+    Run,
+    /// End its process; [`Event::Ended`] follows.
+    Kill,
+    /// Free what it holds and forget it. No other command follows.
+    Delete,
+}
+
+/// A container.
+#[derive(Debug, Clone)]
+pub struct Container {
+    kind: Kind,
+    phase: Phase,
+    /// A call is under way.
+    calling: Option<Call>,
+    /// A pause after a failed call is under way.
+    pausing: bool,
+    failures: u32,
+    /// The BBS gave the work to this cell.
+    ours: bool,
+    /// The BBS said that the work is not this cell's.
+    disowned: bool,
+    stopping: bool,
+    killed: bool,
+    /// The BBS knows that the instance runs, or is being told.
+    reported: bool,
+    /// A task's end was refused once and is reported as failed since.
+    downgraded: bool,
+}
+
+impl Container {
+    /// A container that has just been reserved; feed it [`Event::Reserved`] first.
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            phase: Phase::Reserved,
+            calling: None,
+            pausing: false,
+            failures: 0,
+            ours: false,
+            disowned: false,
+            stopping: false,
+            killed: false,
+            reported: false,
+            downgraded: false,
+        }
+    }
+
+    /// What it runs.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Where it is in its life.
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// Was it asked to stop?
+    pub fn stopping(&self) -> bool {
+        self.stopping
+    }
+
+    /// Is it on its way to running?
+    pub fn starting(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Reserved | Phase::Creating | Phase::Created
+        )
+    }
+
+    /// Takes an event and returns what is to be done, in order. Events that make
+    /// no sense in the present state change nothing.
+    pub fn on(&mut self, event: Event) -> Vec<Command> {
+        let mut commands = Vec::new();
+        match event {
+            Event::Reserved => {}
+            Event::Stop => self.stopping = true,
+            Event::Refresh => self.reported = false,
+            Event::Retry => self.pausing = false,
+            Event::Answered(answer) => self.answered(answer, &mut commands),
+            Event::Created(result) if self.phase == Phase::Creating => match result {
+                Ok(()) if self.stopping || self.disowned => self.complete(Completion::default()),
+                Ok(()) => {
+                    self.phase = Phase::Created;
+                    commands.push(Command::Run);
+                }
+                Err(reason) => self.complete(Completion {
+                    failed: true,
+                    reason,
+                    retryable: true,
+                    ..Completion::default()
+                }),
+            },
+            Event::Started if self.phase == Phase::Created => self.phase = Phase::Running,
+            Event::Ended(completion) if self.has_process() => self.complete(completion),
+            Event::Created(_) | Event::Started | Event::Ended(_) => {}
+        }
+        if (self.stopping || self.disowned) && self.has_process() && !self.killed {
+            self.killed = true;
+            commands.push(Command::Kill);
+        }
+        if self.calling.is_none() && !self.pausing {
+            self.next(&mut commands);
+        }
+        commands
+    }
+
+    fn has_process(&self) -> bool {
+        matches!(self.phase, Phase::Created | Phase::Running)
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        self.phase = Phase::Completed(completion);
+        self.failures = 0;
+    }
+
+    fn answered(&mut self, answer: Answer, commands: &mut Vec<Command>) {
+        let Some(call) = self.calling.take() else {
+            return;
+        };
+        if answer == Answer::Failed {
+            self.reported &= call != Call::StartLrp;
+            self.failures = self.failures.saturating_add(1);
+            self.pausing = true;
+            commands.push(Command::RetryAfter(self.failures));
+            return;
+        }
+        self.failures = 0;
+        let done = answer == Answer::Done;
+        match call {
+            Call::ClaimLrp | Call::StartTask if done => self.ours = true,
+            Call::ClaimLrp | Call::StartTask => self.disowned = true,
+            Call::Fetch if done && !self.stopping => {
+                self.phase = Phase::Creating;
+                commands.push(Command::Create);
+            }
+            // Stopped while it was fetched: it ends as if it had run.
+            Call::Fetch if done => {}
+            // Nothing is known to run: an instance's record goes, a task fails.
+            Call::Fetch => {
+                self.stopping |= self.kind == Kind::Lrp;
+                self.complete(Completion {
+                    failed: true,
+                    reason: "failed to run container".into(),
+                    ..Completion::default()
+                });
+            }
+            Call::StartLrp => self.disowned |= !done,
+            Call::CompleteTask(_) if !done && !self.downgraded => {
+                self.downgraded = true;
+                self.complete(Completion {
+                    failed: true,
+                    reason: "invalid state transition".into(),
+                    ..Completion::default()
+                });
+            }
+            Call::RemoveLrp | Call::CrashLrp(_) | Call::CompleteTask(_) | Call::RejectTask(_) => {
+                self.delete(commands);
+            }
+        }
+    }
+
+    fn delete(&mut self, commands: &mut Vec<Command>) {
+        self.phase = Phase::Deleted;
+        commands.push(Command::Delete);
+    }
+
+    /// What the container wants of the BBS now, if anything.
+    fn next(&mut self, commands: &mut Vec<Command>) {
+        let call = match (&self.phase, self.kind) {
+            (Phase::Creating | Phase::Created | Phase::Deleted, _) => return,
+            (Phase::Reserved | Phase::Completed(_), _) if self.disowned => {
+                return self.delete(commands);
+            }
+            // A cancelled task is complete already in the BBS's eyes.
+            (Phase::Reserved | Phase::Completed(_), Kind::Task) if self.stopping => {
+                return self.delete(commands);
+            }
+            (Phase::Reserved, Kind::Lrp) if self.stopping => Call::RemoveLrp,
+            (Phase::Reserved, _) if self.ours => Call::Fetch,
+            (Phase::Reserved, Kind::Lrp) => Call::ClaimLrp,
+            (Phase::Reserved, Kind::Task) => Call::StartTask,
+            (Phase::Running, Kind::Lrp) if !self.reported && !self.stopping && !self.disowned => {
+                Call::StartLrp
+            }
+            (Phase::Running, _) => return,
+            (Phase::Completed(_), Kind::Lrp) if self.stopping => Call::RemoveLrp,
+            (Phase::Completed(end), Kind::Lrp) => Call::CrashLrp(end.reason.clone()),
+            (Phase::Completed(end), Kind::Task) if end.failed && end.retryable => {
+                Call::RejectTask(end.reason.clone())
+            }
+            (Phase::Completed(end), Kind::Task) => Call::CompleteTask(end.clone()),
+        };
+        // Set now and not with the answer, so that a refresh in between is not lost.
+        self.reported |= call == Call::StartLrp;
+        self.calling = Some(call.clone());
+        commands.push(Command::Call(call));
+    }
+}
+
+#[cfg(test)]
+mod tests;

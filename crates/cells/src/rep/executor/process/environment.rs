@@ -1,0 +1,57 @@
+//! The environment of a container's processes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use diego::models::EnvironmentVariable;
+use serde_json::json;
+
+use super::super::{Definition, Job};
+
+/// Variables of a process: the platform's, then the container's, then its own.
+pub(super) fn of(
+    job: &Job,
+    folder: &Path,
+    own: &[EnvironmentVariable],
+) -> BTreeMap<String, String> {
+    let mut env = BTreeMap::new();
+    let mut set = |name: &str, value: String| env.insert(name.to_owned(), value);
+    let folder = folder.display().to_string();
+    set(
+        "PATH",
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into(),
+    );
+    set("HOME", folder.clone());
+    set("TMPDIR", folder);
+    set("INSTANCE_GUID", job.guid.clone());
+    set("CF_INSTANCE_GUID", job.guid.clone());
+    if let Definition::Lrp(_, index) = job.definition {
+        set("INSTANCE_INDEX", index.to_string());
+        set("CF_INSTANCE_INDEX", index.to_string());
+    }
+    set("CF_INSTANCE_IP", job.address.clone());
+    set("CF_INSTANCE_INTERNAL_IP", job.address.clone());
+    let ports: Vec<_> = job
+        .ports
+        .iter()
+        .map(|port| json!({"external": port.host_port, "internal": port.container_port}))
+        .collect();
+    set("CF_INSTANCE_PORTS", json!(ports).to_string());
+    let host_port = job.ports.first().map(|port| port.host_port.to_string());
+    if let Some(port) = &host_port {
+        set("CF_INSTANCE_PORT", port.clone());
+        set("CF_INSTANCE_ADDR", format!("{}:{port}", job.address));
+    }
+    for variable in job.env().iter().chain(own) {
+        set(&variable.name, variable.value.clone());
+    }
+    // Without port translation the process must listen on the host port itself.
+    if let Some(port) = host_port {
+        set("PORT", port);
+    }
+    // The kernel has no way to pass such names and values on.
+    env.retain(|name, value| {
+        !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
+    });
+    env
+}

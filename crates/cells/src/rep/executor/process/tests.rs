@@ -1,0 +1,383 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use diego::models::{
+    Action, CodependentAction, DesiredLrp, DownloadAction, EmitProgressAction, EnvironmentVariable,
+    ParallelAction, PortMapping, RunAction, SerialAction, TaskDefinition, TimeoutAction, TryAction,
+};
+use telemetry::{Level, Sink};
+use tokio::sync::watch;
+
+use super::*;
+
+struct Bench {
+    executor: Process,
+    sink: Sink,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::with(ProcessSettings::default())
+    }
+
+    fn with(settings: ProcessSettings) -> Self {
+        let sink = Sink::memory();
+        let logger = Logger::new("rep", sink.clone(), Level::Debug);
+        Self {
+            executor: Process::new(settings, &logger).unwrap(),
+            sink,
+        }
+    }
+
+    async fn run_until(&self, job: Job, stop: Shutdown) -> End {
+        let job = Arc::new(job);
+        self.executor.create(Arc::clone(&job)).await.unwrap();
+        self.executor.run(job, || (), stop).await
+    }
+
+    async fn run(&self, job: Job) -> End {
+        let (_never, stop) = net::shutdown();
+        self.run_until(job, stop).await
+    }
+
+    /// The reason why a task with this action fails; `None` when it does not.
+    async fn reason(&self, action: Action) -> Option<String> {
+        let end = self.run(task(action)).await.completion;
+        end.failed.then_some(end.reason)
+    }
+}
+
+fn job(definition: Definition) -> Job {
+    Job {
+        guid: "g-1".into(),
+        key: "g-1".into(),
+        address: "10.0.0.1".into(),
+        ports: vec![PortMapping {
+            container_port: 8080,
+            host_port: 61_001,
+            ..PortMapping::default()
+        }],
+        definition,
+    }
+}
+
+fn task(action: Action) -> Job {
+    let definition = TaskDefinition {
+        action: Some(action),
+        log_source: "TEST".into(),
+        ..TaskDefinition::default()
+    };
+    job(Definition::Task(Box::new(definition)))
+}
+
+fn lrp(action: Action) -> Job {
+    let desired = DesiredLrp {
+        action: Some(action),
+        ..DesiredLrp::default()
+    };
+    job(Definition::Lrp(Arc::new(desired), 3))
+}
+
+fn sh(script: &str) -> Action {
+    let run = RunAction {
+        path: "/bin/sh".into(),
+        args: vec!["-c".into(), script.into()],
+        ..RunAction::default()
+    };
+    Action {
+        run_action: Some(run),
+        ..Action::default()
+    }
+}
+
+fn serial(actions: Vec<Action>) -> Action {
+    let serial = SerialAction {
+        actions,
+        ..SerialAction::default()
+    };
+    Action {
+        serial_action: Some(serial),
+        ..Action::default()
+    }
+}
+
+fn limited(action: Action, timeout_ms: i64) -> Action {
+    let action = Some(Box::new(action));
+    let limited = TimeoutAction {
+        action,
+        timeout_ms,
+        ..TimeoutAction::default()
+    };
+    Action {
+        timeout_action: Some(Box::new(limited)),
+        ..Action::default()
+    }
+}
+
+fn result_of(action: Action, file: &str) -> Job {
+    let mut job = task(action);
+    if let Definition::Task(definition) = &mut job.definition {
+        definition.result_file = file.into();
+    }
+    job
+}
+
+#[tokio::test]
+async fn statuses_and_results_come_back() {
+    let bench = Bench::new();
+    assert_eq!(bench.run(task(sh("exit 0"))).await.exit_status, Some(0));
+    let end = bench.run(task(sh("echo oh no >&2; exit 7"))).await;
+    assert_eq!(end.exit_status, Some(7));
+    assert_eq!(end.completion.reason, "TEST: Exited with status 7");
+    assert!(bench.sink.kept().contains(r#""output-tail":"oh no\n""#));
+    let end = bench
+        .run(result_of(sh("printf 42 > answer"), "answer"))
+        .await;
+    assert_eq!(end.completion.result, "42");
+    for script in [
+        "true",
+        "head -c 51201 /dev/zero > answer",
+        r"printf '\377' > answer",
+    ] {
+        let _ = std::fs::remove_file(bench.executor.folder.path.join("g-1/answer"));
+        let end = bench.run(result_of(sh(script), "answer")).await;
+        assert_eq!(end.completion.reason, "failed to fetch result", "{script}");
+    }
+    let end = bench.run(result_of(sh("exit 1"), "answer")).await;
+    assert_eq!(
+        end.completion.reason, "TEST: Exited with status 1",
+        "its own reason stays"
+    );
+}
+
+#[tokio::test]
+async fn processes_see_the_platforms_environment() {
+    let bench = Bench::new();
+    let mut action = sh("env > vars");
+    let variable = |name: &str, value: &str| EnvironmentVariable {
+        name: name.into(),
+        value: value.into(),
+    };
+    action.run_action.as_mut().unwrap().env = vec![
+        variable("OWN", "1"),
+        variable("PORT", "8080"),
+        variable("BAD=NAME", "x"),
+    ];
+    let mut job = lrp(action);
+    if let Definition::Lrp(desired, _) = &mut job.definition {
+        Arc::make_mut(desired).environment_variables =
+            vec![variable("OWN", "0"), variable("ALL", "2")];
+    }
+    bench.run(job).await;
+    let vars = std::fs::read_to_string(bench.executor.folder.path.join("g-1/vars")).unwrap();
+    for expected in [
+        "INSTANCE_GUID=g-1",
+        "INSTANCE_INDEX=3",
+        "CF_INSTANCE_INDEX=3",
+        "CF_INSTANCE_IP=10.0.0.1",
+        "CF_INSTANCE_PORT=61001",
+        "CF_INSTANCE_ADDR=10.0.0.1:61001",
+        r#"CF_INSTANCE_PORTS=[{"external":61001,"internal":8080}]"#,
+        "OWN=1",
+        "ALL=2",
+        "PORT=61001",
+    ] {
+        assert!(
+            vars.lines().any(|line| line == expected),
+            "{expected} in\n{vars}"
+        );
+    }
+    assert!(
+        !vars.contains("CARGO"),
+        "nothing of the rep's own environment"
+    );
+}
+
+#[tokio::test]
+async fn actions_are_joined_as_their_names_say() {
+    let bench = Bench::new();
+    let steps = vec![sh("exit 0"), sh("exit 2"), sh("touch never")];
+    assert_eq!(
+        bench.reason(serial(steps)).await.unwrap(),
+        "TEST: Exited with status 2"
+    );
+    assert!(!bench.executor.folder.path.join("g-1/never").exists());
+
+    let actions = vec![sh("exit 3"), sh("exit 0"), sh("exit 4")];
+    let parallel = ParallelAction {
+        actions,
+        ..ParallelAction::default()
+    };
+    let action = Action {
+        parallel_action: Some(parallel),
+        ..Action::default()
+    };
+    let reason = bench.reason(action).await.unwrap();
+    let mut parts: Vec<&str> = reason.split("; ").collect();
+    parts.sort_unstable();
+    assert_eq!(
+        parts,
+        ["TEST: Exited with status 3", "TEST: Exited with status 4"]
+    );
+
+    let tried = TryAction {
+        action: Some(Box::new(sh("exit 1"))),
+        ..TryAction::default()
+    };
+    let action = Action {
+        try_action: Some(Box::new(tried)),
+        ..Action::default()
+    };
+    assert_eq!(bench.reason(action).await, None);
+
+    let told = EmitProgressAction {
+        action: Some(Box::new(sh("exit 5"))),
+        start_message: "begin".into(),
+        failure_message_prefix: "broke".into(),
+        ..EmitProgressAction::default()
+    };
+    let action = Action {
+        emit_progress_action: Some(Box::new(told)),
+        ..Action::default()
+    };
+    assert_eq!(
+        bench.reason(action).await.unwrap(),
+        "TEST: Exited with status 5"
+    );
+    assert!(
+        bench
+            .sink
+            .kept()
+            .contains("broke: TEST: Exited with status 5")
+    );
+
+    let reason = bench.reason(limited(sh("sleep 1000"), 50)).await.unwrap();
+    assert_eq!(reason, "exceeded 50ms timeout; cancelled");
+    assert_eq!(bench.reason(limited(sh("exit 0"), 600_000)).await, None);
+
+    let actions = vec![sh("sleep 1000"), sh("exit 6")];
+    let codependent = CodependentAction {
+        actions,
+        ..CodependentAction::default()
+    };
+    let action = Action {
+        codependent_action: Some(codependent),
+        ..Action::default()
+    };
+    assert_eq!(
+        bench.reason(action).await.unwrap(),
+        "TEST: Exited with status 6"
+    );
+
+    let action = Action {
+        download_action: Some(DownloadAction::default()),
+        ..Action::default()
+    };
+    assert_eq!(
+        bench.reason(action).await.unwrap(),
+        "a download action is not supported by the process executor"
+    );
+    let deep = (0..100).fold(sh("exit 0"), |action, _| serial(vec![action]));
+    assert_eq!(
+        bench.reason(deep).await.unwrap(),
+        "actions are nested more than 64 deep"
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_exist_is_named() {
+    let mut action = sh("");
+    action.run_action.as_mut().unwrap().path = "/no/such/program".into();
+    let reason = Bench::new().reason(action).await.unwrap();
+    assert!(
+        reason.contains("TEST: failed to run /no/such/program"),
+        "{reason}"
+    );
+}
+
+#[tokio::test]
+async fn an_instance_that_ends_by_itself_has_failed() {
+    let end = Bench::new().run(lrp(sh("exit 0"))).await.completion;
+    assert_eq!(
+        (end.failed, end.reason.as_str()),
+        (true, "Codependent step exited")
+    );
+}
+
+/// Starts an instance, stops it once it runs, and returns how it ended.
+async fn stopped(bench: &Bench, script: &str) -> End {
+    let (ask, stop) = net::shutdown();
+    let job = Arc::new(lrp(sh(script)));
+    let ready = bench.executor.folder.path.join("g-1/ready");
+    bench.executor.create(Arc::clone(&job)).await.unwrap();
+    let announced = AtomicBool::new(false);
+    let started = || announced.store(true, Ordering::Relaxed);
+    let stopper = async |ask: watch::Sender<bool>| {
+        while !ready.exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        ask.send(true).unwrap();
+    };
+    let (end, ()) = tokio::join!(bench.executor.run(job, started, stop), stopper(ask));
+    assert!(announced.load(Ordering::Relaxed));
+    end
+}
+
+#[tokio::test]
+async fn a_stop_asks_first() {
+    let script = "trap 'exit 3' TERM; touch ready; while :; do sleep 0.01; done";
+    assert_eq!(stopped(&Bench::new(), script).await.exit_status, Some(3));
+}
+
+#[tokio::test]
+async fn a_stop_kills_what_does_not_listen() {
+    let grace = std::time::Duration::from_millis(50);
+    let bench = Bench::with(ProcessSettings {
+        grace,
+        ..ProcessSettings::default()
+    });
+    let script = "trap '' TERM; touch ready; while :; do sleep 0.01; done";
+    assert_eq!(stopped(&bench, script).await.exit_status, Some(137));
+}
+
+#[tokio::test]
+async fn what_a_process_leaves_behind_is_killed() {
+    let bench = Bench::new();
+    let end = bench
+        .run(task(sh("sleep 1000 & echo $! > child; exit 0")))
+        .await;
+    assert_eq!(end.exit_status, Some(0));
+    let child = std::fs::read_to_string(bench.executor.folder.path.join("g-1/child")).unwrap();
+    let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.trim()));
+    // Killed, it is gone or a zombie that waits for its new parent.
+    while state().is_ok_and(|state| !state.contains(") Z")) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_guid_cannot_lead_out_of_the_folder() {
+    for guid in ["../up", "/etc", "..", "", "a/b"] {
+        let mut job = task(sh("true"));
+        job.guid = guid.into();
+        assert!(
+            Bench::new().executor.create(Arc::new(job)).await.is_err(),
+            "{guid:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn folders_go_with_their_containers() {
+    let bench = Bench::new();
+    let job = task(sh("touch file"));
+    bench.run(job.clone()).await;
+    let folder = bench.executor.folder.path.join("g-1");
+    assert!(folder.exists());
+    bench.executor.forget(&job);
+    while folder.exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let all = bench.executor.folder.path.clone();
+    drop(bench);
+    assert!(!all.exists());
+}

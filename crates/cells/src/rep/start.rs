@@ -1,0 +1,359 @@
+//! Starting and stopping all cells of a process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use diego::Bbs;
+use diego::auction::{CellState, Resources, RootFsProvider};
+use net::tls::TlsError;
+use net::{Client, ClientOptions, Limits, Shutdown};
+use telemetry::{Fields, Logger};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::api::{AdminApi, CellApi};
+use super::bulk;
+use super::cell::{Cell, Identity};
+use super::config::{Config, ExecutorKind};
+use super::desired::DesiredLrps;
+use super::executor::Executor;
+use super::executor::process::Process;
+use super::executor::simulated::Simulated;
+use super::logs::Logs;
+use super::presence::{self, Presence};
+use super::work::uuid;
+
+/// Longest wait for containers to end at shutdown, beyond the grace they are given.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Why cells could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An address cannot be listened on.
+    #[error("start cells: {0}")]
+    Listen(#[from] std::io::Error),
+    /// The certificates cannot be used.
+    #[error("start cells: {0}")]
+    Tls(#[from] TlsError),
+    /// There are not so many ports after the first one.
+    #[error(
+        "start cells: {count} cells from port {first} on would pass port 65535: choose a lower port, or port 0 to let the system choose"
+    )]
+    Ports {
+        /// The first cell's port.
+        first: u16,
+        /// Number of cells.
+        count: u32,
+    },
+    /// A setting makes no sense.
+    #[error("start cells: {setting} is {found}, but must be {expected}")]
+    Setting {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        found: String,
+        /// What is allowed.
+        expected: &'static str,
+    },
+}
+
+/// Cells at work.
+#[derive(Debug)]
+pub struct Running {
+    addresses: Vec<SocketAddr>,
+    held: Vec<watch::Receiver<bool>>,
+    tasks: JoinSet<()>,
+}
+
+impl Running {
+    /// Where each cell listens, in order of their numbers.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Waits until every cell is known to the BBS.
+    pub async fn registered(&self) {
+        registered(self.held.clone()).await;
+    }
+
+    /// Waits until all cells have stopped, which the shutdown given to [`start`]
+    /// asks for.
+    pub async fn stopped(mut self) {
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+/// Runs cells until `shutdown`; then takes no more work, ends all containers and
+/// gives the presences up.
+///
+/// # Errors
+/// When they cannot start; see [`Error`].
+pub async fn run(config: Config, logger: Logger, shutdown: Shutdown) -> Result<(), Error> {
+    start(config, logger, shutdown).await?.stopped().await;
+    Ok(())
+}
+
+/// Starts cells and returns once all of them listen.
+///
+/// # Errors
+/// When they cannot start; see [`Error`].
+pub async fn start(config: Config, logger: Logger, shutdown: Shutdown) -> Result<Running, Error> {
+    check(&config)?;
+    match config.executor.clone() {
+        ExecutorKind::Simulated(settings) => {
+            let executor = Simulated::new(settings, config.seed);
+            start_with(config, executor, CLOSE_WITHIN, logger, shutdown).await
+        }
+        ExecutorKind::Process(settings) => {
+            let within = settings.grace + CLOSE_WITHIN;
+            let executor = Process::new(settings, &logger)?;
+            start_with(config, executor, within, logger, shutdown).await
+        }
+    }
+}
+
+async fn start_with<E: Executor>(
+    config: Config,
+    executor: E,
+    close_within: Duration,
+    logger: Logger,
+    shutdown: Shutdown,
+) -> Result<Running, Error> {
+    let server_tls = config
+        .server_tls
+        .as_ref()
+        .map(net::tls::server)
+        .transpose()?;
+    let client = Client::new(ClientOptions {
+        connections_per_host: config.bbs_connections.max(1),
+        tls: config
+            .client_tls
+            .as_ref()
+            .map(net::tls::client)
+            .transpose()?,
+        ..ClientOptions::default()
+    });
+    let bbs = Bbs::new(client.clone(), &*config.bbs);
+    let desired = Arc::new(DesiredLrps::new(bbs.clone()));
+    let executor = Arc::new(executor);
+    let listeners = bind(&config).await?;
+    let admin = match config.admin_listen {
+        None => None,
+        Some(address) => Some(check_free(address).await?),
+    };
+
+    let resettable = matches!(config.executor, ExecutorKind::Simulated(_));
+    let scheme = if server_tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let mut running = Running {
+        addresses: Vec::new(),
+        held: Vec::new(),
+        tasks: JoinSet::new(),
+    };
+    for (number, listener) in listeners.into_iter().enumerate() {
+        let mut address = listener.local_addr()?;
+        running.addresses.push(address);
+        if let Some(ip) = config.advertise {
+            address.set_ip(ip);
+        }
+        let url = format!("{scheme}://{address}");
+        let state = empty_state(&config, number, &url);
+        let (cell_id, value) = (state.cell_id.clone(), presence::value(&state, &url));
+        let logs = Logs::new(&logger, &cell_id);
+        let presence = Presence {
+            client: client.clone(),
+            base: config.bbs.trim_end_matches('/').to_owned(),
+            cell_id,
+            owner: uuid(&mut rand::rng()),
+            value,
+            ttl: config.presence_ttl,
+            heartbeat: config.heartbeat,
+            jitter: config.heartbeat_jitter.clamp(0.0, 1.0),
+            logger: logs.presence.clone(),
+        };
+        let identity = Identity {
+            state,
+            address: address.ip().to_string(),
+            ports: config.host_ports.clone(),
+        };
+        let cell = Cell::new(
+            identity,
+            bbs.clone(),
+            desired.clone(),
+            executor.clone(),
+            logs,
+        );
+        let (held, seen) = watch::channel(false);
+        running.held.push(seen);
+        let limits = Limits {
+            connections: 256,
+            ..Limits::default()
+        };
+        let handler = Arc::new(CellApi {
+            cell: Arc::clone(&cell),
+            resettable,
+        });
+        let tasks = &mut running.tasks;
+        tasks.spawn(net::serve(
+            listener,
+            server_tls.clone(),
+            limits,
+            handler,
+            shutdown.clone(),
+        ));
+        tasks.spawn(presence.keep(held, shutdown.clone()));
+        tasks.spawn(bulk::repeat(
+            Arc::clone(&cell),
+            config.bulk_interval,
+            shutdown.clone(),
+        ));
+        let mut shutdown = shutdown.clone();
+        tasks.spawn(async move {
+            shutdown.asked().await;
+            cell.close(close_within).await;
+        });
+    }
+    if let Some(address) = admin {
+        let ready = registered(running.held.clone());
+        running
+            .tasks
+            .spawn(serve_admin(address, ready, logger.clone(), shutdown));
+    }
+    let first = running.addresses.first().map(ToString::to_string);
+    let fields = Fields::new()
+        .and("cells", config.count)
+        .and("first-address", first);
+    logger.info("started", fields);
+    Ok(running)
+}
+
+fn check(config: &Config) -> Result<(), Error> {
+    let positive = |setting, found: String, good: bool| {
+        if good {
+            return Ok(());
+        }
+        let expected = "above 0";
+        Err(Error::Setting {
+            setting,
+            found,
+            expected,
+        })
+    };
+    positive(
+        "the number of cells",
+        config.count.to_string(),
+        config.count > 0,
+    )?;
+    positive(
+        "the number of zones",
+        config.zones.to_string(),
+        config.zones > 0,
+    )?;
+    let heartbeat = config.heartbeat;
+    positive(
+        "the heartbeat",
+        format!("{heartbeat:?}"),
+        !heartbeat.is_zero(),
+    )?;
+    let interval = config.bulk_interval;
+    positive(
+        "the bulk interval",
+        format!("{interval:?}"),
+        !interval.is_zero(),
+    )?;
+    if config.listen.port() != 0
+        && u64::from(config.listen.port()) + u64::from(config.count) > 65_536
+    {
+        let (first, count) = (config.listen.port(), config.count);
+        return Err(Error::Ports { first, count });
+    }
+    Ok(())
+}
+
+async fn bind(config: &Config) -> Result<Vec<TcpListener>, Error> {
+    let mut listeners = Vec::new();
+    let mut address = config.listen;
+    for _ in 0..config.count {
+        listeners.push(net::bind(address).await?);
+        if address.port() != 0 {
+            // The last port was checked; the one after it is never used.
+            address.set_port(address.port().wrapping_add(1));
+        }
+    }
+    Ok(listeners)
+}
+
+/// Finds out now whether the address can be used later.
+async fn check_free(address: SocketAddr) -> Result<SocketAddr, Error> {
+    Ok(net::bind(address).await?.local_addr()?)
+}
+
+async fn registered(held: Vec<watch::Receiver<bool>>) {
+    for mut held in held {
+        // An error means that the cell has stopped: it will not register any more.
+        let _ = held.wait_for(|held| *held).await;
+    }
+}
+
+/// Serves the admin API once `ready`, so that whoever reaches it finds all cells
+/// registered.
+async fn serve_admin(
+    address: SocketAddr,
+    ready: impl Future<Output = ()>,
+    logger: Logger,
+    mut shutdown: Shutdown,
+) {
+    tokio::select! {
+        () = ready => {}
+        () = shutdown.asked() => return,
+    }
+    match net::bind(address).await {
+        Ok(listener) => {
+            logger.info(
+                "ready",
+                Fields::new().and("admin-address", address.to_string()),
+            );
+            net::serve(
+                listener,
+                None,
+                Limits::default(),
+                Arc::new(AdminApi),
+                shutdown,
+            )
+            .await;
+        }
+        Err(error) => logger.error("failed-to-serve-admin", &error, Fields::new()),
+    }
+}
+
+/// The state of cell `number` with nothing on it.
+fn empty_state(config: &Config, number: usize, url: &str) -> CellState {
+    let total = Resources {
+        memory_mb: config.capacity.memory.0,
+        disk_mb: config.capacity.disk.0,
+        containers: config.capacity.containers,
+    };
+    let names: BTreeSet<String> = config.preloaded.iter().cloned().collect();
+    CellState {
+        rep_url: url.to_owned(),
+        cell_id: format!("{}-{number}", config.id_prefix),
+        cell_index: i32::try_from(number).unwrap_or(i32::MAX),
+        root_fs_providers: BTreeMap::from([
+            ("docker".into(), RootFsProvider::Arbitrary),
+            ("preloaded".into(), RootFsProvider::fixed(&names)),
+            ("preloaded+layer".into(), RootFsProvider::fixed(&names)),
+        ]),
+        available_resources: total,
+        total_resources: total,
+        zone: format!("z{}", 1 + number % config.zones as usize),
+        placement_tags: config.placement_tags.clone(),
+        optional_placement_tags: config.optional_placement_tags.clone(),
+        ..CellState::default()
+    }
+}
