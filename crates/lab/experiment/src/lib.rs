@@ -1,4 +1,20 @@
 //! The experiment file: parse, check, explain, plan, and judge.
+//!
+//! Text goes in; a [`Plan`](plan::Plan) or a list of [`Diagnostic`]s comes out. The
+//! crate does no I/O and reads no clock. What a file may start, simulate and drive
+//! is told by a [`Catalogue`](catalogue::Catalogue), so it depends on no system.
 
+pub mod catalogue;
+mod check;
+mod diagnostic;
 pub mod expr;
+mod names;
+mod nearest;
 pub mod plan;
+mod template;
+mod text;
+pub mod units;
+mod words;
+
+pub use check::{Source, check};
+pub use diagnostic::Diagnostic;

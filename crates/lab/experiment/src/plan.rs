@@ -88,7 +88,7 @@ pub enum Ready {
 }
 
 /// One quantity of a process, read from `/proc`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Watch {
     /// Processor time used per second, in cores.

@@ -9,7 +9,7 @@ pub struct Table {
     pub name: String,
     /// Names of the points, in order.
     pub points: Vec<String>,
-    /// Entities, in order of first appearance.
+    /// Entities, in order of their first time, then of their id.
     pub rows: Vec<Row>,
 }
 

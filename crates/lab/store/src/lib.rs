@@ -4,6 +4,23 @@
 //! that other programs can read a run without this crate, and so that a report
 //! can be rebuilt from it.
 
+mod append;
+pub mod csv;
+mod error;
+mod folder;
+mod line;
+mod read;
 mod records;
 
+pub use append::Appender;
+pub use error::StoreError;
+pub use folder::{RunFile, RunFolder};
+pub use line::Record;
 pub use records::*;
+
+/// Longest line that is read, in bytes.
+pub const LINE_BYTES_MAX: usize = 1 << 20;
+/// Most records that are read from one file.
+pub const RECORDS_MAX: usize = 10_000_000;
+/// Largest JSON or TOML file that is read, in bytes.
+pub const DOCUMENT_BYTES_MAX: u64 = 64 << 20;

@@ -1,0 +1,231 @@
+//! `[[driver]]`: who makes and counts entities.
+
+use super::entries::Entry;
+use super::fields::{Field, Fields};
+use super::systems::system_name;
+use super::values::{Reader, name_problem};
+use crate::catalogue::{Catalogue, EntityKind, Setting, SettingValue};
+use crate::diagnostic::Problem;
+use crate::expr::RESERVED;
+use crate::names::Place;
+use crate::plan::{Driver, DriverKind};
+
+/// Most kinds of entity of one driver, and most states of one kind.
+const MOST_KINDS: usize = 64;
+
+/// Kinds of entity that the drivers of a file make.
+#[derive(Default)]
+pub(super) struct Makers {
+    pub(super) kinds: Vec<EntityKind>,
+    /// A driver has a problem, so a kind that is missing may be one of its own.
+    pub(super) incomplete: bool,
+}
+
+/// Reads a `[[driver]]` and adds its kinds of entity to `makers`.
+pub(super) fn driver(
+    reader: &mut Reader<'_>,
+    entry: &Entry<'_>,
+    catalogue: &Catalogue,
+    makers: &mut Makers,
+) -> Option<Driver> {
+    let found = read(reader, entry, catalogue, makers);
+    makers.incomplete |= found.is_none();
+    found
+}
+
+fn read(
+    reader: &mut Reader<'_>,
+    entry: &Entry<'_>,
+    catalogue: &Catalogue,
+    makers: &mut Makers,
+) -> Option<Driver> {
+    let known = ["name", "kind", "run", "makes", "options", "talk_to"];
+    let fields = Fields::open(entry.value, entry.label, &known, &[], &mut reader.problems)?;
+    let talk_to = match fields.get("talk_to") {
+        Some(field) => system_name(reader, field).map(Some),
+        None if fields.get("kind").is_some() => {
+            fields.require(
+                "talk_to",
+                "\"...\", the system to talk to",
+                &mut reader.problems,
+            );
+            None
+        }
+        None => Some(None),
+    };
+    let kind = match (fields.get("kind"), fields.get("run")) {
+        (Some(kind), None) => builtin(reader, &fields, kind, catalogue),
+        (None, Some(run)) => program(reader, &fields, run),
+        (None, None) => {
+            let message = format!("{} needs \"kind\" or \"run\"", entry.label);
+            reader.problem(Problem::new(fields.span.clone(), message));
+            None
+        }
+        (Some(_), Some(run)) => {
+            let message = "\"kind\" and \"run\" exclude each other";
+            reader.problem(Problem::new(run.span(), message));
+            None
+        }
+    };
+    let (kind, made) = kind?;
+    for entity in &made {
+        if makers.kinds.iter().any(|other| other.what == entity.what) {
+            let message = format!(
+                "another driver makes entities of kind \"{}\" too",
+                entity.what
+            );
+            reader.problem(Problem::new(fields.span.clone(), message));
+        }
+    }
+    let entities = made
+        .iter()
+        .map(|e| (e.what.clone(), e.states.clone()))
+        .collect();
+    makers.kinds.extend(made);
+    Some(Driver {
+        name: entry.name.clone()?,
+        kind,
+        talk_to: talk_to?,
+        entities,
+    })
+}
+
+fn builtin(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    kind: Field<'_>,
+    catalogue: &Catalogue,
+) -> Option<(DriverKind, Vec<EntityKind>)> {
+    for key in ["makes", "options"] {
+        if let Some(field) = fields.get(key) {
+            let message = format!("\"{key}\" goes with \"run\"; a kind knows what it makes");
+            reader.problem(Problem::new(field.span(), message));
+        }
+    }
+    let text = reader.text(kind, "a kind of driver")?;
+    let Some(spec) = catalogue
+        .drivers
+        .iter()
+        .find(|known| known.kind == text.as_str())
+    else {
+        let known = catalogue.drivers.iter().map(|driver| driver.kind.as_str());
+        reader.problem(
+            reader
+                .unknown(&text, "kind of driver", "kinds of driver", known)
+                .help_also("run = \"program and arguments\" starts a driver of your own"),
+        );
+        return None;
+    };
+    Some((
+        DriverKind::Builtin(spec.kind.clone()),
+        spec.entities.clone(),
+    ))
+}
+
+fn program(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    run: Field<'_>,
+) -> Option<(DriverKind, Vec<EntityKind>)> {
+    let program = reader.program(run, Place::Command);
+    let options = match fields.get("options") {
+        Some(field) => options(reader, field),
+        None => Some(Vec::new()),
+    };
+    let makes = fields.require(
+        "makes",
+        "{ order = [\"placed\", \"paid\"] }, kinds of entity with their states",
+        &mut reader.problems,
+    )?;
+    let kinds = Fields::open_any(makes.value, "\"makes\"", &mut reader.problems)?;
+    let mut made = Vec::new();
+    let mut good = true;
+    for (span, field) in kinds.fields() {
+        let problem = match name_problem(field.key) {
+            Some(problem) => Some(format!("\"{}\" is no name: {problem}", field.key)),
+            None if RESERVED.contains(&field.key) => Some(format!(
+                "\"{}\" begins other metrics and cannot name a kind",
+                field.key
+            )),
+            None => None,
+        };
+        if let Some(problem) = problem {
+            reader.problem(Problem::new(span, problem));
+            good = false;
+            continue;
+        }
+        match states(reader, field) {
+            Some(states) => made.push((field.key.to_owned(), states)),
+            None => good = false,
+        }
+    }
+    if made.is_empty() && good || made.len() > MOST_KINDS {
+        let message = format!("a driver makes 1 to {MOST_KINDS} kinds of entity");
+        reader.problem(Problem::new(makes.span(), message));
+        good = false;
+    }
+    let (path, args) = program?;
+    let (options, program) = (options?, std::iter::once(path).chain(args).collect());
+    let kind = |(what, states)| EntityKind {
+        what,
+        states,
+        shapes: Vec::new(),
+        options: options.clone(),
+    };
+    good.then(|| {
+        (
+            DriverKind::Program(program),
+            made.into_iter().map(kind).collect(),
+        )
+    })
+}
+
+fn states(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<String>> {
+    let expected = "a list of states such as [\"placed\", \"paid\"]";
+    let names = names(reader, field, expected)?;
+    if names.is_empty() || names.len() > MOST_KINDS {
+        let message = format!("\"{}\" needs 1 to {MOST_KINDS} states", field.key);
+        reader.problem(Problem::new(field.span(), message));
+        return None;
+    }
+    Some(names)
+}
+
+fn options(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<Setting>> {
+    let names = names(reader, field, "a list of keys such as [\"colour\"]")?;
+    if let Some(taken) = names
+        .iter()
+        .find(|name| super::steps::MAKE_KEYS.contains(&name.as_str()))
+    {
+        let message = format!("\"{taken}\" already means something in every `make`");
+        reader.problem(Problem::new(field.span(), message));
+        return None;
+    }
+    Some(
+        names
+            .into_iter()
+            .map(|name| Setting::new(name, SettingValue::Text))
+            .collect(),
+    )
+}
+
+/// A list of names without repetition.
+fn names(reader: &mut Reader<'_>, field: Field<'_>, expected: &str) -> Option<Vec<String>> {
+    let items = reader.list(field, expected)?;
+    let mut names: Vec<String> = Vec::new();
+    let mut good = true;
+    for item in items {
+        match reader.name(item) {
+            Some(name) if names.contains(&name) => {
+                reader.problem(Problem::new(
+                    item.span(),
+                    format!("\"{name}\" is named twice"),
+                ));
+                good = false;
+            }
+            Some(name) => names.push(name),
+            None => good = false,
+        }
+    }
+    good.then_some(names)
+}

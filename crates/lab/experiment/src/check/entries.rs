@@ -1,0 +1,119 @@
+//! Tables with names: found first, so that every other part can refer to them.
+
+use std::collections::BTreeMap;
+
+use toml::de::DeValue;
+
+use super::fields::{Field, Fields, Value, described};
+use super::values::Reader;
+use crate::diagnostic::{Lines, Problem};
+use crate::text::Span;
+
+/// A table of an array of tables.
+pub(super) struct Entry<'t> {
+    /// How messages call it: `[[system]]`.
+    pub(super) label: &'static str,
+    pub(super) value: &'t Value<'t>,
+    /// Its name, unless that is missing or wrong, which is a problem already told.
+    pub(super) name: Option<String>,
+}
+
+/// What a name may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Naming {
+    /// A word that expressions and references use.
+    Word,
+    /// Free text on one line.
+    Line,
+}
+
+/// The tables of an array of tables, without a look at their names.
+pub(super) fn tables<'t>(
+    reader: &mut Reader<'_>,
+    root: &Fields<'t>,
+    label: &'static str,
+    most: usize,
+) -> Vec<&'t Value<'t>> {
+    let key = label.trim_matches(['[', ']']);
+    let Some(field) = root.get(key) else {
+        return Vec::new();
+    };
+    match field.value.get_ref() {
+        DeValue::Array(items) if items.len() > most => {
+            let message = format!("there are {} {label} tables, {most} at most", items.len());
+            reader.problem(Problem::new(field.span(), message));
+            Vec::new()
+        }
+        DeValue::Array(items) => items.iter().collect(),
+        DeValue::Table(_) => {
+            let message = format!("{key} is a list of tables");
+            let problem = Problem::new(field.span(), message);
+            reader.problem(problem.help(format!("write {label} with two brackets")));
+            Vec::new()
+        }
+        other => {
+            let message = format!("{key} is a list of tables, found {}", described(other));
+            let problem = Problem::new(field.span(), message);
+            reader.problem(problem.help(format!("begin each with a line {label}")));
+            Vec::new()
+        }
+    }
+}
+
+/// Names that were given, with their places; one for each group of tables whose
+/// names must differ.
+#[derive(Default)]
+pub(super) struct Taken(BTreeMap<String, Span>);
+
+impl Taken {
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        self.0.keys().cloned()
+    }
+}
+
+/// The tables of an array of tables with their names.
+pub(super) fn named<'t>(
+    reader: &mut Reader<'_>,
+    root: &Fields<'t>,
+    label: &'static str,
+    (naming, most): (Naming, usize),
+    taken: &mut Taken,
+    lines: &Lines<'_>,
+) -> Vec<Entry<'t>> {
+    let values = tables(reader, root, label, most);
+    let mut entries = Vec::new();
+    for value in values {
+        let name = Fields::open_any(value, label, &mut reader.problems)
+            .and_then(|fields| fields.require("name", "\"...\"", &mut reader.problems))
+            .and_then(|field| name(reader, field, naming, taken, lines));
+        entries.push(Entry { label, value, name });
+    }
+    entries
+}
+
+fn name(
+    reader: &mut Reader<'_>,
+    field: Field<'_>,
+    naming: Naming,
+    taken: &mut Taken,
+    lines: &Lines<'_>,
+) -> Option<String> {
+    let name = match naming {
+        Naming::Word => reader.name(field)?,
+        Naming::Line => reader.line(field, "a name")?,
+    };
+    match taken.0.get(&name) {
+        Some(first) => {
+            let message = format!(
+                "the name \"{name}\" is taken, on line {}",
+                lines.number(first.start)
+            );
+            reader.problem(Problem::new(field.span(), message));
+            None
+        }
+        None => {
+            taken.0.insert(name.clone(), field.span());
+            Some(name)
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `[[lifecycle]]` and `[[loop]]`: what is mined from logs.
+
+use regex::Regex;
+
+use super::entries::Entry;
+use super::fields::{Field, Fields};
+use super::values::{Reader, name_problem};
+use crate::diagnostic::Problem;
+use crate::expr::RESERVED;
+use crate::plan::{Lifecycle, Loop};
+
+/// Most points of a lifecycle.
+const MOST_POINTS: usize = 64;
+/// Most fields in a list of fields.
+const MOST_FIELDS: usize = 64;
+
+/// Reads a `[[lifecycle]]`.
+pub(super) fn lifecycle(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Lifecycle> {
+    let known = ["name", "key", "alias", "group", "points"];
+    let fields = Fields::open(entry.value, entry.label, &known, &[], &mut reader.problems)?;
+    if let (Some(name), Some(field)) = (&entry.name, fields.get("name"))
+        && RESERVED.contains(&name.as_str())
+    {
+        let message = format!("\"{name}\" begins other metrics and cannot name a lifecycle");
+        reader.problem(Problem::new(field.span(), message));
+    }
+    let key = fields
+        .require(
+            "key",
+            "[\"...\"], fields that identify an entity",
+            &mut reader.problems,
+        )
+        .and_then(|field| log_fields(reader, field, 1));
+    let alias = match fields.get("alias") {
+        Some(field) => log_fields(reader, field, 0).and_then(|items| aliases(reader, field, items)),
+        None => Some(Vec::new()),
+    };
+    let group = match fields.get("group") {
+        Some(field) => log_fields(reader, field, 0),
+        None => Some(Vec::new()),
+    };
+    let example = "[[\"begun\", \"matcher\"], [\"done\", \"matcher\"]]";
+    let points = fields
+        .require("points", example, &mut reader.problems)
+        .and_then(|field| points(reader, field));
+    Some(Lifecycle {
+        name: entry.name.clone()?,
+        key: key?,
+        alias: alias?,
+        group: group?,
+        points: points?,
+    })
+}
+
+/// A list of names of fields in log lines.
+fn log_fields(reader: &mut Reader<'_>, field: Field<'_>, least: usize) -> Option<Vec<String>> {
+    let names = reader.lines(field, "a list of fields such as [\"task-guid\"]")?;
+    if !(least..=MOST_FIELDS).contains(&names.len()) {
+        let message = format!("\"{}\" needs {least} to {MOST_FIELDS} fields", field.key);
+        reader.problem(Problem::new(field.span(), message));
+        return None;
+    }
+    Some(names)
+}
+
+/// Splits `a+b` into its fields.
+fn aliases(
+    reader: &mut Reader<'_>,
+    field: Field<'_>,
+    items: Vec<String>,
+) -> Option<Vec<Vec<String>>> {
+    let mut aliases = Vec::new();
+    for item in items {
+        let parts: Vec<String> = item.split('+').map(|part| part.trim().to_owned()).collect();
+        if parts.iter().any(String::is_empty) {
+            let message = format!("\"{item}\" has no field on one side of a +");
+            reader.problem(Problem::new(field.span(), message));
+            return None;
+        }
+        aliases.push(parts);
+    }
+    Some(aliases)
+}
+
+fn points(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<(String, String)>> {
+    let expected = "a list of points such as [[\"begun\", \"matcher\"], [\"done\", \"matcher\"]]";
+    let items = reader.list(field, expected)?;
+    if !(2..=MOST_POINTS).contains(&items.len()) {
+        let message = format!(
+            "a lifecycle has 2 to {MOST_POINTS} points, found {}",
+            items.len()
+        );
+        reader.problem(Problem::new(field.span(), message));
+        return None;
+    }
+    let mut points: Vec<(String, String)> = Vec::new();
+    let mut good = true;
+    for item in items {
+        match point(reader, item) {
+            Some((name, _)) if points.iter().any(|(other, _)| *other == name) => {
+                let message = format!("the point \"{name}\" comes twice");
+                reader.problem(Problem::new(item.span(), message));
+                good = false;
+            }
+            Some(point) => points.push(point),
+            None => good = false,
+        }
+    }
+    good.then_some(points)
+}
+
+fn point(reader: &mut Reader<'_>, item: Field<'_>) -> Option<(String, String)> {
+    let expected = "pairs of a name and a matcher, as in [\"begun\", \"task.started\"]";
+    let parts = reader.list(item, expected)?;
+    let [name, with] = parts.as_slice() else {
+        return reader.mismatch(item, expected);
+    };
+    let text = reader.verbatim(*name, "a name");
+    let matcher = matcher(reader, *with);
+    let text = text?;
+    if let Some(problem) = name_problem(text.as_str()) {
+        let message = format!("\"{}\" is no name: {problem}", text.as_str());
+        reader.problem(Problem::new(name.span(), message));
+        return None;
+    }
+    Some((text.as_str().to_owned(), matcher?))
+}
+
+/// A matcher of log lines: text that a line contains, `/re/`, or `field=value`.
+/// Names are not filled in, for a pattern may hold braces.
+fn matcher(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
+    let text = reader.verbatim(field, "a matcher: a text, /pattern/ or field=value")?;
+    let matcher = text.as_str();
+    if matcher.trim().is_empty() || matcher.contains('\n') {
+        let message = "a matcher is text of one line; this one matches every line or none";
+        reader.problem(Problem::new(field.span(), message));
+        return None;
+    }
+    let pattern = matcher
+        .strip_prefix('/')
+        .and_then(|rest| rest.strip_suffix('/'));
+    if let Some(pattern) = pattern
+        && let Err(error) = Regex::new(pattern)
+    {
+        let message = format!(
+            "the pattern cannot be read: {}",
+            last_line(&error.to_string())
+        );
+        reader.problem(Problem::new(text.whole(), message));
+        return None;
+    }
+    Some(matcher.to_owned())
+}
+
+fn last_line(text: &str) -> &str {
+    let line = text.lines().last().unwrap_or_default().trim();
+    line.strip_prefix("error: ").unwrap_or(line)
+}
+
+/// Reads a `[[loop]]`.
+pub(super) fn recurring(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Loop> {
+    let known = ["name", "start", "end"];
+    let fields = Fields::open(entry.value, entry.label, &known, &[], &mut reader.problems)?;
+    let mut end = |key| {
+        fields
+            .require(key, "\"matcher\"", &mut reader.problems)
+            .and_then(|field| matcher(reader, field))
+    };
+    let (start, end) = (end("start"), end("end"));
+    Some(Loop {
+        name: entry.name.clone()?,
+        start: start?,
+        end: end?,
+    })
+}

@@ -1,0 +1,293 @@
+//! From the text of a file to a plan, or to everything that is wrong with it.
+
+mod constants;
+mod drivers;
+mod entries;
+mod fields;
+mod lifecycles;
+mod order;
+mod settings;
+mod steps;
+mod systems;
+mod values;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::catalogue::Catalogue;
+use crate::diagnostic::{Diagnostic, Lines, Problem};
+use crate::expr::Names;
+use crate::names::Scope;
+use crate::plan::Plan;
+use drivers::Makers;
+use entries::{Naming, Taken, named, tables};
+use fields::{Fields, Value};
+use values::Reader;
+
+/// The version of the file format that is read.
+const VERSION: u64 = 1;
+/// Largest file, in bytes.
+const LARGEST: usize = 1024 * 1024;
+/// Most problems that are told at once.
+const MOST_PROBLEMS: usize = 100;
+/// Most systems and fleets, each.
+const MOST_SYSTEMS: usize = 1_000;
+/// Most tables of any other kind.
+const MOST_TABLES: usize = 1_000;
+/// Seed when a file does not say.
+const SEED: u64 = 1;
+
+/// An experiment file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Its name, for messages.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Checks an experiment file and makes a plan of it.
+///
+/// `overrides` replace constants of `[let]`, as `--set name=value` does; of several
+/// for one name the last wins. The same file, overrides and catalogue give the same
+/// plan.
+///
+/// # Errors
+/// All that is wrong, in order of place, 100 problems at most; those of the overrides
+/// come first. Errors of TOML's own syntax hide all others.
+pub fn check(
+    source: &Source,
+    overrides: &[(String, String)],
+    catalogue: &Catalogue,
+) -> Result<Plan, Vec<Diagnostic>> {
+    let lines = Lines::of(&source.name, &source.text);
+    if source.text.len() > LARGEST {
+        let message = format!(
+            "the file has {} bytes, {LARGEST} at most",
+            source.text.len()
+        );
+        return Err(vec![lines.diagnostic(Problem::new(0..0, message))]);
+    }
+    let (table, errors) = DeTable::parse_recoverable(&source.text);
+    if !errors.is_empty() {
+        let problem = |error: toml::de::Error| {
+            Problem::new(
+                error.span().unwrap_or(0..0),
+                format!("not TOML: {}", error.message()),
+            )
+        };
+        return Err(in_order(errors.into_iter().map(problem).collect(), &lines));
+    }
+    let root = Spanned::new(0..0, DeValue::Table(table.into_inner()));
+    let mut reader = Reader {
+        file: &source.text,
+        scope: Scope::default(),
+        problems: Vec::new(),
+    };
+    let (plan, mut diagnostics) = read(&mut reader, &root, overrides, catalogue, &lines);
+    diagnostics.extend(in_order(reader.problems, &lines));
+    match plan {
+        Some(plan) if diagnostics.is_empty() => Ok(plan),
+        _ => Err(diagnostics),
+    }
+}
+
+fn in_order(mut problems: Vec<Problem>, lines: &Lines<'_>) -> Vec<Diagnostic> {
+    problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
+    // One mistake in a constant's use may be met twice.
+    problems.dedup();
+    problems.truncate(MOST_PROBLEMS);
+    problems
+        .into_iter()
+        .map(|problem| lines.diagnostic(problem))
+        .collect()
+}
+
+/// Reads the whole file. The diagnostics are those of the overrides; problems of the
+/// file gather in the reader.
+fn read(
+    reader: &mut Reader<'_>,
+    root: &Value<'_>,
+    overrides: &[(String, String)],
+    catalogue: &Catalogue,
+    lines: &Lines<'_>,
+) -> (Option<Plan>, Vec<Diagnostic>) {
+    let Some(root) = Fields::open_any(root, "the file", &mut reader.problems) else {
+        return (None, Vec::new());
+    };
+    if !version(reader, &root) {
+        return (None, Vec::new());
+    }
+    let diagnostics = constants::read(reader, &root, overrides);
+    let plan = plan(reader, &root, catalogue, lines);
+    (plan, diagnostics)
+}
+
+/// Checks the version first: a file of another version would be full of unknown keys.
+fn version(reader: &mut Reader<'_>, root: &Fields<'_>) -> bool {
+    let Some(field) = root.require("lab", "1, the version of the format", &mut reader.problems)
+    else {
+        return true;
+    };
+    let found = match field.value.get_ref() {
+        DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+        _ => None,
+    };
+    if found != Some(VERSION) {
+        let problem = Problem::new(
+            field.span(),
+            format!("this version reads lab = {VERSION} only"),
+        );
+        reader.problem(problem);
+    }
+    found == Some(VERSION)
+}
+
+/// Keys of the file itself.
+const KEYS: [&str; 12] = [
+    "lab",
+    "name",
+    "about",
+    "seed",
+    "let",
+    "system",
+    "fleet",
+    "driver",
+    "lifecycle",
+    "loop",
+    "step",
+    "expect",
+];
+/// Tables of versions to come.
+const LATER: [&str; 4] = ["load", "probe", "gate", "variants"];
+
+fn plan(
+    reader: &mut Reader<'_>,
+    root: &Fields<'_>,
+    catalogue: &Catalogue,
+    lines: &Lines<'_>,
+) -> Option<Plan> {
+    root.check_keys(&KEYS, &LATER, &mut reader.problems);
+    let name = root
+        .require("name", "\"...\"", &mut reader.problems)
+        .and_then(|field| reader.name(field));
+    let about = root.get("about").map_or(Some(String::new()), |field| {
+        reader
+            .text(field, "a string")
+            .map(|text| text.as_str().to_owned())
+    });
+    let seed = root.get("seed").map_or(Some(SEED), |field| {
+        reader.count(field, 0..=i64::MAX.unsigned_abs())
+    });
+
+    // Names first: a table may refer to one further down.
+    let (word, line) = (Naming::Word, Naming::Line);
+    let mut processes = Taken::default();
+    let systems = named(
+        reader,
+        root,
+        "[[system]]",
+        (word, MOST_SYSTEMS),
+        &mut processes,
+        lines,
+    );
+    let fleets = named(
+        reader,
+        root,
+        "[[fleet]]",
+        (word, MOST_SYSTEMS),
+        &mut processes,
+        lines,
+    );
+    reader.scope.systems = processes.names().collect();
+    let mut named = |label, naming| {
+        named(
+            reader,
+            root,
+            label,
+            (naming, MOST_TABLES),
+            &mut Taken::default(),
+            lines,
+        )
+    };
+    let drivers = named("[[driver]]", word);
+    let lifecycles = named("[[lifecycle]]", word);
+    let loops = named("[[loop]]", word);
+    let steps = named("[[step]]", line);
+    let expects = tables(reader, root, "[[expect]]", MOST_TABLES);
+
+    let mut makers = Makers::default();
+    let drivers: Vec<_> = drivers
+        .iter()
+        .filter_map(|entry| drivers::driver(reader, entry, catalogue, &mut makers))
+        .collect();
+    let mut found: Vec<_> = systems
+        .iter()
+        .filter_map(|entry| systems::system(reader, entry, catalogue))
+        .collect();
+    let seed_or_default = seed.unwrap_or(SEED);
+    found.extend(
+        fleets
+            .iter()
+            .filter_map(|entry| systems::fleet(reader, entry, catalogue, seed_or_default)),
+    );
+    found.sort_by_key(|found| found.span.start);
+    reader.problems.extend(order::circles(&found));
+    let lifecycles: Vec<_> = lifecycles
+        .iter()
+        .filter_map(|entry| lifecycles::lifecycle(reader, entry))
+        .collect();
+    let loops: Vec<_> = loops
+        .iter()
+        .filter_map(|entry| lifecycles::recurring(reader, entry))
+        .collect();
+
+    let names = Names {
+        entities: makers
+            .kinds
+            .iter()
+            .map(|kind| (kind.what.clone(), kind.states.clone()))
+            .collect(),
+        lifecycles: lifecycles
+            .iter()
+            .map(|l| {
+                (
+                    l.name.clone(),
+                    l.points.iter().map(|(point, _)| point.clone()).collect(),
+                )
+            })
+            .collect(),
+        loops: loops.iter().map(|l| l.name.clone()).collect(),
+        systems: found
+            .iter()
+            .map(|f| (f.system.name.clone(), f.system.watch.clone()))
+            .collect(),
+        steps: steps
+            .iter()
+            .filter_map(|entry| entry.name.clone())
+            .collect(),
+    };
+    if steps.is_empty() && root.get("step").is_none() {
+        let problem = Problem::new(0..0, "the file has no [[step]], so nothing would happen");
+        reader.problem(problem);
+    }
+    let steps: Vec<_> = steps
+        .iter()
+        .filter_map(|entry| steps::step(reader, entry, &makers, &names))
+        .collect();
+    let expects: Vec<_> = expects
+        .into_iter()
+        .filter_map(|value| steps::expect(reader, value, &makers, &names))
+        .collect();
+    Some(Plan {
+        name: name?,
+        about: about?,
+        seed: seed?,
+        systems: found.into_iter().map(|found| found.system).collect(),
+        drivers,
+        lifecycles,
+        loops,
+        steps,
+        expects,
+    })
+}

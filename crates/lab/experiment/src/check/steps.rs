@@ -1,0 +1,214 @@
+//! `[[step]]` and `[[expect]]`: what happens, and what must hold.
+
+use std::time::Duration;
+
+use super::drivers::Makers;
+use super::entries::Entry;
+use super::fields::{Field, Fields, Value};
+use super::settings::{self, MOST};
+use super::systems::{LONGEST, SHORTEST};
+use super::values::Reader;
+use crate::diagnostic::Problem;
+use crate::expr::{Expr, Names, Use, compile};
+use crate::names::Place;
+use crate::plan::{Expect, Make, Rate, Step, Wait};
+use crate::units;
+
+/// Keys of every `make`.
+pub(super) const MAKE_KEYS: [&str; 5] = ["what", "count", "rate", "in_flight", "as"];
+/// Requests that wait for an answer at any moment, when a file does not say.
+const IN_FLIGHT: u64 = 100;
+/// Most requests that wait for an answer at any moment.
+const MOST_IN_FLIGHT: u64 = 100_000;
+/// Most requests a second that can be asked for.
+const FASTEST: f64 = 10_000_000.0;
+
+/// Reads a `[[step]]`.
+pub(super) fn step(
+    reader: &mut Reader<'_>,
+    entry: &Entry<'_>,
+    makers: &Makers,
+    names: &Names,
+) -> Option<Step> {
+    let known = ["name", "make", "hold", "run", "wait"];
+    let later = ["fault", "while", "search", "fit", "load", "background"];
+    let fields = Fields::open(
+        entry.value,
+        entry.label,
+        &known,
+        &later,
+        &mut reader.problems,
+    )?;
+    if fields.keys().all(|(key, _)| key == "name") {
+        let message = format!("this {} does nothing", entry.label);
+        let problem = Problem::new(fields.span.clone(), message);
+        reader.problem(problem.help("give it make, hold, run or wait"));
+    }
+    let make = optional(fields.get("make"), |field| {
+        make(reader, field.value, makers)
+    });
+    let hold = optional(fields.get("hold"), |field| {
+        reader.duration(field, SHORTEST..=LONGEST)
+    });
+    let run = optional(fields.get("run"), |field| {
+        reader
+            .template(field, Place::Command)
+            .filter(|template| !template.0.is_empty())
+    });
+    let wait = optional(fields.get("wait"), |field| {
+        wait(reader, field.value, makers, names)
+    });
+    Some(Step {
+        name: entry.name.clone()?,
+        make: make?,
+        hold: hold?,
+        run: run?,
+        wait: wait?,
+    })
+}
+
+/// Reads a value that may be left out: `Some(None)` when it is, `None` when it is wrong.
+fn optional<'t, T>(
+    field: Option<Field<'t>>,
+    read: impl FnOnce(Field<'t>) -> Option<T>,
+) -> Option<Option<T>> {
+    match field {
+        Some(field) => read(field).map(Some),
+        None => Some(None),
+    }
+}
+
+fn make(reader: &mut Reader<'_>, value: &Value<'_>, makers: &Makers) -> Option<Make> {
+    let fields = Fields::open_any(value, "\"make\"", &mut reader.problems)?;
+    let what = fields
+        .require("what", "\"...\", a kind of entity", &mut reader.problems)
+        .and_then(|field| reader.text(field, "a kind of entity"));
+    let kind = what.and_then(|text| {
+        let found = makers.kinds.iter().find(|kind| kind.what == text.as_str());
+        if found.is_none() && !makers.incomplete {
+            let known = makers.kinds.iter().map(|kind| kind.what.as_str());
+            let all = "kinds of entity that the drivers make";
+            let problem = reader.unknown(&text, "kind of entity", all, known);
+            reader.problem(problem);
+        }
+        found
+    });
+    let count = fields
+        .require("count", "100", &mut reader.problems)
+        .and_then(|field| reader.count(field, 0..=MOST));
+    let rate = fields
+        .get("rate")
+        .map_or(Some(Rate::Max), |field| rate(reader, field));
+    let in_flight = fields.get("in_flight").map_or(Some(IN_FLIGHT), |field| {
+        reader.count(field, 1..=MOST_IN_FLIGHT)
+    });
+    let kind = kind?;
+    let shape = optional(fields.get("as"), |field| {
+        if kind.shapes.is_empty() {
+            let message = format!("entities of kind \"{}\" have one shape only", kind.what);
+            reader.problem(Problem::new(field.span(), message));
+            return None;
+        }
+        let shapes: Vec<(&str, &str)> = kind
+            .shapes
+            .iter()
+            .map(|s| (s.as_str(), s.as_str()))
+            .collect();
+        reader.choice(field, &shapes).map(str::to_owned)
+    });
+    let options = settings::read(reader, &fields, &MAKE_KEYS, &[], &kind.options);
+    Some(Make {
+        what: kind.what.clone(),
+        count: count?,
+        rate: rate?,
+        in_flight: u32::try_from(in_flight?).ok()?,
+        shape: shape?,
+        options: options
+            .into_iter()
+            .map(|(option, value)| (option.key.clone(), value))
+            .collect(),
+    })
+}
+
+fn rate(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Rate> {
+    let read = |text: &str| match text {
+        "max" => Ok(Rate::Max),
+        _ => units::parse_rate(text).map(Rate::PerSecond),
+    };
+    let rate = reader.quantity(field, "\"max\" or a rate such as \"500/s\"", read)?;
+    match rate {
+        Rate::PerSecond(rate) if rate <= 0.0 || rate > FASTEST => {
+            let message = "a rate is above 0 and at most 10,000,000/s";
+            reader.problem(Problem::new(field.span(), message));
+            None
+        }
+        rate => Some(rate),
+    }
+}
+
+fn wait(
+    reader: &mut Reader<'_>,
+    value: &Value<'_>,
+    makers: &Makers,
+    names: &Names,
+) -> Option<Wait> {
+    let known = ["until", "steady", "at_most"];
+    let fields = Fields::open(value, "\"wait\"", &known, &[], &mut reader.problems)?;
+    let until = fields
+        .require("until", "\"task.resolved == 100\"", &mut reader.problems)
+        .and_then(|field| expression(reader, field, Use::Until, makers, names));
+    let steady = fields.get("steady").map_or(Some(Duration::ZERO), |field| {
+        reader.duration(field, Duration::ZERO..=LONGEST)
+    });
+    let at_most = fields
+        .require(
+            "at_most",
+            "\"2m\", for every wait has an end",
+            &mut reader.problems,
+        )
+        .and_then(|field| Some((reader.duration(field, SHORTEST..=LONGEST)?, field)));
+    let (steady, (at_most, field)) = (steady?, at_most?);
+    if steady >= at_most {
+        let message = format!(
+            "\"at_most\" must be longer than \"steady\", which is {}",
+            units::write_duration(steady)
+        );
+        reader.problem(Problem::new(field.span(), message));
+    }
+    Some(Wait {
+        until: until?,
+        steady,
+        at_most,
+    })
+}
+
+/// Reads an `[[expect]]`.
+pub(super) fn expect(
+    reader: &mut Reader<'_>,
+    value: &Value<'_>,
+    makers: &Makers,
+    names: &Names,
+) -> Option<Expect> {
+    let fields = Fields::open(value, "[[expect]]", &["that"], &[], &mut reader.problems)?;
+    let that = fields.require("that", "\"task.complete == 100%\"", &mut reader.problems)?;
+    Some(Expect {
+        that: expression(reader, that, Use::That, makers, names)?,
+    })
+}
+
+fn expression(
+    reader: &mut Reader<'_>,
+    field: Field<'_>,
+    place: Use,
+    makers: &Makers,
+    names: &Names,
+) -> Option<Expr> {
+    let text = reader.text(field, "an expression such as \"task.resolved == 100\"")?;
+    // What a broken driver would have counted is unknown.
+    let mut doubtful = Vec::new();
+    let problems = match makers.incomplete && place == Use::Until {
+        true => &mut doubtful,
+        false => &mut reader.problems,
+    };
+    compile(&text, place, names, problems)
+}

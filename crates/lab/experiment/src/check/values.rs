@@ -1,0 +1,357 @@
+//! Values of each form, with names filled in.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use toml::de::DeValue;
+
+use super::fields::{Field, described};
+use crate::diagnostic::{Problem, listed};
+use crate::expr::in_name;
+use crate::names::{Place, Scope};
+use crate::plan::Template;
+use crate::text::{Span, Text};
+use crate::units::{self, UnitError};
+use crate::words;
+
+/// Longest name.
+const LONGEST_NAME: usize = 64;
+
+/// Reads values of one file and gathers what is wrong with them.
+pub(super) struct Reader<'a> {
+    pub(super) file: &'a str,
+    pub(super) scope: Scope,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// A word of a command line: as it is written, and with names filled in.
+pub(super) struct CommandWord {
+    pub(super) written: Text,
+    pub(super) filled: Template,
+}
+
+impl Reader<'_> {
+    pub(super) fn problem(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    /// Reports that a value has another form, and gives nothing.
+    pub(super) fn mismatch<T>(&mut self, field: Field<'_>, expected: &str) -> Option<T> {
+        let found = described(field.value.get_ref());
+        let message = format!("\"{}\" must be {expected}, found {found}", field.key);
+        self.problem(Problem::new(field.span(), message));
+        None
+    }
+
+    /// A string as it is written, without names filled in.
+    pub(super) fn verbatim(&mut self, field: Field<'_>, expected: &str) -> Option<Text> {
+        let DeValue::String(decoded) = field.value.get_ref() else {
+            return self.mismatch(field, expected);
+        };
+        let text = Text::of_value(self.file, field.span(), decoded);
+        if let Some(at) = decoded.find('\0') {
+            let message = format!("\"{}\" holds a NUL character", field.key);
+            self.problem(Problem::new(text.span(at..at + 1), message));
+            return None;
+        }
+        Some(text)
+    }
+
+    /// A string with constants filled in.
+    pub(super) fn text(&mut self, field: Field<'_>, expected: &str) -> Option<Text> {
+        let text = self.verbatim(field, expected)?;
+        self.scope.text(&text, &mut self.problems)
+    }
+
+    /// A string that is not empty, with constants filled in.
+    pub(super) fn line(&mut self, field: Field<'_>, expected: &str) -> Option<String> {
+        let text = self.text(field, expected)?;
+        let blank = text.as_str().trim().is_empty();
+        if blank || text.as_str().contains(char::is_control) {
+            let what = if blank { "empty" } else { "of several lines" };
+            let message = format!("\"{}\" must be {expected}, it is {what}", field.key);
+            self.problem(Problem::new(field.span(), message));
+            return None;
+        }
+        Some(text.as_str().to_owned())
+    }
+
+    /// A string that may refer to running systems.
+    pub(super) fn template(&mut self, field: Field<'_>, place: Place) -> Option<Template> {
+        let text = self.verbatim(field, "a string")?;
+        self.scope.template(&text, place, &mut self.problems)
+    }
+
+    /// A command line, split into words. Names are filled in after the split, so
+    /// what stands for a name never becomes several words.
+    pub(super) fn command(&mut self, field: Field<'_>, place: Place) -> Option<Vec<CommandWord>> {
+        let line = self.verbatim(field, "a command line")?;
+        let words = match words::split(&line) {
+            Ok(words) => words,
+            Err(problem) => {
+                self.problem(problem);
+                return None;
+            }
+        };
+        let filled: Vec<Option<CommandWord>> = words
+            .into_iter()
+            .map(|written| {
+                let filled = self.scope.template(&written, place, &mut self.problems)?;
+                Some(CommandWord { written, filled })
+            })
+            .collect();
+        filled.into_iter().collect()
+    }
+
+    /// A command line that begins with a program.
+    pub(super) fn program(
+        &mut self,
+        field: Field<'_>,
+        place: Place,
+    ) -> Option<(Template, Vec<Template>)> {
+        let mut words = self
+            .command(field, place)?
+            .into_iter()
+            .map(|word| word.filled);
+        match words.next() {
+            Some(program) if program != Template::literal("") && !program.0.is_empty() => {
+                Some((program, words.collect()))
+            }
+            _ => self.mismatch(field, "a program and its arguments"),
+        }
+    }
+
+    /// One of several words.
+    pub(super) fn choice<T: Copy>(&mut self, field: Field<'_>, choices: &[(&str, T)]) -> Option<T> {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let text = self.text(field, &format!("one of {}", listed(&names)))?;
+        let found = choices.iter().find(|(name, _)| *name == text.as_str());
+        if found.is_none() {
+            self.problem(self.unknown(&text, field.key, "choices", names));
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    /// A problem with a word that is none of the known ones.
+    pub(super) fn unknown<'n>(
+        &self,
+        word: &Text,
+        what: &str,
+        all: &str,
+        known: impl IntoIterator<Item = &'n str>,
+    ) -> Problem {
+        let message = format!("unknown {what} \"{}\"", word.as_str());
+        Problem::new(word.whole(), message).suggest_from(word.as_str(), all, known)
+    }
+
+    /// A whole number within bounds; a string may stand for it.
+    pub(super) fn count(&mut self, field: Field<'_>, bounds: RangeInclusive<u64>) -> Option<u64> {
+        let expected = format!(
+            "a whole number from {} to {}",
+            grouped(*bounds.start()),
+            grouped(*bounds.end())
+        );
+        let count = match field.value.get_ref() {
+            DeValue::Integer(number) => {
+                let read = i128::from_str_radix(number.as_str(), number.radix());
+                read.ok().and_then(|number| u64::try_from(number).ok())
+            }
+            DeValue::String(_) => {
+                let text = self.text(field, &expected)?;
+                match units::parse_count(text.as_str()) {
+                    Ok(count) if bounds.contains(&count) => return Some(count),
+                    _ => {
+                        let found = text.as_str();
+                        let message =
+                            format!("\"{}\" must be {expected}, found \"{found}\"", field.key);
+                        self.problem(Problem::new(text.whole(), message));
+                        return None;
+                    }
+                }
+            }
+            _ => None,
+        };
+        match count.filter(|count| bounds.contains(count)) {
+            Some(count) => Some(count),
+            None => self.mismatch(field, &expected),
+        }
+    }
+
+    /// A length of time within bounds.
+    pub(super) fn duration(
+        &mut self,
+        field: Field<'_>,
+        bounds: RangeInclusive<Duration>,
+    ) -> Option<Duration> {
+        let time = self.quantity(
+            field,
+            "a length of time such as \"30s\"",
+            units::parse_duration,
+        )?;
+        if !bounds.contains(&time) {
+            let message = format!(
+                "\"{}\" must be from {} to {}, found {}",
+                field.key,
+                units::write_duration(*bounds.start()),
+                units::write_duration(*bounds.end()),
+                units::write_duration(time),
+            );
+            self.problem(Problem::new(field.span(), message));
+            return None;
+        }
+        Some(time)
+    }
+
+    /// A quantity that is written as a string with a unit.
+    pub(super) fn quantity<T>(
+        &mut self,
+        field: Field<'_>,
+        expected: &str,
+        read: impl Fn(&str) -> Result<T, UnitError>,
+    ) -> Option<T> {
+        let text = self.text(field, expected)?;
+        match read(text.as_str()) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let problem = Problem::new(text.span(error.at.clone()), error.message);
+                self.problem(match error.suggestion {
+                    Some(meant) => problem.suggest(meant),
+                    None => problem,
+                });
+                None
+            }
+        }
+    }
+
+    /// The items of a list.
+    pub(super) fn list<'t>(&mut self, field: Field<'t>, expected: &str) -> Option<Vec<Field<'t>>> {
+        match field.value.get_ref() {
+            DeValue::Array(items) => Some(
+                items
+                    .iter()
+                    .map(|value| Field {
+                        key: field.key,
+                        value,
+                    })
+                    .collect(),
+            ),
+            _ => self.mismatch(field, expected),
+        }
+    }
+
+    /// A list of strings with constants filled in; empty strings are problems.
+    pub(super) fn lines(&mut self, field: Field<'_>, expected: &str) -> Option<Vec<String>> {
+        let items = self.list(field, expected)?;
+        let lines: Vec<Option<String>> = items
+            .into_iter()
+            .map(|item| self.line(item, "a string"))
+            .collect();
+        lines.into_iter().collect()
+    }
+
+    /// A name that other parts of the file can use.
+    pub(super) fn name(&mut self, field: Field<'_>) -> Option<String> {
+        let text = self.text(field, "a name")?;
+        match name_problem(text.as_str()) {
+            None => Some(text.as_str().to_owned()),
+            Some(problem) => {
+                let message = format!("\"{}\" is no name: {problem}", text.as_str());
+                self.problem(Problem::new(field.span(), message));
+                None
+            }
+        }
+    }
+}
+
+/// Why a text cannot be a name.
+pub(super) fn name_problem(text: &str) -> Option<String> {
+    if text.len() > LONGEST_NAME {
+        Some(format!("it has more than {LONGEST_NAME} characters"))
+    } else if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        Some("a name begins with a letter from a to z".to_owned())
+    } else {
+        let wrong = text.chars().find(|&c| !in_name(c))?;
+        Some(format!(
+            "{} cannot stand in a name, only letters, digits, - and _",
+            if wrong == ' ' {
+                "a space".to_owned()
+            } else {
+                wrong.escape_debug().to_string()
+            }
+        ))
+    }
+}
+
+/// A number with commas between thousands.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Processors such as `0-1` or `0,2`, in order and without repetition.
+pub(super) fn parse_cpus(text: &str) -> Result<Vec<u32>, UnitError> {
+    /// Highest processor that Linux numbers.
+    const HIGHEST: u32 = 8191;
+    let error = |at: std::ops::Range<usize>, message: &str| UnitError {
+        message: format!("{message}; write processors as in 0-1 or 0,2"),
+        at,
+        suggestion: None,
+    };
+    let mut cpus = std::collections::BTreeSet::new();
+    let mut at = 0;
+    for part in text.split(',') {
+        let range: Span = at..at + part.len();
+        at = range.end + 1;
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| {
+            let digits = text.bytes().all(|b| b.is_ascii_digit());
+            text.parse::<u32>()
+                .ok()
+                .filter(|&number| digits && number <= HIGHEST)
+        };
+        match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => cpus.extend(first..=last),
+            (Some(_), Some(_)) => {
+                return Err(error(range, "the first processor is above the last"));
+            }
+            _ => return Err(error(range, &format!("\"{part}\" is no processor"))),
+        }
+    }
+    Ok(cpus.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors() {
+        assert_eq!(parse_cpus("0-1").unwrap(), [0, 1]);
+        assert_eq!(parse_cpus("2,0,1-2").unwrap(), [0, 1, 2]);
+        for text in ["", "a", "1-", "2-1", "0,,1", "9999", "+1", "0-99999"] {
+            assert!(parse_cpus(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn thousands() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(1000), "1,000");
+        assert_eq!(grouped(10_000_000), "10,000,000");
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(name_problem("cell-1_a"), None);
+        for text in ["", "1a", "a b", "a.b", "é", &"a".repeat(65)] {
+            assert!(name_problem(text).is_some(), "{text}");
+        }
+    }
+}

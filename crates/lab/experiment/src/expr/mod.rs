@@ -1,0 +1,216 @@
+//! The small language of conditions and expectations.
+//!
+//! ```text
+//! task.desired..resolved p99 < 5s and (task.complete == 100% or task.entities == 0)
+//! ```
+//!
+//! A comparison is a metric, an operator and a quantity; comparisons are joined by
+//! `and` (which binds tighter) and `or`, and grouped by parentheses. Every name and
+//! unit is checked against the file before a run; see [`check`](crate::check).
+
+mod lexer;
+mod metric;
+mod parser;
+mod resolve;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+pub(crate) use lexer::in_name;
+pub use metric::{Dimension, Metric, Stat};
+pub(crate) use metric::{WATCHES, watch_name};
+pub(crate) use resolve::{Names, RESERVED, Use, compile};
+
+/// A checked expression.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Expr {
+    /// The expression as written, with names filled in.
+    pub text: String,
+    /// What it means.
+    #[serde(skip)]
+    pub root: Node,
+}
+
+/// A part of an expression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Node {
+    /// A metric against a quantity.
+    Compare(Comparison),
+    /// Holds when every part holds.
+    All(Vec<Node>),
+    /// Holds when some part holds.
+    Any(Vec<Node>),
+}
+
+/// A metric against a quantity.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// The left side.
+    pub metric: Metric,
+    /// How the sides are compared.
+    pub op: Op,
+    /// The right side, in the unit of [`Metric::dimension`].
+    pub quantity: f64,
+}
+
+/// How two values are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// `==`, to the last bit: meant for counts.
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+impl Op {
+    /// Is the comparison true?
+    pub fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Self::Equal => left == right,
+            Self::NotEqual => left != right,
+            Self::Less => left < right,
+            Self::LessOrEqual => left <= right,
+            Self::Greater => left > right,
+            Self::GreaterOrEqual => left >= right,
+        }
+    }
+}
+
+/// Where measured values come from.
+pub trait Metrics {
+    /// The value of a metric in the unit of its [`Metric::dimension`]; `None` when
+    /// nothing was measured. A value that is not finite counts as not measured.
+    fn value(&self, metric: &Metric) -> Option<f64>;
+}
+
+/// What became of an expression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// Did it hold? `None`: a value that would decide it is missing.
+    pub holds: Option<bool>,
+    /// The measured values with their units. A single one stands alone (`1.27 s`),
+    /// several follow their names. Empty when nothing was measured.
+    ///
+    /// Values have three significant digits, or as many as it takes to be on the
+    /// same side of the expression's quantity as the exact value.
+    pub measured: String,
+    /// The metrics without a value, as the expression names them.
+    pub missing: Vec<String>,
+}
+
+impl Expr {
+    /// Judges the expression by measured values.
+    ///
+    /// A missing value makes its comparison undecided. `and` is false if one side
+    /// is, `or` is true if one side is, whatever the other side would have been.
+    pub fn eval(&self, metrics: &dyn Metrics) -> Judgement {
+        let value = |metric: &Metric| metrics.value(metric).filter(|value| value.is_finite());
+        let mut shown: Vec<(String, String)> = Vec::new();
+        let mut missing = Vec::new();
+        let mut grouped: BTreeMap<&Metric, Vec<&Comparison>> = BTreeMap::new();
+        let comparisons = self.comparisons();
+        for comparison in &comparisons {
+            grouped
+                .entry(&comparison.metric)
+                .or_default()
+                .push(comparison);
+        }
+        for comparison in &comparisons {
+            let metric = &comparison.metric;
+            // Taken out at its first place, so that each metric is shown once.
+            let Some(group) = grouped.remove(metric) else {
+                continue;
+            };
+            match value(metric) {
+                Some(value) => shown.push((metric.to_string(), show_honestly(value, &group))),
+                None => missing.push(metric.to_string()),
+            }
+        }
+        let measured = match shown.as_slice() {
+            [(_, alone)] if missing.is_empty() => alone.clone(),
+            several => {
+                let named = several
+                    .iter()
+                    .map(|(name, value)| format!("{name} {value}"));
+                named.collect::<Vec<_>>().join(", ")
+            }
+        };
+        Judgement {
+            holds: holds(&self.root, &value),
+            measured,
+            missing,
+        }
+    }
+
+    /// The metrics in order of the text; one that is used twice comes twice.
+    pub fn metrics(&self) -> impl Iterator<Item = &Metric> {
+        self.comparisons()
+            .into_iter()
+            .map(|comparison| &comparison.metric)
+    }
+
+    fn comparisons(&self) -> Vec<&Comparison> {
+        fn collect<'n>(node: &'n Node, into: &mut Vec<&'n Comparison>) {
+            match node {
+                Node::Compare(comparison) => into.push(comparison),
+                Node::All(parts) | Node::Any(parts) => {
+                    parts.iter().for_each(|part| collect(part, into));
+                }
+            }
+        }
+        let mut comparisons = Vec::new();
+        collect(&self.root, &mut comparisons);
+        comparisons
+    }
+}
+
+/// Three-valued logic: `None` is "cannot be told".
+fn holds(node: &Node, value: &dyn Fn(&Metric) -> Option<f64>) -> Option<bool> {
+    let decided_by = |parts: &[Node], decisive: bool| {
+        let mut all_known = true;
+        for part in parts {
+            match holds(part, value) {
+                Some(held) if held == decisive => return Some(decisive),
+                Some(_) => {}
+                None => all_known = false,
+            }
+        }
+        all_known.then_some(!decisive)
+    };
+    match node {
+        Node::Compare(Comparison {
+            metric,
+            op,
+            quantity,
+        }) => value(metric).map(|value| op.holds(value, *quantity)),
+        Node::All(parts) => decided_by(parts, false),
+        Node::Any(parts) => decided_by(parts, true),
+    }
+}
+
+/// Shows a value with so many digits that each comparison reads as it was judged:
+/// 30.04 s is not shown as `30 s` beside `< 30s`.
+fn show_honestly(value: f64, comparisons: &[&Comparison]) -> String {
+    let Some(first) = comparisons.first() else {
+        return String::new();
+    };
+    let dimension = first.metric.dimension();
+    let agrees = |shown: f64| {
+        comparisons
+            .iter()
+            .all(|c| c.op.holds(shown, c.quantity) == c.op.holds(value, c.quantity))
+    };
+    (3..=17)
+        .map(|digits| dimension.shown(value, digits))
+        .find(|shown| agrees(shown.value))
+        .map_or_else(|| dimension.show(value), |shown| shown.text)
+}

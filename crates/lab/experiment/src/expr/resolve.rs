@@ -1,0 +1,430 @@
+//! Checks the names and units of an expression against the file.
+
+use std::collections::BTreeMap;
+
+use super::lexer::Fault;
+use super::metric::{WATCHES, watch_name};
+use super::parser::{Raw, Subject, Tree, Word, parse};
+use super::{Comparison, Dimension, Expr, Metric, Node, Op, Stat};
+use crate::diagnostic::{Problem, listed};
+use crate::nearest::nearest;
+use crate::plan::Watch;
+use crate::text::Text;
+use crate::units::{self, UnitError};
+
+/// Names that an expression may use.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// Kinds of entity with their states.
+    pub(crate) entities: BTreeMap<String, Vec<String>>,
+    /// Lifecycles with their points in order.
+    pub(crate) lifecycles: BTreeMap<String, Vec<String>>,
+    pub(crate) loops: Vec<String>,
+    /// Systems and fleets with what is watched of each.
+    pub(crate) systems: BTreeMap<String, Vec<Watch>>,
+    pub(crate) steps: Vec<String>,
+}
+
+/// Where an expression stands, which decides what it may be about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// `wait.until`: what drivers count now.
+    Until,
+    /// `expect.that`: what was measured over the whole run.
+    That,
+}
+
+/// Names that begin metrics of other kinds.
+pub(crate) const RESERVED: [&str; 6] = ["loop", "system", "probe", "knee", "and", "or"];
+
+/// What a lifecycle tells besides its intervals.
+const OF_LIFECYCLE: [&str; 3] = ["complete", "negative", "entities"];
+
+/// Parses and checks an expression; adds a problem for each comparison that is wrong.
+pub(crate) fn compile(
+    text: &Text,
+    place: Use,
+    names: &Names,
+    problems: &mut Vec<Problem>,
+) -> Option<Expr> {
+    let mut faults = Vec::new();
+    let root = match parse(text.as_str()) {
+        Ok(tree) => node(tree, place, names, &mut faults),
+        Err(fault) => {
+            faults.push(fault);
+            None
+        }
+    };
+    problems.extend(faults.into_iter().map(|fault| {
+        let mut problem = Problem::new(text.span(fault.at), fault.message);
+        if let Some(help) = fault.help {
+            problem = problem.help(help);
+        }
+        match fault.suggestion {
+            Some(name) => problem.suggest(name),
+            None => problem,
+        }
+    }));
+    Some(Expr {
+        text: text.as_str().to_owned(),
+        root: root?,
+    })
+}
+
+fn node(tree: Tree, place: Use, names: &Names, faults: &mut Vec<Fault>) -> Option<Node> {
+    let mut parts = |trees: Vec<Tree>| {
+        // Every part is checked, so that every fault is found.
+        let nodes: Vec<_> = trees
+            .into_iter()
+            .map(|tree| node(tree, place, names, faults))
+            .collect();
+        nodes.into_iter().collect::<Option<Vec<Node>>>()
+    };
+    match tree {
+        Tree::All(trees) => parts(trees).map(Node::All),
+        Tree::Any(trees) => parts(trees).map(Node::Any),
+        Tree::Compare(raw) => match comparison(&raw, place, names) {
+            Ok(comparison) => Some(Node::Compare(comparison)),
+            Err(fault) => {
+                faults.push(fault);
+                None
+            }
+        },
+    }
+}
+
+fn comparison(raw: &Raw, place: Use, names: &Names) -> Result<Comparison, Fault> {
+    let metric = metric(raw, place, names)?;
+    let quantity = quantity(&raw.quantity, &metric)?;
+    let exact = matches!(raw.op, Op::Equal | Op::NotEqual);
+    if exact && metric.dimension() == Dimension::Count && quantity.fract() != 0.0 {
+        let message = format!("{metric} is a whole number and never {}", raw.quantity.text);
+        return Err(Fault::new(raw.quantity.at.clone(), message));
+    }
+    Ok(Comparison {
+        metric,
+        op: raw.op,
+        quantity,
+    })
+}
+
+fn metric(raw: &Raw, place: Use, names: &Names) -> Result<Metric, Fault> {
+    match &raw.subject {
+        Subject::Call { name, argument } => call(raw, name, argument, place, names),
+        Subject::Path { names: path, until } => {
+            let words: Vec<&str> = path.iter().map(|word| word.text.as_str()).collect();
+            match words.as_slice() {
+                ["knee" | "probe", ..] => Err(later(&path[0])),
+                ["loop" | "system", ..] if place == Use::Until => Err(judged_only(raw)),
+                ["loop", _] if until.is_none() => turns(raw, &path[1], names),
+                ["system", _, _] if until.is_none() => process(raw, &path[1], &path[2], names),
+                ["loop", ..] => Err(form(raw, "loop.NAME p99")),
+                ["system", ..] => Err(form(raw, "system.NAME.rss max")),
+                [_, _] if place == Use::Until => live(raw, &path[0], &path[1], until, names),
+                [_, _] => judged(raw, &path[0], &path[1], until.as_ref(), names),
+                _ if place == Use::Until => Err(form(raw, "task.resolved")),
+                _ => Err(form(raw, "task.complete or task.desired..resolved p99")),
+            }
+        }
+    }
+}
+
+fn call(
+    raw: &Raw,
+    name: &Word,
+    argument: &Word,
+    place: Use,
+    names: &Names,
+) -> Result<Metric, Fault> {
+    match name.text.as_str() {
+        "recovery" => Err(later(name)),
+        "duration" if place == Use::Until => Err(judged_only(raw)),
+        "duration" => {
+            no_stat(raw)?;
+            if names.steps.contains(&argument.text) {
+                return Ok(Metric::StepDuration {
+                    step: argument.text.clone(),
+                });
+            }
+            let steps = names.steps.iter().map(String::as_str);
+            Err(unknown(argument, "step", "steps", steps))
+        }
+        _ => Err(unknown(name, "function", "functions", ["duration"])),
+    }
+}
+
+/// `task.resolved`, counted by a driver.
+fn live(
+    raw: &Raw,
+    what: &Word,
+    state: &Word,
+    until: &Option<Word>,
+    names: &Names,
+) -> Result<Metric, Fault> {
+    let states = names.entities.get(&what.text);
+    let is_judged = until.is_some() || OF_LIFECYCLE.contains(&state.text.as_str());
+    let knows_state = states.is_some_and(|states| states.contains(&state.text));
+    if is_judged && !knows_state && (names.lifecycles.contains_key(&what.text) || states.is_some())
+    {
+        return Err(judged_only(raw));
+    }
+    let Some(states) = states else {
+        let kinds = names.entities.keys().map(String::as_str);
+        return Err(unknown(
+            what,
+            "kind of entity",
+            "kinds of entity that the drivers count",
+            kinds,
+        ));
+    };
+    if !knows_state || until.is_some() {
+        let what = format!("states of {}", what.text);
+        return Err(unknown(
+            state,
+            "state",
+            &what,
+            states.iter().map(String::as_str),
+        ));
+    }
+    no_stat(raw)?;
+    Ok(Metric::Entities {
+        what: what.text.clone(),
+        state: state.text.clone(),
+    })
+}
+
+/// `task.complete` or `task.desired..resolved p99`, mined from logs.
+fn judged(
+    raw: &Raw,
+    name: &Word,
+    first: &Word,
+    until: Option<&Word>,
+    names: &Names,
+) -> Result<Metric, Fault> {
+    let lifecycle = name.text.clone();
+    let points = names.lifecycles.get(&lifecycle);
+    let live_states = names.entities.get(&lifecycle);
+    let is_live = live_states.is_some_and(|states| states.contains(&first.text));
+    if until.is_none() && is_live && !OF_LIFECYCLE.contains(&first.text.as_str()) {
+        let message = format!(
+            "{lifecycle}.{} counts entities while a run goes on; only `until` can wait for it",
+            first.text
+        );
+        let help = match points {
+            Some(_) => format!(
+                "an expectation judges the logs: {lifecycle}.complete, {lifecycle}.FROM..TO p99"
+            ),
+            None => {
+                "an expectation judges what the logs showed; it needs a [[lifecycle]]".to_owned()
+            }
+        };
+        return Err(Fault::new(raw.subject.at(), message).help(help));
+    }
+    let Some(points) = points else {
+        let known = names
+            .lifecycles
+            .keys()
+            .map(String::as_str)
+            .chain(["loop", "system"]);
+        return Err(unknown(
+            name,
+            "lifecycle",
+            "an expectation begins with one of",
+            known,
+        ));
+    };
+    let Some(to) = until else {
+        let metric = match first.text.as_str() {
+            "complete" => Metric::Complete { lifecycle },
+            "negative" => Metric::Negative { lifecycle },
+            "entities" => Metric::Rows { lifecycle },
+            _ if points.contains(&first.text) => {
+                let message = format!("{lifecycle}.{} is a point, not an interval", first.text);
+                return Err(Fault::new(raw.subject.at(), message).help(format!(
+                    "an interval has two points: {lifecycle}.{}..TO p99",
+                    first.text
+                )));
+            }
+            _ => {
+                let what = format!("a lifecycle tells {lifecycle}.FROM..TO and");
+                return Err(unknown(first, "measure", &what, OF_LIFECYCLE));
+            }
+        };
+        no_stat(raw)?;
+        return Ok(metric);
+    };
+    let position = |point: &Word| {
+        points
+            .iter()
+            .position(|known| *known == point.text)
+            .ok_or_else(|| {
+                let what = format!("points of {lifecycle}");
+                unknown(point, "point", &what, points.iter().map(String::as_str))
+            })
+    };
+    if position(first)? >= position(to)? {
+        let message = format!(
+            "{} does not come before {} in {lifecycle}",
+            first.text, to.text
+        );
+        return Err(Fault::new(first.at.start..to.at.end, message)
+            .help(format!("the points in order: {}", listed(points))));
+    }
+    let stat = stat(raw, &Stat::OF_INTERVALS)?;
+    Ok(Metric::Interval {
+        lifecycle,
+        from: first.text.clone(),
+        to: to.text.clone(),
+        stat,
+    })
+}
+
+fn turns(raw: &Raw, name: &Word, names: &Names) -> Result<Metric, Fault> {
+    if !names.loops.contains(&name.text) {
+        return Err(unknown(
+            name,
+            "loop",
+            "loops",
+            names.loops.iter().map(String::as_str),
+        ));
+    }
+    Ok(Metric::Loop {
+        name: name.text.clone(),
+        stat: stat(raw, &Stat::OF_LOOPS)?,
+    })
+}
+
+fn process(raw: &Raw, system: &Word, quantity: &Word, names: &Names) -> Result<Metric, Fault> {
+    let Some(watched) = names.systems.get(&system.text) else {
+        let known = names.systems.keys().map(String::as_str);
+        return Err(unknown(system, "system", "systems", known));
+    };
+    let Some(watch) = WATCHES
+        .into_iter()
+        .find(|watch| watch_name(*watch) == quantity.text)
+    else {
+        let known = WATCHES.map(watch_name);
+        return Err(unknown(
+            quantity,
+            "quantity",
+            "quantities of a system",
+            known,
+        ));
+    };
+    if !watched.contains(&watch) {
+        let message = format!("{} of {} is not watched", quantity.text, system.text);
+        return Err(Fault::new(quantity.at.clone(), message)
+            .help(format!("add \"{}\" to its watch list", quantity.text)));
+    }
+    let stat = stat(raw, &Stat::OF_SAMPLES)?;
+    Ok(Metric::Process {
+        system: system.text.clone(),
+        quantity: watch,
+        stat,
+    })
+}
+
+/// The statistic of a comparison, which must be one of `known`.
+fn stat(raw: &Raw, known: &[Stat]) -> Result<Stat, Fault> {
+    let names: Vec<&str> = known.iter().map(|stat| stat.name()).collect();
+    let Some(word) = &raw.stat else {
+        return Err(Fault::new(raw.subject.at(), "which statistic is meant?")
+            .help(format!("put one after the metric: {}", listed(&names))));
+    };
+    known
+        .iter()
+        .copied()
+        .find(|stat| stat.name() == word.text)
+        .ok_or_else(|| unknown(word, "statistic", "statistics", names))
+}
+
+fn no_stat(raw: &Raw) -> Result<(), Fault> {
+    match &raw.stat {
+        None => Ok(()),
+        Some(word) => {
+            let message = format!(
+                "this metric is a single value and takes no \"{}\"",
+                word.text
+            );
+            Err(Fault::new(word.at.clone(), message))
+        }
+    }
+}
+
+/// The right side in the metric's unit.
+fn quantity(word: &Word, metric: &Metric) -> Result<f64, Fault> {
+    let text = word.text.as_str();
+    let dimension = metric.dimension();
+    let read = match dimension {
+        Dimension::Seconds => units::parse_duration(text).map(|time| time.as_secs_f64()),
+        Dimension::Bytes if text == "0" => Ok(0.0),
+        Dimension::Bytes => units::parse_bytes(text).map(|bytes| bytes as f64),
+        Dimension::Share => units::parse_share(text),
+        Dimension::Count => units::parse_number(text),
+        Dimension::Cores => {
+            let number = text
+                .strip_suffix("cores")
+                .or_else(|| text.strip_suffix("core"));
+            units::parse_number(number.unwrap_or(text).trim_end())
+        }
+    };
+    read.map_err(
+        |UnitError {
+             message,
+             suggestion,
+             ..
+         }| {
+            let alone = text
+                .chars()
+                .all(|c| c.is_ascii_digit() || matches!(c, '.' | '_'));
+            // A near miss within the right unit keeps its own message.
+            let message = match suggestion.is_some() || alone {
+                true => message,
+                false => format!(
+                    "{metric} is compared with {}, found \"{text}\"",
+                    dimension.example()
+                ),
+            };
+            Fault {
+                at: word.at.clone(),
+                message,
+                help: None,
+                suggestion,
+            }
+        },
+    )
+}
+
+fn later(word: &Word) -> Fault {
+    let message = format!("\"{}\" is not supported by this version", word.text);
+    Fault::new(word.at.clone(), message)
+}
+
+fn judged_only(raw: &Raw) -> Fault {
+    let message = "this is known only at the end of a run; `until` waits for what drivers count";
+    Fault::new(raw.subject.at(), message)
+        .help("write KIND.STATE here, and put this metric into an [[expect]]")
+}
+
+fn form(raw: &Raw, example: &str) -> Fault {
+    Fault::new(
+        raw.subject.at(),
+        format!("expected a metric of the form {example}"),
+    )
+}
+
+fn unknown<'n>(
+    word: &Word,
+    what: &str,
+    all: &str,
+    known: impl IntoIterator<Item = &'n str>,
+) -> Fault {
+    let known: Vec<&str> = known.into_iter().collect();
+    let mut fault = Fault::new(word.at.clone(), format!("unknown {what} \"{}\"", word.text));
+    match nearest(&word.text, known.iter().copied()) {
+        Some(name) => fault.suggestion = Some(name.to_owned()),
+        None if known.is_empty() => fault.help = Some(format!("the file has no {what}")),
+        None => fault.help = Some(format!("{all}: {}", listed(&known))),
+    }
+    fault
+}

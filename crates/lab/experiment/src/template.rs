@@ -1,0 +1,67 @@
+//! Text with references: reading, filling in, writing.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::plan::{Reference, Segment, Template};
+
+impl Template {
+    /// A template without references.
+    pub fn literal(text: impl Into<String>) -> Self {
+        Self(vec![Segment::Text(text.into())])
+    }
+
+    /// The text, with each reference replaced by what `resolve` says.
+    pub fn render(&self, resolve: impl Fn(&Reference) -> String) -> String {
+        self.0
+            .iter()
+            .map(|segment| match segment {
+                Segment::Text(text) => text.clone(),
+                Segment::Reference(reference) => resolve(reference),
+            })
+            .collect()
+    }
+
+    /// Its references, in order.
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
+        self.0.iter().filter_map(|segment| match segment {
+            Segment::Text(_) => None,
+            Segment::Reference(reference) => Some(reference),
+        })
+    }
+}
+
+/// The form that the file uses: references in braces, other braces doubled.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for segment in &self.0 {
+            match segment {
+                Segment::Text(text) => {
+                    f.write_str(&text.replace('{', "{{").replace('}', "}}"))?;
+                }
+                Segment::Reference(reference) => write!(f, "{{{reference}}}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OwnPort => f.write_str("port"),
+            Self::OwnAddr => f.write_str("addr"),
+            Self::Work => f.write_str("work"),
+            Self::Index => f.write_str("index"),
+            Self::Port(system) => write!(f, "{system}.port"),
+            Self::Addr(system) => write!(f, "{system}.addr"),
+        }
+    }
+}
+
+impl Serialize for Template {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,151 @@
+//! Quantities as people read them: three significant digits and a unit.
+
+/// Significant digits, unless more are asked for.
+const DIGITS: usize = 3;
+
+/// A quantity as it is shown, and the value that a reader takes from it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Shown {
+    /// Number and unit.
+    pub(crate) text: String,
+    /// What the text says, in the base unit.
+    pub(crate) value: f64,
+}
+
+/// A length of time in seconds: `1.27 s`, `45 ms`, `20.5 min`.
+pub fn show_seconds(value: f64) -> String {
+    seconds(value, DIGITS).text
+}
+
+/// A size in bytes: `212 MiB`.
+pub fn show_bytes(value: f64) -> String {
+    bytes(value, DIGITS).text
+}
+
+/// A share of 1: `99.9 %`. `100 %` and `0 %` are shown for exactly all and nothing.
+pub fn show_share(value: f64) -> String {
+    share(value, DIGITS).text
+}
+
+/// A number of things: every digit of a whole number, three significant ones else.
+pub fn show_count(value: f64) -> String {
+    count(value, DIGITS).text
+}
+
+/// A number of processor cores: `1.27 cores`.
+pub fn show_cores(value: f64) -> String {
+    cores(value, DIGITS).text
+}
+
+/// So many a second: `500 /s`.
+pub fn show_rate(value: f64) -> String {
+    plain(value, DIGITS, " /s").text
+}
+
+pub(crate) fn seconds(value: f64, digits: usize) -> Shown {
+    // Minutes and hours begin at two: 90 s reads better than 1.5 min.
+    const UNITS: [(f64, f64, &str); 6] = [
+        (1e-9, 0.0, "ns"),
+        (1e-6, 1e-6, "µs"),
+        (1e-3, 1e-3, "ms"),
+        (1.0, 1.0, "s"),
+        (60.0, 120.0, "min"),
+        (3600.0, 7200.0, "h"),
+    ];
+    scaled(value, digits, &UNITS, "s")
+}
+
+pub(crate) fn bytes(value: f64, digits: usize) -> Shown {
+    const KI: f64 = 1024.0;
+    const UNITS: [(f64, f64, &str); 5] = [
+        (1.0, 0.0, "B"),
+        (KI, KI, "KiB"),
+        (KI * KI, KI * KI, "MiB"),
+        (KI * KI * KI, KI * KI * KI, "GiB"),
+        (KI * KI * KI * KI, KI * KI * KI * KI, "TiB"),
+    ];
+    scaled(value, digits, &UNITS, "B")
+}
+
+pub(crate) fn share(value: f64, digits: usize) -> Shown {
+    let percent = value * 100.0;
+    let mut shown = Shown {
+        text: String::new(),
+        value,
+    };
+    for digits in digits..=17 {
+        let text = significant(percent, digits);
+        shown.value = super::parse_share(&format!("{text}%")).unwrap_or(value);
+        shown.text = format!("{text} %");
+        let extreme = |share: f64| share == 0.0 || share == 1.0;
+        if extreme(shown.value) == extreme(value) {
+            break;
+        }
+    }
+    shown
+}
+
+pub(crate) fn count(value: f64, digits: usize) -> Shown {
+    plain(value, digits, "")
+}
+
+pub(crate) fn cores(value: f64, digits: usize) -> Shown {
+    plain(value, digits, " cores")
+}
+
+fn plain(value: f64, digits: usize, unit: &str) -> Shown {
+    let text = significant(value, digits);
+    let value = text.parse().unwrap_or(value);
+    Shown {
+        text: text + unit,
+        value,
+    }
+}
+
+/// Shows a value in the largest unit that it reaches. Each unit is its size, the
+/// value from which it is used, and its name.
+fn scaled(value: f64, digits: usize, units: &[(f64, f64, &str)], base: &str) -> Shown {
+    if value == 0.0 {
+        return Shown {
+            text: format!("0 {base}"),
+            value,
+        };
+    }
+    let mut shown = Shown {
+        text: format!("{value} {base}"),
+        value,
+    };
+    for &(size, from, name) in units {
+        // 999.9 ms rounds to a second, so the rounded value picks the unit.
+        let reached = shown.value.abs().max(value.abs());
+        if reached < from {
+            break;
+        }
+        let text = significant(value / size, digits);
+        shown.value = text.parse::<f64>().map_or(value, |number| number * size);
+        shown.text = format!("{text} {name}");
+    }
+    shown
+}
+
+/// At least `digits` significant digits; digits before the point are all kept, and
+/// zeros at the end of a fraction are dropped.
+fn significant(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{}", value.abs());
+    }
+    let scientific = format!("{value:.*e}", digits.saturating_sub(1));
+    let exponent = scientific
+        .split_once('e')
+        .and_then(|(_, e)| e.parse::<i32>().ok());
+    let wanted = i32::try_from(digits).unwrap_or(i32::MAX);
+    let decimals = wanted
+        .saturating_sub(1)
+        .saturating_sub(exponent.unwrap_or(0))
+        .max(0);
+    let text = format!("{value:.*}", usize::try_from(decimals).unwrap_or(0));
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}

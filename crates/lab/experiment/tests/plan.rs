@@ -1,0 +1,218 @@
+//! Good files and their plans.
+
+mod support;
+
+use std::time::Duration;
+
+use lab_experiment::plan::{DriverKind, LogFormat, Plan, Program, Rate, Ready, System, Watch};
+use support::{DEMO, checked, plan_of};
+
+fn system<'p>(plan: &'p Plan, name: &str) -> &'p System {
+    plan.systems
+        .iter()
+        .find(|system| system.name == name)
+        .unwrap()
+}
+
+fn args(system: &System) -> String {
+    system
+        .args
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("|")
+}
+
+#[test]
+fn the_demo_is_a_plan() {
+    let plan = plan_of(DEMO);
+    assert_eq!(plan.name, "road-to-100-cells");
+    assert_eq!(plan.about, "4000 tasks on 100 cells");
+    assert_eq!(plan.seed, 20_151_001);
+    let names: Vec<&str> = plan
+        .systems
+        .iter()
+        .map(|system| system.name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["bbs", "auctioneer", "cell", "shop"],
+        "in order of the file"
+    );
+}
+
+#[test]
+fn a_builtin_is_our_own_binary_with_arguments() {
+    let plan = plan_of(DEMO);
+    let bbs = system(&plan, "bbs");
+    assert_eq!(bbs.program, Program::OwnBinary);
+    assert_eq!(
+        args(bbs),
+        "cells|bbs|--listen|{addr}|--data|{work}/bbs|--auctioneer|http://{auctioneer.addr}"
+    );
+    assert_eq!(bbs.ready, Some(Ready::Tcp));
+    assert_eq!(bbs.ready_within, Duration::from_secs(30));
+    assert_eq!(bbs.log, LogFormat::Lager);
+    assert_eq!((bbs.count, bbs.agents), (1, None));
+}
+
+#[test]
+fn a_fleet_is_a_system_with_a_flag_for_each_setting() {
+    let plan = plan_of(DEMO);
+    let cell = system(&plan, "cell");
+    assert_eq!(
+        args(cell),
+        "cells|rep|--listen|{addr}|--count|100|--seed|20151001|--bbs|http://{bbs.addr}\
+         |--capacity-containers|250|--capacity-memory|64GiB|--capacity-disk|64GiB\
+         |--delays-create|0|--delays-stop|lognormal 900ms p99=4s|--fail-create|0.001|--optional"
+    );
+    assert_eq!((cell.count, cell.agents), (1, Some(100)));
+    assert_eq!(
+        cell.after,
+        ["auctioneer", "bbs"],
+        "it also waits for whom it talks to"
+    );
+    assert_eq!(cell.ready, Some(Ready::Tcp), "the kind says so");
+    assert_eq!(
+        cell.watch,
+        [Watch::Cpu, Watch::Rss, Watch::Fds, Watch::Threads]
+    );
+}
+
+#[test]
+fn a_program_has_all_that_a_system_can_have() {
+    let plan = plan_of(DEMO);
+    let shop = system(&plan, "shop");
+    let Program::Path(path) = &shop.program else {
+        panic!("{:?}", shop.program)
+    };
+    assert_eq!(path.to_string(), "bin/my shop");
+    assert_eq!(args(shop), "--port|{port}|{{json}}");
+    assert_eq!(shop.ready, Some(Ready::Http("/ready".to_owned())));
+    assert_eq!(shop.ready_within, Duration::from_secs(90));
+    assert_eq!(shop.after, ["bbs"]);
+    assert_eq!(shop.count, 2);
+    let env: Vec<String> = shop
+        .env
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    assert_eq!(env, ["LEVEL=debug-{index}", "THREADS=4"]);
+    assert_eq!(shop.cpus, Some(vec![0, 1, 3]));
+    assert_eq!(shop.memory_bytes, Some(2 << 30));
+    assert_eq!(shop.watch, [Watch::Rss]);
+}
+
+#[test]
+fn drivers_know_what_they_make() {
+    let plan = plan_of(DEMO);
+    assert_eq!(
+        plan.drivers[0].kind,
+        DriverKind::Builtin("cells".to_owned())
+    );
+    assert_eq!(plan.drivers[0].talk_to.as_deref(), Some("bbs"));
+    assert_eq!(plan.drivers[0].entities["lrp"].len(), 5);
+    let DriverKind::Program(words) = &plan.drivers[1].kind else {
+        panic!()
+    };
+    let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+    assert_eq!(words, ["python3", "driver.py", "http://{shop.addr}"]);
+    assert_eq!(
+        plan.drivers[1].entities["order"],
+        ["placed", "paid", "shipped"]
+    );
+}
+
+#[test]
+fn lifecycles_and_loops_are_kept_as_written() {
+    let plan = plan_of(DEMO);
+    let task = &plan.lifecycles[0];
+    assert_eq!(task.key, ["task-guid", "container-guid"]);
+    assert_eq!(task.alias, [vec!["process-guid", "index"], vec!["handle"]]);
+    assert_eq!(task.group, ["cell-id"]);
+    assert_eq!(
+        task.points[1].1, "/start-task[.]finished{1}/",
+        "braces of a pattern stay"
+    );
+    assert_eq!(plan.loops[0].end, "converge-lrps.finished-convergence");
+}
+
+#[test]
+fn steps_have_their_names_filled_in() {
+    let plan = plan_of(DEMO);
+    let make = plan.steps[0].make.as_ref().unwrap();
+    assert_eq!(
+        (make.what.as_str(), make.count, make.in_flight),
+        ("task", 4000, 500)
+    );
+    assert_eq!(make.rate, Rate::Max);
+    assert_eq!(make.options["path"], "/bin/true");
+    let wait = plan.steps[0].wait.as_ref().unwrap();
+    assert_eq!(wait.until.text, "task.resolved == 4000");
+    assert_eq!(
+        (wait.steady, wait.at_most),
+        (Duration::ZERO, Duration::from_secs(120))
+    );
+
+    let step = &plan.steps[1];
+    assert_eq!(step.name, "lrps on 100 cells");
+    let make = step.make.as_ref().unwrap();
+    assert_eq!((make.count, make.in_flight), (4000, 100));
+    assert_eq!(make.rate, Rate::PerSecond(5.0));
+    assert_eq!(make.shape.as_deref(), Some("one desired"));
+
+    assert_eq!(plan.steps[2].hold, Some(Duration::from_millis(1500)));
+    let run = plan.steps[2].run.as_ref().unwrap().to_string();
+    assert_eq!(run, "curl http://{bbs.addr}/ > {work}/answer");
+    assert_eq!(
+        plan.steps[3].make.as_ref().unwrap().options["colour"],
+        "red"
+    );
+}
+
+#[test]
+fn the_same_file_gives_the_same_bytes() {
+    let json = |plan: &Plan| serde_json::to_string_pretty(plan).unwrap();
+    let first = json(&plan_of(DEMO));
+    assert_eq!(first, json(&plan_of(DEMO)));
+    assert!(first.contains(r#""http://{auctioneer.addr}""#), "{first}");
+    assert!(
+        first.contains(r#""text": "task.desired..resolved span < 30s""#),
+        "{first}"
+    );
+    let order = |key: &str| first.find(&format!("\n  \"{key}\"")).unwrap();
+    assert!(order("name") < order("systems") && order("steps") < order("expects"));
+}
+
+#[test]
+fn overrides_take_the_place_of_constants() {
+    let plan = checked(DEMO, &[("cells", "1_000"), ("tasks", "9"), ("tasks", "8")]);
+    // The step's name changes with the constant, so the expectation on it does not fit.
+    let rendered = plan.unwrap_err();
+    assert!(
+        rendered.contains("unknown step \"lrps on 100 cells\""),
+        "{rendered}"
+    );
+    let plan = checked(DEMO, &[("tasks", "9"), ("tasks", "8")]).unwrap();
+    assert_eq!(plan.about, "8 tasks on 100 cells");
+    assert_eq!(
+        plan.steps[1].make.as_ref().unwrap().count,
+        8,
+        "through another constant"
+    );
+}
+
+#[test]
+fn the_smallest_file() {
+    let plan = plan_of("lab = 1\nname = \"x\"\n[[step]]\nname = \"pause\"\nhold = \"1s\"\n");
+    assert_eq!(plan.seed, 1);
+    assert_eq!(plan.about, "");
+    assert!(plan.systems.is_empty() && plan.expects.is_empty());
+}
+
+#[test]
+fn templates_are_filled_in_by_the_runner() {
+    let plan = plan_of(DEMO);
+    let shown = system(&plan, "bbs").args[7].render(|reference| format!("<{reference}>"));
+    assert_eq!(shown, "http://<auctioneer.addr>");
+}

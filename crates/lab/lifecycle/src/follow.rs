@@ -1,0 +1,156 @@
+//! Reads the lines of files that grow.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use memchr::memchr;
+
+use crate::line::MAX_LINE_BYTES;
+
+/// Read from a file at once.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// Follows files: each [`Follower::poll`] gives the lines that were completed since
+/// the last one. It has no thread and no timer of its own.
+///
+/// A file that does not exist yet is waited for. A file that became shorter is read
+/// again from its start. A line longer than [`MAX_LINE_BYTES`] is given once its end
+/// is seen, without the rest.
+#[derive(Debug)]
+pub struct Follower {
+    files: Vec<Followed>,
+    chunk: Vec<u8>,
+}
+
+/// A file that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the log {}: {source}", path.display())]
+pub struct FollowError {
+    /// The file.
+    pub path: PathBuf,
+    /// What the system says.
+    pub source: std::io::Error,
+}
+
+#[derive(Debug)]
+struct Followed {
+    path: PathBuf,
+    file: Option<File>,
+    /// Bytes read so far.
+    read: u64,
+    /// The beginning of a line whose end was not seen yet.
+    tail: Vec<u8>,
+}
+
+impl Follower {
+    /// Follows these files from their start.
+    pub fn new(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        let files = paths.into_iter().map(|path| Followed {
+            path: path.into(),
+            file: None,
+            read: 0,
+            tail: Vec::new(),
+        });
+        Self {
+            files: files.collect(),
+            chunk: vec![0; CHUNK_BYTES],
+        }
+    }
+
+    /// Gives every new complete line to the sink, without its line end, with the
+    /// number of its file in the order of [`Follower::new`]. Reads each file up to
+    /// the length it has now, so it ends even when files grow faster than they are
+    /// read. A file that cannot be read does not keep the others from being read;
+    /// the first error is returned, and the next poll tries again.
+    pub fn poll(&mut self, mut sink: impl FnMut(usize, &[u8])) -> Result<(), FollowError> {
+        let mut result = Ok(());
+        for (number, followed) in self.files.iter_mut().enumerate() {
+            let polled = followed.poll(&mut self.chunk, &mut |line| sink(number, line));
+            if let Err(source) = polled {
+                let path = followed.path.clone();
+                result = result.and(Err(FollowError { path, source }));
+            }
+        }
+        result
+    }
+
+    /// Polls a last time, then gives the line that each file ends with even when
+    /// it has no line end, as a program leaves it that was killed while writing.
+    pub fn finish(mut self, mut sink: impl FnMut(usize, &[u8])) -> Result<(), FollowError> {
+        let result = self.poll(&mut sink);
+        for (number, followed) in self.files.iter().enumerate() {
+            if !followed.tail.is_empty() {
+                sink(number, &followed.tail);
+            }
+        }
+        result
+    }
+
+    /// The files, in the order of their numbers.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|followed| followed.path.as_path())
+    }
+}
+
+impl Followed {
+    fn poll(&mut self, chunk: &mut [u8], sink: &mut impl FnMut(&[u8])) -> std::io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => match File::open(&self.path) {
+                Ok(file) => self.file.insert(file),
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                Err(error) => return Err(error),
+            },
+        };
+        let length = file.metadata()?.len();
+        if length < self.read {
+            file.seek(SeekFrom::Start(0))?;
+            self.read = 0;
+            self.tail.clear();
+        }
+        while self.read < length {
+            let most = usize::try_from(length - self.read)
+                .unwrap_or(usize::MAX)
+                .min(chunk.len());
+            let got = match file.read(&mut chunk[..most]) {
+                Ok(0) => return Ok(()),
+                Ok(got) => got,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            self.read += got as u64;
+            split(&chunk[..got], &mut self.tail, sink);
+        }
+        Ok(())
+    }
+}
+
+/// Gives the lines of `bytes`, the first one completing `tail`; the unfinished last
+/// one becomes the new tail.
+fn split(bytes: &[u8], tail: &mut Vec<u8>, sink: &mut impl FnMut(&[u8])) {
+    let mut rest = bytes;
+    while let Some(end) = memchr(b'\n', rest) {
+        let line = &rest[..end];
+        rest = &rest[end + 1..];
+        if tail.is_empty() {
+            sink(line);
+        } else {
+            keep(tail, line);
+            sink(tail);
+            tail.clear();
+        }
+    }
+    keep(tail, rest);
+}
+
+/// Appends to the tail. It keeps one byte more than a line may have, so that
+/// whoever reads the line can tell that it was too long.
+fn keep(tail: &mut Vec<u8>, bytes: &[u8]) {
+    let room = (MAX_LINE_BYTES + 1).saturating_sub(tail.len());
+    tail.extend_from_slice(&bytes[..bytes.len().min(room)]);
+}
+
+#[cfg(test)]
+#[path = "follow_tests.rs"]
+mod tests;

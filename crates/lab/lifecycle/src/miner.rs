@@ -1,0 +1,125 @@
+//! Feeds every line, read once, to all lifecycles and loops.
+
+use crate::classify::Classifier;
+use crate::collector::Collector;
+use crate::definition::{Definition, DefinitionError, LoopDefinition};
+use crate::fields::Fields;
+use crate::line::{Format, MAX_LINE_BYTES, Scanner};
+use crate::loops::LoopCollector;
+
+/// How much of an unreadable line is kept.
+const SAMPLE_BYTES: usize = 300;
+
+/// Finds lifecycles and loops in log lines.
+///
+/// Lines may come from any number of files and in any order. Nothing that a line
+/// contains is an error: what cannot be read is counted.
+#[derive(Debug)]
+pub struct Miner {
+    scanner: Scanner,
+    classifier: Classifier,
+    lifecycles: Vec<Collector>,
+    loops: Vec<LoopCollector>,
+    counts: LineCounts,
+}
+
+/// What happened to the lines that a [`Miner`] was fed with.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LineCounts {
+    /// Lines, without blank ones.
+    pub lines: u64,
+    /// Their bytes, without line ends.
+    pub bytes: u64,
+    /// Lines in no known form, or without a time.
+    pub unreadable: u64,
+    /// The beginning of the first unreadable line.
+    pub unreadable_sample: Option<String>,
+    /// Lines longer than [`MAX_LINE_BYTES`], of which the rest was dropped.
+    pub overlong: u64,
+}
+
+impl Miner {
+    /// A miner of these lifecycles and loops. Times in its tables count from the
+    /// origin, in nanoseconds since the Unix epoch: the start of the run.
+    pub fn new(
+        origin_unix_ns: i64,
+        lifecycles: &[Definition],
+        loops: &[LoopDefinition],
+    ) -> Result<Self, DefinitionError> {
+        let mut fields = Fields::new();
+        let mut miner = Self {
+            scanner: Scanner::new(Fields::new()),
+            classifier: Classifier::default(),
+            lifecycles: Vec::with_capacity(lifecycles.len()),
+            loops: Vec::with_capacity(loops.len()),
+            counts: LineCounts::default(),
+        };
+        for definition in lifecycles {
+            miner.classifier.add(definition.matchers()?, &mut fields);
+            miner
+                .lifecycles
+                .push(Collector::new(definition, origin_unix_ns, &mut fields));
+        }
+        for definition in loops {
+            miner.classifier.add(definition.matchers()?, &mut fields);
+            miner
+                .loops
+                .push(LoopCollector::new(definition, origin_unix_ns, &mut fields));
+        }
+        miner.scanner = Scanner::new(fields);
+        Ok(miner)
+    }
+
+    /// Takes in one line, given without or with its line end.
+    pub fn feed(&mut self, format: Format, line: &[u8]) {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return;
+        }
+        self.counts.lines += 1;
+        self.counts.bytes += line.len() as u64;
+        self.counts.overlong += u64::from(line.len() > MAX_LINE_BYTES);
+
+        let Ok(read) = self.scanner.scan(format, line) else {
+            self.counts.unreadable += 1;
+            self.counts.unreadable_sample.get_or_insert_with(|| {
+                String::from_utf8_lossy(&line[..line.len().min(SAMPLE_BYTES)]).into_owned()
+            });
+            return;
+        };
+        let (of_lifecycles, of_loops) = self
+            .classifier
+            .classify(&read)
+            .split_at(self.lifecycles.len());
+        for (collector, shows) in self.lifecycles.iter_mut().zip(of_lifecycles) {
+            collector.feed(&read, *shows);
+        }
+        for (collector, shows) in self.loops.iter_mut().zip(of_loops) {
+            collector.feed(&read, *shows);
+        }
+    }
+
+    /// What happened to the lines so far.
+    pub fn counts(&self) -> &LineCounts {
+        &self.counts
+    }
+
+    /// The lifecycles, in the order of their definitions.
+    pub fn lifecycles(&self) -> &[Collector] {
+        &self.lifecycles
+    }
+
+    #[cfg(test)]
+    pub(crate) fn lifecycles_mut(&mut self) -> &mut [Collector] {
+        &mut self.lifecycles
+    }
+
+    /// The loops, in the order of their definitions.
+    pub fn loops(&self) -> &[LoopCollector] {
+        &self.loops
+    }
+}
+
+#[cfg(test)]
+#[path = "miner_tests.rs"]
+mod tests;

@@ -1,0 +1,325 @@
+//! Writes made-up runs with their reports, for looking at the page and for its
+//! tests in a browser: `cargo run -p lab-report --example sample -- FOLDER`.
+
+mod model;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+
+use jiff::Timestamp;
+use lab_store::csv::push_record;
+use lab_store::{
+    EntityCount, Environment, Event, EventKind, Expectation, LoopTurn, Outcome, ProcessSample,
+    RunFile, RunFolder, SCHEMA, Verdict,
+};
+use model::{Dice, LRP_POINTS, Life, TASK_POINTS};
+
+type Failure = Box<dyn Error>;
+
+fn main() -> Result<(), Failure> {
+    let folder = std::env::args()
+        .nth(1)
+        .ok_or("give the folder that shall hold the samples")?;
+    let folder = Path::new(&folder);
+    demo(folder, "road-to-100-cells", 4000)?;
+    demo(folder, "hundred-thousand", 100_000)?;
+    hostile(folder)?;
+    aborted(folder)
+}
+
+/// What a run of the demo leaves.
+fn demo(folder: &Path, name: &str, count: usize) -> Result<(), Failure> {
+    let mut dice = Dice(20_151_001);
+    let cells = 100.min(count / 10);
+    let tasks = model::tasks(&mut dice, count, cells, 0.62);
+    let tasks_end = last(&tasks);
+    let lrps = model::lrps(&mut dice, count, cells, tasks_end + 0.9);
+    let running = last_at(&lrps, 5);
+    let end = last(&lrps) + 0.5;
+    let run = begin(
+        folder,
+        name,
+        &[("task", &TASK_POINTS), ("lrp", &LRP_POINTS)],
+    )?;
+    write_lives(&run, "task", &TASK_POINTS, &tasks)?;
+    write_lives(&run, "lrp", &LRP_POINTS, &lrps)?;
+
+    let mut events = run.appender::<Event>()?;
+    for (t_s, kind, name) in [
+        (0.01, EventKind::SystemStarted, "bbs"),
+        (0.31, EventKind::SystemReady, "bbs"),
+        (0.60, EventKind::StepStarted, "tasks"),
+        (2.31, EventKind::Made, "tasks"),
+        (tasks_end + 0.1, EventKind::StepEnded, "tasks"),
+        (tasks_end + 0.1, EventKind::StepStarted, "settle"),
+        (tasks_end + 0.8, EventKind::StepEnded, "settle"),
+        (tasks_end + 0.8, EventKind::StepStarted, "instances"),
+        (running + 0.1, EventKind::StepEnded, "instances"),
+        (running + 0.1, EventKind::StepStarted, "teardown"),
+        (end - 0.2, EventKind::StepEnded, "teardown"),
+    ] {
+        events.append(&Event {
+            t_s,
+            kind,
+            name: name.into(),
+            text: String::new(),
+        })?;
+    }
+    events.flush()?;
+
+    write_counts(
+        &run,
+        "task",
+        &tasks,
+        &[("pending", 0, 4), ("running", 4, 7), ("resolved", 8, 99)],
+        end,
+    )?;
+    write_counts(
+        &run,
+        "lrp",
+        &lrps,
+        &[("claimed", 2, 5), ("running", 5, 7)],
+        end,
+    )?;
+    write_processes(&run, &mut dice, end)?;
+    let mut loops = run.appender::<LoopTurn>()?;
+    for turn in 0..(end / 1.5) as u32 {
+        let t_s = 0.7 + 1.5 * f64::from(turn);
+        let duration_s = 0.004 + 0.012 * (t_s / end) + dice.around(0.002, 1.5);
+        loops.append(&LoopTurn {
+            name: "convergence".into(),
+            t_s,
+            duration_s,
+        })?;
+    }
+    loops.flush()?;
+    let expect = |that: &str, measured: &str, outcome, note: &str| Expectation {
+        that: that.into(),
+        measured: measured.into(),
+        outcome,
+        note: note.into(),
+    };
+    let total = format!("{:.2} s", tasks_end - 0.62);
+    finish(
+        &run,
+        Outcome::Fail,
+        None,
+        end,
+        vec![
+            expect(
+                "task.desired..resolved max < 30s",
+                &total,
+                Outcome::Pass,
+                "",
+            ),
+            expect("task.complete >= 99.9%", "99.95 %", Outcome::Pass, ""),
+            expect("lrp.desired..running p99 < 8s", "8.41 s", Outcome::Fail, ""),
+            expect("loop.convergence p99 < 5s", "19.8 ms", Outcome::Pass, ""),
+            expect("bbs rss max < 1GiB", "212 MiB", Outcome::Pass, ""),
+        ],
+    )
+}
+
+/// Names and ids that try to break out of where they are put; one entity.
+fn hostile(folder: &Path) -> Result<(), Failure> {
+    let evil = "</script><script>document.title='broken'</script><!-- \"&'";
+    let run = begin(folder, "hostile", &[("task", &["a", evil, "c"])])?;
+    let life = Life {
+        id: evil.into(),
+        cell: 0,
+        at: vec![Some(-0.5), Some(0.25), Some(4500.0)],
+    };
+    write_lives(&run, "task", &["a", evil, "c"], &[life])?;
+    let mut events = run.appender::<Event>()?;
+    for (t_s, kind) in [
+        (0.0, EventKind::StepStarted),
+        (4000.0, EventKind::StepFailed),
+    ] {
+        events.append(&Event {
+            t_s,
+            kind,
+            name: evil.into(),
+            text: evil.into(),
+        })?;
+    }
+    events.flush()?;
+    finish(
+        &run,
+        Outcome::Inconclusive,
+        None,
+        4600.0,
+        vec![Expectation {
+            that: evil.into(),
+            measured: String::new(),
+            outcome: Outcome::Inconclusive,
+            note: evil.into(),
+        }],
+    )
+}
+
+/// A run that ended before anything was measured.
+fn aborted(folder: &Path) -> Result<(), Failure> {
+    let run = begin(folder, "aborted", &[])?;
+    let reason = "the system `bbs` was not ready within 10 s: it exited with status 1 after 0.3 s";
+    finish(&run, Outcome::Error, Some(reason.into()), 0.4, Vec::new())
+}
+
+fn begin(folder: &Path, name: &str, lives: &[(&str, &[&str])]) -> Result<RunFolder, Failure> {
+    let started_at: Timestamp = "2026-11-21T09:30:00.250Z".parse()?;
+    let run = RunFolder::create(folder, name, started_at)?;
+    let command = ["headroom", "run", "experiments/road-to-100-cells.toml"];
+    run.write_json(
+        RunFile::Environment,
+        &Environment {
+            schema: SCHEMA,
+            run_id: run.id(),
+            started_at_unix_ns: i64::try_from(started_at.as_nanosecond())?,
+            command: command.map(str::to_owned).to_vec(),
+            headroom_version: "0.1.0".into(),
+            git_commit: Some("7c1f0a94b2e5d6f8a3b1c0d9e8f7a6b5c4d3e2f1-dirty".into()),
+            cores: 2,
+            cpu_model: "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz".into(),
+            memory_bytes: 25_165_824_000,
+            kernel: "Linux 6.8.0".into(),
+            versions: BTreeMap::from([("sqlite".into(), "3.50.4".into())]),
+        },
+    )?;
+    let lifecycles: Vec<_> = lives
+        .iter()
+        .map(|(name, points)| serde_json::json!({"name": name, "points": points}))
+        .collect();
+    run.write_json(
+        RunFile::Plan,
+        &serde_json::json!({
+            "name": name,
+            "about": "4,000 tasks, then 4,000 instances, on 100 simulated cells",
+            "seed": 20_151_001,
+            "lifecycles": lifecycles,
+        }),
+    )?;
+    run.write(
+        RunFile::Experiment,
+        b"lab  = 1\nname = \"road-to-100-cells\"\nseed = 20151001\n\n[let]\ncells = 100\n",
+    )?;
+    Ok(run)
+}
+
+fn finish(
+    run: &RunFolder,
+    outcome: Outcome,
+    reason: Option<String>,
+    duration_s: f64,
+    expectations: Vec<Expectation>,
+) -> Result<(), Failure> {
+    run.write_json(
+        RunFile::Verdict,
+        &Verdict {
+            outcome,
+            reason,
+            duration_s,
+            expectations,
+        },
+    )?;
+    let html = lab_report::html(&RunFolder::open(run.path())?)?;
+    run.write(RunFile::Report, html.as_bytes())?;
+    println!(
+        "{} ({} bytes)",
+        run.file(RunFile::Report).display(),
+        html.len()
+    );
+    Ok(())
+}
+
+fn write_lives(
+    run: &RunFolder,
+    name: &str,
+    points: &[&str],
+    lives: &[Life],
+) -> Result<(), Failure> {
+    let mut text = String::new();
+    push_record(
+        &mut text,
+        ["id", "group"].into_iter().chain(points.iter().copied()),
+    );
+    for life in lives {
+        let mut fields = vec![life.id.clone(), format!("cell-{}", life.cell)];
+        let ns = |at: f64| ((at * 1e9) as i64).to_string();
+        fields.extend(life.at.iter().map(|at| at.map(ns).unwrap_or_default()));
+        push_record(&mut text, fields.iter().map(String::as_str));
+    }
+    Ok(run.write(RunFile::Lifecycle(name), text.as_bytes())?)
+}
+
+/// Ten times a second, how many lives are between two points.
+fn write_counts(
+    run: &RunFolder,
+    what: &str,
+    lives: &[Life],
+    states: &[(&str, usize, usize)],
+    end: f64,
+) -> Result<(), Failure> {
+    let mut series = run.appender::<EntityCount>()?;
+    for tick in 0..(end * 10.0) as u32 {
+        let t_s = f64::from(tick) / 10.0;
+        let passed = |life: &Life, point: usize| {
+            life.at
+                .get(point)
+                .copied()
+                .flatten()
+                .is_some_and(|at| at <= t_s)
+        };
+        for (state, from, to) in states {
+            let count = lives
+                .iter()
+                .filter(|life| passed(life, *from) && !passed(life, *to))
+                .count() as u64;
+            series.append(&EntityCount {
+                t_s,
+                what: what.into(),
+                state: (*state).into(),
+                count,
+            })?;
+        }
+    }
+    Ok(series.flush()?)
+}
+
+fn write_processes(run: &RunFolder, dice: &mut Dice, end: f64) -> Result<(), Failure> {
+    let mut series = run.appender::<ProcessSample>()?;
+    for tick in 1..(end * 10.0) as u32 {
+        let t_s = f64::from(tick) / 10.0;
+        for (system, cpu, rss_mib, fds, threads) in [
+            ("locket", 0.02, 14.0, 40, 4),
+            ("bbs", 0.9, 60.0, 420, 12),
+            ("auctioneer", 0.35, 24.0, 130, 8),
+            ("cells", 0.7, 90.0, 640, 10),
+        ] {
+            let busy = if (t_s * 0.31).sin() > -0.4 { 1.0 } else { 0.15 };
+            series.append(&ProcessSample {
+                t_s,
+                system: system.into(),
+                cpu_cores: dice.around(cpu, 1.2) * busy,
+                rss_bytes: ((rss_mib + 140.0 * rss_mib / 60.0 * t_s / end) * 1_048_576.0) as u64,
+                fds: fds + (busy * 30.0) as u64 + dice.below(4) as u64,
+                threads,
+            })?;
+        }
+    }
+    Ok(series.flush()?)
+}
+
+fn last(lives: &[Life]) -> f64 {
+    lives
+        .iter()
+        .flat_map(|life| life.at.iter().flatten())
+        .copied()
+        .fold(0.0, f64::max)
+}
+
+fn last_at(lives: &[Life], point: usize) -> f64 {
+    lives
+        .iter()
+        .filter_map(|life| life.at[point])
+        .fold(0.0, f64::max)
+}

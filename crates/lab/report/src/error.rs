@@ -1,0 +1,27 @@
+//! Why a report could not be made.
+
+use std::path::PathBuf;
+
+use lab_store::StoreError;
+use thiserror::Error;
+
+/// Why a report could not be made.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// A file of the run could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file of timelines is not what its format says.
+    #[error("{}, line {line}: {problem}; the formats are in docs/run-store.md", .path.display())]
+    Timelines {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1; 0 when the file could not be opened or listed.
+        line: u64,
+        /// What was found and what was expected.
+        problem: String,
+    },
+    /// The data have no JSON form.
+    #[error("cannot write the report's data: {0}")]
+    Encode(serde_json::Error),
+}

@@ -1,0 +1,109 @@
+//! Lines of a chart: thinned to what a screen can show, and packed.
+
+use serde::Serialize;
+
+use crate::blob::{Blob, Column, VALUE_MAX};
+
+/// Most points of one line.
+pub(crate) const POINTS_MAX: usize = 2000;
+
+/// A line: times and values, each a column with its scale.
+#[derive(Debug, Serialize)]
+pub(crate) struct Line {
+    /// Times in seconds.
+    pub(crate) t: Scaled,
+    /// Values, in the unit that the chart names.
+    pub(crate) v: Scaled,
+}
+
+/// A column whose number `n` means `origin + n × unit`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Scaled {
+    #[serde(flatten)]
+    pub(crate) column: Column,
+    pub(crate) origin: f64,
+    pub(crate) unit: f64,
+}
+
+/// Packs a line; times keep a microsecond, values keep `unit` where they can.
+pub(crate) fn pack(blob: &mut Blob, points: &[(f64, f64)], unit: f64) -> Line {
+    let points = thin(points, POINTS_MAX);
+    let times: Vec<f64> = points.iter().map(|point| point.0).collect();
+    let values: Vec<f64> = points.iter().map(|point| point.1).collect();
+    Line {
+        t: scaled(blob, &times, 1e-6),
+        v: scaled(blob, &values, unit),
+    }
+}
+
+fn scaled(blob: &mut Blob, values: &[f64], finest: f64) -> Scaled {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let origin = if low.is_finite() { low } else { 0.0 };
+    let mut unit = finest;
+    while (high - origin) / unit > f64::from(VALUE_MAX) {
+        unit *= 10.0;
+    }
+    let numbers: Vec<Option<u32>> = values
+        .iter()
+        .map(|value| Some(((value - origin) / unit).round() as u32))
+        .collect();
+    Scaled {
+        column: blob.push_column(&numbers),
+        origin,
+        unit,
+    }
+}
+
+/// At most `most` points (at least 2) with every peak and every trough kept: each
+/// stretch of equally many points gives its lowest and its highest, in order of time.
+fn thin(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
+    if points.len() <= most {
+        return points.to_vec();
+    }
+    let stretches = (most / 2).max(1);
+    let mut kept = Vec::with_capacity(most);
+    for stretch in 0..stretches {
+        let from = stretch * points.len() / stretches;
+        let to = (stretch + 1) * points.len() / stretches;
+        let lowest = (from..to).min_by(|&a, &b| points[a].1.total_cmp(&points[b].1));
+        let highest = (from..to).max_by(|&a, &b| points[a].1.total_cmp(&points[b].1));
+        if let (Some(a), Some(b)) = (lowest, highest) {
+            kept.push(points[a.min(b)]);
+            if a != b {
+                kept.push(points[a.max(b)]);
+            }
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_every_peak_and_trough_and_the_order() {
+        let mut points: Vec<(f64, f64)> = (0..100_000).map(|i| (f64::from(i), 10.0)).collect();
+        points[77_777].1 = 99.0;
+        points[5].1 = -3.0;
+        let kept = thin(&points, POINTS_MAX);
+        assert!(kept.len() <= POINTS_MAX);
+        assert!(kept.contains(&(77_777.0, 99.0)) && kept.contains(&(5.0, -3.0)));
+        assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+
+    #[test]
+    fn short_lines_stay_as_they_are() {
+        let points = [(0.0, 1.0), (1.0, 2.0)];
+        assert_eq!(thin(&points, POINTS_MAX), points);
+    }
+
+    #[test]
+    fn large_values_get_a_coarser_unit_and_no_value_is_an_empty_column() {
+        let mut blob = Blob::default();
+        let line = pack(&mut blob, &[(0.0, 0.0), (1.0, 8e12)], 1.0);
+        assert_eq!(line.v.unit, 10_000.0);
+        assert_eq!(pack(&mut blob, &[], 1.0).v.column.n, 0);
+    }
+}

@@ -1,0 +1,81 @@
+//! Reading files of records, line by line.
+
+use std::io::{BufRead, Read};
+use std::path::Path;
+
+use crate::csv::{CsvError, Reader};
+use crate::{LINE_BYTES_MAX, RECORDS_MAX, Record, StoreError};
+
+/// Every record of one kind in `input`, which is the file at `path`.
+pub(crate) fn records<R: Record>(path: &Path, input: impl BufRead) -> Result<Vec<R>, StoreError> {
+    match R::COLUMNS {
+        Some(columns) => csv_records(path, input, columns),
+        None => json_lines(path, input),
+    }
+}
+
+fn csv_records<R: Record>(
+    path: &Path,
+    input: impl BufRead,
+    columns: &[&str],
+) -> Result<Vec<R>, StoreError> {
+    let explain = |error| match error {
+        CsvError::Io(cause) => StoreError::io("read", path)(cause),
+        CsvError::Malformed { line, problem } => StoreError::malformed(path, line, problem),
+    };
+    let mut reader = Reader::new(input);
+    match reader.next_record().map_err(explain)? {
+        // An empty file: the run ended before anything was written.
+        None => return Ok(Vec::new()),
+        Some((_, header)) if header == columns => {}
+        Some((line, header)) => {
+            let (found, wanted) = (header.join(","), columns.join(","));
+            let problem = format!("expected the header `{wanted}`, found `{found}`");
+            return Err(StoreError::malformed(path, line, problem));
+        }
+    }
+    let mut records = Vec::new();
+    while let Some((line, fields)) = reader.next_record().map_err(explain)? {
+        if fields.len() != columns.len() {
+            let problem = format!("expected {} fields, found {}", columns.len(), fields.len());
+            return Err(StoreError::malformed(path, line, problem));
+        }
+        let record =
+            R::from_fields(fields).map_err(|text| StoreError::malformed(path, line, text))?;
+        push_bounded(&mut records, record, path)?;
+    }
+    Ok(records)
+}
+
+fn json_lines<R: Record>(path: &Path, mut input: impl BufRead) -> Result<Vec<R>, StoreError> {
+    let mut records = Vec::new();
+    for line in 1.. {
+        let mut text = String::new();
+        let room = LINE_BYTES_MAX as u64 + 1;
+        let read = (&mut input).take(room).read_line(&mut text);
+        if read.map_err(StoreError::io("read", path))? == 0 {
+            break;
+        }
+        if text.len() > LINE_BYTES_MAX {
+            let problem = format!("the line is longer than {} bytes", LINE_BYTES_MAX);
+            return Err(StoreError::malformed(path, line, problem));
+        }
+        let record =
+            R::from_fields(&[text]).map_err(|text| StoreError::malformed(path, line, text))?;
+        push_bounded(&mut records, record, path)?;
+    }
+    Ok(records)
+}
+
+fn push_bounded<R>(records: &mut Vec<R>, record: R, path: &Path) -> Result<(), StoreError> {
+    if records.len() == RECORDS_MAX {
+        let limit = RECORDS_MAX as u64;
+        return Err(StoreError::TooLarge {
+            path: path.to_owned(),
+            limit,
+            unit: "records",
+        });
+    }
+    records.push(record);
+    Ok(())
+}
