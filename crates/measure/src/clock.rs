@@ -106,7 +106,10 @@ mod tests {
         let mut ticks = Ticks::new(start, PERIOD);
         assert_eq!(ticks.next_deadline(start), start);
         assert_eq!(ticks.next_deadline(start + PERIOD / 3), start + PERIOD);
-        assert_eq!(ticks.next_deadline(start + PERIOD * 4 / 3), start + PERIOD * 2);
+        assert_eq!(
+            ticks.next_deadline(start + PERIOD * 4 / 3),
+            start + PERIOD * 2
+        );
     }
 
     #[test]
@@ -114,8 +117,14 @@ mod tests {
         let start = Instant::now();
         let mut ticks = Ticks::new(start, PERIOD);
         ticks.next_deadline(start);
-        assert_eq!(ticks.next_deadline(start + PERIOD * 11 / 2), start + PERIOD * 5);
-        assert_eq!(ticks.next_deadline(start + PERIOD * 11 / 2), start + PERIOD * 6);
+        assert_eq!(
+            ticks.next_deadline(start + PERIOD * 11 / 2),
+            start + PERIOD * 5
+        );
+        assert_eq!(
+            ticks.next_deadline(start + PERIOD * 11 / 2),
+            start + PERIOD * 6
+        );
     }
 
     proptest! {

@@ -25,7 +25,9 @@ impl Machine {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Self {
             cores: u32::try_from(cores).unwrap_or(u32::MAX),
-            cpu_model: cpu_model(&read("/proc/cpuinfo")).unwrap_or("unknown").to_owned(),
+            cpu_model: cpu_model(&read("/proc/cpuinfo"))
+                .unwrap_or("unknown")
+                .to_owned(),
             memory_bytes: memory_bytes(&read("/proc/meminfo")).unwrap_or(0),
             kernel: format!(
                 "{} {}",

@@ -42,7 +42,10 @@ pub fn parse_stat(text: &str) -> Result<Stat, Malformed> {
     // The command may hold spaces and parentheses: it ends at the last one.
     let open = text.find('(').ok_or(lacks("command"))?;
     let close = text.rfind(')').ok_or(lacks("command"))?;
-    let command = text.get(open + 1..close).ok_or(lacks("command"))?.to_owned();
+    let command = text
+        .get(open + 1..close)
+        .ok_or(lacks("command"))?
+        .to_owned();
     let fields: Vec<&str> = text[close + 1..].split_ascii_whitespace().collect();
     // The first field after the command is number 3 in proc(5).
     let number = |field: usize, name| {

@@ -194,7 +194,10 @@ mod tests {
         let mut busy_sampler = ProcessSampler::new(busy.0.id()).unwrap();
         let mut idle_sampler = ProcessSampler::new(idle.0.id()).unwrap();
         std::thread::sleep(Duration::from_millis(300));
-        let (busy, idle) = (busy_sampler.sample().unwrap(), idle_sampler.sample().unwrap());
+        let (busy, idle) = (
+            busy_sampler.sample().unwrap(),
+            idle_sampler.sample().unwrap(),
+        );
         assert!(busy.cpu_cores > idle.cpu_cores, "{busy:?} {idle:?}");
         assert!(busy.cpu_cores < 1.5, "one thread uses one core: {busy:?}");
         assert_eq!(busy.threads, 1);
@@ -220,15 +223,23 @@ mod tests {
 
     #[test]
     fn a_process_that_never_was_is_gone() {
-        assert!(matches!(ProcessSampler::new(u32::MAX), Err(SampleError::Gone { .. })));
-        assert!(matches!(ProcessSampler::new(i32::MAX as u32), Err(SampleError::Gone { .. })));
+        assert!(matches!(
+            ProcessSampler::new(u32::MAX),
+            Err(SampleError::Gone { .. })
+        ));
+        assert!(matches!(
+            ProcessSampler::new(i32::MAX as u32),
+            Err(SampleError::Gone { .. })
+        ));
     }
 
     #[test]
     fn our_own_descriptors_are_counted() {
         let mut sampler = ProcessSampler::new(std::process::id()).unwrap();
         let before = sampler.sample().unwrap().fds;
-        let files: Vec<_> = (0..50).map(|_| fs::File::open("/dev/null").unwrap()).collect();
+        let files: Vec<_> = (0..50)
+            .map(|_| fs::File::open("/dev/null").unwrap())
+            .collect();
         let after = sampler.sample().unwrap().fds;
         // Other tests of this process open and close some in the meantime.
         assert!(after >= before + 30, "{before} {after}");

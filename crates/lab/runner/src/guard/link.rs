@@ -21,22 +21,52 @@ pub enum GuardError {
         cause: String,
     },
     /// It ended before the run did.
-    #[error("the guard process ended early ({cause}); without it a crash could leave processes behind")]
+    #[error(
+        "the guard process ended early ({cause}); without it a crash could leave processes behind"
+    )]
     Lost {
         /// What was seen.
         cause: String,
     },
     /// A path cannot be sent to it.
-    #[error("the path {path:?} holds a line break or is not absolute; choose another folder with --out")]
+    #[error(
+        "the path {path:?} holds a line break or is not absolute; choose another folder with --out"
+    )]
     Path {
         /// The path.
         path: String,
     },
 }
 
-/// A running guard.
+/// A running guard. Dropped without [`GuardLink::done`], it cleans up.
 #[derive(Debug)]
-pub(crate) struct GuardLink(Mutex<(Child, ChildStdin)>);
+pub(crate) struct GuardLink(Mutex<Link>);
+
+#[derive(Debug)]
+struct Link {
+    guard: Child,
+    /// `None` once it is closed.
+    pipe: Option<ChildStdin>,
+}
+
+impl Link {
+    /// Closes the pipe and waits for the guard's end.
+    fn close(&mut self) -> std::io::Result<()> {
+        self.pipe = None;
+        self.guard.wait().map(|_| ())
+    }
+}
+
+impl Drop for GuardLink {
+    fn drop(&mut self) {
+        // Whoever drops us expects that nothing is left afterwards.
+        let _ = self
+            .0
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .close();
+    }
+}
 
 impl GuardLink {
     /// Starts the guard and waits until it says that it is ready.
@@ -70,7 +100,10 @@ impl GuardLink {
             let _ = child.wait();
             return Err(failed(format!("it said {line:?} instead of {READY:?}")));
         }
-        Ok(Self(Mutex::new((child, stdin))))
+        Ok(Self(Mutex::new(Link {
+            guard: child,
+            pipe: Some(stdin),
+        })))
     }
 
     /// Charges it with a marker.
@@ -99,14 +132,12 @@ impl GuardLink {
     }
 
     /// Everything is cleaned up: the guard ends without doing anything.
-    pub(crate) fn done(self) -> Result<(), GuardError> {
+    pub(crate) fn done(&self) -> Result<(), GuardError> {
         self.say("done")?;
-        let (mut child, stdin) = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        drop(stdin);
-        child
-            .wait()
-            .map(|_| ())
-            .map_err(|error| GuardError::Lost { cause: error.to_string() })
+        let mut link = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        link.close().map_err(|error| GuardError::Lost {
+            cause: error.to_string(),
+        })
     }
 
     fn path(&self, word: &str, path: &Path) -> Result<(), GuardError> {
@@ -121,10 +152,14 @@ impl GuardLink {
     }
 
     fn say(&self, line: &str) -> Result<(), GuardError> {
-        let mut pipe = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut link = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = |cause: String| GuardError::Lost { cause };
+        let pipe = link
+            .pipe
+            .as_mut()
+            .ok_or_else(|| lost("it was dismissed".to_owned()))?;
         // One write for the whole line: the guard never sees half of one.
-        pipe.1
-            .write_all(format!("{line}\n").as_bytes())
-            .map_err(|error| GuardError::Lost { cause: error.to_string() })
+        pipe.write_all(format!("{line}\n").as_bytes())
+            .map_err(|error| lost(error.to_string()))
     }
 }

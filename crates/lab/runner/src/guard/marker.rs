@@ -48,7 +48,11 @@ impl Marker {
     pub(super) fn is_in(&self, environ: &[u8]) -> bool {
         environ
             .split(|byte| *byte == 0)
-            .filter_map(|variable| variable.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"="))
+            .filter_map(|variable| {
+                variable
+                    .strip_prefix(VARIABLE.as_bytes())?
+                    .strip_prefix(b"=")
+            })
             .flat_map(|value| value.split(|byte| *byte == b','))
             .any(|marker| marker == self.0.as_bytes())
     }
@@ -57,7 +61,9 @@ impl Marker {
     /// not collected yet have no environment any more and are not listed.
     pub(crate) fn carriers(&self) -> Vec<i32> {
         let own = i32::try_from(std::process::id()).unwrap_or(0);
-        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        let Ok(entries) = fs::read_dir("/proc") else {
+            return Vec::new();
+        };
         entries
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
             .filter(|pid| *pid != own)

@@ -20,7 +20,8 @@ use nix::sys::signal::{SigSet, Signal};
 
 use charge::Charge;
 pub(crate) use charge::{kill_group, remove_cgroup};
-pub(crate) use link::{GuardError, GuardLink};
+pub use link::GuardError;
+pub(crate) use link::GuardLink;
 pub(crate) use marker::{Marker, VARIABLE};
 
 /// Longest line that the guard reads. Paths on Linux have at most 4,096 bytes.

@@ -42,8 +42,20 @@ fn a_marker_is_found_among_other_variables_and_markers() {
 fn lines_that_could_harm_others_are_refused() {
     let mut charge = Charge::default();
     for line in [
-        "group 0", "group 1", "group -5", "group", "group x", "dir relative/path", "dir ",
-        "cgroup x", "marker ", "marker a,b", "marker", "done now", "", "rm /",
+        "group 0",
+        "group 1",
+        "group -5",
+        "group",
+        "group x",
+        "dir relative/path",
+        "dir ",
+        "cgroup x",
+        "marker ",
+        "marker a,b",
+        "marker",
+        "done now",
+        "",
+        "rm /",
     ] {
         assert!(charge.take(line).is_err(), "{line:?}");
     }
@@ -66,9 +78,16 @@ fn without_done_groups_marked_processes_and_folders_go() {
     std::fs::create_dir_all(work.join("deep")).unwrap();
     let marker = marker("without-done");
     // One in a group we are told of, without the marker.
-    let mut grouped = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
+    let mut grouped = Command::new("sleep")
+        .arg("600")
+        .process_group(0)
+        .spawn()
+        .unwrap();
     // One that leaves its session and group, in the background of one that ends.
-    let mut left = marked(&marker, "setsid sleep 600 & setsid sh -c 'sleep 600; :' & wait");
+    let mut left = marked(
+        &marker,
+        "setsid sleep 600 & setsid sh -c 'sleep 600; :' & wait",
+    );
     wait_for_carriers(&marker, 4);
     let lines = format!(
         "marker {marker}\ngroup {}\nnonsense\ndir {}\n",
@@ -84,7 +103,11 @@ fn without_done_groups_marked_processes_and_folders_go() {
 
 #[test]
 fn a_group_that_is_gone_is_not_killed() {
-    let mut child = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
+    let mut child = Command::new("sleep")
+        .arg("600")
+        .process_group(0)
+        .spawn()
+        .unwrap();
     watch(format!("group {0}\ngone {0}\n", child.id()).as_bytes()).unwrap();
     assert!(child.try_wait().unwrap().is_none(), "it must still run");
     child.kill().unwrap();

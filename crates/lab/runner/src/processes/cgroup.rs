@@ -72,14 +72,21 @@ fn parents(own: &str, root: &Path) -> Vec<Parent> {
         };
         let (mount, unified) = if controllers.is_empty() {
             (root.to_owned(), true)
-        } else if controllers.split(',').any(|controller| controller == "memory") {
+        } else if controllers
+            .split(',')
+            .any(|controller| controller == "memory")
+        {
             (root.join("memory"), false)
         } else {
             continue;
         };
         let below = Path::new(path.trim_start_matches('/'));
         parents.extend(below.ancestors().map(|below| Parent {
-            path: if below.as_os_str().is_empty() { mount.clone() } else { mount.join(below) },
+            path: if below.as_os_str().is_empty() {
+                mount.clone()
+            } else {
+                mount.join(below)
+            },
             unified,
         }));
     }
@@ -90,13 +97,20 @@ fn make(parent: &Parent, name: &str, bytes: u64) -> std::io::Result<PathBuf> {
     if parent.unified {
         let control = parent.path.join("cgroup.subtree_control");
         let active = fs::read_to_string(&control)?;
-        if !active.split_ascii_whitespace().any(|controller| controller == "memory") {
+        if !active
+            .split_ascii_whitespace()
+            .any(|controller| controller == "memory")
+        {
             fs::write(&control, "+memory")?;
         }
     }
     let path = parent.path.join(name);
     fs::create_dir(&path)?;
-    let limit = path.join(if parent.unified { "memory.max" } else { "memory.limit_in_bytes" });
+    let limit = path.join(if parent.unified {
+        "memory.max"
+    } else {
+        "memory.limit_in_bytes"
+    });
     // Without the controller the file does not exist, and must not be made.
     let limited = fs::OpenOptions::new()
         .write(true)
@@ -135,7 +149,10 @@ mod tests {
             ("/cg/user.slice", true),
             ("/cg", true),
         ];
-        assert_eq!(found, expected.map(|(path, unified)| (path.to_owned(), unified)));
+        assert_eq!(
+            found,
+            expected.map(|(path, unified)| (path.to_owned(), unified))
+        );
     }
 
     #[test]

@@ -54,7 +54,6 @@ pub(crate) struct Children {
 /// A started process and its group. Dropping it does not end it.
 #[derive(Debug)]
 pub(crate) struct Child {
-    pub(crate) name: String,
     pub(crate) pid: u32,
     pub(crate) command_line: String,
     /// Files of its output.
@@ -63,7 +62,7 @@ pub(crate) struct Child {
     pub(crate) stdin: Option<ChildStdin>,
     /// Ours to read from, when it was launched with pipes.
     pub(crate) stdout: Option<ChildStdout>,
-    exit: watch::Receiver<Option<Ended>>,
+    exit: Exit,
 }
 
 /// A process could not be started.
@@ -122,12 +121,11 @@ impl Children {
         });
         Ok(Child {
             logs: launch.logs(),
-            name: launch.name,
             pid,
             command_line,
             stdin,
             stdout,
-            exit,
+            exit: Exit(exit),
         })
     }
 }
@@ -142,20 +140,36 @@ fn hint(cause: &io::Error) -> &'static str {
     }
 }
 
-impl Child {
-    /// How it ended; `None`: it runs.
-    pub(crate) fn ended(&self) -> Option<Ended> {
-        *self.exit.borrow()
-    }
+/// Tells when a child ends, without holding it.
+#[derive(Debug, Clone)]
+pub(crate) struct Exit(watch::Receiver<Option<Ended>>);
 
+impl Exit {
     /// Waits for its end.
-    pub(crate) async fn exit(&self) -> Ended {
-        let mut exit = self.exit.clone();
+    pub(crate) async fn ended(&self) -> Ended {
+        let mut exit = self.0.clone();
         // The sender lives until it has sent.
         match exit.wait_for(Option::is_some).await.map(|ended| *ended) {
             Ok(Some(ended)) => ended,
             _ => Ended(ExitStatus::default()),
         }
+    }
+}
+
+impl Child {
+    /// How it ended; `None`: it runs.
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        *self.exit.0.borrow()
+    }
+
+    /// Something that can be waited for elsewhere.
+    pub(crate) fn watch(&self) -> Exit {
+        self.exit.clone()
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn exit(&self) -> Ended {
+        self.exit.ended().await
     }
 
     /// Sends a signal to its whole group, if the process runs.

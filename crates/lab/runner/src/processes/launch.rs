@@ -88,7 +88,9 @@ fn before_exec(parent: Pid, cpus: Option<&CpuSet>, cgroup: Option<&OwnedFd>) -> 
     set_pdeathsig(Signal::SIGKILL)?;
     // If we died before the line above, the kernel would never tell the child.
     if getppid() != parent {
-        return Err(io::Error::from_raw_os_error(nix::errno::Errno::ESRCH as i32));
+        return Err(io::Error::from_raw_os_error(
+            nix::errno::Errno::ESRCH as i32,
+        ));
     }
     if let Some(cgroup) = cgroup {
         write(cgroup.as_fd(), b"0")?;
@@ -103,14 +105,19 @@ fn cpu_set(cpus: &[u32]) -> io::Result<CpuSet> {
     let mut set = CpuSet::new();
     for cpu in cpus {
         set.set(*cpu as usize).map_err(|_| {
-            io::Error::new(io::ErrorKind::InvalidInput, format!("there is no processor {cpu}"))
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("there is no processor {cpu}"),
+            )
         })?;
     }
     Ok(set)
 }
 
 fn open_cgroup(path: &Path) -> io::Result<OwnedFd> {
-    let file = OpenOptions::new().write(true).open(path.join("cgroup.procs"))?;
+    let file = OpenOptions::new()
+        .write(true)
+        .open(path.join("cgroup.procs"))?;
     Ok(file.into())
 }
 

@@ -10,9 +10,12 @@ mod systems;
 mod tail;
 
 pub(crate) use addresses::Addresses;
-pub(crate) use cgroup::CgroupError;
+pub use cgroup::CgroupError;
+pub use children::LaunchError;
 pub(crate) use children::{Child, Children, Ended};
 pub(crate) use launch::{Launch, Output};
-pub(crate) use ports::PortError;
-pub(crate) use systems::{Running, StartError, Systems, copy_names};
+pub use ports::PortError;
+pub(crate) use ports::Ports;
+pub use systems::StartError;
+pub(crate) use systems::{Running, Starting, Systems, copy_names};
 pub(crate) use tail::last_lines;

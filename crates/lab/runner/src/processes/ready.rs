@@ -58,7 +58,10 @@ pub(super) fn describe(ready: &Ready, port: u16) -> String {
     match ready {
         Ready::Tcp => format!("no TCP connection was accepted on {}", loopback(port)),
         Ready::Http(path) => {
-            format!("GET http://{}{path} had no answer with status 200 to 399", loopback(port))
+            format!(
+                "GET http://{}{path} had no answer with status 200 to 399",
+                loopback(port)
+            )
         }
         Ready::Log(text) => format!("no line of its output contains {text:?}"),
     }
@@ -70,7 +73,9 @@ async fn accepts(port: u16) -> bool {
 }
 
 async fn answers(client: &net::Client, port: u16, path: &str) -> bool {
-    let Ok(uri) = format!("http://{}{path}", loopback(port)).parse() else { return false };
+    let Ok(uri) = format!("http://{}{path}", loopback(port)).parse() else {
+        return false;
+    };
     client
         .get(&uri)
         .await
@@ -161,6 +166,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_log_is_an_error_to_look_at_again() {
-        assert!(Search::new(Path::new("/nonexistent/x.log")).finds("x").await.is_err());
+        assert!(
+            Search::new(Path::new("/nonexistent/x.log"))
+                .finds("x")
+                .await
+                .is_err()
+        );
     }
 }

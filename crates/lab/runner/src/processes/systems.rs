@@ -45,7 +45,9 @@ pub enum StartError {
         output: String,
     },
     /// A system was not ready in time.
-    #[error("{name} was not ready within {limit:?}: {missing}; its command was `{command_line}`{output}")]
+    #[error(
+        "{name} was not ready within {limit:?}: {missing}; its command was `{command_line}`{output}"
+    )]
     NotReady {
         /// Name of the copy.
         name: String,
@@ -78,7 +80,9 @@ pub(crate) struct Running {
 pub(crate) fn copy_names(system: &System) -> Vec<String> {
     match system.count {
         1 => vec![system.name.clone()],
-        count => (0..count).map(|index| format!("{}.{index}", system.name)).collect(),
+        count => (0..count)
+            .map(|index| format!("{}.{index}", system.name))
+            .collect(),
     }
 }
 
@@ -111,7 +115,9 @@ impl Systems {
         starting: &Starting<'_>,
     ) -> Result<(), StartError> {
         for system in systems {
-            let Some(bytes) = system.memory_bytes else { continue };
+            let Some(bytes) = system.memory_bytes else {
+                continue;
+            };
             for copy in copy_names(system) {
                 let name = format!("headroom-{}-{copy}", starting.marker);
                 let cgroup = MemoryCgroup::create(&name, &copy, bytes)?;
@@ -136,7 +142,10 @@ impl Systems {
         let mut ready: Vec<&str> = Vec::new();
         while !waiting.is_empty() {
             let (now, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|system| {
-                system.after.iter().all(|name| ready.contains(&name.as_str()))
+                system
+                    .after
+                    .iter()
+                    .all(|name| ready.contains(&name.as_str()))
             });
             if now.is_empty() {
                 let names = later.iter().map(|system| system.name.clone()).collect();
@@ -154,7 +163,9 @@ impl Systems {
             while let Some(waited) = waits.join_next().await {
                 // The waits do not panic and are not cancelled.
                 let Ok(waited) = waited else { continue };
-                starting.recorder.event(EventKind::SystemReady, &waited?, "");
+                starting
+                    .recorder
+                    .event(EventKind::SystemReady, &waited?, "");
             }
             ready.extend(now.iter().map(|system| system.name.as_str()));
             waiting = later;
@@ -173,9 +184,13 @@ impl Systems {
         self.started.push(Vec::new());
         for (index, name) in (0..).zip(copy_names(system)) {
             ports.release(starting.addresses.port(&system.name, index));
-            let child = starting.children.start(self.launch(system, index, &name, starting))?;
+            let child = starting
+                .children
+                .start(self.launch(system, index, &name, starting))?;
             let text = format!("process {}: {}", child.pid, child.command_line);
-            starting.recorder.event(EventKind::SystemStarted, &name, &text);
+            starting
+                .recorder
+                .event(EventKind::SystemStarted, &name, &text);
             self.started[slot].push(Running {
                 name,
                 child: Arc::new(child),
@@ -202,7 +217,9 @@ impl Systems {
             cpus: system.cpus.clone(),
             cgroup: system.memory_bytes.and_then(|_| {
                 let made = self.cgroups.iter().map(MemoryCgroup::path);
-                made.filter(|path| path.ends_with(&cgroup)).map(PathBuf::from).next()
+                made.filter(|path| path.ends_with(&cgroup))
+                    .map(PathBuf::from)
+                    .next()
             }),
             stdout: Output::File(starting.folder.file(RunFile::Log(name))),
             stderr: starting.folder.file(RunFile::Log(&format!("{name}.err"))),
@@ -250,7 +267,9 @@ impl Systems {
 
     /// Removes the cgroups; to be called when all processes have ended.
     pub(crate) fn remove_cgroups(&mut self) -> std::io::Result<()> {
-        self.cgroups.drain(..).try_for_each(|cgroup| cgroup.remove())
+        self.cgroups
+            .drain(..)
+            .try_for_each(|cgroup| cgroup.remove())
     }
 }
 

@@ -33,7 +33,9 @@ pub(crate) fn last_lines(files: &[PathBuf]) -> String {
 
 fn tail(path: &Path) -> Vec<String> {
     // A file that cannot be read has nothing to show; the error at hand says more.
-    let Ok(mut file) = File::open(path) else { return Vec::new() };
+    let Ok(mut file) = File::open(path) else {
+        return Vec::new();
+    };
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     let from = length.saturating_sub(BYTES);
     let mut bytes = Vec::new();
@@ -57,7 +59,13 @@ fn shown(line: &str) -> String {
     let mut text: String = line
         .chars()
         .take(WIDTH)
-        .map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c })
+        .map(|c| {
+            if c.is_control() && c != '\t' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
         .collect();
     if line.chars().nth(WIDTH).is_some() {
         text.push('…');
@@ -76,7 +84,10 @@ mod tests {
         let lines: Vec<String> = (0..50).map(|n| format!("line {n}")).collect();
         std::fs::write(&path, lines.join("\n")).unwrap();
         let text = last_lines(&[folder.path().join("none.log"), path]);
-        assert!(text.contains("\n  line 30\n") && text.ends_with("\n  line 49"), "{text}");
+        assert!(
+            text.contains("\n  line 30\n") && text.ends_with("\n  line 49"),
+            "{text}"
+        );
         assert!(!text.contains("line 29"), "{text}");
         assert!(!text.contains("none.log"), "{text}");
     }
