@@ -143,7 +143,9 @@ fn views(miner: &Miner) -> Vec<LifecycleView> {
 fn collect(miner: &Miner, last: Result<(), FollowError>) -> Mined {
     let mut notes: Vec<String> = last.err().iter().map(ToString::to_string).collect();
     let counts = miner.counts();
-    if counts.unreadable > 0 {
+    // Without lifecycles and loops nobody reads the logs for their form.
+    let is_mined = !miner.lifecycles().is_empty() || !miner.loops().is_empty();
+    if is_mined && counts.unreadable > 0 {
         let sample = counts.unreadable_sample.as_deref().unwrap_or_default();
         notes.push(format!(
             "{} of {} log lines could not be read, the first: {sample}",

@@ -62,9 +62,6 @@ run = "python3 -c \"import urllib.request as u; u.urlopen('http://{by-http.addr}
 fn a_later_system_is_stopped_before_an_earlier_one() {
     // Each says when it is told to end, into one file.
     let (folder, finished) = run(r#"
-[let]
-said = "echo ended >> "
-
 [[system]]
 name = "first"
 run = "sh -c 'trap \"echo first >> {work}/../ends; exit 0\" TERM; echo up; while :; do sleep 0.05; done'"
@@ -96,7 +93,7 @@ ready = "log up"
 count = 3
 env = { LEVEL = "level-{index}" }
 cpus = "0"
-watch = ["cpu", "rss"]
+watch = ["cpu", "threads"]
 
 [[step]]
 name = "a while"
@@ -104,7 +101,7 @@ hold = "400ms"
 
 [[expect]]
 that = "system.many.threads max == 1"
-"#.replace("\"cpu\", \"rss\"", "\"cpu\", \"rss\", \"threads\"").as_str());
+"#);
     let finished = finished.unwrap();
     assert_eq!(
         finished.verdict.outcome,
@@ -140,7 +137,7 @@ fn a_system_that_ends_early_is_shown_with_its_output() {
         r#"
 [[system]]
 name = "shop"
-run = "sh -c 'echo out; echo going wrong >&2; exit 3'"
+run = "sh -c 'echo out; echo going wrong >&2; exit 3' {port}"
 ready = "tcp"
 [[step]]
 name = "never"
@@ -164,7 +161,7 @@ fn a_system_ended_by_a_signal_says_so() {
         r#"
 [[system]]
 name = "shop"
-run = "sh -c 'kill -SEGV $$'"
+run = "sh -c 'kill -SEGV $$' {port}"
 ready = "tcp"
 [[step]]
 name = "never"

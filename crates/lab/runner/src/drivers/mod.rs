@@ -118,7 +118,10 @@ impl Driver {
                 let base = talk_to.ok_or_else(|| {
                     fail(&"it needs `talk_to`, the name of the system that is a BBS")
                 })?;
-                Cells::open(driver, &base, &opening).await.map(Self::Cells)
+                let (seed, in_flight) = (opening.seed, opening.in_flight);
+                Cells::connect(driver, &base, seed, in_flight, opening.alarm)
+                    .await
+                    .map(Self::Cells)
             }
             DriverKind::Builtin(kind) => Err(fail(&format!(
                 "this version has no driver of kind {kind:?}; it has \"cells\""

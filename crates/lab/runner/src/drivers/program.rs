@@ -154,11 +154,13 @@ impl Program {
             let exit = child.watch();
             async move {
                 let wrong = read(stdout, &shared).await;
-                // Its end says more than that its output ended.
-                let wrong = match tokio::time::timeout(limits.close, exit.ended()).await {
-                    Ok(ended) if wrong.is_empty() => format!("it {ended}"),
-                    _ if wrong.is_empty() => "it closed its output".to_owned(),
-                    _ => wrong,
+                let wrong = match wrong {
+                    Some(wrong) => wrong,
+                    // Its end says more than that its output ended.
+                    None => match tokio::time::timeout(limits.close, exit.ended()).await {
+                        Ok(ended) => format!("it {ended}"),
+                        Err(_) => "it closed its output".to_owned(),
+                    },
                 };
                 let wrong = format!("{wrong}{}", last_lines(&logs));
                 let (hello, make, closing) = {
@@ -252,15 +254,13 @@ impl Program {
 
     pub(crate) async fn close(self) {
         self.shared.state().closing = true;
-        // A program that is gone already needs no farewell.
-        let _ = self.send(&Request::Close).await;
-        drop(self.stdin);
-        if tokio::time::timeout(self.limits.close, self.child.exit())
-            .await
-            .is_err()
-        {
-            self.child.stop().await;
+        // One that misbehaved is not listened to any more and hears no farewell.
+        if !self.reading.is_finished() {
+            let _ = self.send(&Request::Close).await;
+            drop(self.stdin);
+            let _ = tokio::time::timeout(self.limits.close, self.child.exit()).await;
         }
+        self.child.stop().await;
         self.reading.abort();
     }
 
@@ -297,8 +297,8 @@ fn zeros(entities: &BTreeMap<String, Vec<String>>) -> Counts {
         .collect()
 }
 
-/// Reads lines until the end, which is an empty text, or until something is wrong.
-async fn read(stdout: ChildStdout, shared: &Shared) -> String {
+/// Reads lines until the end, or until something is wrong, which it returns.
+async fn read(stdout: ChildStdout, shared: &Shared) -> Option<String> {
     let mut stdout = BufReader::new(stdout);
     let mut line = Vec::new();
     loop {
@@ -308,18 +308,18 @@ async fn read(stdout: ChildStdout, shared: &Shared) -> String {
             .read_until(b'\n', &mut line)
             .await
         {
-            Ok(0) => return String::new(),
+            Ok(0) => return None,
             Ok(_) if line.len() as u64 > LINE_BYTES => {
                 return format!("a line is longer than {LINE_BYTES} bytes: {}", shown(&line));
             }
             Ok(_) => {}
-            Err(error) => return format!("read from it: {error}"),
+            Err(error) => return Some(format!("read from it: {error}")),
         }
         if line.trim_ascii().is_empty() {
             continue;
         }
         if let Err(wrong) = take(&line, shared) {
-            return format!("{wrong}; the line is {}", shown(&line));
+            return Some(format!("{wrong}; the line is {}", shown(&line)));
         }
         shared.heard.send_replace(Instant::now());
     }
@@ -387,3 +387,6 @@ fn shown(line: &[u8]) -> String {
     let text: String = text.trim_end().chars().take(SHOWN).collect();
     format!("{text:?}")
 }
+
+#[cfg(test)]
+mod tests;

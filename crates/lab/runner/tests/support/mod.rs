@@ -1,5 +1,6 @@
 //! Runs for tests: experiments of small shell and Python programs.
-#![allow(dead_code)]
+// Each test program uses a part of it.
+#![allow(dead_code, unreachable_pub)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -20,7 +20,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::pace::paced;
-use super::{Counts, DriverError, Made, Opening};
+use super::{Counts, DriverError, Made};
+use crate::alarm::Alarm;
 use follow::Stream;
 use lrps::{LrpBook, Operation, Shape};
 use tasks::TaskBook;
@@ -83,18 +84,20 @@ fn lock<T>(book: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Cells {
     /// Announces the domain, listens for callbacks, and subscribes to the event
     /// streams that the plan's entities need, before anything is made.
-    pub(super) async fn open(
+    pub(super) async fn connect(
         driver: &plan::Driver,
         base: &str,
-        opening: &Opening<'_>,
+        seed: u64,
+        in_flight: u32,
+        alarm: &Alarm,
     ) -> Result<Self, DriverError> {
         let fail = |cause: &dyn std::fmt::Display| DriverError::new(&driver.name, cause);
         let client = net::Client::new(net::ClientOptions {
-            connections_per_host: opening.in_flight as usize + SPARE_CONNECTIONS,
+            connections_per_host: in_flight as usize + SPARE_CONNECTIONS,
             ..net::ClientOptions::default()
         });
         let bbs = Bbs::new(client, base);
-        let names = Names { seed: opening.seed };
+        let names = Names { seed };
         // Lists of a fresh domain may be trusted: extra instances are removed.
         let domain = UpsertDomainRequest {
             domain: DOMAIN.to_owned(),
@@ -113,11 +116,11 @@ impl Cells {
         let mut work = vec![listening];
         if driver.entities.contains_key(TASK) {
             let stream = follow::Tasks::new(bbs.clone(), names, Arc::clone(&tasks));
-            work.push(follow(driver, stream, opening).await?);
+            work.push(follow(driver, stream, alarm).await?);
         }
         if driver.entities.contains_key(LRP) {
             let stream = follow::Lrps::new(bbs.clone(), names, Arc::clone(&lrps));
-            work.push(follow(driver, stream, opening).await?);
+            work.push(follow(driver, stream, alarm).await?);
         }
         Ok(Self {
             name: driver.name.clone(),
@@ -218,12 +221,12 @@ impl Cells {
 async fn follow<S: Stream>(
     driver: &plan::Driver,
     stream: S,
-    opening: &Opening<'_>,
+    alarm: &Alarm,
 ) -> Result<JoinHandle<()>, DriverError> {
     let subscription = until_served(|| stream.subscribe())
         .await
         .map_err(|error| DriverError::new(&driver.name, error))?;
-    let (name, alarm) = (driver.name.clone(), opening.alarm.clone());
+    let (name, alarm) = (driver.name.clone(), alarm.clone());
     Ok(tokio::spawn(async move {
         let lost = follow::follow(&stream, subscription).await;
         alarm.broken(DriverError::new(&name, lost));
