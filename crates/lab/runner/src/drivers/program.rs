@@ -310,7 +310,10 @@ async fn read(stdout: ChildStdout, shared: &Shared) -> Option<String> {
         {
             Ok(0) => return None,
             Ok(_) if line.len() as u64 > LINE_BYTES => {
-                return format!("a line is longer than {LINE_BYTES} bytes: {}", shown(&line));
+                return Some(format!(
+                    "a line is longer than {LINE_BYTES} bytes: {}",
+                    shown(&line)
+                ));
             }
             Ok(_) => {}
             Err(error) => return Some(format!("read from it: {error}")),
