@@ -1,1 +1,16 @@
-//! Clocks, HDR histograms, time series, and the sampling of processes from /proc.
+//! Clocks, histograms, and what Linux says about processes and the machine.
+//!
+//! Parsers are pure functions over text; only [`ProcessSampler`] and
+//! [`Machine::detect`] read `/proc`.
+
+mod clock;
+mod histogram;
+mod machine;
+mod proc_text;
+mod process;
+
+pub use clock::{Clock, Ticks};
+pub use histogram::{HIGHEST, Histogram, HistogramError};
+pub use machine::Machine;
+pub use proc_text::{Malformed, Stat, cpu_model, memory_bytes, parse_stat};
+pub use process::{ProcessSampler, Sample, SampleError};

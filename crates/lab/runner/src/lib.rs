@@ -1,1 +1,30 @@
 //! Starts systems, drives entities, watches processes, follows logs, and records the run.
+//!
+//! [`run`] makes a checked plan happen on this machine and leaves a folder that
+//! tells everything about it. The laboratory knows a system by its wire alone: it
+//! starts child processes, talks to their sockets, and reads their logs and `/proc`.
+//! Whatever happens to the laboratory itself, no process, port, cgroup or work file
+//! of the run outlives it; see the module `guard`.
+
+mod alarm;
+mod drivers;
+mod entities;
+mod environment;
+mod guard;
+mod interrupt;
+mod judge;
+mod mine;
+mod options;
+mod processes;
+mod progress;
+mod record;
+mod run;
+mod steps;
+mod store;
+mod watch;
+
+pub use drivers::DriverError;
+pub use guard::{GuardError, guard_main};
+pub use options::{Display, Finished, Options, RunError};
+pub use processes::{CgroupError, LaunchError, PortError, StartError};
+pub use run::run;

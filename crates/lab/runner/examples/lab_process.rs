@@ -1,0 +1,56 @@
+//! A laboratory as a process of its own, to be killed by tests.
+//!
+//! ```text
+//! lab_process FILE OUT_DIR [--keep]     make the experiment in FILE
+//! lab_process guard                     be the guard
+//! ```
+//!
+//! It prints the verdict as JSON and exits with the code of its outcome.
+
+use std::process::ExitCode;
+
+use lab_experiment::{Source, catalogue::Catalogue, check};
+use lab_runner::{Display, Options, guard_main, run};
+use lab_store::Outcome;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if args == ["guard"] {
+        return guard_main();
+    }
+    match experiment(&args) {
+        Ok(outcome) => ExitCode::from(outcome as u8),
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(Outcome::Error as u8)
+        }
+    }
+}
+
+fn experiment(args: &[String]) -> Result<Outcome, String> {
+    let [file, out_dir, rest @ ..] = args else {
+        return Err("usage: lab_process FILE OUT_DIR [--keep]".to_owned());
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let source = Source {
+        name: file.clone(),
+        text: text.clone(),
+    };
+    let plan = check(&source, &[], &Catalogue::default()).map_err(|problems| {
+        let problems = problems.iter().map(|problem| problem.render(false));
+        problems.collect::<Vec<_>>().join("\n")
+    })?;
+    let options = Options::for_this_binary(out_dir).map_err(|error| error.to_string())?;
+    let options = Options {
+        keep: rest.iter().any(|arg| arg == "--keep"),
+        display: Display::Plain,
+        ..options
+    };
+    let finished = run(plan, &text, options).map_err(|error| error.to_string())?;
+    let verdict = serde_json::to_string(&finished.verdict).map_err(|error| error.to_string())?;
+    println!("{verdict}");
+    for note in &finished.notes {
+        eprintln!("note: {note}");
+    }
+    Ok(finished.verdict.outcome)
+}

@@ -1,0 +1,195 @@
+//! The states of our tasks, from answers, events, callbacks and lists, which may
+//! come in any order.
+
+use diego::models::task::State;
+
+/// What one source says about a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Report {
+    /// Number of the task.
+    pub(super) n: u64,
+    /// Number of its state in the protocol.
+    pub(super) state: i32,
+    /// Did it fail?
+    pub(super) failed: bool,
+    /// When the BBS last changed it, in nanoseconds.
+    pub(super) updated_at: i64,
+}
+
+/// All tasks that the driver made.
+#[derive(Debug, Default)]
+pub(super) struct TaskBook {
+    tasks: Vec<Task>,
+    totals: Totals,
+    blind: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Task {
+    accepted: bool,
+    called_back: bool,
+    completed: bool,
+    failed: bool,
+    stage: Stage,
+    updated_at: i64,
+}
+
+/// In order of a life; of two reports with the same time the later stage is newer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// No report yet.
+    #[default]
+    Unseen,
+    Pending,
+    Running,
+    /// Also while its result is being handed over.
+    Completed,
+    /// Removed from the BBS.
+    Gone,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Totals {
+    desired: u64,
+    pending: u64,
+    running: u64,
+    completed: u64,
+    failed: u64,
+    resolved: u64,
+    alive: u64,
+}
+
+impl Task {
+    fn is_known(self) -> bool {
+        self.accepted || self.stage != Stage::Unseen
+    }
+
+    fn totals(self) -> Totals {
+        let is = u64::from;
+        Totals {
+            desired: is(self.accepted),
+            pending: is(self.stage == Stage::Pending),
+            running: is(self.stage == Stage::Running),
+            completed: is(self.completed),
+            failed: is(self.failed),
+            resolved: is(self.called_back && self.stage == Stage::Gone),
+            alive: is(self.is_known() && self.stage != Stage::Gone),
+        }
+    }
+}
+
+impl TaskBook {
+    /// Makes room for `count` tasks and returns the number of the first.
+    pub(super) fn reserve(&mut self, count: u64) -> u64 {
+        let first = self.tasks.len();
+        self.tasks.resize(first + count as usize, Task::default());
+        first as u64
+    }
+
+    /// The BBS accepted a task.
+    pub(super) fn accepted(&mut self, n: u64) {
+        self.change(n, |task| task.accepted = true);
+    }
+
+    /// The BBS handed over the result of a task.
+    pub(super) fn called_back(&mut self, n: u64, failed: bool) {
+        self.change(n, |task| {
+            task.called_back = true;
+            task.completed = true;
+            task.failed |= failed;
+        });
+    }
+
+    /// An event or a list shows a task. An old report changes nothing; a running
+    /// task that is rejected is pending again, so time decides and not the stage.
+    pub(super) fn seen(&mut self, report: Report) {
+        let stage = match State::try_from(report.state) {
+            Ok(State::Pending) => Stage::Pending,
+            Ok(State::Running) => Stage::Running,
+            Ok(State::Completed | State::Resolving) => Stage::Completed,
+            Ok(State::Invalid) | Err(_) => return,
+        };
+        self.change(report.n, |task| {
+            if task.stage == Stage::Gone
+                || (report.updated_at, stage) < (task.updated_at, task.stage)
+            {
+                return;
+            }
+            task.updated_at = report.updated_at;
+            task.stage = stage;
+            if stage == Stage::Completed {
+                task.completed = true;
+                task.failed |= report.failed;
+            }
+        });
+    }
+
+    /// The BBS removed a task.
+    pub(super) fn gone(&mut self, n: u64) {
+        self.change(n, |task| task.stage = Stage::Gone);
+    }
+
+    /// Tasks that a list taken from now on must show, or else are gone.
+    pub(super) fn expected(&self) -> Vec<u64> {
+        (0..)
+            .zip(&self.tasks)
+            .filter(|(_, task)| task.is_known() && task.stage != Stage::Gone)
+            .map(|(n, _)| n)
+            .collect()
+    }
+
+    /// Takes in a whole list, asked for after `expected` was drawn up.
+    pub(super) fn reconcile(&mut self, expected: &[u64], listed: &[Report]) {
+        let shown: std::collections::BTreeSet<u64> = listed.iter().map(|report| report.n).collect();
+        for n in expected.iter().filter(|n| !shown.contains(n)) {
+            self.gone(*n);
+        }
+        for report in listed {
+            self.seen(*report);
+        }
+    }
+
+    /// While events are missed, what follows from them is not told.
+    pub(super) fn set_blind(&mut self, blind: bool) {
+        self.blind = blind;
+    }
+
+    /// How many are in each state.
+    pub(super) fn counts(&self) -> Vec<(&'static str, u64)> {
+        let totals = &self.totals;
+        let mut counts = vec![("desired", totals.desired)];
+        if !self.blind {
+            counts.extend([
+                ("pending", totals.pending),
+                ("running", totals.running),
+                ("completed", totals.completed),
+                ("failed", totals.failed),
+                ("resolved", totals.resolved),
+                ("alive", totals.alive),
+            ]);
+        }
+        counts
+    }
+
+    fn change(&mut self, n: u64, change: impl FnOnce(&mut Task)) {
+        // Numbers beyond are not ours, whatever their names say.
+        let Some(task) = usize::try_from(n).ok().and_then(|n| self.tasks.get_mut(n)) else {
+            return;
+        };
+        let before = task.totals();
+        change(task);
+        let after = task.totals();
+        let totals = &mut self.totals;
+        for (total, before, after) in [
+            (&mut totals.desired, before.desired, after.desired),
+            (&mut totals.pending, before.pending, after.pending),
+            (&mut totals.running, before.running, after.running),
+            (&mut totals.completed, before.completed, after.completed),
+            (&mut totals.failed, before.failed, after.failed),
+            (&mut totals.resolved, before.resolved, after.resolved),
+            (&mut totals.alive, before.alive, after.alive),
+        ] {
+            *total = *total + after - before;
+        }
+    }
+}

@@ -1,0 +1,113 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use lab_experiment::plan::DriverKind;
+
+use super::*;
+use crate::guard::{GuardLink, Marker};
+use crate::processes::{Children, Launch, Output};
+
+const SHORT: Limits = Limits {
+    hello: Duration::from_millis(300),
+    silence: Duration::from_millis(300),
+    take: Duration::from_millis(300),
+    close: Duration::from_millis(300),
+};
+
+/// A driver written in shell, under a guard that only reads.
+async fn open(folder: &Path, script: &str) -> Result<Program, DriverError> {
+    let guard = ["sh", "-c", "echo ready; cat > /dev/null"].map(Into::into);
+    let guard = Arc::new(GuardLink::start(&guard).unwrap());
+    let children = Children::new(guard, Marker::new("program-test", 0));
+    let launch = Launch {
+        name: "driver-test".into(),
+        program: "sh".into(),
+        args: vec!["-c".into(), script.into()],
+        env: Vec::new(),
+        cpus: None,
+        cgroup: None,
+        stdout: Output::Pipes,
+        stderr: folder.join("driver.log"),
+    };
+    let driver = plan::Driver {
+        name: "test".into(),
+        kind: DriverKind::Program(Vec::new()),
+        talk_to: None,
+        entities: BTreeMap::from([("order".to_owned(), vec!["placed".to_owned()])]),
+    };
+    let greeting = Greeting {
+        seed: 1,
+        talk_to: None,
+    };
+    let child = children.start(launch).unwrap();
+    Program::open(&driver, child, greeting, SHORT, Alarm::new()).await
+}
+
+fn orders() -> Make {
+    Make {
+        what: "order".into(),
+        count: 1,
+        rate: Rate::Max,
+        in_flight: 1,
+        shape: None,
+        options: BTreeMap::new(),
+    }
+}
+
+const HELLO: &str = r#"read line; echo '{"ok":true,"entities":{"order":["placed"]}}'; "#;
+
+#[tokio::test]
+async fn one_that_does_not_greet_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = open(folder.path(), "read line; sleep 5").await.unwrap_err();
+    assert!(
+        error
+            .cause
+            .contains("no answer to the greeting within 300ms"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn silence_during_a_make_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = open(folder.path(), &format!("{HELLO} read line; sleep 5"))
+        .await
+        .unwrap();
+    let error = program.make(&orders()).await.unwrap_err();
+    assert!(
+        error
+            .cause
+            .contains("no line for 300ms while it makes 1 order"),
+        "{error}"
+    );
+    program.close().await;
+}
+
+#[tokio::test]
+async fn counts_are_signs_of_life() {
+    let folder = tempfile::tempdir().unwrap();
+    let talk = "for n in 1 2 3 4 5 6; do sleep 0.1; echo '{\"counts\":{\"order\":{\"placed\":'$n'}}}'; done; \
+                echo '{\"id\":1,\"done\":true,\"made\":1}'; read line";
+    let program = open(folder.path(), &format!("{HELLO} read line; {talk}"))
+        .await
+        .unwrap();
+    let made = program.make(&orders()).await.unwrap();
+    assert_eq!((made.accepted, made.refused), (1, 0));
+    let mut counts = Counts::new();
+    program.counts(&mut counts);
+    assert_eq!(counts[&("order".to_owned(), "placed".to_owned())], 6);
+    program.close().await;
+}
+
+#[tokio::test]
+async fn counts_begin_at_zero() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = open(folder.path(), &format!("{HELLO} read line"))
+        .await
+        .unwrap();
+    let mut counts = Counts::new();
+    program.counts(&mut counts);
+    assert_eq!(counts.into_values().collect::<Vec<_>>(), [0]);
+    program.close().await;
+}

@@ -1,0 +1,167 @@
+use std::sync::Arc;
+
+use lab_lifecycle::{Row, Turn};
+use proptest::prelude::*;
+
+use super::*;
+
+const S: i64 = 1_000_000_000;
+
+fn table(rows: &[[Option<i64>; 3]]) -> Table {
+    Table {
+        name: "task".into(),
+        points: ["a", "b", "c"].map(String::from).to_vec(),
+        rows: (0..)
+            .zip(rows)
+            .map(|(n, times)| Row {
+                id: Arc::from(format!("{n}")),
+                group: None,
+                at_ns: times.iter().map(|at| at.map(|s| s * S)).collect(),
+            })
+            .collect(),
+    }
+}
+
+fn sample(system: &str, cpu_cores: f64) -> ProcessSample {
+    ProcessSample {
+        t_s: 0.0,
+        system: system.into(),
+        cpu_cores,
+        rss_bytes: 100,
+        fds: 5,
+        threads: 2,
+    }
+}
+
+fn interval(from: &str, to: &str, stat: Stat) -> Metric {
+    Metric::Interval {
+        lifecycle: "task".into(),
+        from: from.into(),
+        to: to.into(),
+        stat,
+    }
+}
+
+#[test]
+fn intervals_are_in_seconds_over_all_that_have_both_points() {
+    let tables = [table(&[
+        [Some(0), Some(1), Some(4)],
+        [Some(1), Some(3), None],
+        [Some(2), Some(1), Some(9)],
+    ])];
+    let measured = Measured {
+        tables: &tables,
+        ..Measured::default()
+    };
+    let value = |metric| measured.value(&metric);
+    assert_eq!(value(interval("a", "b", Stat::Max)), Some(2.0));
+    assert_eq!(value(interval("a", "b", Stat::Min)), Some(-1.0));
+    assert_eq!(value(interval("a", "b", Stat::P50)), Some(1.0));
+    assert_eq!(value(interval("a", "c", Stat::Count)), Some(2.0));
+    assert_eq!(value(interval("a", "c", Stat::Span)), Some(9.0));
+    assert_eq!(value(interval("a", "nowhere", Stat::Max)), None);
+    let name = || "task".to_owned();
+    assert_eq!(
+        value(Metric::Complete { lifecycle: name() }),
+        Some(2.0 / 3.0)
+    );
+    assert_eq!(value(Metric::Negative { lifecycle: name() }), Some(1.0));
+    assert_eq!(value(Metric::Rows { lifecycle: name() }), Some(3.0));
+    assert_eq!(
+        value(Metric::Rows {
+            lifecycle: "other".into()
+        }),
+        None
+    );
+}
+
+#[test]
+fn nothing_measured_is_no_value_but_a_count_of_zero() {
+    let tables = [table(&[])];
+    let measured = Measured {
+        tables: &tables,
+        ..Measured::default()
+    };
+    assert_eq!(measured.value(&interval("a", "b", Stat::Max)), None);
+    assert_eq!(measured.value(&interval("a", "b", Stat::Span)), None);
+    assert_eq!(measured.value(&interval("a", "b", Stat::Mean)), None);
+    assert_eq!(measured.value(&interval("a", "b", Stat::Count)), Some(0.0));
+    assert_eq!(
+        measured.value(&Metric::Complete {
+            lifecycle: "task".into()
+        }),
+        None
+    );
+}
+
+#[test]
+fn samples_of_every_copy_count_alike_and_of_no_other_system() {
+    let samples = [
+        sample("cell.0", 1.0),
+        sample("cell.1", 3.0),
+        sample("cellar", 9.0),
+        sample("cell.0", 2.0),
+    ];
+    let measured = Measured {
+        samples: &samples,
+        copies: BTreeMap::from([("cell".into(), vec!["cell.0".into(), "cell.1".into()])]),
+        ..Measured::default()
+    };
+    let value = |quantity, stat| {
+        measured.value(&Metric::Process {
+            system: "cell".into(),
+            quantity,
+            stat,
+        })
+    };
+    assert_eq!(value(Watch::Cpu, Stat::Max), Some(3.0));
+    assert_eq!(value(Watch::Cpu, Stat::Mean), Some(2.0));
+    assert_eq!(value(Watch::Cpu, Stat::Last), Some(2.0));
+    assert_eq!(value(Watch::Rss, Stat::Min), Some(100.0));
+    assert_eq!(value(Watch::Threads, Stat::P99), Some(2.0));
+}
+
+#[test]
+fn turns_and_steps_are_in_seconds() {
+    let turns = Turns {
+        turns: vec![
+            Turn {
+                start_ns: 0,
+                end_ns: S / 2,
+            },
+            Turn {
+                start_ns: S,
+                end_ns: 2 * S,
+            },
+        ],
+        ..Turns::default()
+    };
+    let loops = [("tidy".to_owned(), turns)];
+    let steps = [("tasks".to_owned(), 1.5)];
+    let measured = Measured {
+        loops: &loops,
+        steps: &steps,
+        ..Measured::default()
+    };
+    let turn = |stat| {
+        measured.value(&Metric::Loop {
+            name: "tidy".into(),
+            stat,
+        })
+    };
+    assert_eq!((turn(Stat::Max), turn(Stat::Count)), (Some(1.0), Some(2.0)));
+    let step = |step: &str| measured.value(&Metric::StepDuration { step: step.into() });
+    assert_eq!((step("tasks"), step("skipped")), (Some(1.5), None));
+}
+
+proptest! {
+    #[test]
+    fn statistics_are_in_order(mut values in proptest::collection::vec(-1e9f64..1e9, 1..100)) {
+        let mut of = |stat| of_values(&mut values, stat).unwrap();
+        let ordered = [Stat::Min, Stat::P50, Stat::P90, Stat::P95, Stat::P99, Stat::P999, Stat::Max]
+            .map(&mut of);
+        prop_assert!(ordered.is_sorted(), "{:?}", ordered);
+        let mean = of(Stat::Mean);
+        prop_assert!(ordered[0] - 1e-3 <= mean && mean <= ordered[6] + 1e-3);
+    }
+}

@@ -1,0 +1,181 @@
+//! Lifecycles and loops, found in the logs while they grow.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use lab_experiment::plan::{LogFormat, Plan};
+use lab_lifecycle::{
+    Definition, DefinitionError, FollowError, Follower, Format, LoopDefinition, Miner, Table, Turns,
+};
+use lab_store::{RunFile, RunFolder};
+
+use crate::alarm::Alarm;
+use crate::processes::copy_names;
+use crate::progress::{LifecycleView, Status};
+
+/// Time between two looks at the logs.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Everything that the logs told.
+#[derive(Debug, Default)]
+pub(crate) struct Mined {
+    /// In the order of the plan.
+    pub(crate) tables: Vec<Table>,
+    /// Loops by name, in the order of the plan.
+    pub(crate) loops: Vec<(String, Turns)>,
+    /// What a person should know: lines that could not be read, and the like.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A thread that follows the logs of all systems.
+#[derive(Debug)]
+pub(crate) struct LogMiner {
+    stop: Sender<()>,
+    thread: JoinHandle<Mined>,
+}
+
+/// The logs of a plan's systems, each with the form of its lines.
+fn logs(plan: &Plan, folder: &RunFolder) -> Vec<(PathBuf, Format)> {
+    let mut logs = Vec::new();
+    for system in &plan.systems {
+        let format = match system.log {
+            LogFormat::Auto => Format::Auto,
+            LogFormat::Lager => Format::Lager,
+            LogFormat::Json => Format::Json,
+            LogFormat::Logfmt => Format::Logfmt,
+            LogFormat::Text => continue,
+        };
+        for name in copy_names(system) {
+            logs.push((folder.file(RunFile::Log(&name)), format));
+            logs.push((folder.file(RunFile::Log(&format!("{name}.err"))), format));
+        }
+    }
+    logs
+}
+
+impl LogMiner {
+    /// Starts to follow; times count from `origin_unix_ns`.
+    ///
+    /// # Errors
+    /// When the plan's lifecycles or loops cannot be mined.
+    pub(crate) fn start(
+        plan: &Plan,
+        folder: &RunFolder,
+        origin_unix_ns: i64,
+        status: Status,
+        alarm: Alarm,
+    ) -> Result<Self, DefinitionError> {
+        let lifecycles: Vec<Definition> = plan
+            .lifecycles
+            .iter()
+            .map(|lifecycle| Definition {
+                name: lifecycle.name.clone(),
+                key: lifecycle.key.clone(),
+                alias: lifecycle.alias.clone(),
+                group: lifecycle.group.clone(),
+                points: lifecycle.points.clone(),
+            })
+            .collect();
+        let loops: Vec<LoopDefinition> = plan
+            .loops
+            .iter()
+            .map(|turns| LoopDefinition {
+                name: turns.name.clone(),
+                start: turns.start.clone(),
+                end: turns.end.clone(),
+            })
+            .collect();
+        let mut miner = Miner::new(origin_unix_ns, &lifecycles, &loops)?;
+        let (paths, formats): (Vec<PathBuf>, Vec<Format>) = logs(plan, folder).into_iter().unzip();
+        let mut follower = Follower::new(paths);
+        let (stop, stopped) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(PERIOD) {
+                let polled = follower.poll(|file, line| feed(&mut miner, &formats, file, line));
+                if let Err(error) = polled {
+                    alarm.broken(error);
+                }
+                status.mined(miner.counts().lines, views(&miner));
+            }
+            let last = follower.finish(|file, line| feed(&mut miner, &formats, file, line));
+            collect(&miner, last)
+        });
+        Ok(Self { stop, thread })
+    }
+
+    /// Reads the logs to their end and returns what was found. To be called when
+    /// all systems have ended.
+    pub(crate) fn finish(self) -> Mined {
+        drop(self.stop);
+        self.thread.join().unwrap_or_else(|_| Mined {
+            notes: vec!["the reading of logs ended early".to_owned()],
+            ..Mined::default()
+        })
+    }
+}
+
+fn feed(miner: &mut Miner, formats: &[Format], file: usize, line: &[u8]) {
+    miner.feed(formats.get(file).copied().unwrap_or_default(), line);
+}
+
+fn views(miner: &Miner) -> Vec<LifecycleView> {
+    miner
+        .lifecycles()
+        .iter()
+        .map(|collector| {
+            let snapshot = collector.snapshot();
+            LifecycleView {
+                name: collector.name().to_owned(),
+                entities: snapshot.entities,
+                reached: collector
+                    .points()
+                    .iter()
+                    .cloned()
+                    .zip(snapshot.reached)
+                    .collect(),
+            }
+        })
+        .collect()
+}
+
+fn collect(miner: &Miner, last: Result<(), FollowError>) -> Mined {
+    let mut notes: Vec<String> = last.err().iter().map(ToString::to_string).collect();
+    let counts = miner.counts();
+    // Without lifecycles and loops nobody reads the logs for their form.
+    let is_mined = !miner.lifecycles().is_empty() || !miner.loops().is_empty();
+    if is_mined && counts.unreadable > 0 {
+        let sample = counts.unreadable_sample.as_deref().unwrap_or_default();
+        notes.push(format!(
+            "{} of {} log lines could not be read, the first: {sample}",
+            counts.unreadable, counts.lines
+        ));
+    }
+    if counts.overlong > 0 {
+        notes.push(format!(
+            "{} log lines were too long and were cut",
+            counts.overlong
+        ));
+    }
+    let tables = miner.lifecycles().iter().map(|collector| {
+        let overflow = collector.snapshot().overflow;
+        if overflow > 0 {
+            let name = collector.name();
+            notes.push(format!(
+                "lifecycle {name}: no room for {overflow} log lines"
+            ));
+        }
+        collector.table()
+    });
+    let tables = tables.collect();
+    let loops = miner
+        .loops()
+        .iter()
+        .map(|found| (found.name().to_owned(), found.turns()));
+    Mined {
+        tables,
+        loops: loops.collect(),
+        notes,
+    }
+}

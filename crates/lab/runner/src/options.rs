@@ -1,0 +1,124 @@
+//! What the caller decides about a run, and what it gets back.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use lab_store::{RunFolder, StoreError, Verdict};
+
+use crate::drivers::DriverError;
+use crate::guard::GuardError;
+use crate::processes::{PortError, StartError};
+
+/// How progress is shown, on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Display {
+    /// A live block on a terminal, lines elsewhere.
+    #[default]
+    Auto,
+    /// A line for each event.
+    Plain,
+    /// Nothing.
+    None,
+}
+
+/// Settings of a run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Folder in which the run's folder is made.
+    pub out_dir: PathBuf,
+    /// Keep the systems' work folder after the run.
+    pub keep: bool,
+    /// The command line, word by word, for the record.
+    pub command: Vec<String>,
+    /// How progress is shown.
+    pub display: Display,
+    /// The binary whose sub-commands are the built-in systems.
+    pub own_binary: OsString,
+    /// The command that runs [`guard_main`](crate::guard_main).
+    pub guard: Vec<OsString>,
+    /// Version of the binary, for the record.
+    pub version: String,
+    /// Versions of further parts, by name, for the record.
+    pub versions: std::collections::BTreeMap<String, String>,
+}
+
+impl Options {
+    /// Settings for a run made by this very binary, whose hidden sub-command
+    /// `guard` is the guard.
+    ///
+    /// # Errors
+    /// When the system does not tell where the binary is.
+    pub fn for_this_binary(out_dir: impl Into<PathBuf>) -> std::io::Result<Self> {
+        let own_binary = std::env::current_exe()?.into_os_string();
+        Ok(Self {
+            out_dir: out_dir.into(),
+            keep: false,
+            command: std::env::args_os()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
+            display: Display::Auto,
+            guard: vec![own_binary.clone(), "guard".into()],
+            own_binary,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            versions: std::collections::BTreeMap::new(),
+        })
+    }
+}
+
+/// A run that was made, whatever its outcome.
+#[derive(Debug)]
+pub struct Finished {
+    /// Everything that was recorded; the report is to be written into it.
+    pub folder: RunFolder,
+    /// What was expected and what was measured; its outcome is the exit code.
+    pub verdict: Verdict,
+    /// The systems' work folder, if it was kept.
+    pub kept: Option<PathBuf>,
+    /// What a person should know besides: log lines that could not be read, and
+    /// things that could not be removed.
+    pub notes: Vec<String>,
+}
+
+/// Why a run could not be made. Nothing that was started is left.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The run's folder cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The runtime, a thread or a signal handler is not to be had.
+    #[error("set up the laboratory: {0}")]
+    SetUp(String),
+    /// The guard cannot be relied on.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    /// There are no free ports.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// A lifecycle or loop cannot be mined.
+    #[error(transparent)]
+    Definition(#[from] lab_lifecycle::DefinitionError),
+    /// A system could not be started.
+    #[error("{cause}\nall logs are in {}", logs.display())]
+    Start {
+        /// What went wrong.
+        cause: StartError,
+        /// The folder of the logs.
+        logs: PathBuf,
+    },
+    /// A driver could not be opened.
+    #[error("{cause}\nall logs are in {}", logs.display())]
+    Driver {
+        /// What went wrong.
+        cause: DriverError,
+        /// The folder of the logs.
+        logs: PathBuf,
+    },
+    /// The run ended before its first step.
+    #[error("{cause}\nall logs are in {}", logs.display())]
+    Early {
+        /// What ended it.
+        cause: String,
+        /// The folder of the logs.
+        logs: PathBuf,
+    },
+}

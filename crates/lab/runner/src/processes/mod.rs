@@ -1,0 +1,21 @@
+//! Child processes: starting, readiness, ending.
+
+mod addresses;
+mod cgroup;
+mod children;
+mod launch;
+mod ports;
+mod ready;
+mod systems;
+mod tail;
+
+pub(crate) use addresses::Addresses;
+pub use cgroup::CgroupError;
+pub use children::LaunchError;
+pub(crate) use children::{Child, Children, Ended};
+pub(crate) use launch::{Launch, Output};
+pub use ports::PortError;
+pub(crate) use ports::Ports;
+pub use systems::StartError;
+pub(crate) use systems::{Running, Starting, Systems, copy_names};
+pub(crate) use tail::last_lines;

@@ -1,0 +1,115 @@
+//! Ports for systems that do not choose their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
+
+use rand::RngExt;
+
+/// Lowest port that is handed out.
+const LOWEST: u16 = 10_000;
+/// Ports that are tried before the kernel is asked for any.
+const TRIES: u32 = 200;
+
+/// No port could be had.
+#[derive(Debug, thiserror::Error)]
+#[error("find a free port on 127.0.0.1: {0}")]
+pub struct PortError(std::io::Error);
+
+/// Ports on the loopback address, each handed out once and kept bound until the
+/// moment before its system starts.
+///
+/// They come from outside the range of the ports that the kernel gives to outgoing
+/// connections; inside it, any connection could take a port in the moment between
+/// our release and the system's own bind.
+#[derive(Debug)]
+pub(crate) struct Ports {
+    ephemeral: Range<u16>,
+    handed_out: BTreeSet<u16>,
+    held: BTreeMap<u16, TcpListener>,
+}
+
+impl Ports {
+    pub(crate) fn new() -> Self {
+        let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+        Self {
+            ephemeral: ephemeral(&text.unwrap_or_default()),
+            handed_out: BTreeSet::new(),
+            held: BTreeMap::new(),
+        }
+    }
+
+    /// Binds a free port and remembers it.
+    pub(crate) fn allot(&mut self) -> Result<u16, PortError> {
+        let mut random = rand::rng();
+        for _ in 0..TRIES {
+            let port = random.random_range(LOWEST..=u16::MAX);
+            if self.ephemeral.contains(&port) || self.handed_out.contains(&port) {
+                continue;
+            }
+            if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                return Ok(self.hold(port, listener));
+            }
+        }
+        // Nothing outside the range: any port is better than none.
+        loop {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(PortError)?;
+            let port = listener.local_addr().map_err(PortError)?.port();
+            if !self.handed_out.contains(&port) {
+                return Ok(self.hold(port, listener));
+            }
+        }
+    }
+
+    /// Lets go of a port so that its system can bind it.
+    pub(crate) fn release(&mut self, port: u16) {
+        self.held.remove(&port);
+    }
+
+    fn hold(&mut self, port: u16, listener: TcpListener) -> u16 {
+        self.handed_out.insert(port);
+        self.held.insert(port, listener);
+        port
+    }
+}
+
+/// Reads `ip_local_port_range`; Linux's default when it says nothing.
+fn ephemeral(text: &str) -> Range<u16> {
+    let mut numbers = text.split_ascii_whitespace().map(str::parse::<u16>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(low)), Some(Ok(high))) if low < high => low..high,
+        _ => 32_768..60_999,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_range_is_read() {
+        assert_eq!(ephemeral("32768\t60999\n"), 32_768..60_999);
+        assert_eq!(ephemeral("1024 2000"), 1024..2000);
+        assert_eq!(ephemeral("x"), 32_768..60_999);
+        assert_eq!(ephemeral(""), 32_768..60_999);
+    }
+
+    #[test]
+    fn ports_are_distinct_held_and_free_once_released() {
+        let mut ports = Ports::new();
+        let allotted: BTreeSet<u16> = (0..100).map(|_| ports.allot().unwrap()).collect();
+        assert_eq!(allotted.len(), 100);
+        for port in &allotted {
+            assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_err());
+            ports.release(*port);
+            assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
+        }
+    }
+
+    #[test]
+    fn without_a_port_outside_the_range_the_kernel_chooses() {
+        let mut ports = Ports::new();
+        ports.ephemeral = 0..u16::MAX;
+        assert!(ports.allot().unwrap() > 0);
+    }
+}

@@ -1,0 +1,209 @@
+//! The state of a run as far as it is shown, gathered from all its parts.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lab_experiment::plan::Plan;
+use lab_store::{Event, EventKind, ProcessSample};
+use measure::Clock;
+
+use crate::drivers::Counts;
+
+/// Rates are over this much time, in seconds.
+const RATE_OVER_S: f64 = 1.0;
+/// Events that wait to be shown; older ones are dropped.
+const EVENTS: usize = 1000;
+
+/// Everything that is shown, at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct View {
+    pub(crate) name: String,
+    pub(crate) elapsed_s: f64,
+    pub(crate) steps: Vec<StepView>,
+    /// What the run does or waits for at the moment.
+    pub(crate) doing: String,
+    pub(crate) entities: Vec<EntityView>,
+    pub(crate) systems: Vec<SystemView>,
+    /// Log lines read so far.
+    pub(crate) lines: u64,
+    pub(crate) lifecycles: Vec<LifecycleView>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StepView {
+    pub(crate) name: String,
+    pub(crate) progress: Progress,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Progress {
+    Next,
+    Now,
+    Done,
+    Failed,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct EntityView {
+    pub(crate) what: String,
+    pub(crate) states: Vec<StateView>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StateView {
+    pub(crate) name: String,
+    /// `None`: it cannot be counted at the moment.
+    pub(crate) count: Option<u64>,
+    /// Change in a second.
+    pub(crate) rate: f64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SystemView {
+    pub(crate) name: String,
+    pub(crate) cpu_cores: f64,
+    pub(crate) rss_bytes: u64,
+}
+
+/// How far entities have come, by their logs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LifecycleView {
+    pub(crate) name: String,
+    pub(crate) entities: u64,
+    /// For each point, how many passed it.
+    pub(crate) reached: Vec<(String, u64)>,
+}
+
+/// Where all parts of a run tell what shall be shown; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Status(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    clock: Clock,
+    view: View,
+    samples: BTreeMap<String, ProcessSample>,
+    counted: VecDeque<(f64, Counts)>,
+    events: VecDeque<Event>,
+}
+
+impl Status {
+    pub(crate) fn new(plan: &Plan, clock: Clock) -> Self {
+        let steps = plan.steps.iter().map(|step| StepView {
+            name: step.name.clone(),
+            progress: Progress::Next,
+        });
+        let entities = plan.drivers.iter().flat_map(|driver| &driver.entities);
+        let entities = entities.map(|(what, states)| EntityView {
+            what: what.clone(),
+            states: states
+                .iter()
+                .map(|state| StateView {
+                    name: state.clone(),
+                    count: None,
+                    rate: 0.0,
+                })
+                .collect(),
+        });
+        Self(Arc::new(Mutex::new(State {
+            clock,
+            view: View {
+                name: plan.name.clone(),
+                steps: steps.collect(),
+                doing: "start the systems".to_owned(),
+                entities: entities.collect(),
+                ..View::default()
+            },
+            samples: BTreeMap::new(),
+            counted: VecDeque::new(),
+            events: VecDeque::new(),
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the run does now.
+    pub(crate) fn doing(&self, what: impl Into<String>) {
+        self.state().view.doing = what.into();
+    }
+
+    pub(crate) fn happened(&self, event: Event) {
+        let mut state = self.state();
+        let progress = match event.kind {
+            EventKind::StepStarted => Some(Progress::Now),
+            EventKind::StepEnded => Some(Progress::Done),
+            EventKind::StepFailed => Some(Progress::Failed),
+            _ => None,
+        };
+        if let Some(progress) = progress {
+            let mut steps = state.view.steps.iter_mut();
+            if let Some(step) = steps.find(|step| step.name == event.name) {
+                step.progress = progress;
+            }
+        }
+        if state.events.len() == EVENTS {
+            state.events.pop_front();
+        }
+        state.events.push_back(event);
+    }
+
+    pub(crate) fn sampled(&self, sample: ProcessSample) {
+        self.state().samples.insert(sample.system.clone(), sample);
+    }
+
+    pub(crate) fn counted(&self, t_s: f64, counts: &Counts) {
+        let counted = &mut self.state().counted;
+        counted.push_back((t_s, counts.clone()));
+        // The oldest kept is the newest that is at least a second old.
+        while counted
+            .get(1)
+            .is_some_and(|(then, _)| t_s - then >= RATE_OVER_S)
+        {
+            counted.pop_front();
+        }
+    }
+
+    pub(crate) fn mined(&self, lines: u64, lifecycles: Vec<LifecycleView>) {
+        let view = &mut self.state().view;
+        (view.lines, view.lifecycles) = (lines, lifecycles);
+    }
+
+    /// Everything that is to be shown now.
+    pub(crate) fn view(&self) -> View {
+        let state = &mut *self.state();
+        state.view.elapsed_s = state.clock.now_s();
+        state.view.systems = state
+            .samples
+            .values()
+            .map(|sample| SystemView {
+                name: sample.system.clone(),
+                cpu_cores: sample.cpu_cores,
+                rss_bytes: sample.rss_bytes,
+            })
+            .collect();
+        if let (Some((then, before)), Some((now, after))) =
+            (state.counted.front(), state.counted.back())
+        {
+            for entity in &mut state.view.entities {
+                for shown in &mut entity.states {
+                    let key = (entity.what.clone(), shown.name.clone());
+                    shown.count = after.get(&key).copied();
+                    shown.rate = match (before.get(&key), shown.count) {
+                        (Some(before), Some(after)) if now > then => {
+                            (after as f64 - *before as f64) / (now - then)
+                        }
+                        _ => 0.0,
+                    };
+                }
+            }
+        }
+        state.view.clone()
+    }
+
+    /// Events that were not taken before.
+    pub(crate) fn take_events(&self) -> Vec<Event> {
+        self.state().events.drain(..).collect()
+    }
+}

@@ -1,0 +1,382 @@
+//! A run from its first file to its verdict.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lab_experiment::plan::Plan;
+use lab_store::{Appender, EventKind, Outcome, ProcessSample, RunFile, RunFolder, Verdict};
+use measure::Clock;
+
+use crate::alarm::{Alarm, Cause};
+use crate::drivers::{Driver, DriverError, Opening};
+use crate::entities::Counter;
+use crate::environment::environment;
+use crate::guard::{GuardLink, Marker};
+use crate::interrupt::Interrupts;
+use crate::judge::{Ending, Measured, copies, judge};
+use crate::mine::{LogMiner, Mined};
+use crate::options::{Finished, Options, RunError};
+use crate::processes::{Addresses, Children, Ports, Starting, Systems, last_lines};
+use crate::progress::{Shown, Status};
+use crate::record::Recorder;
+use crate::steps::Bench;
+use crate::store::keep;
+use crate::watch::Watcher;
+
+/// Makes a plan happen: starts its systems, makes its steps, watches, follows the
+/// logs, stops everything, and judges.
+///
+/// Blocks until the run is over. Must not be called from within an asynchronous
+/// runtime. `SIGINT` and `SIGTERM` end the run in order; a second one at once.
+///
+/// # Errors
+/// When the run could not be made at all: the folder cannot be written, a system
+/// does not start. Once the first step has begun every outcome, also an error, is a
+/// [`Finished`].
+pub fn run(plan: Plan, experiment_text: &str, options: Options) -> Result<Finished, RunError> {
+    // All children are forked by this thread, which lives as long as the run: the
+    // kernel kills a child when the thread that forked it ends.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| RunError::SetUp(error.to_string()))?;
+    runtime.block_on(make(&plan, experiment_text, &options))
+}
+
+async fn make(plan: &Plan, text: &str, options: &Options) -> Result<Finished, RunError> {
+    let alarm = Alarm::new();
+    let interrupts =
+        Interrupts::listen(alarm.clone()).map_err(|error| RunError::SetUp(error.to_string()))?;
+    let mut session = Session::open(plan, text, options, alarm)?;
+    let started = session.start().await;
+    let mut durations = Vec::new();
+    let ending = match &started {
+        Ok(()) => session.walk(&mut durations).await,
+        Err(error) => Ending::Broken(error.to_string()),
+    };
+    let mut left = session.tear_down(&interrupts).await;
+    let (folder, verdict, notes) = session.conclude(&durations, ending)?;
+    left.extend(notes);
+    let work = folder.path().join(WORK);
+    started.map(|()| Finished {
+        kept: (options.keep && work.exists()).then_some(work),
+        folder,
+        verdict,
+        notes: left,
+    })
+}
+
+/// The folder for files of the systems, inside the run's.
+const WORK: &str = "work";
+
+/// Everything that a run has open.
+struct Session<'a> {
+    plan: &'a Plan,
+    options: &'a Options,
+    clock: Clock,
+    alarm: Alarm,
+    folder: RunFolder,
+    work: PathBuf,
+    status: Status,
+    shown: Option<Shown>,
+    recorder: Recorder,
+    counts: Option<Appender<lab_store::EntityCount>>,
+    watcher: Option<Watcher>,
+    miner: LogMiner,
+    guard: Arc<GuardLink>,
+    marker: Marker,
+    children: Children,
+    addresses: Addresses,
+    ports: Ports,
+    systems: Systems,
+    drivers: Vec<(String, Driver)>,
+}
+
+impl<'a> Session<'a> {
+    /// Makes the folder and everything that watches. No system runs yet.
+    fn open(
+        plan: &'a Plan,
+        text: &str,
+        options: &'a Options,
+        alarm: Alarm,
+    ) -> Result<Self, RunError> {
+        let set_up =
+            |what: &str, error: std::io::Error| RunError::SetUp(format!("{what}: {error}"));
+        let out_dir = std::path::absolute(&options.out_dir)
+            .map_err(|error| set_up("find the folder of runs", error))?;
+        let (clock, now) = (Clock::start(), Timestamp::now());
+        let folder = RunFolder::create(&out_dir, &plan.name, now)?;
+        let run_id = folder.id();
+        folder.write(RunFile::Experiment, text.as_bytes())?;
+        folder.write_json(RunFile::Plan, plan)?;
+        folder.write_json(RunFile::Environment, &environment(&run_id, clock, options))?;
+
+        let marker = Marker::new(&run_id, clock.origin_unix_ns());
+        let guard = Arc::new(GuardLink::start(&options.guard)?);
+        guard.marker(&marker)?;
+        let work = folder.path().join(WORK);
+        if !options.keep {
+            guard.dir(&work)?;
+        }
+        fs::create_dir(&work)
+            .map_err(|error| set_up(&format!("make {}", work.display()), error))?;
+
+        let status = Status::new(plan, clock);
+        let recorder = Recorder::new(&folder, clock, status.clone(), alarm.clone())?;
+        let mut ports = Ports::new();
+        let addresses = Addresses::allot(&plan.systems, &work, &mut ports)?;
+        let origin = clock.origin_unix_ns();
+        Ok(Self {
+            counts: Some(folder.appender()?),
+            miner: LogMiner::start(plan, &folder, origin, status.clone(), alarm.clone())?,
+            watcher: Some(Watcher::start(
+                &folder,
+                clock,
+                status.clone(),
+                alarm.clone(),
+            )?),
+            shown: Shown::start(options.display, status.clone()),
+            children: Children::new(Arc::clone(&guard), marker.clone()),
+            systems: Systems::default(),
+            drivers: Vec::new(),
+            plan,
+            options,
+            clock,
+            alarm,
+            folder,
+            work,
+            status,
+            recorder,
+            guard,
+            marker,
+            addresses,
+            ports,
+        })
+    }
+
+    /// Starts the systems and opens the drivers.
+    async fn start(&mut self) -> Result<(), RunError> {
+        let logs = self.folder.path().join("logs");
+        let alarm = self.alarm.clone();
+        let early = |cause: Cause| RunError::Early {
+            cause: said(&cause),
+            logs: logs.clone(),
+        };
+        let starting = Starting {
+            children: &self.children,
+            guard: &self.guard,
+            addresses: &self.addresses,
+            folder: &self.folder,
+            recorder: &self.recorder,
+            own_binary: self.options.own_binary.clone(),
+            marker: self.marker.to_string(),
+        };
+        let systems = &mut self.systems;
+        systems
+            .prepare(&self.plan.systems, &starting)
+            .map_err(|cause| RunError::Start {
+                cause,
+                logs: logs.clone(),
+            })?;
+        let watcher = self.watcher.as_ref();
+        let started = systems.start(
+            &self.plan.systems,
+            &mut self.ports,
+            &starting,
+            |system, copy| {
+                if let Some(watcher) = watcher.filter(|_| !system.watch.is_empty()) {
+                    watcher.add(&copy.name, copy.child.pid);
+                }
+            },
+        );
+        tokio::select! {
+            biased;
+            cause = alarm.raised() => return Err(early(cause)),
+            started = started => {
+                started.map_err(|cause| RunError::Start { cause, logs: logs.clone() })?;
+            }
+        }
+        for driver in &self.plan.drivers {
+            self.status.doing(format!("open driver {}", driver.name));
+            let opening = Opening {
+                children: &self.children,
+                addresses: &self.addresses,
+                alarm: &self.alarm,
+                seed: self.plan.seed,
+                in_flight: in_flight(self.plan),
+                log: self
+                    .folder
+                    .file(RunFile::Log(&format!("driver-{}", driver.name))),
+            };
+            let failed = |cause: DriverError| RunError::Driver {
+                cause,
+                logs: logs.clone(),
+            };
+            let opened = tokio::select! {
+                biased;
+                // What the driver says about itself is better than that it ended.
+                opened = Driver::open(driver, opening) => opened.map_err(failed)?,
+                cause = alarm.raised() => return Err(early(cause)),
+                running = self.systems.first_exit() => {
+                    return Err(early(Cause::Broken(exited(&running))));
+                }
+            };
+            self.drivers.push((driver.name.clone(), opened));
+        }
+        Ok(())
+    }
+
+    /// Makes the steps, until they are done or something ends the run.
+    async fn walk(&mut self, durations: &mut Vec<(String, f64)>) -> Ending {
+        let Some(samples) = self.counts.take() else {
+            return Ending::Complete;
+        };
+        let mut counter = Counter::new(self.clock, samples);
+        let bench = Bench {
+            plan: self.plan,
+            folder: &self.folder,
+            children: &self.children,
+            addresses: &self.addresses,
+            drivers: &self.drivers,
+            recorder: &self.recorder,
+            status: &self.status,
+        };
+        let ending = tokio::select! {
+            biased;
+            cause = self.alarm.raised() => Ending::Broken(said(&cause)),
+            running = self.systems.first_exit() => Ending::Broken(exited(&running)),
+            ending = bench.walk(durations) => ending,
+            error = counter.run(&self.drivers, &self.status) => Ending::Broken(error.to_string()),
+        };
+        // The last counts are those that ended the last wait.
+        let last = counter
+            .sample(&self.drivers, &self.status)
+            .and_then(|()| counter.flush());
+        match (ending, last) {
+            (Ending::Complete, Err(error)) => Ending::Broken(error.to_string()),
+            (ending, _) => ending,
+        }
+    }
+
+    /// Stops and removes everything that was started. Returns what is left, which
+    /// is nothing unless the system refuses.
+    async fn tear_down(&mut self, interrupts: &Interrupts) -> Vec<String> {
+        if let Some(Cause::Interrupted(signal)) = self.alarm.cause() {
+            self.recorder
+                .event(EventKind::Interrupted, &self.plan.name, signal);
+        }
+        self.status.doing("stop the systems");
+        let drivers = std::mem::take(&mut self.drivers);
+        let orderly = async {
+            for (_, driver) in drivers {
+                driver.close().await;
+            }
+            self.systems.stop().await;
+        };
+        tokio::select! {
+            () = orderly => {}
+            () = interrupts.again() => {}
+        }
+        // Whatever still runs had its time.
+        self.systems.kill();
+        let mut left = Vec::new();
+        let carriers = self.marker.sweep();
+        if !carriers.is_empty() {
+            left.push(format!("processes {carriers:?} could not be ended"));
+        }
+        for running in self.systems.running() {
+            let ended = running.child.exit().await;
+            self.recorder
+                .event(EventKind::SystemExited, &running.name, &ended.to_string());
+        }
+        if let Some(watcher) = self.watcher.take() {
+            watcher.stop();
+        }
+        if let Err(error) = self.systems.remove_cgroups() {
+            left.push(format!("a cgroup could not be removed: {error}"));
+        }
+        if !self.options.keep
+            && let Err(error) = fs::remove_dir_all(&self.work)
+        {
+            left.push(format!(
+                "{} could not be removed: {error}",
+                self.work.display()
+            ));
+        }
+        if let Err(error) = self.guard.done() {
+            left.push(error.to_string());
+        }
+        left
+    }
+
+    /// Reads the logs to their end, stores what they told, and judges.
+    fn conclude(
+        self,
+        durations: &[(String, f64)],
+        ending: Ending,
+    ) -> Result<(RunFolder, Verdict, Vec<String>), RunError> {
+        self.status.doing("read the logs to their end");
+        let duration_s = self.clock.now_s();
+        let mined = self.miner.finish();
+        let kept = keep(&self.folder, &mined).map_err(|error| error.to_string());
+        let samples = self.folder.records::<ProcessSample>();
+        let (samples, read) = match samples {
+            Ok(samples) => (samples, Ok(())),
+            Err(error) => (Vec::new(), Err(error.to_string())),
+        };
+        let ending = match (kept.and(read), ending) {
+            (Err(error), Ending::Complete) => Ending::Broken(error),
+            (_, ending) => ending,
+        };
+        let Mined {
+            tables,
+            loops,
+            notes,
+        } = mined;
+        let measured = Measured {
+            tables: &tables,
+            loops: &loops,
+            samples: &samples,
+            copies: copies(self.plan),
+            steps: durations,
+        };
+        let verdict = judge(self.plan, &measured, ending, duration_s);
+        self.status.doing(match verdict.outcome {
+            Outcome::Error => "ended with an error",
+            _ => "done",
+        });
+        if let Some(shown) = self.shown {
+            shown.stop();
+        }
+        self.folder.write_json(RunFile::Verdict, &verdict)?;
+        Ok((self.folder, verdict, notes))
+    }
+}
+
+/// Most requests that any make has under way.
+fn in_flight(plan: &Plan) -> u32 {
+    let makes = plan.steps.iter().filter_map(|step| step.make.as_ref());
+    makes.map(|make| make.in_flight).max().unwrap_or(1)
+}
+
+fn said(cause: &Cause) -> String {
+    match cause {
+        Cause::Interrupted(signal) => format!("interrupted by {signal}"),
+        Cause::Broken(what) => what.clone(),
+    }
+}
+
+fn exited(running: &crate::processes::Running) -> String {
+    let child = &running.child;
+    let ended = child
+        .ended()
+        .map_or_else(|| "ended".to_owned(), |ended| ended.to_string());
+    format!(
+        "{} {ended} while the run needed it; its command was `{}`{}",
+        running.name,
+        child.command_line,
+        last_lines(&child.logs)
+    )
+}

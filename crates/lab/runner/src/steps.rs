@@ -1,0 +1,211 @@
+//! The steps of a plan, one after the other.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lab_experiment::expr::{Metric, Metrics};
+use lab_experiment::plan::{Make, Plan, Step, Wait};
+use lab_experiment::units::{show_rate, show_seconds};
+use lab_store::{EventKind, RunFile, RunFolder};
+use tokio::time::Instant;
+
+use crate::drivers::{Counts, Driver};
+use crate::judge::Ending;
+use crate::processes::{Addresses, Children, Launch, Output, last_lines};
+use crate::progress::Status;
+use crate::record::Recorder;
+
+/// Pause between two looks at a condition.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What steps work with.
+pub(crate) struct Bench<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) folder: &'a RunFolder,
+    pub(crate) children: &'a Children,
+    pub(crate) addresses: &'a Addresses,
+    /// By name of the driver.
+    pub(crate) drivers: &'a [(String, Driver)],
+    pub(crate) recorder: &'a Recorder,
+    pub(crate) status: &'a Status,
+}
+
+/// Why a step did not end well.
+enum Trouble {
+    /// What is measured does not hold.
+    Failed(String),
+    /// The step could not be made.
+    Broken(String),
+}
+
+/// Counts of all drivers.
+pub(crate) fn counts(drivers: &[(String, Driver)]) -> Counts {
+    let mut counts = Counts::new();
+    drivers
+        .iter()
+        .for_each(|(_, driver)| driver.counts(&mut counts));
+    counts
+}
+
+impl Bench<'_> {
+    /// Makes the steps until one does not end well. `durations` has those that did,
+    /// also when the future is dropped.
+    pub(crate) async fn walk(&self, durations: &mut Vec<(String, f64)>) -> Ending {
+        for (number, step) in self.plan.steps.iter().enumerate() {
+            self.recorder.event(EventKind::StepStarted, &step.name, "");
+            let start = Instant::now();
+            let walked = self.step(number, step).await;
+            let took = start.elapsed().as_secs_f64();
+            match walked {
+                Ok(()) => {
+                    self.recorder
+                        .event(EventKind::StepEnded, &step.name, &show_seconds(took));
+                    durations.push((step.name.clone(), took));
+                }
+                Err(trouble) => {
+                    let (text, ending): (_, fn(String) -> Ending) = match trouble {
+                        Trouble::Failed(text) => (text, Ending::Failed),
+                        Trouble::Broken(text) => (text, Ending::Broken),
+                    };
+                    self.recorder
+                        .event(EventKind::StepFailed, &step.name, &text);
+                    return ending(format!("step {:?}: {text}", step.name));
+                }
+            }
+        }
+        Ending::Complete
+    }
+
+    async fn step(&self, number: usize, step: &Step) -> Result<(), Trouble> {
+        if let Some(make) = &step.make {
+            self.make(step, make).await?;
+        }
+        if let Some(hold) = step.hold {
+            self.status
+                .doing(format!("hold for {}", show_seconds(hold.as_secs_f64())));
+            tokio::time::sleep(hold).await;
+        }
+        if let Some(command) = &step.run {
+            let command = self.addresses.render(command);
+            self.status.doing(format!("run {command}"));
+            self.run(number, step, &command).await?;
+        }
+        if let Some(wait) = &step.wait {
+            self.wait(wait).await?;
+        }
+        Ok(())
+    }
+
+    async fn make(&self, step: &Step, make: &Make) -> Result<(), Trouble> {
+        self.status
+            .doing(format!("make {} {}", make.count, make.what));
+        let makes = |name: &str| {
+            let mut drivers = self.plan.drivers.iter();
+            drivers.any(|driver| driver.name == name && driver.entities.contains_key(&make.what))
+        };
+        let driver = self.drivers.iter().find(|(name, _)| makes(name));
+        let (_, driver) = driver.ok_or_else(|| {
+            Trouble::Broken(format!("no driver makes {:?}; add a [[driver]]", make.what))
+        })?;
+        let start = Instant::now();
+        let made = driver
+            .make(make)
+            .await
+            .map_err(|error| Trouble::Failed(error.to_string()))?;
+        let took = start.elapsed().as_secs_f64();
+        let rate = if took > 0.0 {
+            (made.accepted + made.refused) as f64 / took
+        } else {
+            0.0
+        };
+        let text = format!(
+            "{} {}: {made}, in {} ({})",
+            make.count,
+            make.what,
+            show_seconds(took),
+            show_rate(rate)
+        );
+        self.recorder.event(EventKind::Made, &step.name, &text);
+        if made.refused > 0 {
+            return Err(Trouble::Failed(format!("make {}: {made}", make.what)));
+        }
+        Ok(())
+    }
+
+    async fn run(&self, number: usize, step: &Step, command: &str) -> Result<(), Trouble> {
+        let name = format!("step-{}-{}", number + 1, step.name);
+        let log = |name: &str| -> PathBuf { self.folder.file(RunFile::Log(name)) };
+        let child = self
+            .children
+            .start(Launch {
+                name: name.clone(),
+                program: "sh".into(),
+                args: vec!["-c".into(), command.into()],
+                env: Vec::new(),
+                cpus: None,
+                cgroup: None,
+                stdout: Output::File(log(&name)),
+                stderr: log(&format!("{name}.err")),
+            })
+            .map_err(|error| Trouble::Broken(error.to_string()))?;
+        let ended = child.exit().await;
+        if ended.well() {
+            return Ok(());
+        }
+        Err(Trouble::Broken(format!(
+            "`{command}` {ended}{}",
+            last_lines(&child.logs)
+        )))
+    }
+
+    async fn wait(&self, wait: &Wait) -> Result<(), Trouble> {
+        let start = Instant::now();
+        let mut held_since: Option<Instant> = None;
+        loop {
+            let judgement = wait.until.eval(&Live(&counts(self.drivers)));
+            let now = Instant::now();
+            match (judgement.holds, held_since) {
+                (Some(true), None) => held_since = Some(now),
+                (Some(true), Some(_)) => {}
+                // What cannot be told does not hold.
+                _ => held_since = None,
+            }
+            if held_since.is_some_and(|since| now - since >= wait.steady) {
+                return Ok(());
+            }
+            let seen = match judgement.missing.is_empty() {
+                true => judgement.measured,
+                false => format!("nothing known of {}", judgement.missing.join(", ")),
+            };
+            if now - start >= wait.at_most {
+                let steady = match wait.steady.is_zero() {
+                    true => String::new(),
+                    false => format!(" for {}", show_seconds(wait.steady.as_secs_f64())),
+                };
+                return Err(Trouble::Failed(format!(
+                    "waited {} for {}{steady}; last seen {seen}",
+                    show_seconds(wait.at_most.as_secs_f64()),
+                    wait.until.text
+                )));
+            }
+            self.status
+                .doing(format!("wait for {} (now {seen})", wait.until.text));
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Counts of now, for conditions.
+struct Live<'a>(&'a Counts);
+
+impl Metrics for Live<'_> {
+    fn value(&self, metric: &Metric) -> Option<f64> {
+        match metric {
+            Metric::Entities { what, state } => {
+                let count = self.0.get(&(what.clone(), state.clone()))?;
+                Some(*count as f64)
+            }
+            _ => None,
+        }
+    }
+}

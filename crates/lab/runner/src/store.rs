@@ -1,0 +1,98 @@
+//! What is written once a run is over.
+
+use std::io::BufWriter;
+use std::time::Duration;
+
+use lab_lifecycle::{Table, Turn, span};
+use lab_store::{LoopTurn, RunFile, RunFolder, StoreError, StoredHistogram};
+use measure::{Histogram, HistogramError};
+
+use crate::mine::Mined;
+
+const SECOND_NS: f64 = 1e9;
+
+/// Something could not be stored.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeepError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("write {name}: {cause}")]
+    Table { name: String, cause: std::io::Error },
+    #[error(transparent)]
+    Histogram(#[from] HistogramError),
+}
+
+/// Writes timelines, turns of loops, and distributions.
+pub(crate) fn keep(folder: &RunFolder, mined: &Mined) -> Result<(), KeepError> {
+    for table in &mined.tables {
+        let path = folder.file(RunFile::Lifecycle(&table.name));
+        let write = || -> std::io::Result<()> {
+            let mut out = BufWriter::new(std::fs::File::create(&path)?);
+            table.write_csv(&mut out)?;
+            out.into_inner()?.sync_all()
+        };
+        write().map_err(|cause| KeepError::Table {
+            name: path.display().to_string(),
+            cause,
+        })?;
+    }
+    let mut loops = folder.appender::<LoopTurn>()?;
+    for (name, turns) in &mined.loops {
+        for turn in &turns.turns {
+            loops.append(&LoopTurn {
+                name: name.clone(),
+                t_s: turn.start_ns as f64 / SECOND_NS,
+                duration_s: length(turn).as_secs_f64(),
+            })?;
+        }
+    }
+    loops.flush()?;
+    folder.write_json(RunFile::Histograms, &histograms(mined)?)?;
+    Ok(())
+}
+
+fn length(turn: &Turn) -> Duration {
+    Duration::from_nanos(u64::try_from(turn.end_ns - turn.start_ns).unwrap_or(0))
+}
+
+/// A distribution for each phase, each whole life, and each loop.
+fn histograms(mined: &Mined) -> Result<Vec<StoredHistogram>, HistogramError> {
+    let mut stored = Vec::new();
+    for table in &mined.tables {
+        let adjacent = table.points.windows(2).map(|pair| (&pair[0], &pair[1]));
+        let whole = table.points.first().zip(table.points.last());
+        // With two points the only phase is the whole life.
+        let whole = whole.filter(|_| table.points.len() > 2);
+        for (from, to) in adjacent.chain(whole) {
+            stored.push(of_interval(table, from, to)?);
+        }
+    }
+    for (name, turns) in &mined.loops {
+        let lengths = turns.turns.iter().map(length);
+        stored.push(of(format!("loop.{name}"), lengths)?);
+    }
+    Ok(stored)
+}
+
+fn of_interval(table: &Table, from: &str, to: &str) -> Result<StoredHistogram, HistogramError> {
+    let lengths = span(table, from, to).map_or(Vec::new(), |found| found.sorted_ns);
+    // A histogram holds no negative time; the table does, and says how many.
+    let lengths = lengths.into_iter().filter_map(|ns| u64::try_from(ns).ok());
+    of(
+        format!("{}.{from}..{to}", table.name),
+        lengths.map(Duration::from_nanos),
+    )
+}
+
+fn of(
+    name: String,
+    lengths: impl Iterator<Item = Duration>,
+) -> Result<StoredHistogram, HistogramError> {
+    let mut histogram = Histogram::new()?;
+    lengths.for_each(|length| histogram.record(length));
+    Ok(StoredHistogram {
+        name,
+        unit: "us".to_owned(),
+        hdr: histogram.to_base64()?,
+    })
+}

@@ -1,0 +1,190 @@
+//! Runs for tests: experiments of small shell and Python programs.
+// Each test program uses a part of it.
+#![allow(dead_code, unreachable_pub)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use lab_experiment::catalogue::Catalogue;
+use lab_experiment::plan::Plan;
+use lab_experiment::{Source, check};
+use lab_runner::{Display, Finished, Options, RunError};
+use lab_store::{Event, EventKind};
+
+/// The example that is a laboratory of its own; `cargo test` builds it.
+pub fn lab_process() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let path = tests
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .join("examples/lab_process");
+    assert!(
+        path.exists(),
+        "{} is missing: test all targets of the package",
+        path.display()
+    );
+    path
+}
+
+/// A plan from the text of an experiment, to which name and version are added.
+pub fn plan(text: &str) -> (Plan, String) {
+    let text = format!("lab = 1\nname = \"test\"\nabout = \"a test\"\n{text}");
+    let source = Source {
+        name: "test.toml".into(),
+        text: text.clone(),
+    };
+    let plan = check(&source, &[], &Catalogue::default()).unwrap_or_else(|problems| {
+        let problems: Vec<String> = problems
+            .iter()
+            .map(|problem| problem.render(false))
+            .collect();
+        panic!("{}", problems.join("\n"))
+    });
+    (plan, text)
+}
+
+/// Settings of a run in a folder.
+pub fn options(out_dir: &Path) -> Options {
+    Options {
+        display: Display::None,
+        guard: vec![lab_process().into(), "guard".into()],
+        ..Options::for_this_binary(out_dir).unwrap()
+    }
+}
+
+/// Makes an experiment in a new folder.
+pub fn run(text: &str) -> (tempfile::TempDir, Result<Finished, RunError>) {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, text) = plan(text);
+    let finished = lab_runner::run(plan, &text, options(folder.path()));
+    (folder, finished)
+}
+
+/// The error of an experiment that cannot be made, as a person reads it.
+pub fn refused(text: &str) -> String {
+    let (_folder, finished) = run(text);
+    finished.expect_err("the run must be refused").to_string()
+}
+
+/// Names of events of a kind, in order.
+pub fn events(finished: &Finished, kind: EventKind) -> Vec<String> {
+    let events: Vec<Event> = finished.folder.records().unwrap();
+    let events = events.into_iter().filter(|event| event.kind == kind);
+    events.map(|event| event.name).collect()
+}
+
+/// The log of a system.
+pub fn log(finished: &Finished, name: &str) -> String {
+    let path = finished
+        .folder
+        .path()
+        .join("logs")
+        .join(format!("{name}.log"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Writes an executable script.
+pub fn script(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A laboratory in a process of its own, whose every process can be found.
+pub struct Lab {
+    pub folder: tempfile::TempDir,
+    pub process: Child,
+    mark: String,
+}
+
+const MARK: &str = "LAB_RUNNER_TEST";
+
+impl Lab {
+    /// Starts to make an experiment.
+    pub fn start(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, text) = plan(text);
+        let file = folder.path().join("test.toml");
+        std::fs::write(&file, text).unwrap();
+        let mark = folder.path().display().to_string();
+        let process = Command::new(lab_process())
+            .arg(&file)
+            .arg(folder.path().join("runs"))
+            .env(MARK, &mark)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self {
+            folder,
+            process,
+            mark,
+        }
+    }
+
+    /// Every process that descends from it, guard included.
+    pub fn processes(&self) -> Vec<String> {
+        let needle = format!("{MARK}={}", self.mark);
+        let entries = std::fs::read_dir("/proc").unwrap();
+        entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| {
+                let environ = std::fs::read(path.join("environ")).unwrap_or_default();
+                environ
+                    .split(|byte| *byte == 0)
+                    .any(|variable| variable == needle.as_bytes())
+            })
+            .map(|path| {
+                let command = std::fs::read(path.join("cmdline")).unwrap_or_default();
+                let command = String::from_utf8_lossy(&command).replace('\0', " ");
+                format!("{} {command}", path.display())
+            })
+            .collect()
+    }
+
+    /// Waits, within bounds, for something that must come true.
+    pub fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+        for _ in 0..3000 {
+            if holds(self) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{what}: not within 30 s; there are {:#?}", self.processes());
+    }
+
+    /// Folders for work files that are there.
+    pub fn work_folders(&self) -> Vec<PathBuf> {
+        let Ok(runs) = std::fs::read_dir(self.folder.path().join("runs")) else {
+            return Vec::new();
+        };
+        let folders = runs.filter_map(|run| Some(run.ok()?.path().join("work")));
+        folders.filter(|folder| folder.exists()).collect()
+    }
+
+    /// Lines of all event records so far.
+    pub fn events(&self) -> String {
+        let Ok(runs) = std::fs::read_dir(self.folder.path().join("runs")) else {
+            return String::new();
+        };
+        let events = runs
+            .filter_map(|run| std::fs::read_to_string(run.ok()?.path().join("events.jsonl")).ok());
+        events.collect()
+    }
+
+    /// Nothing may be left, at the latest after a bounded wait.
+    pub fn assert_nothing_is_left(&self) {
+        self.until("all processes end", |lab| lab.processes().is_empty());
+        self.until("the work folder goes", |lab| lab.work_folders().is_empty());
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

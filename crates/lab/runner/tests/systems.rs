@@ -1,0 +1,304 @@
+//! Systems are started, found ready, watched and stopped.
+
+mod support;
+
+use lab_runner::RunError;
+use lab_store::{EventKind, Outcome, ProcessSample};
+use support::{events, log, options, plan, refused, run};
+
+#[test]
+fn systems_start_in_order_and_stop_in_reverse() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "last"
+run = "sh -c 'echo up; exec sleep 600'"
+ready = "log up"
+after = ["by-http"]
+
+[[system]]
+name = "by-http"
+run = "python3 -m http.server {port} --bind 127.0.0.1 --directory {work}"
+ready = "http /"
+after = ["by-tcp"]
+
+[[system]]
+name = "by-tcp"
+run = "python3 -m http.server {port} --bind 127.0.0.1 --directory {work}"
+ready = "tcp"
+
+[[step]]
+name = "look"
+run = "python3 -c \"import urllib.request as u; u.urlopen('http://{by-http.addr}/').read()\""
+"#);
+    let finished = finished.unwrap();
+    assert_eq!(
+        finished.verdict.outcome,
+        Outcome::Pass,
+        "{:?}",
+        finished.verdict
+    );
+    assert_eq!(
+        events(&finished, EventKind::SystemStarted),
+        ["by-tcp", "by-http", "last"]
+    );
+    assert_eq!(
+        events(&finished, EventKind::SystemReady),
+        ["by-tcp", "by-http", "last"]
+    );
+    assert_eq!(finished.notes, Vec::<String>::new());
+    assert!(!finished.folder.path().join("work").exists());
+    for file in [
+        "experiment.toml",
+        "plan.json",
+        "environment.json",
+        "verdict.json",
+        "histograms.json",
+    ] {
+        assert!(finished.folder.path().join(file).exists(), "{file}");
+    }
+}
+
+#[test]
+fn a_later_system_is_stopped_before_an_earlier_one() {
+    // Each says when it is told to end, into one file.
+    let (folder, finished) = run(r#"
+[[system]]
+name = "first"
+run = "sh -c 'trap \"echo first >> {work}/../ends; exit 0\" TERM; echo up; while :; do sleep 0.05; done'"
+ready = "log up"
+
+[[system]]
+name = "second"
+run = "sh -c 'trap \"echo second >> {work}/../ends; exit 0\" TERM; echo up; while :; do sleep 0.05; done'"
+ready = "log up"
+after = ["first"]
+
+[[step]]
+name = "nothing"
+hold = "10ms"
+"#);
+    let finished = finished.unwrap();
+    let ends = std::fs::read_to_string(finished.folder.path().join("ends")).unwrap();
+    assert_eq!(ends, "second\nfirst\n");
+    drop(folder);
+}
+
+#[test]
+fn copies_have_ports_numbers_and_environments_of_their_own() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "many"
+run = "sh -c 'echo port={port} index={index} level=$LEVEL run=$HEADROOM_RUN cpus=$(grep Cpus_allowed_list /proc/self/status); echo up; exec sleep 600'"
+ready = "log up"
+count = 3
+env = { LEVEL = "level-{index}" }
+cpus = "0"
+watch = ["cpu", "threads"]
+
+[[step]]
+name = "a while"
+hold = "400ms"
+
+[[expect]]
+that = "system.many.threads max == 1"
+"#);
+    let finished = finished.unwrap();
+    assert_eq!(
+        finished.verdict.outcome,
+        Outcome::Pass,
+        "{:?}",
+        finished.verdict
+    );
+    let mut ports = std::collections::BTreeSet::new();
+    for index in 0..3 {
+        let text = log(&finished, &format!("many.{index}"));
+        assert!(
+            text.contains(&format!("index={index} level=level-{index} run=test-")),
+            "{text}"
+        );
+        assert!(
+            text.contains("Cpus_allowed_list: 0\n") || text.contains("Cpus_allowed_list:\t0\n"),
+            "{text}"
+        );
+        ports.insert(text.split_whitespace().next().unwrap().to_owned());
+    }
+    assert_eq!(ports.len(), 3, "{ports:?}");
+    let samples: Vec<ProcessSample> = finished.folder.records().unwrap();
+    let names: std::collections::BTreeSet<_> = samples.iter().map(|s| s.system.as_str()).collect();
+    assert_eq!(
+        names.into_iter().collect::<Vec<_>>(),
+        ["many.0", "many.1", "many.2"]
+    );
+}
+
+#[test]
+fn a_system_that_ends_early_is_shown_with_its_output() {
+    let error = refused(
+        r#"
+[[system]]
+name = "shop"
+run = "sh -c 'echo out; echo going wrong >&2; exit 3' {port}"
+ready = "tcp"
+[[step]]
+name = "never"
+hold = "1s"
+"#,
+    );
+    assert!(
+        error.contains("shop ended with status 3 before it was ready"),
+        "{error}"
+    );
+    assert!(
+        error.contains("going wrong") && error.contains("sh -c"),
+        "{error}"
+    );
+    assert!(error.contains("all logs are in"), "{error}");
+}
+
+#[test]
+fn a_system_ended_by_a_signal_says_so() {
+    let error = refused(
+        r#"
+[[system]]
+name = "shop"
+run = "sh -c 'kill -SEGV $$' {port}"
+ready = "tcp"
+[[step]]
+name = "never"
+hold = "1s"
+"#,
+    );
+    assert!(error.contains("was ended by SIGSEGV"), "{error}");
+}
+
+#[test]
+fn a_system_that_never_gets_ready_is_an_error() {
+    let error = refused(
+        r#"
+[[system]]
+name = "slow"
+run = "sh -c 'echo still thinking; exec sleep 600'"
+ready = "log open for business"
+ready_within = "300ms"
+[[step]]
+name = "never"
+hold = "1s"
+"#,
+    );
+    assert!(error.contains("slow was not ready within 300ms"), "{error}");
+    assert!(
+        error.contains("open for business") && error.contains("still thinking"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_missing_program_is_named() {
+    let error = refused(
+        r#"
+[[system]]
+name = "gone"
+run = "no-such-program --listen {port}"
+ready = "tcp"
+[[step]]
+name = "never"
+hold = "1s"
+"#,
+    );
+    assert!(
+        error.contains("start gone with `no-such-program --listen "),
+        "{error}"
+    );
+    assert!(error.contains("PATH"), "{error}");
+}
+
+#[test]
+fn a_system_that_ends_during_a_step_ends_the_run() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "fragile"
+run = "sh -c 'echo up; sleep 0.2; echo out of luck; exit 7'"
+ready = "log up"
+[[step]]
+name = "too long"
+hold = "1m"
+[[step]]
+name = "never"
+hold = "1s"
+"#);
+    let finished = finished.unwrap();
+    assert_eq!(finished.verdict.outcome, Outcome::Error);
+    let reason = finished.verdict.reason.unwrap();
+    assert!(reason.contains("fragile ended with status 7"), "{reason}");
+    assert!(reason.contains("out of luck"), "{reason}");
+}
+
+#[test]
+fn a_memory_limit_is_kept_or_refused_before_anything_starts() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "small"
+run = "sh -c 'cat /proc/self/cgroup; echo up; exec sleep 600'"
+ready = "log up"
+memory = "64MiB"
+[[step]]
+name = "look"
+hold = "10ms"
+"#);
+    match finished {
+        Ok(finished) => {
+            let text = log(&finished, "small");
+            let line = text.lines().find(|line| line.contains("headroom-test-"));
+            let path = line
+                .and_then(|line| line.splitn(3, ':').nth(2))
+                .expect(&text);
+            for root in ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"] {
+                assert!(
+                    !std::path::Path::new(&format!("{root}{path}")).exists(),
+                    "{path}"
+                );
+            }
+        }
+        Err(error) => {
+            assert!(
+                error.to_string().contains("no cgroup could be made"),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_an_error_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let (plan, text) = plan("[[step]]\nname = \"x\"\nhold = \"1s\"\n");
+    let error = lab_runner::run(plan, &text, options(&file)).unwrap_err();
+    assert!(matches!(error, RunError::Store(_)), "{error}");
+    assert!(error.to_string().contains("file"), "{error}");
+}
+
+#[test]
+fn a_guard_that_does_not_start_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, text) = plan("[[step]]\nname = \"x\"\nhold = \"1s\"\n");
+    let mut options = options(folder.path());
+    options.guard = vec!["false".into()];
+    let error = lab_runner::run(plan, &text, options).unwrap_err();
+    assert!(
+        error.to_string().contains("guard process `false`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_kept_work_folder_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, text) = plan("[[step]]\nname = \"write\"\nrun = \"echo kept > {work}/file\"\n");
+    let mut options = options(folder.path());
+    options.keep = true;
+    let finished = lab_runner::run(plan, &text, options).unwrap();
+    let file = finished.kept.unwrap().join("file");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "kept\n");
+}

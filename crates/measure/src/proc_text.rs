@@ -1,0 +1,171 @@
+//! The texts of `/proc`, read without touching it.
+
+/// A text of `/proc` does not have its usual form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} has no {missing}")]
+pub struct Malformed {
+    /// Which text.
+    pub what: &'static str,
+    /// What was not found in it.
+    pub missing: &'static str,
+}
+
+/// What is used of `/proc/PID/stat`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    /// Name of the command, at most 15 bytes, whatever characters it has.
+    pub command: String,
+    /// State: `R` running, `S` sleeping, `Z` gone but not yet collected, and more.
+    pub state: char,
+    /// Processor time in user mode, in clock ticks.
+    pub user_ticks: u64,
+    /// Processor time in the kernel, in clock ticks.
+    pub system_ticks: u64,
+    /// Threads.
+    pub threads: u64,
+    /// When the process started, in clock ticks since boot. Together with the
+    /// process id it tells a process from a later one with the same id.
+    pub start_ticks: u64,
+    /// Resident memory in pages.
+    pub rss_pages: u64,
+}
+
+/// Reads `/proc/PID/stat`.
+///
+/// # Errors
+/// When a field is missing or not a number.
+pub fn parse_stat(text: &str) -> Result<Stat, Malformed> {
+    let lacks = |missing| Malformed {
+        what: "/proc/PID/stat",
+        missing,
+    };
+    // The command may hold spaces and parentheses: it ends at the last one.
+    let open = text.find('(').ok_or(lacks("command"))?;
+    let close = text.rfind(')').ok_or(lacks("command"))?;
+    let command = text
+        .get(open + 1..close)
+        .ok_or(lacks("command"))?
+        .to_owned();
+    let fields: Vec<&str> = text[close + 1..].split_ascii_whitespace().collect();
+    // The first field after the command is number 3 in proc(5).
+    let number = |field: usize, name| {
+        fields
+            .get(field - 3)
+            .and_then(|text| text.parse::<u64>().ok())
+            .ok_or(lacks(name))
+    };
+    Ok(Stat {
+        command,
+        state: fields
+            .first()
+            .and_then(|text| text.chars().next())
+            .ok_or(lacks("state"))?,
+        user_ticks: number(14, "utime")?,
+        system_ticks: number(15, "stime")?,
+        threads: number(20, "num_threads")?,
+        start_ticks: number(22, "starttime")?,
+        rss_pages: number(24, "rss")?,
+    })
+}
+
+/// Model of the processor from `/proc/cpuinfo`, whose key differs by architecture.
+pub fn cpu_model(cpuinfo: &str) -> Option<&str> {
+    ["model name", "Model", "cpu model", "uarch", "Processor"]
+        .iter()
+        .find_map(|key| value_of(cpuinfo, key))
+}
+
+/// Memory of the machine in bytes, from `/proc/meminfo`.
+///
+/// # Errors
+/// When the text has no `MemTotal` in kB.
+pub fn memory_bytes(meminfo: &str) -> Result<u64, Malformed> {
+    value_of(meminfo, "MemTotal")
+        .and_then(|value| value.strip_suffix("kB"))
+        .and_then(|value| value.trim().parse::<u64>().ok())
+        .and_then(|kib| kib.checked_mul(1024))
+        .ok_or(Malformed {
+            what: "/proc/meminfo",
+            missing: "MemTotal in kB",
+        })
+}
+
+fn value_of<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(found, _)| found.trim() == key)
+        .map(|(_, value)| value.trim())
+        .filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    // Recorded from a Linux 6.18 kernel: `cat /proc/self/stat`.
+    const CAT: &str = "20870 (cat) R 20689 20689 18910 0 -1 4194304 101 0 0 0 3 1 0 0 20 0 1 0 \
+        168680 3133440 388 18446744073709551615 94330055528448 94330055548329 140732517420832 0 \
+        0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 94330055564336 94330055565952 94330753077248 \
+        140732517423792 140732517423812 140732517423812 140732517425131 0\n";
+
+    #[test]
+    fn a_recorded_stat_is_read() {
+        let stat = parse_stat(CAT).unwrap();
+        assert_eq!(
+            stat,
+            Stat {
+                command: "cat".into(),
+                state: 'R',
+                user_ticks: 3,
+                system_ticks: 1,
+                threads: 1,
+                start_ticks: 168_680,
+                rss_pages: 388,
+            }
+        );
+    }
+
+    #[test]
+    fn a_cut_stat_names_what_is_missing() {
+        let cut = CAT.split(" 168680").next().unwrap();
+        assert_eq!(parse_stat(cut).unwrap_err().missing, "starttime");
+        assert_eq!(parse_stat("1 )(").unwrap_err().missing, "command");
+        assert_eq!(parse_stat("").unwrap_err().missing, "command");
+    }
+
+    #[test]
+    fn the_model_is_found_on_several_architectures() {
+        let x86 = "processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC\n";
+        assert_eq!(cpu_model(x86), Some("AMD EPYC"));
+        let arm = "processor\t: 0\nBogoMIPS\t: 38.40\n\nModel\t\t: Raspberry Pi 4\n";
+        assert_eq!(cpu_model(arm), Some("Raspberry Pi 4"));
+        assert_eq!(cpu_model("processor : 0\nmodel name :\n"), None);
+    }
+
+    #[test]
+    fn memory_is_in_bytes() {
+        let meminfo = "MemTotal:       24690680 kB\nMemFree:          100 kB\n";
+        assert_eq!(memory_bytes(meminfo), Ok(24_690_680 * 1024));
+        assert!(memory_bytes("MemFree: 1 kB").is_err());
+        assert!(memory_bytes("MemTotal: lots").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_command_name_is_kept(command in "[ -~()\n]{0,15}") {
+            let text = CAT.replacen("cat", &command, 1);
+            let stat = parse_stat(&text).unwrap();
+            prop_assert_eq!(stat.command, command);
+            prop_assert_eq!(stat.rss_pages, 388);
+        }
+
+        #[test]
+        fn any_text_is_an_error_or_a_stat(text in "\\PC{0,200}") {
+            let _ = parse_stat(&text);
+            let _ = cpu_model(&text);
+            let _ = memory_bytes(&text);
+        }
+    }
+}

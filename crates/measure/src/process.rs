@@ -1,0 +1,248 @@
+//! Samples of one process.
+
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use nix::time::{ClockId, clock_getcpuclockid};
+use nix::unistd::{Pid, SysconfVar, sysconf};
+
+use crate::proc_text::{Malformed, parse_stat};
+
+/// What a process used at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample {
+    /// Processor time since the sample before, in cores; in the first sample, since
+    /// the sampler was made.
+    pub cpu_cores: f64,
+    /// Resident memory in bytes.
+    pub rss_bytes: u64,
+    /// Open file descriptors.
+    pub fds: u64,
+    /// Threads.
+    pub threads: u64,
+}
+
+/// Why a process could not be sampled.
+#[derive(Debug, thiserror::Error)]
+pub enum SampleError {
+    /// It is no more, or only waits to be collected.
+    #[error("process {pid} is gone")]
+    Gone {
+        /// Its id.
+        pid: u32,
+    },
+    /// The system refused.
+    #[error("read {what} of process {pid}: {cause}")]
+    Refused {
+        /// What was read.
+        what: &'static str,
+        /// Id of the process.
+        pid: u32,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// `/proc` has another form than expected.
+    #[error("sample process {pid}: {cause}")]
+    Malformed {
+        /// Id of the process.
+        pid: u32,
+        /// What is wrong.
+        cause: Malformed,
+    },
+}
+
+/// Samples one process. It never mistakes a later process with the same id for it.
+#[derive(Debug)]
+pub struct ProcessSampler {
+    pid: u32,
+    start_ticks: u64,
+    page_bytes: u64,
+    cpu_clock: ClockId,
+    last_cpu: Duration,
+    last_at: Instant,
+}
+
+impl ProcessSampler {
+    /// Starts to watch the process `pid`.
+    ///
+    /// # Errors
+    /// When it is gone or may not be read.
+    pub fn new(pid: u32) -> Result<Self, SampleError> {
+        let raw = i32::try_from(pid).map_err(|_| SampleError::Gone { pid })?;
+        let cpu_clock =
+            clock_getcpuclockid(Pid::from_raw(raw)).map_err(|_| SampleError::Gone { pid })?;
+        let page_bytes = sysconf(SysconfVar::PAGE_SIZE)
+            .ok()
+            .flatten()
+            .and_then(|bytes| u64::try_from(bytes).ok())
+            .unwrap_or(4096);
+        let mut sampler = Self {
+            pid,
+            start_ticks: 0,
+            page_bytes,
+            cpu_clock,
+            last_cpu: Duration::ZERO,
+            last_at: Instant::now(),
+        };
+        sampler.start_ticks = sampler.stat()?.start_ticks;
+        sampler.last_cpu = sampler.cpu()?;
+        sampler.last_at = Instant::now();
+        Ok(sampler)
+    }
+
+    /// Id of the process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Takes a sample.
+    ///
+    /// # Errors
+    /// [`SampleError::Gone`] once the process has ended.
+    pub fn sample(&mut self) -> Result<Sample, SampleError> {
+        let stat = self.stat()?;
+        if stat.start_ticks != self.start_ticks || matches!(stat.state, 'Z' | 'X') {
+            return Err(SampleError::Gone { pid: self.pid });
+        }
+        let cpu = self.cpu()?;
+        let at = Instant::now();
+        let wall = at.saturating_duration_since(self.last_at).as_secs_f64();
+        let used = cpu.saturating_sub(self.last_cpu).as_secs_f64();
+        (self.last_cpu, self.last_at) = (cpu, at);
+        Ok(Sample {
+            cpu_cores: if wall > 0.0 { used / wall } else { 0.0 },
+            rss_bytes: stat.rss_pages.saturating_mul(self.page_bytes),
+            fds: self.fds()?,
+            threads: stat.threads,
+        })
+    }
+
+    fn stat(&self) -> Result<crate::Stat, SampleError> {
+        let text = fs::read(format!("/proc/{}/stat", self.pid))
+            .map_err(|cause| self.refused("stat", cause))?;
+        // The command's name may be any bytes.
+        parse_stat(&String::from_utf8_lossy(&text)).map_err(|cause| SampleError::Malformed {
+            pid: self.pid,
+            cause,
+        })
+    }
+
+    /// Processor time of all threads, ended ones too, in nanoseconds: the ticks of
+    /// `stat` are 10 ms long, too coarse for ten samples a second.
+    fn cpu(&self) -> Result<Duration, SampleError> {
+        self.cpu_clock
+            .now()
+            .map(Duration::from)
+            .map_err(|cause| self.refused("the processor time", cause.into()))
+    }
+
+    fn fds(&self) -> Result<u64, SampleError> {
+        let path = format!("/proc/{}/fd", self.pid);
+        let metadata = fs::metadata(&path).map_err(|cause| self.refused("fd", cause))?;
+        // From Linux 6.2 on the size of the folder is the number of descriptors.
+        if metadata.len() > 0 {
+            return Ok(metadata.len());
+        }
+        let entries = fs::read_dir(&path).map_err(|cause| self.refused("fd", cause))?;
+        Ok(entries.count() as u64)
+    }
+
+    fn refused(&self, what: &'static str, cause: io::Error) -> SampleError {
+        // Reading a process that just ended says ESRCH, ENOENT or (its clock) EINVAL.
+        const GONE: [i32; 3] = [
+            nix::errno::Errno::ESRCH as i32,
+            nix::errno::Errno::ENOENT as i32,
+            nix::errno::Errno::EINVAL as i32,
+        ];
+        match cause.raw_os_error() {
+            Some(code) if GONE.contains(&code) => SampleError::Gone { pid: self.pid },
+            _ => SampleError::Refused {
+                what,
+                pid: self.pid,
+                cause,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    struct Killed(Child);
+
+    impl Drop for Killed {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn shell(script: &str) -> Killed {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(Stdio::null());
+        Killed(command.spawn().unwrap())
+    }
+
+    #[test]
+    fn a_busy_process_uses_more_than_an_idle_one() {
+        let busy = shell("while :; do :; done");
+        let idle = shell("exec sleep 60");
+        let mut busy_sampler = ProcessSampler::new(busy.0.id()).unwrap();
+        let mut idle_sampler = ProcessSampler::new(idle.0.id()).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        let (busy, idle) = (
+            busy_sampler.sample().unwrap(),
+            idle_sampler.sample().unwrap(),
+        );
+        assert!(busy.cpu_cores > idle.cpu_cores, "{busy:?} {idle:?}");
+        assert!(busy.cpu_cores < 1.5, "one thread uses one core: {busy:?}");
+        assert_eq!(busy.threads, 1);
+        assert!(busy.rss_bytes > 100_000, "{busy:?}");
+        assert!(busy.fds >= 3, "{busy:?}");
+    }
+
+    #[test]
+    fn an_ended_process_is_gone_even_before_it_is_collected() {
+        let mut child = shell("read line");
+        let mut sampler = ProcessSampler::new(child.0.id()).unwrap();
+        child.0.kill().unwrap();
+        // Until the signal has done its work samples succeed.
+        let error = loop {
+            if let Err(error) = sampler.sample() {
+                break error;
+            }
+        };
+        assert!(matches!(error, SampleError::Gone { .. }), "{error}");
+        child.0.wait().unwrap();
+        assert!(matches!(sampler.sample(), Err(SampleError::Gone { .. })));
+    }
+
+    #[test]
+    fn a_process_that_never_was_is_gone() {
+        assert!(matches!(
+            ProcessSampler::new(u32::MAX),
+            Err(SampleError::Gone { .. })
+        ));
+        assert!(matches!(
+            ProcessSampler::new(i32::MAX as u32),
+            Err(SampleError::Gone { .. })
+        ));
+    }
+
+    #[test]
+    fn our_own_descriptors_are_counted() {
+        let mut sampler = ProcessSampler::new(std::process::id()).unwrap();
+        let before = sampler.sample().unwrap().fds;
+        let files: Vec<_> = (0..50)
+            .map(|_| fs::File::open("/dev/null").unwrap())
+            .collect();
+        let after = sampler.sample().unwrap().fds;
+        // Other tests of this process open and close some in the meantime.
+        assert!(after >= before + 30, "{before} {after}");
+        drop(files);
+    }
+}
