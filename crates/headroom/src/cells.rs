@@ -83,8 +83,9 @@ fn files(args: &TlsArgs) -> Option<Files> {
 
 fn bbs_config(args: &BbsArgs) -> bbs::Config {
     bbs::Config {
-        auctioneer: args.auctioneer.clone(),
-        tls: files(&args.tls),
+        auctioneer_url: args.auctioneer.clone(),
+        server_tls: files(&args.tls),
+        client_tls: files(&args.tls),
         ..bbs::Config::new(args.listen, &args.data)
     }
 }
@@ -93,9 +94,9 @@ fn auctioneer_config(args: &AuctioneerArgs) -> auctioneer::Config {
     let mut config = auctioneer::Config::new(args.listen, &*args.bbs);
     config.server_tls = files(&args.tls);
     config.client_tls = files(&args.tls);
-    config.placement.starting_container_weight = args.starting_container_weight;
-    config.placement.starting_container_count_maximum = args.starting_container_count_maximum;
-    config.placement.bin_pack_first_fit_weight = args.bin_pack_first_fit_weight;
+    config.placement.starting_weight = args.starting_container_weight;
+    config.placement.starting_max = args.starting_container_count_maximum;
+    config.placement.first_fit_weight = args.bin_pack_first_fit_weight;
     config
 }
 

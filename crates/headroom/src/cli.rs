@@ -138,7 +138,7 @@ pub(crate) struct AuctioneerArgs {
     pub(crate) starting_container_weight: f64,
     /// Most containers that may be starting at once, over all cells; 0: no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) starting_container_count_maximum: i32,
+    pub(crate) starting_container_count_maximum: u32,
     /// How much a cell's position weighs, to fill the first cells first; 0: not at all
     #[arg(long, value_name = "WEIGHT", default_value_t = 0.0)]
     pub(crate) bin_pack_first_fit_weight: f64,
