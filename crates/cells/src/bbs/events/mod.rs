@@ -262,6 +262,13 @@ impl Subscription {
         }
     }
 
+    /// Returns once the subscriber is closed, whatever still waits.
+    pub(crate) async fn closed(&self) {
+        while !self.subscriber.lock().closed {
+            self.subscriber.wake.notified().await;
+        }
+    }
+
     fn render(&mut self, batches: VecDeque<Arc<[Event]>>) -> Bytes {
         let mut text = Vec::new();
         for event in batches.iter().flat_map(|batch| batch.iter()) {

@@ -1,6 +1,7 @@
 //! Actual LRPs: claim, start, crash, fail, remove, retire, unclaim.
 //!
-//! Each rule changes a [`Slot`] or returns an error and leaves it as it was.
+//! Each rule changes a [`Slot`] or returns an error and leaves it as it was. Long
+//! reasons are whole in events and cut when they are stored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use diego::models::{
 };
 
 use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED, new_row};
-use super::{Context, truncate};
+use super::Context;
 
 /// An instance that ran for longer than this starts counting crashes anew, in ns.
 pub const CRASH_RESET_NS: i64 = 300 * 1_000_000_000;
@@ -169,7 +170,7 @@ pub fn crash(
     let restart = count < IMMEDIATE_RESTARTS;
     let mut row = without_instance(row.touched(now));
     row.crash_count = count;
-    row.crash_reason = truncate(reason.to_owned());
+    row.crash_reason = reason.to_owned();
     row.state = if restart { UNCLAIMED } else { CRASHED }.to_owned();
     slot.ordinary = Some(Arc::new(row));
     Ok(if restart { Crash::Restart } else { Crash::Wait })
@@ -187,7 +188,7 @@ pub fn fail(slot: &mut Slot, reason: &str, now: i64) -> Result<(), Error> {
         return Err(error(Type::ActualLrpCannotBeFailed));
     }
     let mut row = row.touched(now);
-    row.placement_error = truncate(reason.to_owned());
+    row.placement_error = reason.to_owned();
     slot.ordinary = Some(Arc::new(row));
     Ok(())
 }

@@ -22,6 +22,8 @@ pub fn create(request: DesiredLrp, context: &mut Context<'_>) -> DesiredLrp {
             index: 0,
         }),
         routes: Some(request.routes.unwrap_or_default()),
+        // Readers of the first version get it from the one in milliseconds.
+        deprecated_start_timeout_s: 0,
         ..request
     }
 }

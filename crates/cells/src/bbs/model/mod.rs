@@ -26,13 +26,13 @@ pub struct Context<'a> {
 }
 
 /// Longest reason or placement error that is kept, in bytes.
-const REASON_BYTES: usize = 1024;
+pub(crate) const REASON_BYTES: usize = 1024;
 const TRUNCATED: &str = "(truncated)";
 
-/// Cuts a text for people to 1,024 bytes, never inside a character; a cut text
-/// says so at its end.
+/// Cuts a text for people that has 1,024 bytes or more to at most 1,024, never
+/// inside a character; a cut text says so at its end.
 pub fn truncate(mut text: String) -> String {
-    if text.len() > REASON_BYTES {
+    if text.len() >= REASON_BYTES {
         text.truncate(text.floor_char_boundary(REASON_BYTES - TRUNCATED.len()));
         text.push_str(TRUNCATED);
     }
@@ -50,7 +50,8 @@ mod tests {
         let text = truncate("x".repeat(2000));
         assert_eq!(text.len(), 1024);
         assert!(text.ends_with("x(truncated)"));
-        assert_eq!(truncate("x".repeat(1024)), "x".repeat(1024));
+        assert!(truncate("x".repeat(1024)).ends_with("x(truncated)"));
+        assert_eq!(truncate("x".repeat(1023)), "x".repeat(1023));
     }
 
     proptest! {
@@ -58,7 +59,7 @@ mod tests {
         fn no_text_is_longer_than_the_limit(text in "\\PC{0,600}") {
             let cut = truncate(text.clone());
             prop_assert!(cut.len() <= 1024);
-            if text.len() <= 1024 {
+            if text.len() < 1024 {
                 prop_assert_eq!(cut, text);
             }
         }

@@ -37,7 +37,12 @@ impl Service {
                     () = pieces.closed() => return,
                 };
                 let Some(piece) = piece else { return };
-                if pieces.send(piece).await.is_err() {
+                // A connection that takes nothing must not keep a closed subscriber.
+                let sent = tokio::select! {
+                    sent = pieces.send(piece) => sent,
+                    () = subscription.closed() => return,
+                };
+                if sent.is_err() {
                     return;
                 }
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use diego::models::{self, ActualLrp, DesiredLrp, DesiredLrpSchedulingInfo};
 use prost::{DecodeError, Message};
 
-use crate::bbs::model::desired;
+use crate::bbs::model::{REASON_BYTES, desired, truncate};
 use crate::bbs::model::slot::{Row, Slot};
 
 /// Strings that many records share, each kept once.
@@ -112,9 +112,18 @@ pub(crate) struct Actual {
 
 impl Actual {
     pub(crate) fn new(id: i64, row: &ActualLrp, names: &mut Names) -> Self {
+        let long = |reason: &String| reason.len() >= REASON_BYTES;
+        let bytes = if long(&row.crash_reason) || long(&row.placement_error) {
+            let mut row = row.clone();
+            row.crash_reason = truncate(row.crash_reason);
+            row.placement_error = truncate(row.placement_error);
+            encode(&row)
+        } else {
+            encode(row)
+        };
         Self {
             id,
-            bytes: encode(row),
+            bytes,
             domain: names.shared(&row.key().domain),
             cell: names.shared(&row.instance().cell_id),
             index: row.key().index,

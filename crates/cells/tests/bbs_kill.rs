@@ -1,0 +1,294 @@
+//! Kills a BBS under load, over and over: what it had confirmed is still there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use cells::bbs::{self, Config};
+use diego::models::{self, error::Type};
+use diego::{Bbs, path};
+use net::{Client, ClientOptions};
+use prost::Message;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use telemetry::{Level, Logger, Sink};
+
+const FOLDER: &str = "BBS_KILL_FOLDER";
+const ROUNDS: usize = 50;
+const WORKERS: usize = 24;
+
+/// What a worker knows of a task or process.
+#[derive(Debug, Clone)]
+struct Entity {
+    confirmed: &'static str,
+    /// The state that it has if the last call arrived after all.
+    pending: Option<&'static str>,
+}
+
+type Entities = Arc<Mutex<BTreeMap<String, Entity>>>;
+
+/// This test process again, as a BBS on `folder`.
+struct Process {
+    child: Child,
+    url: String,
+}
+
+impl Process {
+    async fn start(folder: &Path) -> Self {
+        let address = folder.join("address");
+        let _ = std::fs::remove_file(&address);
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_process", "--nocapture"])
+            .env(FOLDER, folder)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let url = async {
+            loop {
+                match std::fs::read_to_string(&address) {
+                    Ok(address) if !address.is_empty() => return format!("http://{address}"),
+                    _ => tokio::time::sleep(Duration::from_millis(2)).await,
+                }
+            }
+        };
+        let url = tokio::time::timeout(Duration::from_secs(60), url).await;
+        Self { child, url: url.expect("the child does not start") }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // SIGKILL: it gets no chance to write anything.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Not a test by itself: the body of the process that gets killed.
+#[test]
+fn child_process() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    let folder = Path::new(&folder);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let config = Config::new("127.0.0.1:0".parse().unwrap(), folder);
+        let logger = Logger::new("bbs", Sink::nothing(), Level::Error);
+        let running = bbs::start(config, logger).await.unwrap();
+        let temporary = folder.join("address.new");
+        std::fs::write(&temporary, running.address().to_string()).unwrap();
+        std::fs::rename(temporary, folder.join("address")).unwrap();
+        std::future::pending::<()>().await;
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn confirmed_changes_survive_fifty_kills() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let seed = std::env::var("BBS_KILL_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed: u64 = seed.unwrap_or(now.as_nanos() as u64);
+    // Shown when the test fails.
+    println!("BBS_KILL_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let entities = Entities::default();
+    let mut calls = 0;
+    for round in 0..ROUNDS {
+        let process = Process::start(folder.path()).await;
+        check(&process.url, &entities, round).await;
+        let mut workers = tokio::task::JoinSet::new();
+        for worker in 0..WORKERS {
+            let bbs = client(&process.url);
+            let random = StdRng::seed_from_u64(random.random());
+            workers.spawn(work(bbs, format!("{round}-{worker}"), Arc::clone(&entities), random));
+        }
+        tokio::time::sleep(Duration::from_millis(random.random_range(40..300))).await;
+        drop(process);
+        while let Some(done) = workers.join_next().await {
+            calls += done.unwrap();
+        }
+    }
+    let process = Process::start(folder.path()).await;
+    check(&process.url, &entities, ROUNDS).await;
+    assert!(calls > ROUNDS * WORKERS, "only {calls} calls were confirmed: no load");
+}
+
+fn client(url: &str) -> Bbs {
+    Bbs::new(Client::new(ClientOptions::default()), url)
+}
+
+/// Takes tasks and processes through their lives until the BBS is gone; returns
+/// the number of confirmed calls.
+async fn work(bbs: Bbs, name: String, entities: Entities, mut random: StdRng) -> usize {
+    let mut calls = 0;
+    for number in 0.. {
+        let guid = format!("{name}-{number}");
+        let steps = if random.random_bool(0.5) { task(&guid) } else { process(&guid) };
+        let steps_wanted = random.random_range(1..=steps.len());
+        for (path, body, state) in steps.into_iter().take(steps_wanted) {
+            {
+                let mut entities = entities.lock().unwrap();
+                let absent = Entity { confirmed: "absent", pending: None };
+                entities.entry(guid.clone()).or_insert(absent).pending = Some(state);
+            }
+            let Ok(answer) = bbs.send(path, body, "").await else {
+                return calls;
+            };
+            let answer = models::TaskLifecycleResponse::decode(answer).unwrap();
+            assert_eq!(answer.error, None, "{path} of {guid}");
+            let confirmed = Entity { confirmed: state, pending: None };
+            entities.lock().unwrap().insert(guid.clone(), confirmed);
+            calls += 1;
+        }
+    }
+    calls
+}
+
+type Step = (&'static str, Bytes, &'static str);
+
+fn step(path: &'static str, request: &impl Message, state: &'static str) -> Step {
+    (path, request.encode_to_vec().into(), state)
+}
+
+fn run() -> models::Action {
+    models::Action {
+        run_action: Some(models::RunAction {
+            path: "/bin/true".into(),
+            user: "vcap".into(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+fn task(guid: &str) -> Vec<Step> {
+    let task_guid = guid.to_owned();
+    let by_guid = models::TaskGuidRequest { task_guid: task_guid.clone() };
+    let desire = models::DesireTaskRequest {
+        task_guid: task_guid.clone(),
+        domain: "tasks".into(),
+        task_definition: Some(models::TaskDefinition {
+            root_fs: "preloaded:x".into(),
+            action: Some(run()),
+            ..Default::default()
+        }),
+    };
+    let cell_id = String::from("c");
+    let start = models::StartTaskRequest { task_guid: task_guid.clone(), cell_id: cell_id.clone() };
+    let complete = models::CompleteTaskRequest { task_guid, cell_id, ..Default::default() };
+    vec![
+        step(path::DESIRE_TASK, &desire, "Pending"),
+        step(path::START_TASK, &start, "Running"),
+        step(path::COMPLETE_TASK, &complete, "Completed"),
+        step(path::RESOLVING_TASK, &by_guid, "Resolving"),
+        step(path::DELETE_TASK, &by_guid, "absent"),
+    ]
+}
+
+fn process(guid: &str) -> Vec<Step> {
+    let process_guid = guid.to_owned();
+    let instance = models::ActualLrpInstanceKey {
+        instance_guid: format!("i-{guid}"),
+        cell_id: "c".into(),
+    };
+    let tag = models::MetricTagValue { r#static: "x".into(), ..Default::default() };
+    let desire = models::DesireLrpRequest {
+        desired_lrp: Some(models::DesiredLrp {
+            process_guid: process_guid.clone(),
+            domain: "lrps".into(),
+            root_fs: "preloaded:x".into(),
+            instances: 1,
+            action: Some(run()),
+            metric_tags: BTreeMap::from([("source_id".into(), tag)]),
+            ..Default::default()
+        }),
+    };
+    let claim = models::ClaimActualLrpRequest {
+        process_guid: process_guid.clone(),
+        index: 0,
+        actual_lrp_instance_key: Some(instance.clone()),
+    };
+    let start = models::StartActualLrpRequest {
+        actual_lrp_key: Some(models::ActualLrpKey {
+            process_guid: process_guid.clone(),
+            index: 0,
+            domain: "lrps".into(),
+        }),
+        actual_lrp_instance_key: Some(instance.clone()),
+        actual_lrp_net_info: Some(models::ActualLrpNetInfo {
+            address: "1.2.3.4".into(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let remove = models::RemoveActualLrpRequest {
+        process_guid: process_guid.clone(),
+        index: 0,
+        actual_lrp_instance_key: Some(instance),
+    };
+    let forget = models::RemoveDesiredLrpRequest { process_guid };
+    vec![
+        step(path::DESIRE_LRP, &desire, "UNCLAIMED"),
+        step(path::CLAIM_ACTUAL_LRP, &claim, "CLAIMED"),
+        step(path::START_ACTUAL_LRP, &start, "RUNNING"),
+        step(path::REMOVE_ACTUAL_LRP, &remove, "desired"),
+        step(path::REMOVE_DESIRED_LRP, &forget, "absent"),
+    ]
+}
+
+/// Compares what the BBS has with what it confirmed, and learns what became of
+/// the calls that were under way.
+async fn check(url: &str, entities: &Entities, round: usize) {
+    let found = observe(&client(url)).await;
+    let mut entities = entities.lock().unwrap();
+    for (guid, entity) in entities.iter_mut() {
+        let state = found.get(guid).map_or("absent", String::as_str);
+        if Some(state) == entity.pending {
+            entity.confirmed = entity.pending.unwrap();
+        }
+        entity.pending = None;
+        assert_eq!(state, entity.confirmed, "{guid} in round {round}");
+    }
+    let strangers = found.keys().filter(|guid| !entities.contains_key(*guid)).count();
+    assert_eq!(strangers, 0, "records that nobody made in round {round}");
+}
+
+async fn observe(bbs: &Bbs) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let all = models::TasksRequest::default();
+    let tasks: models::TasksResponse = bbs.call(path::TASKS, &all).await.unwrap();
+    for task in tasks.tasks {
+        let state = task.state().as_str_name().to_owned();
+        assert_eq!(found.insert(task.task_guid, state), None, "a task twice");
+    }
+    let all = models::DesiredLrPsRequest::default();
+    let desired: models::DesiredLrPsResponse = bbs.call(path::DESIRED_LRPS, &all).await.unwrap();
+    for lrp in desired.desired_lrps {
+        assert_eq!(found.insert(lrp.process_guid, "desired".into()), None, "a process twice");
+    }
+    let all = models::ActualLrPsRequest::default();
+    let actual: models::ActualLrPsResponse = bbs.call(path::ACTUAL_LRPS, &all).await.unwrap();
+    for lrp in actual.actual_lrps {
+        let key = lrp.actual_lrp_key.unwrap();
+        let before = found.insert(key.process_guid, lrp.state);
+        assert_eq!(before.as_deref(), Some("desired"), "an instance without or beside another");
+    }
+    found
+}
+
+#[tokio::test]
+async fn the_same_call_again_says_that_it_was_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path()).await;
+    let bbs = client(&process.url);
+    for expected in [None, Some(Type::ResourceExists)] {
+        let (path, body, _) = task("t").swap_remove(0);
+        let answer = bbs.send(path, body, "").await.unwrap();
+        let answer = models::TaskLifecycleResponse::decode(answer).unwrap();
+        assert_eq!(answer.error.map(|error| error.r#type()), expected);
+    }
+}
