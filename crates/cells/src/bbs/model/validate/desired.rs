@@ -1,0 +1,116 @@
+//! Requests about desired LRPs.
+
+use diego::models::{
+    DesireLrpRequest, DesiredLrp, DesiredLrpByProcessGuidRequest, Error, ProtoRoutes,
+    RemoveDesiredLrpRequest, UpdateDesiredLrpRequest,
+};
+
+use super::action::action;
+use super::{ANNOTATION_BYTES, Problems, Validate, egress, fits, is_guid, is_root_fs, parts};
+
+/// Most bytes of all routes together.
+const ROUTES_BYTES: usize = 128 * 1024;
+
+impl Validate for DesireLrpRequest {
+    fn validate(&self) -> Result<(), Error> {
+        let mut problems = Problems::new();
+        let Some(lrp) = &self.desired_lrp else {
+            problems.field("desired_lrp");
+            return problems.into_result();
+        };
+        scheduling(&mut problems, lrp);
+        run(&mut problems, lrp);
+        problems.into_result()?;
+        fits([&lrp.process_guid, &lrp.domain], &lrp.root_fs)
+    }
+}
+
+fn scheduling(problems: &mut Problems, lrp: &DesiredLrp) {
+    // The original checks some fields in two places and names them twice.
+    problems.field_if(lrp.domain.is_empty(), "domain");
+    problems.field_if(!is_guid(&lrp.process_guid), "process_guid");
+    problems.field_if(lrp.domain.is_empty(), "domain");
+    problems.field_if(lrp.root_fs.is_empty(), "rootfs");
+    problems.field_if(!is_root_fs(&lrp.root_fs), "rootfs");
+    problems.field_if(lrp.instances < 0, "instances");
+    problems.field_if(lrp.memory_mb < 0, "memory_mb");
+    problems.field_if(lrp.disk_mb < 0, "disk_mb");
+    problems.field_if(lrp.max_pids < 0, "max_pids");
+    problems.field_if(lrp.annotation.len() > ANNOTATION_BYTES, "annotation");
+    problems.field_if(are_long(lrp.routes.as_ref()), "routes");
+}
+
+fn run(problems: &mut Problems, lrp: &DesiredLrp) {
+    if let Some(setup) = &lrp.setup {
+        problems.within("setup", action(setup));
+    }
+    match &lrp.action {
+        None => problems.text("invalid action type"),
+        Some(found) => problems.within("action", action(found)),
+    }
+    if let Some(monitor) = &lrp.monitor {
+        problems.within("monitor", action(monitor));
+    }
+    for rule in &lrp.egress_rules {
+        problems.within("egress_rules", egress::rule(rule));
+    }
+    parts::cached(problems, &lrp.cached_dependencies);
+    parts::volume_mounts(problems, &lrp.volume_mounts);
+    parts::credentials(problems, &lrp.image_username, &lrp.image_password);
+    parts::checks(problems, lrp.check_definition.as_ref());
+    parts::layers(problems, &lrp.image_layers, &lrp.legacy_download_user);
+    if lrp.metric_tags.is_empty() {
+        problems.field("metric_tags");
+    } else {
+        let found = parts::metric_tags(&lrp.metric_tags, &lrp.metrics_guid);
+        problems.within("metric_tags", found);
+    }
+    parts::sidecars(problems, &lrp.sidecars);
+    if parts::is_bad_rate(lrp.log_rate_limit.as_ref()) {
+        problems.field("log_rate_limit_bytes_per_second");
+        problems.field("log_rate_limit");
+    }
+    if parts::is_too_much_mounted(&lrp.volume_mounted_files) {
+        problems.field("volumeMountedFiles");
+        problems.field("volumeMountedFiles");
+    }
+}
+
+fn are_long(routes: Option<&ProtoRoutes>) -> bool {
+    let bytes = |routes: &ProtoRoutes| routes.routes.values().map(Vec::len).sum::<usize>();
+    routes.map_or(0, bytes) > ROUTES_BYTES
+}
+
+impl Validate for UpdateDesiredLrpRequest {
+    fn validate(&self) -> Result<(), Error> {
+        let mut problems = Problems::new();
+        problems.field_if(self.process_guid.is_empty(), "process_guid");
+        if let Some(update) = &self.update {
+            problems.field_if(update.instances.is_some_and(|count| count < 0), "instances");
+            let annotation = update.annotation.as_deref().unwrap_or_default();
+            problems.field_if(annotation.len() > ANNOTATION_BYTES, "annotation");
+            problems.field_if(are_long(update.routes.as_ref()), "routes");
+            problems.within("metric_tags", parts::metric_tags(&update.metric_tags, ""));
+            let username = update.image_username.as_deref().unwrap_or_default();
+            let password = update.image_password.as_deref().unwrap_or_default();
+            parts::credentials(&mut problems, username, password);
+        }
+        problems.into_result()
+    }
+}
+
+impl Validate for RemoveDesiredLrpRequest {
+    fn validate(&self) -> Result<(), Error> {
+        let mut problems = Problems::new();
+        problems.field_if(self.process_guid.is_empty(), "process_guid");
+        problems.into_result()
+    }
+}
+
+impl Validate for DesiredLrpByProcessGuidRequest {
+    fn validate(&self) -> Result<(), Error> {
+        let mut problems = Problems::new();
+        problems.field_if(self.process_guid.is_empty(), "process_guid");
+        problems.into_result()
+    }
+}

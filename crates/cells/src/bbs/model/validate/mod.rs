@@ -1,0 +1,169 @@
+//! Which requests are valid. An error names every field that is not.
+
+mod action;
+mod actual;
+mod desired;
+mod egress;
+mod parts;
+mod task;
+
+#[cfg(test)]
+mod tests;
+
+use diego::error::{Type, error, with_text};
+use diego::models::{
+    ActualLrPsByProcessGuidsRequest, ActualLrpGroupByProcessGuidAndIndexRequest,
+    ActualLrpGroupsByProcessGuidRequest, ActualLrpGroupsRequest, ActualLrPsRequest,
+    DesiredLrPsRequest, Error, TasksRequest, UpsertDomainRequest,
+};
+
+/// Longest guid and domain, in characters.
+const NAME_CHARS: usize = 255;
+/// Longest root file system, in characters.
+const ROOT_FS_CHARS: usize = 1024;
+/// Longest annotation, in bytes.
+const ANNOTATION_BYTES: usize = 10 * 1024;
+
+/// A request that can be checked before anything is looked up.
+pub trait Validate {
+    /// Is the request valid by itself?
+    ///
+    /// # Errors
+    /// InvalidRequest with a text that names each bad field.
+    fn validate(&self) -> Result<(), Error>;
+}
+
+/// What is wrong with a request, field by field.
+#[derive(Debug, Default)]
+struct Problems(Vec<String>);
+
+impl Problems {
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn field(&mut self, name: &str) {
+        self.0.push(format!("Invalid field: {name}"));
+    }
+
+    fn field_if(&mut self, bad: bool, name: &str) {
+        if bad {
+            self.field(name);
+        }
+    }
+
+    fn text(&mut self, text: impl Into<String>) {
+        self.0.push(text.into());
+    }
+
+    fn none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn append(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// Names `name`, then its own problems, if it has any.
+    fn within(&mut self, name: &str, inner: Self) {
+        if !inner.none() {
+            self.field(name);
+            self.append(inner);
+        }
+    }
+
+    fn into_result(self) -> Result<(), Error> {
+        if self.none() {
+            return Ok(());
+        }
+        Err(with_text(Type::InvalidRequest, self.0.join(", ")))
+    }
+}
+
+/// A guid: letters, digits, `_` and `-`.
+fn is_guid(guid: &str) -> bool {
+    !guid.is_empty()
+        && guid
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+/// Is it a URL with a scheme, as Go's `url.Parse` sees it?
+fn is_root_fs(root_fs: &str) -> bool {
+    let Some((scheme, rest)) = root_fs.split_once(':') else {
+        return false;
+    };
+    let starts = scheme.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    let controls = root_fs.bytes().any(|byte| byte < b' ' || byte == 0x7f);
+    starts && scheme.bytes().all(legal) && !controls && (!rest.starts_with('/') || escapes(rest))
+}
+
+/// Is every `%` of a path followed by two hexadecimal digits?
+fn escapes(path: &str) -> bool {
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    path.split('%').skip(1).all(|rest| {
+        let digits = rest.as_bytes();
+        digits.len() >= 2 && digits[..2].iter().all(u8::is_ascii_hexdigit)
+    })
+}
+
+/// What the database of the original cannot hold is refused after validation,
+/// with the general text.
+fn fits(names: [&str; 2], root_fs: &str) -> Result<(), Error> {
+    let long = |text: &str, most: usize| text.len() > most && text.chars().count() > most;
+    if names.iter().any(|name| long(name, NAME_CHARS)) || long(root_fs, ROOT_FS_CHARS) {
+        return Err(error(Type::InvalidRequest));
+    }
+    Ok(())
+}
+
+macro_rules! always_valid {
+    ($($request:ty),*) => {
+        $(impl Validate for $request {
+            fn validate(&self) -> Result<(), Error> {
+                Ok(())
+            }
+        })*
+    };
+}
+
+always_valid!(ActualLrPsRequest, ActualLrpGroupsRequest, DesiredLrPsRequest, TasksRequest);
+
+impl Validate for UpsertDomainRequest {
+    fn validate(&self) -> Result<(), Error> {
+        let mut problems = Problems::new();
+        problems.field_if(self.domain.is_empty(), "domain");
+        problems.into_result()?;
+        fits([&self.domain, ""], "")
+    }
+}
+
+impl Validate for ActualLrPsByProcessGuidsRequest {
+    fn validate(&self) -> Result<(), Error> {
+        if self.process_guids.is_empty() {
+            return Err(with_text(
+                Type::InvalidRequest,
+                "process_guids must not be empty",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Validate for ActualLrpGroupsByProcessGuidRequest {
+    fn validate(&self) -> Result<(), Error> {
+        let mut problems = Problems::new();
+        problems.field_if(self.process_guid.is_empty(), "process_guid");
+        problems.into_result()
+    }
+}
+
+impl Validate for ActualLrpGroupByProcessGuidAndIndexRequest {
+    fn validate(&self) -> Result<(), Error> {
+        let mut problems = Problems::new();
+        problems.field_if(self.process_guid.is_empty(), "process_guid");
+        problems.field_if(self.index < 0, "index");
+        problems.into_result()
+    }
+}

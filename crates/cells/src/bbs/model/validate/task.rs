@@ -1,0 +1,101 @@
+//! Requests about tasks.
+
+use diego::models::{
+    CompleteTaskRequest, DesireTaskRequest, Error, FailTaskRequest, RejectTaskRequest,
+    StartTaskRequest, TaskByGuidRequest, TaskDefinition, TaskGuidRequest,
+};
+
+use super::action::action;
+use super::{ANNOTATION_BYTES, Problems, Validate, egress, fits, is_guid, is_root_fs, parts};
+
+impl Validate for DesireTaskRequest {
+    fn validate(&self) -> Result<(), Error> {
+        let mut problems = Problems::new();
+        problems.field_if(!is_guid(&self.task_guid), "task_guid");
+        problems.field_if(self.domain.is_empty(), "domain");
+        let mut root_fs = "";
+        match &self.task_definition {
+            None => problems.field("task_definition"),
+            Some(found) => {
+                definition(&mut problems, found);
+                root_fs = &found.root_fs;
+            }
+        }
+        problems.into_result()?;
+        fits([&self.task_guid, &self.domain], root_fs)
+    }
+}
+
+fn definition(problems: &mut Problems, task: &TaskDefinition) {
+    problems.field_if(!is_root_fs(&task.root_fs), "rootfs");
+    match &task.action {
+        None => problems.text("invalid action type"),
+        Some(found) => problems.within("action", action(found)),
+    }
+    problems.field_if(task.memory_mb < 0, "memory_mb");
+    problems.field_if(task.disk_mb < 0, "disk_mb");
+    problems.field_if(task.max_pids < 0, "max_pids");
+    problems.field_if(task.annotation.len() > ANNOTATION_BYTES, "annotation");
+    for rule in &task.egress_rules {
+        problems.field_if(!egress::rule(rule).none(), "egress_rules");
+    }
+    parts::cached(problems, &task.cached_dependencies);
+    parts::credentials(problems, &task.image_username, &task.image_password);
+    parts::layers(problems, &task.image_layers, &task.legacy_download_user);
+    let rate = task.log_rate_limit.as_ref();
+    problems.field_if(parts::is_bad_rate(rate), "log_rate_limit");
+}
+
+fn task_and_cell(task_guid: &str, cell_id: &str) -> Result<(), Error> {
+    let mut problems = Problems::new();
+    problems.field_if(!is_guid(task_guid), "task_guid");
+    problems.field_if(cell_id.is_empty(), "cell_id");
+    problems.into_result()
+}
+
+fn task_and_reason(task_guid: &str, reason: &str) -> Result<(), Error> {
+    let mut problems = Problems::new();
+    problems.field_if(!is_guid(task_guid), "task_guid");
+    problems.field_if(reason.is_empty(), "failure_reason");
+    problems.into_result()
+}
+
+impl Validate for StartTaskRequest {
+    fn validate(&self) -> Result<(), Error> {
+        task_and_cell(&self.task_guid, &self.cell_id)
+    }
+}
+
+impl Validate for CompleteTaskRequest {
+    fn validate(&self) -> Result<(), Error> {
+        task_and_cell(&self.task_guid, &self.cell_id)
+    }
+}
+
+impl Validate for FailTaskRequest {
+    fn validate(&self) -> Result<(), Error> {
+        task_and_reason(&self.task_guid, &self.failure_reason)
+    }
+}
+
+impl Validate for RejectTaskRequest {
+    fn validate(&self) -> Result<(), Error> {
+        task_and_reason(&self.task_guid, &self.rejection_reason)
+    }
+}
+
+impl Validate for TaskGuidRequest {
+    fn validate(&self) -> Result<(), Error> {
+        let mut problems = Problems::new();
+        problems.field_if(!is_guid(&self.task_guid), "task_guid");
+        problems.into_result()
+    }
+}
+
+impl Validate for TaskByGuidRequest {
+    fn validate(&self) -> Result<(), Error> {
+        let mut problems = Problems::new();
+        problems.field_if(!is_guid(&self.task_guid), "task_guid");
+        problems.into_result()
+    }
+}

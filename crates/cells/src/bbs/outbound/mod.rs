@@ -1,0 +1,120 @@
+//! What the BBS asks of others: bounded queues and the loops that empty them.
+
+mod auction;
+mod callback;
+mod rep;
+
+pub(crate) use rep::Reps;
+
+use std::sync::Arc;
+
+use diego::auction::{LrpStartRequest, Task as TaskStartRequest};
+use diego::models::Task;
+use net::Client;
+use telemetry::{Fields, Logger};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinSet;
+
+use super::apply::Work;
+use super::metrics::Metrics;
+use super::writer::Commands;
+
+/// Requests of one kind that may wait. What does not fit is dropped and counted:
+/// convergence asks again for whatever was forgotten.
+const QUEUE: usize = 65_536;
+
+/// Where the writer leaves work.
+pub(crate) struct Outbound {
+    lrps: Sender<(LrpStartRequest, Arc<str>)>,
+    tasks: Sender<TaskStartRequest>,
+    callbacks: Sender<Arc<Task>>,
+    reps: Sender<Work>,
+    metrics: Arc<Metrics>,
+}
+
+/// The other ends, for [`Inbox::start`].
+pub(crate) struct Inbox {
+    lrps: Receiver<(LrpStartRequest, Arc<str>)>,
+    tasks: Receiver<TaskStartRequest>,
+    callbacks: Receiver<Arc<Task>>,
+    reps: Receiver<Work>,
+    metrics: Arc<Metrics>,
+}
+
+/// What the loops need.
+pub(crate) struct Means {
+    pub(crate) auctioneer: Option<String>,
+    pub(crate) client: Client,
+    pub(crate) reps: Arc<Reps>,
+    pub(crate) commands: Commands,
+    pub(crate) callback_workers: usize,
+    pub(crate) logger: Logger,
+}
+
+/// The queues.
+pub(crate) fn queues(metrics: &Arc<Metrics>) -> (Outbound, Inbox) {
+    let (lrps, lrps_inbox) = channel(QUEUE);
+    let (tasks, tasks_inbox) = channel(QUEUE);
+    let (callbacks, callbacks_inbox) = channel(QUEUE);
+    let (reps, reps_inbox) = channel(QUEUE);
+    let outbound = Outbound {
+        lrps,
+        tasks,
+        callbacks,
+        reps,
+        metrics: Arc::clone(metrics),
+    };
+    let inbox = Inbox {
+        lrps: lrps_inbox,
+        tasks: tasks_inbox,
+        callbacks: callbacks_inbox,
+        reps: reps_inbox,
+        metrics: Arc::clone(metrics),
+    };
+    (outbound, inbox)
+}
+
+impl Outbound {
+    /// Takes work over; never waits.
+    pub(crate) fn dispatch(&self, work: Work) {
+        let taken = match work {
+            Work::PlaceLrp(request, trace) => self.lrps.try_send((request, trace)).is_ok(),
+            Work::PlaceTask(task) => self.tasks.try_send(task).is_ok(),
+            Work::Callback(task) => self.callbacks.try_send(task).is_ok(),
+            call => self.reps.try_send(call).is_ok(),
+        };
+        if !taken {
+            Metrics::count(&self.metrics.dropped_work);
+        }
+    }
+}
+
+impl Inbox {
+    /// Starts the loops; they end with the returned set.
+    pub(crate) fn start(self, means: Means) -> JoinSet<()> {
+        let mut loops = JoinSet::new();
+        let auctioneer = auction::Auctioneer {
+            url: means.auctioneer,
+            client: means.client.clone(),
+            metrics: Arc::clone(&self.metrics),
+            logger: means.logger.clone(),
+        };
+        loops.spawn(auction::place_lrps(auctioneer.clone(), self.lrps));
+        loops.spawn(auction::place_tasks(auctioneer, self.tasks));
+        let callbacks = callback::Callbacks {
+            client: means.client,
+            commands: means.commands,
+            metrics: Arc::clone(&self.metrics),
+            logger: means.logger.clone(),
+        };
+        loops.spawn(callback::call_back(callbacks, self.callbacks, means.callback_workers));
+        loops.spawn(rep::call_reps(means.reps, self.reps, means.logger));
+        loops
+    }
+}
+
+fn lines(logger: &Logger, event: &str, guids: impl IntoIterator<Item = String>) {
+    for guid in guids {
+        logger.info(event, Fields::new().and("task-guid", guid));
+    }
+}

@@ -1,0 +1,176 @@
+//! Calls to reps, found by the presence of their cell.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use diego::TRACE_HEADER;
+use diego::models::{ActualLrpInstanceKey, ActualLrpKey, CellPresence};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request};
+use http_body_util::Full;
+use net::Client;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use telemetry::{Fields, Logger};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::Receiver;
+use tokio::task::JoinSet;
+
+use super::super::apply::Work;
+use super::super::metrics::Metrics;
+use super::super::presence::Presences;
+
+/// Calls under way at once; the others wait in the queue.
+const WORKERS: usize = 256;
+
+/// Why a rep did not do as it was told.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RepError {
+    /// The cell has no presence.
+    #[error("cell {0} is not present")]
+    NoCell(String),
+    /// It answered something else than success.
+    #[error("http error: status code {0}")]
+    Status(String),
+    /// It did not answer.
+    #[error("{0}")]
+    Call(String),
+}
+
+/// All reps.
+pub(crate) struct Reps {
+    pub(crate) client: Client,
+    pub(crate) presences: Arc<Presences>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+#[derive(Serialize)]
+struct Update<'a> {
+    instance_guid: &'a str,
+    process_guid: &'a str,
+    index: i32,
+    domain: &'a str,
+    internal_routes: Option<&'a RawValue>,
+    metric_tags: Option<&'a BTreeMap<String, String>>,
+}
+
+impl Reps {
+    /// Stops an instance.
+    ///
+    /// # Errors
+    /// See [`RepError`].
+    pub(crate) async fn stop(
+        &self,
+        process_guid: &str,
+        instance: &ActualLrpInstanceKey,
+        trace: &str,
+    ) -> Result<(), RepError> {
+        let cell = self.cell(&instance.cell_id)?;
+        let guid = &instance.instance_guid;
+        let path = format!("/v1/lrps/{process_guid}/instances/{guid}/stop");
+        self.call(&cell, Method::POST, &path, Some(Bytes::new()), trace).await
+    }
+
+    async fn update(
+        &self,
+        key: &ActualLrpKey,
+        instance: &ActualLrpInstanceKey,
+        internal_routes: Option<&str>,
+        metric_tags: Option<&BTreeMap<String, String>>,
+        trace: &str,
+    ) -> Result<(), RepError> {
+        let cell = self.cell(&instance.cell_id)?;
+        let (process, guid) = (&key.process_guid, &instance.instance_guid);
+        let routes = internal_routes.and_then(|json| serde_json::from_str(json).ok());
+        let body = serde_json::to_vec(&Update {
+            instance_guid: guid,
+            process_guid: process,
+            index: key.index,
+            domain: &key.domain,
+            internal_routes: routes,
+            metric_tags,
+        })
+        .map_err(|error| RepError::Call(error.to_string()))?;
+        let path = format!("/v2/lrps/{process}/instances/{guid}");
+        self.call(&cell, Method::PUT, &path, Some(body.into()), trace).await
+    }
+
+    async fn cancel(&self, task_guid: &str, cell: &str) -> Result<(), RepError> {
+        let cell = self.cell(cell)?;
+        let path = format!("/v1/tasks/{task_guid}/cancel");
+        self.call(&cell, Method::POST, &path, None, "").await
+    }
+
+    fn cell(&self, id: &str) -> Result<Arc<CellPresence>, RepError> {
+        let cell = self.presences.cell(id, Instant::now());
+        cell.ok_or_else(|| RepError::NoCell(id.to_owned()))
+    }
+
+    async fn call(
+        &self,
+        cell: &CellPresence,
+        method: Method,
+        path: &str,
+        json: Option<Bytes>,
+        trace: &str,
+    ) -> Result<(), RepError> {
+        Metrics::count(&self.metrics.rep_calls);
+        let url = if cell.rep_url.is_empty() { &cell.rep_address } else { &cell.rep_url };
+        let uri = format!("{}{path}", url.trim_end_matches('/'));
+        let mut request = Request::builder().method(method).uri(uri);
+        if json.is_some() {
+            request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        if !trace.is_empty() {
+            request = request.header(TRACE_HEADER, trace);
+        }
+        let request = request
+            .body(Full::new(json.unwrap_or_default()))
+            .map_err(|error| RepError::Call(error.to_string()))?;
+        match self.client.request(request).await {
+            Ok(answer) if answer.status.is_success() => Ok(()),
+            Ok(answer) => {
+                let reason = answer.status.canonical_reason().unwrap_or("unknown");
+                let text = format!("{} ({reason})", answer.status.as_u16());
+                Err(RepError::Status(text))
+            }
+            Err(error) => Err(RepError::Call(error.to_string())),
+        }
+    }
+
+    async fn do_work(&self, work: &Work) -> Result<(), RepError> {
+        match work {
+            Work::StopInstance { process_guid, instance, trace } => {
+                self.stop(process_guid, instance, trace).await
+            }
+            Work::UpdateInstance { key, instance, internal_routes, metric_tags, trace } => {
+                let routes = internal_routes.as_deref();
+                self.update(key, instance, routes, metric_tags.as_ref(), trace).await
+            }
+            Work::CancelTask { task_guid, cell } => self.cancel(task_guid, cell).await,
+            Work::PlaceLrp(..) | Work::PlaceTask(_) | Work::Callback(_) => Ok(()),
+        }
+    }
+}
+
+/// Makes calls. One that fails is logged: convergence makes it again.
+pub(super) async fn call_reps(reps: Arc<Reps>, mut queue: Receiver<Work>, logger: Logger) {
+    let logger = logger.session("rep-client");
+    let places = Arc::new(Semaphore::new(WORKERS));
+    let mut under_way = JoinSet::new();
+    while let Some(work) = queue.recv().await {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
+        while under_way.try_join_next().is_some() {}
+        let (reps, logger) = (Arc::clone(&reps), logger.clone());
+        under_way.spawn(async move {
+            if let Err(cause) = reps.do_work(&work).await {
+                logger.error("call-failed", &cause, Fields::new().and("call", format!("{work:?}")));
+            }
+            drop(place);
+        });
+    }
+}

@@ -1,0 +1,163 @@
+//! Calls about desired LRPs and domains, and the list of cells.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use diego::error::{Type, error};
+use diego::models::{
+    CellPresence, CellsResponse, DesireLrpRequest, DesiredLrp, DesiredLrpByProcessGuidRequest,
+    DesiredLrPsRequest, DomainsResponse, RemoveDesiredLrpRequest, UpdateDesiredLrpRequest,
+    UpsertDomainRequest,
+};
+use http::Response;
+use net::{Body, Incoming};
+use prost::Message;
+
+use super::logs::created;
+use super::{Answered, Service, answer};
+use crate::bbs::apply::{Command, Reply};
+use crate::bbs::model::{desired, versions};
+use crate::bbs::state::Desired;
+
+impl Service {
+    pub(super) fn domains(&self) -> Response<Body> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let state = self.state.read();
+        let fresh = state.domains.iter().filter(|(_, expires)| **expires as i128 > now as i128);
+        let domains = fresh.map(|(domain, _)| domain.to_string()).collect();
+        answer::message(&DomainsResponse { error: None, domains })
+    }
+
+    pub(super) async fn upsert_domain(&self, body: Incoming) -> Answered {
+        let request: UpsertDomainRequest = self.read(body).await?;
+        Ok(answer::lifecycle(self.run(Command::UpsertDomain(request)).await))
+    }
+
+    pub(super) fn cells(&self) -> Response<Body> {
+        let cells = self.presences.cells(Instant::now());
+        let cells = cells.iter().map(|cell| CellPresence::clone(cell)).collect();
+        answer::message(&CellsResponse { error: None, cells })
+    }
+
+    pub(super) async fn desire_lrp(&self, body: Incoming, trace: &str) -> Answered {
+        let request: DesireLrpRequest = self.read(body).await?;
+        let lrp = request.desired_lrp.unwrap_or_default();
+        let guid = lrp.process_guid.clone();
+        let command = Command::DesireLrp(Box::new(lrp), trace.into());
+        Ok(match self.commands.run(command).await {
+            Err(error) => answer::error(error),
+            Ok(reply) => {
+                if let Reply::Created(indices) = reply {
+                    created(&self.logs.desire_lrp, &guid, &indices);
+                }
+                answer::done()
+            }
+        })
+    }
+
+    pub(super) async fn update_lrp(&self, body: Incoming, trace: &str) -> Answered {
+        let request: UpdateDesiredLrpRequest = self.read(body).await?;
+        let guid = request.process_guid.clone();
+        let command = Command::UpdateLrp(Box::new(request), trace.into());
+        Ok(match self.commands.run(command).await {
+            Err(error) => answer::error(error),
+            Ok(reply) => {
+                if let Reply::Created(indices) = reply {
+                    created(&self.logs.update_lrp, &guid, &indices);
+                }
+                answer::done()
+            }
+        })
+    }
+
+    pub(super) async fn remove_lrp(&self, body: Incoming, trace: &str) -> Answered {
+        let request: RemoveDesiredLrpRequest = self.read(body).await?;
+        let command = Command::RemoveLrp(request.process_guid, trace.into());
+        Ok(answer::lifecycle(self.run(command).await))
+    }
+
+    pub(super) async fn desired_lrps(&self, body: Incoming, second_form: bool) -> Answered {
+        let request: DesiredLrPsRequest = self.read(body).await?;
+        let app_guids = request.app_guids.clone();
+        let selected = self.select_desired(&request.domain, &request.process_guids, |guid| {
+            app_guids.is_empty() || app_guids.iter().any(|prefix| guid.starts_with(prefix.as_str()))
+        });
+        let records = selected.into_iter().filter_map(move |record| {
+            let lrp = record.decode().ok()?;
+            Some(answered(lrp, second_form).encode_to_vec())
+        });
+        Ok(answer::lazy_list(records))
+    }
+
+    pub(super) async fn scheduling_infos(&self, body: Incoming) -> Answered {
+        let request: DesiredLrPsRequest = self.read(body).await?;
+        let selected = self.select_desired(&request.domain, &request.process_guids, |_| true);
+        Ok(answer::list(selected.into_iter().map(|record| record.info).collect()))
+    }
+
+    pub(super) async fn routing_infos(&self, body: Incoming) -> Answered {
+        let request: DesiredLrPsRequest = self.read(body).await?;
+        let selected = self.select_desired("", &request.process_guids, |_| true);
+        let records = selected.into_iter().filter_map(|record| {
+            let (info, rest) = (record.info().ok()?, record.rest().ok()?);
+            Some(desired::routing_info(info, rest).encode_to_vec())
+        });
+        Ok(answer::lazy_list(records))
+    }
+
+    pub(super) async fn desired_lrp(&self, body: Incoming, second_form: bool) -> Answered {
+        let request: DesiredLrpByProcessGuidRequest = self.read(body).await?;
+        Ok(match self.find_desired(&request.process_guid).map(|record| record.decode()) {
+            None => answer::error(error(Type::ResourceNotFound)),
+            Some(Err(_)) => answer::error(error(Type::Deserialize)),
+            Some(Ok(lrp)) => answer::record(&answered(lrp, second_form).encode_to_vec()),
+        })
+    }
+
+    pub(super) async fn scheduling_info(&self, body: Incoming) -> Answered {
+        let request: DesiredLrpByProcessGuidRequest = self.read(body).await?;
+        Ok(match self.find_desired(&request.process_guid) {
+            None => answer::error(error(Type::ResourceNotFound)),
+            Some(record) => answer::record(&record.info),
+        })
+    }
+
+    fn find_desired(&self, guid: &str) -> Option<Desired> {
+        let state = self.state.read();
+        state.processes.get(guid)?.desired.clone()
+    }
+
+    /// Desired LRPs of a domain (all, when empty) among these guids (all, when there are none).
+    fn select_desired(
+        &self,
+        domain: &str,
+        guids: &[String],
+        wanted: impl Fn(&str) -> bool,
+    ) -> Vec<Desired> {
+        let state = self.state.read();
+        let fits = |guid: &str, desired: &Desired| {
+            (domain.is_empty() || *desired.domain == *domain) && wanted(guid)
+        };
+        if guids.is_empty() {
+            let all = state.processes.iter();
+            return all
+                .filter_map(|(guid, process)| Some((guid, process.desired.as_ref()?)))
+                .filter(|(guid, desired)| fits(guid, desired))
+                .map(|(_, desired)| desired.clone())
+                .collect();
+        }
+        let mut guids: Vec<&str> = guids.iter().map(String::as_str).collect();
+        guids.sort_unstable();
+        guids.dedup();
+        guids
+            .into_iter()
+            .filter_map(|guid| Some((guid, state.processes.get(guid)?.desired.as_ref()?)))
+            .filter(|(guid, desired)| fits(guid, desired))
+            .map(|(_, desired)| desired.clone())
+            .collect()
+    }
+}
+
+fn answered(lrp: DesiredLrp, second_form: bool) -> DesiredLrp {
+    let lrp = desired::answered(lrp);
+    if second_form { versions::desired_v2(lrp) } else { lrp }
+}

@@ -1,0 +1,265 @@
+//! The API over HTTP: which path does what.
+
+mod actual;
+mod answer;
+mod desired;
+mod evacuation;
+mod locket;
+mod logs;
+mod streams;
+mod tasks;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use diego::error::{Type, error, with_text};
+use diego::models::{Error, PingResponse};
+use diego::{TRACE_HEADER, path};
+use http::{Method, Request, Response, StatusCode};
+use net::{Body, Handler, Incoming};
+use prost::Message;
+use telemetry::{Fields, Logger};
+
+use super::Limits;
+use super::apply::{Command, Reply};
+use super::events::{Hub, Stream};
+use super::metrics::{Gauges, Metrics};
+use super::model::validate::Validate;
+use super::outbound::Reps;
+use super::presence::Presences;
+use super::writer::{Commands, Shared};
+use logs::Logs;
+
+/// What answers requests.
+pub(crate) struct Service {
+    limits: Limits,
+    state: Shared,
+    commands: Commands,
+    presences: Arc<Presences>,
+    reps: Arc<Reps>,
+    hub: Arc<Hub>,
+    metrics: Arc<Metrics>,
+    logs: Logs,
+}
+
+/// A request that was refused before it was understood.
+enum Unread {
+    /// The protocol's error.
+    Invalid(Error),
+    /// The body did not arrive, and what follows on the connection is unknown.
+    Broken(Error),
+}
+
+impl From<Unread> for Response<Body> {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Invalid(error) => answer::error(error),
+            Unread::Broken(error) => answer::closing(answer::error(error)),
+        }
+    }
+}
+
+type Answered = Result<Response<Body>, Unread>;
+
+impl Handler for Service {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let start = Instant::now();
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        let serving = || Fields::new().and("method", head.method.as_str()).and("request", path);
+        self.logs.request.debug("serving", serving());
+        let response = match wanted_method(path) {
+            None => answer::no_such_path(),
+            Some(wanted) if wanted != head.method => answer::wrong_method(&wanted),
+            Some(_) => {
+                let trace = head.headers.get(TRACE_HEADER).and_then(|trace| trace.to_str().ok());
+                let answered = self.route(path, body, trace.unwrap_or_default()).await;
+                answered.unwrap_or_else(Response::from)
+            }
+        };
+        Metrics::count(&self.metrics.requests);
+        Metrics::time(&self.metrics.request_nanoseconds, start.elapsed());
+        self.logs.request.debug("done", serving());
+        response
+    }
+}
+
+/// Where the numbers of the service can be read.
+const METRICS: &str = "/metrics";
+
+/// The method of a path; `None` when there is no such path.
+fn wanted_method(path: &str) -> Option<Method> {
+    match path {
+        path::GROUP_EVENTS | path::GROUP_EVENTS_R0 | METRICS => Some(Method::GET),
+        path if is_post(path) => Some(Method::POST),
+        _ => None,
+    }
+}
+
+macro_rules! routes {
+    ($($path:path => |$service:ident, $body:ident, $trace:ident| $call:expr;)*) => {
+        fn is_post(path: &str) -> bool {
+            matches!(path, $($path)|*)
+        }
+
+        impl Service {
+            async fn route(&self, path: &str, body: Incoming, trace: &str) -> Answered {
+                match path {
+                    $($path => {
+                        let ($service, $body, $trace) = (self, body, trace);
+                        let _ = $trace;
+                        $call
+                    })*
+                    path::GROUP_EVENTS => {
+                        self.events(body, Stream::Groups { old_form: false }).await
+                    }
+                    path::GROUP_EVENTS_R0 => {
+                        self.events(body, Stream::Groups { old_form: true }).await
+                    }
+                    METRICS => Ok(self.metrics_text()),
+                    _ => Ok(answer::no_such_path()),
+                }
+            }
+        }
+    };
+}
+
+routes! {
+    path::PING => |_service, _body, _trace| Ok(answer::message(&PingResponse { available: true }));
+    path::DOMAINS => |service, _body, _trace| Ok(service.domains());
+    path::UPSERT_DOMAIN => |service, body, _trace| service.upsert_domain(body).await;
+    path::CELLS => |service, _body, _trace| Ok(service.cells());
+
+    path::TASKS => |service, body, _trace| service.tasks(body, false).await;
+    path::TASKS_R2 => |service, body, _trace| service.tasks(body, true).await;
+    path::TASK_BY_GUID => |service, body, _trace| service.task(body, false).await;
+    path::TASK_BY_GUID_R2 => |service, body, _trace| service.task(body, true).await;
+    path::DESIRE_TASK => |service, body, _trace| service.desire_task(body).await;
+    path::START_TASK => |service, body, _trace| service.start_task(body).await;
+    path::COMPLETE_TASK => |service, body, _trace| service.complete_task(body).await;
+    path::FAIL_TASK => |service, body, _trace| service.fail_task(body).await;
+    path::CANCEL_TASK => |service, body, _trace| service.cancel_task(body).await;
+    path::REJECT_TASK => |service, body, _trace| service.reject_task(body).await;
+    path::RESOLVING_TASK => |service, body, _trace| service.resolving_task(body).await;
+    path::DELETE_TASK => |service, body, _trace| service.delete_task(body).await;
+
+    path::DESIRE_LRP => |service, body, trace| service.desire_lrp(body, trace).await;
+    path::UPDATE_DESIRED_LRP => |service, body, trace| service.update_lrp(body, trace).await;
+    path::REMOVE_DESIRED_LRP => |service, body, trace| service.remove_lrp(body, trace).await;
+    path::DESIRED_LRPS => |service, body, _trace| service.desired_lrps(body, false).await;
+    path::DESIRED_LRPS_R2 => |service, body, _trace| service.desired_lrps(body, true).await;
+    path::DESIRED_LRP_BY_PROCESS_GUID =>
+        |service, body, _trace| service.desired_lrp(body, false).await;
+    path::DESIRED_LRP_BY_PROCESS_GUID_R2 =>
+        |service, body, _trace| service.desired_lrp(body, true).await;
+    path::DESIRED_LRP_SCHEDULING_INFOS => |service, body, _trace| service.scheduling_infos(body).await;
+    path::DESIRED_LRP_SCHEDULING_INFO => |service, body, _trace| service.scheduling_info(body).await;
+    path::DESIRED_LRP_ROUTING_INFOS => |service, body, _trace| service.routing_infos(body).await;
+
+    path::ACTUAL_LRPS => |service, body, _trace| service.actual_lrps(body).await;
+    path::ACTUAL_LRPS_BY_PROCESS_GUIDS =>
+        |service, body, _trace| service.actual_lrps_by_process_guids(body).await;
+    path::ACTUAL_LRP_GROUPS => |service, body, _trace| service.groups(body).await;
+    path::ACTUAL_LRP_GROUPS_BY_PROCESS_GUID =>
+        |service, body, _trace| service.groups_by_process_guid(body).await;
+    path::ACTUAL_LRP_GROUP_BY_PROCESS_GUID_AND_INDEX =>
+        |service, body, _trace| service.group(body).await;
+    path::CLAIM_ACTUAL_LRP => |service, body, _trace| service.claim(body).await;
+    path::START_ACTUAL_LRP => |service, body, _trace| service.start(body, false).await;
+    path::START_ACTUAL_LRP_R0 => |service, body, _trace| service.start(body, true).await;
+    path::CRASH_ACTUAL_LRP => |service, body, _trace| service.crash(body).await;
+    path::FAIL_ACTUAL_LRP => |service, body, _trace| service.fail(body).await;
+    path::REMOVE_ACTUAL_LRP => |service, body, _trace| service.remove(body).await;
+    path::RETIRE_ACTUAL_LRP => |service, body, _trace| service.retire(body).await;
+    path::REMOVE_EVACUATING_ACTUAL_LRP => |service, body, _trace| service.remove_evacuating(body).await;
+    path::EVACUATE_CLAIMED_ACTUAL_LRP => |service, body, _trace| service.evacuate_claimed(body).await;
+    path::EVACUATE_CRASHED_ACTUAL_LRP => |service, body, _trace| service.evacuate_crashed(body).await;
+    path::EVACUATE_STOPPED_ACTUAL_LRP => |service, body, _trace| service.evacuate_stopped(body).await;
+    path::EVACUATE_RUNNING_ACTUAL_LRP =>
+        |service, body, _trace| service.evacuate_running(body, false).await;
+    path::EVACUATE_RUNNING_ACTUAL_LRP_R0 =>
+        |service, body, _trace| service.evacuate_running(body, true).await;
+
+    path::TASK_EVENTS =>
+        |service, _body, _trace| Ok(service.all_events(Stream::Tasks { old_form: false }));
+    path::TASK_EVENTS_R0 =>
+        |service, _body, _trace| Ok(service.all_events(Stream::Tasks { old_form: true }));
+    path::INSTANCE_EVENTS =>
+        |service, body, _trace| service.events(body, Stream::Instances { old_form: false }).await;
+    path::INSTANCE_EVENTS_R0 =>
+        |service, body, _trace| service.events(body, Stream::Instances { old_form: true }).await;
+
+    path::LOCKET_LOCK => |service, body, _trace| service.lock(body).await;
+    path::LOCKET_RELEASE => |service, body, _trace| service.release(body).await;
+    path::LOCKET_FETCH => |service, body, _trace| service.fetch(body).await;
+    path::LOCKET_FETCH_ALL => |service, body, _trace| service.fetch_all(body).await;
+}
+
+impl Service {
+    #[allow(clippy::too_many_arguments, reason = "all of it is used by some call")]
+    pub(crate) fn new(
+        limits: &Limits,
+        state: Shared,
+        commands: Commands,
+        presences: Arc<Presences>,
+        reps: Arc<Reps>,
+        hub: Arc<Hub>,
+        metrics: Arc<Metrics>,
+        logger: &Logger,
+    ) -> Self {
+        Self {
+            limits: limits.clone(),
+            state,
+            commands,
+            presences,
+            reps,
+            hub,
+            metrics,
+            logs: Logs::new(logger),
+        }
+    }
+
+    /// The bytes of a request's body.
+    async fn bytes(&self, body: Incoming) -> Result<Bytes, Unread> {
+        let limits = &self.limits;
+        let read = net::read_body(body, limits.body_bytes, limits.body_within).await;
+        read.map_err(|cause| {
+            Metrics::count(&self.metrics.refused);
+            Unread::Broken(with_text(Type::InvalidRequest, cause.to_string()))
+        })
+    }
+
+    /// The request in a body, checked.
+    async fn read<M: Message + Default + Validate>(&self, body: Incoming) -> Result<M, Unread> {
+        let bytes = self.bytes(body).await?;
+        let checked = M::decode(bytes)
+            .map_err(|_| error(Type::InvalidRequest))
+            .and_then(|request| request.validate().map(|()| request));
+        checked.map_err(|error| {
+            Metrics::count(&self.metrics.refused);
+            Unread::Invalid(error)
+        })
+    }
+
+    /// Does a command that answers nothing but success.
+    async fn run(&self, command: Command) -> Result<(), Error> {
+        match self.commands.run(command).await? {
+            Reply::Refused(error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn metrics_text(&self) -> Response<Body> {
+        let gauges = {
+            let state = self.state.read();
+            Gauges {
+                queued_commands: self.commands.queued(),
+                subscribers: self.hub.subscribers(),
+                tasks: state.tasks.len(),
+                processes: state.processes.len(),
+            }
+        };
+        answer::text(StatusCode::OK, self.metrics.text(gauges))
+    }
+}
