@@ -46,8 +46,11 @@ pub(super) struct Cell<E> {
 struct Inside {
     ledger: Ledger,
     containers: HashMap<String, Slot>,
-    /// No new work is taken.
+    /// No new work is taken and nothing new is begun.
     closed: bool,
+    /// Counts resets, so that what was begun before one does not speak to a
+    /// container of the same guid after it.
+    epoch: u64,
 }
 
 /// A container with what its commands need.
@@ -86,6 +89,7 @@ impl<E: Executor> Cell<E> {
                 ledger,
                 containers: HashMap::new(),
                 closed: false,
+                epoch: 0,
             }),
         })
     }
@@ -179,6 +183,14 @@ impl<E: Executor> Cell<E> {
         self.step(&mut self.lock(), guid, event);
     }
 
+    /// As [`Cell::feed`], from something that was begun in `epoch`.
+    fn tell(self: &Arc<Self>, epoch: u64, guid: &str, event: Event) {
+        let mut inside = self.lock();
+        if inside.epoch == epoch {
+            self.step(&mut inside, guid, event);
+        }
+    }
+
     fn step(self: &Arc<Self>, inside: &mut Inside, guid: &str, event: Event) {
         let Some(slot) = inside.containers.get_mut(guid) else {
             return;
@@ -224,6 +236,7 @@ impl<E: Executor> Cell<E> {
     /// Forgets every container without telling anybody.
     pub(super) fn reset(&self) {
         let mut inside = self.lock();
+        inside.epoch += 1;
         let guids: Vec<String> = inside.containers.keys().cloned().collect();
         for guid in guids {
             self.delete(&mut inside, &guid);
@@ -256,6 +269,10 @@ impl<E: Executor> Cell<E> {
     }
 
     fn perform(self: &Arc<Self>, inside: &mut Inside, guid: &str, command: Command) {
+        if inside.closed && !matches!(command, Command::Kill | Command::Delete) {
+            return;
+        }
+        let epoch = inside.epoch;
         let Some(slot) = inside.containers.get_mut(guid) else {
             return;
         };
@@ -269,17 +286,17 @@ impl<E: Executor> Cell<E> {
                 };
                 tokio::spawn(async move {
                     let answer = cell.call(&subject, call).await;
-                    cell.feed(&guid, Event::Answered(answer));
+                    cell.tell(epoch, &guid, Event::Answered(answer));
                 });
             }
             Command::RetryAfter(failures) => {
                 tokio::spawn(async move {
                     tokio::time::sleep(pause(failures)).await;
-                    cell.feed(&guid, Event::Retry);
+                    cell.tell(epoch, &guid, Event::Retry);
                 });
             }
             Command::Create => self.create(inside, guid),
-            Command::Run => self.run(slot, guid),
+            Command::Run => self.run(epoch, slot, guid),
             Command::Kill => {
                 if let Some(stop) = &slot.stop {
                     // Nobody listens when the process has ended meanwhile.
@@ -292,8 +309,12 @@ impl<E: Executor> Cell<E> {
 
     fn create(self: &Arc<Self>, inside: &mut Inside, guid: String) {
         let Inside {
-            ledger, containers, ..
+            ledger,
+            containers,
+            epoch,
+            ..
         } = inside;
+        let epoch = *epoch;
         let Some(slot) = containers.get_mut(&guid) else {
             return;
         };
@@ -307,7 +328,9 @@ impl<E: Executor> Cell<E> {
         let cell = Arc::clone(self);
         let Some(host_ports) = ledger.take_ports(wanted.len()) else {
             let reason = "failed to create container: no host port is left on the cell";
-            tokio::spawn(async move { cell.feed(&guid, Event::Created(Err(reason.into()))) });
+            tokio::spawn(
+                async move { cell.tell(epoch, &guid, Event::Created(Err(reason.into()))) },
+            );
             return;
         };
         let ports = wanted
@@ -336,11 +359,11 @@ impl<E: Executor> Cell<E> {
                 }
                 Err(reason) => cell.logs.create.error("failed", reason, work.fields()),
             }
-            cell.feed(&guid, Event::Created(result));
+            cell.tell(epoch, &guid, Event::Created(result));
         });
     }
 
-    fn run(self: &Arc<Self>, slot: &mut Slot, guid: String) {
+    fn run(self: &Arc<Self>, epoch: u64, slot: &mut Slot, guid: String) {
         let Some(job) = slot.job.clone() else { return };
         let (ask, stop) = net::shutdown();
         slot.stop = Some(ask);
@@ -350,15 +373,18 @@ impl<E: Executor> Cell<E> {
                 cell.logs
                     .step
                     .info("succeeded-transitioning-to-running", work.fields());
-                cell.feed(&guid, Event::Started);
+                cell.tell(epoch, &guid, Event::Started);
             };
             let end = cell.executor.run(job, started, stop).await;
-            cell.ended(&guid, end);
+            cell.ended(epoch, &guid, end);
         });
     }
 
-    fn ended(self: &Arc<Self>, guid: &str, end: End) {
+    fn ended(self: &Arc<Self>, epoch: u64, guid: &str, end: End) {
         let mut inside = self.lock();
+        if inside.epoch != epoch {
+            return;
+        }
         let Some(slot) = inside.containers.get_mut(guid) else {
             return;
         };

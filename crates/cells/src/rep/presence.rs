@@ -23,7 +23,7 @@ struct Value<'a> {
     rep_address: &'a str,
     zone: &'a str,
     capacity: Capacity,
-    rootfs_provider_list: Vec<Provider<'a>>,
+    rootfs_provider_list: Vec<Provider>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     placement_tags: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -40,23 +40,21 @@ struct Capacity {
 }
 
 #[derive(Debug, Serialize)]
-struct Provider<'a> {
-    name: &'a str,
+struct Provider {
+    name: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    properties: Vec<&'a str>,
+    properties: Vec<String>,
 }
 
 /// The presence of a cell that reports `state` and listens at `rep_address`.
 pub(super) fn value(state: &CellState, rep_address: &str) -> String {
-    let provider = |(name, provider): (&'_ String, &'_ RootFsProvider)| {
-        let properties = match provider {
+    let provider = |(name, provider): (&String, &RootFsProvider)| Provider {
+        name: name.clone(),
+        properties: match provider {
             RootFsProvider::Arbitrary => Vec::new(),
             RootFsProvider::FixedSet { set } => set.keys().cloned().collect(),
-        };
-        (name.clone(), properties)
+        },
     };
-    let providers: Vec<(String, Vec<String>)> =
-        state.root_fs_providers.iter().map(provider).collect();
     let value = Value {
         cell_id: &state.cell_id,
         rep_address,
@@ -66,13 +64,7 @@ pub(super) fn value(state: &CellState, rep_address: &str) -> String {
             disk_mb: state.total_resources.disk_mb,
             containers: state.total_resources.containers,
         },
-        rootfs_provider_list: providers
-            .iter()
-            .map(|(name, properties)| Provider {
-                name,
-                properties: properties.iter().map(String::as_str).collect(),
-            })
-            .collect(),
+        rootfs_provider_list: state.root_fs_providers.iter().map(provider).collect(),
         placement_tags: &state.placement_tags,
         optional_placement_tags: &state.optional_placement_tags,
         rep_url: &state.rep_url,

@@ -29,6 +29,9 @@ use super::work::uuid;
 /// Longest wait for containers to end at shutdown, beyond the grace they are given.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
+/// Connections over which all presences are renewed.
+const PRESENCE_CONNECTIONS: usize = 16;
+
 /// Why cells could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -127,16 +130,21 @@ async fn start_with<E: Executor>(
         .as_ref()
         .map(net::tls::server)
         .transpose()?;
-    let client = Client::new(ClientOptions {
-        connections_per_host: config.bbs_connections.max(1),
-        tls: config
-            .client_tls
-            .as_ref()
-            .map(net::tls::client)
-            .transpose()?,
-        ..ClientOptions::default()
-    });
-    let bbs = Bbs::new(client.clone(), &*config.bbs);
+    let client_tls = config
+        .client_tls
+        .as_ref()
+        .map(net::tls::client)
+        .transpose()?;
+    let client = |connections_per_host| {
+        Client::new(ClientOptions {
+            connections_per_host,
+            tls: client_tls.clone(),
+            ..ClientOptions::default()
+        })
+    };
+    let bbs = Bbs::new(client(config.bbs_connections.max(1)), &*config.bbs);
+    // Presences have connections of their own: they must not queue behind work.
+    let presences = client(PRESENCE_CONNECTIONS);
     let desired = Arc::new(DesiredLrps::new(bbs.clone()));
     let executor = Arc::new(executor);
     let listeners = bind(&config).await?;
@@ -167,7 +175,7 @@ async fn start_with<E: Executor>(
         let (cell_id, value) = (state.cell_id.clone(), presence::value(&state, &url));
         let logs = Logs::new(&logger, &cell_id);
         let presence = Presence {
-            client: client.clone(),
+            client: presences.clone(),
             base: config.bbs.trim_end_matches('/').to_owned(),
             cell_id,
             owner: uuid(&mut rand::rng()),

@@ -180,7 +180,10 @@ impl Transaction<'_> {
 
     /// The indices of a process that have records, from `from` on.
     fn indices(&self, guid: &str, from: i32) -> Vec<i32> {
-        let rows = self.batch.process(guid).map_or(&[][..], |process| &process.actual);
+        let rows = self
+            .batch
+            .process(guid)
+            .map_or(&[][..], |process| &process.actual);
         let mut indices: Vec<i32> = rows.iter().map(|row| row.index).collect();
         indices.retain(|index| *index >= from);
         indices.dedup();

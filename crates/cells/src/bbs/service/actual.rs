@@ -27,10 +27,14 @@ use crate::bbs::state::{Actual, Process};
 const RETIRE_ATTEMPTS: u32 = 5;
 
 fn fields(process_guid: &str, index: i32, instance: Option<&ActualLrpInstanceKey>) -> Fields {
-    let fields = Fields::new().and("process-guid", process_guid).and("index", index);
+    let fields = Fields::new()
+        .and("process-guid", process_guid)
+        .and("index", index);
     match instance {
         None => fields,
-        Some(key) => fields.and("instance-guid", &key.instance_guid).and("cell-id", &key.cell_id),
+        Some(key) => fields
+            .and("instance-guid", &key.instance_guid)
+            .and("cell-id", &key.cell_id),
     }
 }
 
@@ -49,16 +53,13 @@ impl Service {
                 && index.is_none_or(|index| row.index == index)
         };
         let rows = self.select_rows(&request.process_guid, &request.cell_id, wanted);
-        Ok(answer::list(rows.into_iter().map(|row| row.bytes).collect()))
+        Ok(answer::list(
+            rows.into_iter().map(|row| row.bytes).collect(),
+        ))
     }
 
     /// Rows of one process (of all, when empty) that may be on one cell (on any, when empty).
-    fn select_rows(
-        &self,
-        guid: &str,
-        cell: &str,
-        wanted: impl Fn(&Actual) -> bool,
-    ) -> Vec<Actual> {
+    fn select_rows(&self, guid: &str, cell: &str, wanted: impl Fn(&Actual) -> bool) -> Vec<Actual> {
         let state = self.state.read();
         let mut rows = Vec::new();
         let mut take = |process: &Process| {
@@ -69,7 +70,9 @@ impl Service {
         } else if !cell.is_empty() {
             let guids = state.on_cell(cell).map(|on| on.processes.keys());
             let processes = guids.into_iter().flatten();
-            processes.filter_map(|guid| state.processes.get(guid)).for_each(&mut take);
+            processes
+                .filter_map(|guid| state.processes.get(guid))
+                .for_each(&mut take);
         } else {
             state.processes.values().for_each(&mut take);
         }
@@ -93,13 +96,17 @@ impl Service {
                 && (request.cell_id.is_empty() || *row.cell == *request.cell_id)
         };
         let groups = groups_of(self.select_rows("", &request.cell_id, wanted));
-        Ok(answer::lazy_list(groups.into_iter().map(|group| group.encode_to_vec())))
+        Ok(answer::lazy_list(
+            groups.into_iter().map(|group| group.encode_to_vec()),
+        ))
     }
 
     pub(super) async fn groups_by_process_guid(&self, body: Incoming) -> Answered {
         let request: ActualLrpGroupsByProcessGuidRequest = self.read(body).await?;
         let groups = groups_of(self.select_rows(&request.process_guid, "", |_| true));
-        Ok(answer::lazy_list(groups.into_iter().map(|group| group.encode_to_vec())))
+        Ok(answer::lazy_list(
+            groups.into_iter().map(|group| group.encode_to_vec()),
+        ))
     }
 
     pub(super) async fn group(&self, body: Incoming) -> Answered {
@@ -194,7 +201,11 @@ impl Service {
         else {
             return Ok(());
         };
-        if self.presences.cell(&instance.cell_id, Instant::now()).is_none() {
+        if self
+            .presences
+            .cell(&instance.cell_id, Instant::now())
+            .is_none()
+        {
             let request = RemoveActualLrpRequest {
                 process_guid: key.process_guid.clone(),
                 index: key.index,
@@ -214,7 +225,10 @@ fn groups_of(rows: Vec<Actual>) -> Vec<ActualLrpGroup> {
         let Ok(row) = row.decode() else { continue };
         let key = row.actual_lrp_key.clone().unwrap_or_default();
         let same = slots.last().is_some_and(|(guid, slot)| {
-            let index = slot.rows().next().and_then(|row| row.actual_lrp_key.as_ref());
+            let index = slot
+                .rows()
+                .next()
+                .and_then(|row| row.actual_lrp_key.as_ref());
             *guid == key.process_guid && index.map(|key| key.index) == Some(key.index)
         });
         if !same {
@@ -225,5 +239,8 @@ fn groups_of(rows: Vec<Actual>) -> Vec<ActualLrpGroup> {
             *slot.place(presence) = Some(Arc::new(row));
         }
     }
-    slots.iter().filter_map(|(_, slot)| group::group(slot)).collect()
+    slots
+        .iter()
+        .filter_map(|(_, slot)| group::group(slot))
+        .collect()
 }

@@ -4,9 +4,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use diego::error::{Type, error};
 use diego::models::{
-    CellPresence, CellsResponse, DesireLrpRequest, DesiredLrp, DesiredLrpByProcessGuidRequest,
-    DesiredLrPsRequest, DomainsResponse, RemoveDesiredLrpRequest, UpdateDesiredLrpRequest,
-    UpsertDomainRequest,
+    CellPresence, CellsResponse, DesireLrpRequest, DesiredLrPsRequest, DesiredLrp,
+    DesiredLrpByProcessGuidRequest, DomainsResponse, RemoveDesiredLrpRequest,
+    UpdateDesiredLrpRequest, UpsertDomainRequest,
 };
 use http::Response;
 use net::{Body, Incoming};
@@ -20,16 +20,27 @@ use crate::bbs::state::Desired;
 
 impl Service {
     pub(super) fn domains(&self) -> Response<Body> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos();
         let state = self.state.read();
-        let fresh = state.domains.iter().filter(|(_, expires)| **expires as i128 > now as i128);
+        let fresh = state
+            .domains
+            .iter()
+            .filter(|(_, expires)| **expires as i128 > now as i128);
         let domains = fresh.map(|(domain, _)| domain.to_string()).collect();
-        answer::message(&DomainsResponse { error: None, domains })
+        answer::message(&DomainsResponse {
+            error: None,
+            domains,
+        })
     }
 
     pub(super) async fn upsert_domain(&self, body: Incoming) -> Answered {
         let request: UpsertDomainRequest = self.read(body).await?;
-        Ok(answer::lifecycle(self.run(Command::UpsertDomain(request)).await))
+        Ok(answer::lifecycle(
+            self.run(Command::UpsertDomain(request)).await,
+        ))
     }
 
     pub(super) fn cells(&self) -> Response<Body> {
@@ -79,7 +90,10 @@ impl Service {
         let request: DesiredLrPsRequest = self.read(body).await?;
         let app_guids = request.app_guids.clone();
         let selected = self.select_desired(&request.domain, &request.process_guids, |guid| {
-            app_guids.is_empty() || app_guids.iter().any(|prefix| guid.starts_with(prefix.as_str()))
+            app_guids.is_empty()
+                || app_guids
+                    .iter()
+                    .any(|prefix| guid.starts_with(prefix.as_str()))
         });
         let records = selected.into_iter().filter_map(move |record| {
             let lrp = record.decode().ok()?;
@@ -91,7 +105,9 @@ impl Service {
     pub(super) async fn scheduling_infos(&self, body: Incoming) -> Answered {
         let request: DesiredLrPsRequest = self.read(body).await?;
         let selected = self.select_desired(&request.domain, &request.process_guids, |_| true);
-        Ok(answer::list(selected.into_iter().map(|record| record.info).collect()))
+        Ok(answer::list(
+            selected.into_iter().map(|record| record.info).collect(),
+        ))
     }
 
     pub(super) async fn routing_infos(&self, body: Incoming) -> Answered {
@@ -106,11 +122,16 @@ impl Service {
 
     pub(super) async fn desired_lrp(&self, body: Incoming, second_form: bool) -> Answered {
         let request: DesiredLrpByProcessGuidRequest = self.read(body).await?;
-        Ok(match self.find_desired(&request.process_guid).map(|record| record.decode()) {
-            None => answer::error(error(Type::ResourceNotFound)),
-            Some(Err(_)) => answer::error(error(Type::Deserialize)),
-            Some(Ok(lrp)) => answer::record(&answered(lrp, second_form).encode_to_vec()),
-        })
+        Ok(
+            match self
+                .find_desired(&request.process_guid)
+                .map(|record| record.decode())
+            {
+                None => answer::error(error(Type::ResourceNotFound)),
+                Some(Err(_)) => answer::error(error(Type::Deserialize)),
+                Some(Ok(lrp)) => answer::record(&answered(lrp, second_form).encode_to_vec()),
+            },
+        )
     }
 
     pub(super) async fn scheduling_info(&self, body: Incoming) -> Answered {
@@ -159,5 +180,9 @@ impl Service {
 
 fn answered(lrp: DesiredLrp, second_form: bool) -> DesiredLrp {
     let lrp = desired::answered(lrp);
-    if second_form { versions::desired_v2(lrp) } else { lrp }
+    if second_form {
+        versions::desired_v2(lrp)
+    } else {
+        lrp
+    }
 }

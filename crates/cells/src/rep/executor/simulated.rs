@@ -114,7 +114,6 @@ impl Executor for Simulated {
 
 #[cfg(test)]
 mod tests {
-    use diego::models::TaskDefinition;
     use tokio::time::Instant;
 
     use super::super::Definition;
@@ -126,7 +125,7 @@ mod tests {
             key: key.into(),
             address: String::new(),
             ports: Vec::new(),
-            definition: Definition::Task(Box::new(TaskDefinition::default())),
+            definition: Definition::Task(Box::default()),
         })
     }
 

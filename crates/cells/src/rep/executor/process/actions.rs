@@ -1,7 +1,7 @@
 //! Performing a tree of actions, whose leaves are processes.
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::super::{Definition, Job};
 use super::output::{Tail, follow};
 use super::spawn::Spawned;
+use super::vfork::Program;
 use super::{Process, environment};
 
 /// How deep actions may be nested.
@@ -211,24 +212,19 @@ impl<'a> Run<'a> {
             &run.log_source
         };
         let folder = self.folder.join(&run.dir);
-        let program = if run.path.contains('/') {
-            self.folder.join(&run.path)
-        } else {
-            PathBuf::from(&run.path)
-        };
-        let env = environment::of(self.job, self.folder, &run.env);
-        let files_max = run.resource_limits.and_then(|limits| limits.nofile);
-        let spawner = &self.executor.spawner;
-        let spawned = spawner
-            .spawn(&program, &run.args, &folder, env, files_max)
-            .await;
-        let (mut spawned, output) = spawned.map_err(|cause| {
+        let refuse = |cause: std::io::Error| {
             format!(
                 "{source}: failed to run {} in {}: {cause}",
-                program.display(),
+                run.path,
                 folder.display()
             )
-        })?;
+        };
+        let env = environment::of(self.job, self.folder, &run.env);
+        let program = Program::new(self.folder, &run.path, &run.args, &folder, env)
+            .map_err(refuse)?
+            .limit_files(run.resource_limits.and_then(|limits| limits.nofile));
+        let spawned = self.executor.spawner.spawn(program).await;
+        let (mut spawned, output) = spawned.map_err(refuse)?;
         self.running.send_replace(true);
 
         let (mut tail, fields) = (Tail::default(), self.fields());

@@ -16,6 +16,7 @@ mod output;
 mod spawn;
 #[cfg(test)]
 mod tests;
+mod vfork;
 
 use std::fs::DirBuilder;
 use std::io;

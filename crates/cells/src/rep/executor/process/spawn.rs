@@ -6,17 +6,19 @@
 //! ends, that thread ends and its children with it.
 
 use std::io;
-use std::path::Path;
-use std::process::Stdio;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::resource::{Resource, setrlimit};
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
 use tokio::sync::{Semaphore, oneshot};
+
+use super::vfork::{Program, Stack};
 
 pub(super) struct Spawner {
     orders: Sender<Order>,
@@ -24,15 +26,24 @@ pub(super) struct Spawner {
     places: Semaphore,
 }
 
-struct Order {
-    command: Command,
-    reply: oneshot::Sender<io::Result<Child>>,
+enum Order {
+    Spawn {
+        program: Program,
+        reply: oneshot::Sender<io::Result<Spawned>>,
+    },
+    /// Wait for a process that was killed, so that it does not stay a zombie.
+    Reap(OwnedFd),
+    /// End the thread.
+    End,
 }
 
 /// A process, the leader of a group of its own.
 pub(super) struct Spawned {
-    child: Child,
+    /// `None` once the group has been killed for good.
     group: Option<Pid>,
+    /// `None` once its status has been read.
+    process: Option<AsyncFd<OwnedFd>>,
+    orders: Sender<Order>,
 }
 
 impl Spawner {
@@ -40,11 +51,12 @@ impl Spawner {
     pub(super) fn start(places: usize) -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::current();
         let (orders, received) = channel();
+        let again = orders.clone();
         std::thread::Builder::new()
             .name("spawn".into())
             .spawn(move || {
                 let _runtime = runtime.enter();
-                work(&received);
+                work(&received, &again);
             })?;
         Ok(Self {
             orders,
@@ -52,69 +64,83 @@ impl Spawner {
         })
     }
 
-    /// Starts `program` in `folder` with exactly this environment. What it writes
-    /// comes out of the pipe.
+    /// Starts `program`. What it writes comes out of the pipe.
     pub(super) async fn spawn(
         &self,
-        program: &Path,
-        args: &[String],
-        folder: &Path,
-        env: impl IntoIterator<Item = (String, String)>,
-        files_max: Option<u64>,
+        mut program: Program,
     ) -> io::Result<(Spawned, pipe::Receiver)> {
         let _place = self.places.acquire().await.map_err(io::Error::other)?;
         let (reader, writer) = io::pipe()?;
-        let mut command = Command::new(program);
-        command
-            .args(args)
-            .current_dir(folder)
-            .env_clear()
-            .envs(env)
-            .stdin(Stdio::null())
-            .stdout(writer.try_clone()?)
-            .stderr(writer)
-            .process_group(0)
-            .kill_on_drop(true);
-        // SAFETY: between fork and exec only these two system calls are made; they
-        // neither allocate nor take locks.
-        unsafe {
-            command.pre_exec(move || {
-                set_pdeathsig(Signal::SIGKILL)?;
-                if let Some(files) = files_max {
-                    setrlimit(Resource::RLIMIT_NOFILE, files, files)?;
-                }
-                Ok(())
-            });
-        }
+        program.write_to(writer.into());
         let (reply, answer) = oneshot::channel();
         let gone = || io::Error::other("the thread that starts processes has ended");
         self.orders
-            .send(Order { command, reply })
+            .send(Order::Spawn { program, reply })
             .map_err(|_| gone())?;
-        let child = answer.await.map_err(|_| gone())??;
-        let id = child.id().and_then(|id| i32::try_from(id).ok());
-        let group = id.map(Pid::from_raw);
-        let output = pipe::Receiver::from_owned_fd(reader.into())?;
-        Ok((Spawned { child, group }, output))
+        let spawned = answer.await.map_err(|_| gone())??;
+        Ok((spawned, pipe::Receiver::from_owned_fd(reader.into())?))
     }
 }
 
-fn work(orders: &Receiver<Order>) {
-    while let Ok(Order { mut command, reply }) = orders.recv() {
-        // Whoever gave up waiting drops the child, which kills it.
-        let _ = reply.send(command.spawn());
+impl Drop for Spawner {
+    /// Ends the thread, and with it every process that still runs.
+    fn drop(&mut self) {
+        // An error means that it has ended.
+        let _ = self.orders.send(Order::End);
     }
+}
+
+fn work(orders: &Receiver<Order>, again: &Sender<Order>) {
+    let mut stack = Stack::new();
+    while let Ok(order) = orders.recv() {
+        match order {
+            Order::Spawn { program, reply } => {
+                let spawned = program.spawn(&mut stack).and_then(|(group, process)| {
+                    Ok(Spawned {
+                        group: Some(group),
+                        process: Some(register(process)?),
+                        orders: again.clone(),
+                    })
+                });
+                // Whoever gave up waiting drops the process, which kills it.
+                let _ = reply.send(spawned);
+            }
+            Order::Reap(process) => {
+                // It has been killed; an error means that it was waited for already.
+                let _ = waitid(Id::PIDFd(process.as_fd()), WaitPidFlag::WEXITED);
+            }
+            Order::End => break,
+        }
+    }
+}
+
+fn register(process: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` stays open and the same for as long as it lives.
+    let registered = unsafe { AsyncFd::register_with_interest(process, Interest::READABLE) };
+    registered.map_err(io::Error::from)
 }
 
 impl Spawned {
     /// Waits for the end of the process and returns its status; one that was killed
-    /// has 128 plus the signal, as shells say. May be dropped and called again.
+    /// has 128 plus the signal, as shells say. May be dropped and called again, but
+    /// not once it has returned.
     pub(super) async fn ended(&mut self) -> io::Result<i32> {
-        use std::os::unix::process::ExitStatusExt;
-        let status = self.child.wait().await?;
-        Ok(status
-            .code()
-            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
+        let Some(process) = &self.process else {
+            return Err(io::Error::other("its status has been read"));
+        };
+        let status = loop {
+            let mut ready = process.readable().await?;
+            let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG;
+            match waitid(Id::PIDFd(process.get_ref().as_fd()), flags) {
+                Ok(WaitStatus::Exited(_, status)) => break status,
+                Ok(WaitStatus::Signaled(_, signal, _)) => break 128 + signal as i32,
+                Ok(_) => ready.clear_ready(),
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
+        self.process = None;
+        Ok(status)
     }
 
     /// Sends `signal` to the process and all that it started.
@@ -124,9 +150,7 @@ impl Spawned {
             let _ = killpg(group, signal);
         }
     }
-}
 
-impl Spawned {
     /// Kills all that is left of the process and what it started.
     pub(super) fn sweep(&mut self) {
         self.signal(Signal::SIGKILL);
@@ -138,5 +162,9 @@ impl Spawned {
 impl Drop for Spawned {
     fn drop(&mut self) {
         self.sweep();
+        if let Some(process) = self.process.take() {
+            // An error means that the rep itself ends, and init waits for it.
+            let _ = self.orders.send(Order::Reap(process.into_inner()));
+        }
     }
 }
