@@ -14,6 +14,54 @@ pub struct Catalogue {
     pub drivers: Vec<DriverSpec>,
 }
 
+impl Catalogue {
+    /// Contradictions within the catalogue itself, as sentences: a kind of agent
+    /// whose builtin is missing or lacks a flag that a file could make it give.
+    /// The binary's tests hold this empty.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for fleet in &self.fleets {
+            let builtin = self
+                .builtins
+                .iter()
+                .find(|known| known.command == fleet.builtin);
+            let Some(builtin) = builtin else {
+                problems.push(format!(
+                    "fleet {}: no builtin \"{}\"",
+                    fleet.kind, fleet.builtin
+                ));
+                continue;
+            };
+            let fixed = fleet.talk_to_flag.iter().chain([&fleet.args]);
+            let mut flags: Vec<(String, bool)> = fixed
+                .flat_map(|line| line.split_whitespace())
+                .filter(|word| word.starts_with("--"))
+                .map(|word| (word.to_owned(), true))
+                .collect();
+            flags.push(("--count".to_owned(), true));
+            flags.extend(fleet.seed_flag.iter().map(|flag| (flag.clone(), true)));
+            flags.extend(
+                fleet
+                    .settings
+                    .iter()
+                    .map(|setting| (setting.flag(), setting.value != SettingValue::Flag)),
+            );
+            for (name, takes_value) in flags {
+                let wanted = Flag { name, takes_value };
+                if !builtin.flags.contains(&wanted) {
+                    let form = if takes_value { "with" } else { "without" };
+                    let (kind, command) = (&fleet.kind, &builtin.command);
+                    problems.push(format!(
+                        "fleet {kind}: \"{command}\" has no {} {form} a value",
+                        wanted.name
+                    ));
+                }
+            }
+        }
+        problems
+    }
+}
+
 /// A sub-command of the binary that runs as a system.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Builtin {

@@ -7,6 +7,7 @@
 pub mod catalogue;
 mod check;
 mod diagnostic;
+mod explain;
 pub mod expr;
 mod names;
 mod nearest;

@@ -41,6 +41,8 @@ impl Constant {
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
     pub(crate) constants: BTreeMap<String, Constant>,
+    /// Constants that are not read yet, because they stand further down.
+    pub(crate) later: Vec<String>,
     /// Names of systems and fleets.
     pub(crate) systems: Vec<String>,
 }
@@ -146,6 +148,11 @@ impl Scope {
         }
         if let Some((system, what)) = word.split_once('.') {
             return self.of_system(name, system, what, span, place).map(Some);
+        }
+        if self.later.iter().any(|later| later == word) {
+            let message = format!("{{{word}}} is defined further down");
+            return Err(Problem::new(name.whole(), message)
+                .help("a constant can use those above it; move its line up"));
         }
         let constants = self.constants.keys().map(String::as_str);
         let runtime: &[&str] = match place {
@@ -278,7 +285,7 @@ fn piece(text: &Text, at: usize, rest: &str) -> (Result<Piece, Problem>, usize) 
         };
         let used = length + 2;
         let name = text.slice(at + 1..at + 1 + length);
-        if name.is_empty() || !name.as_str().chars().all(|c| in_reference(c)) {
+        if name.is_empty() || !name.as_str().chars().all(in_reference) {
             return stray("there is no name in these braces", '{');
         }
         return (
@@ -312,6 +319,7 @@ mod tests {
         Scope {
             constants: constants.into(),
             systems: vec!["bbs".to_owned()],
+            ..Scope::default()
         }
     }
 

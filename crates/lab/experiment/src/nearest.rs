@@ -18,7 +18,10 @@ pub(crate) fn nearest<'c>(
     let lower = word.to_lowercase();
     candidates
         .into_iter()
-        .filter(|candidate| candidate.chars().count() <= LONGEST)
+        .filter(|candidate| {
+            let other = candidate.chars().count();
+            other <= LONGEST && other.abs_diff(length) <= limit
+        })
         .map(|candidate| (distance(&lower, &candidate.to_lowercase()), candidate))
         .filter(|&(far, candidate)| far <= limit && far < candidate.chars().count())
         .min_by_key(|&(far, _)| far)

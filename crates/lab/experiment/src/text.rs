@@ -37,12 +37,12 @@ impl Text {
         }
     }
 
-    /// No text yet, at the place where `other` begins.
-    pub(crate) fn empty_before(other: &Self) -> Self {
+    /// No text yet, at the place of the byte `at` of `other`.
+    pub(crate) fn empty_at(other: &Self, at: usize) -> Self {
         Self {
             text: String::new(),
             places: Vec::new(),
-            end: other.span(0..0),
+            end: other.span(at..at),
         }
     }
 

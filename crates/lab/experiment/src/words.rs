@@ -19,7 +19,7 @@ pub(crate) fn split(line: &Text) -> Result<Vec<Text>, Problem> {
             }
             None if matches!(c, '\'' | '"') => {
                 quote = Some((c, at));
-                word.get_or_insert_with(|| Text::empty_before(&line.slice(at..line.len())));
+                word.get_or_insert_with(|| Text::empty_at(line, at));
                 continue;
             }
             Some((open, _)) if c == open => {
@@ -40,7 +40,7 @@ pub(crate) fn split(line: &Text) -> Result<Vec<Text>, Problem> {
             _ => (at, c),
         };
         let (from, c) = literal;
-        word.get_or_insert_with(|| Text::empty_before(&line.slice(from..line.len())))
+        word.get_or_insert_with(|| Text::empty_at(line, from))
             .push(&line.slice(from..from + c.len_utf8()));
     }
     if let Some((open, at)) = quote {

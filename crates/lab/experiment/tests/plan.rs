@@ -1,5 +1,7 @@
 //! Good files and their plans.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::time::Duration;
@@ -215,4 +217,75 @@ fn templates_are_filled_in_by_the_runner() {
     let plan = plan_of(DEMO);
     let shown = system(&plan, "bbs").args[7].render(|reference| format!("<{reference}>"));
     assert_eq!(shown, "http://<auctioneer.addr>");
+}
+
+#[test]
+fn a_plan_is_explained_in_words() {
+    let explained = plan_of(DEMO).explain();
+    let expected = include_str!("data/demo.explained.txt");
+    assert_eq!(explained, expected, "\n{explained}");
+}
+
+#[test]
+fn systems_start_after_those_that_they_wait_for() {
+    let system = |name: &str, after: &str| {
+        format!("[[system]]\nname = \"{name}\"\nrun = \"x\"\nafter = [{after}]\n")
+    };
+    let plan = plan_of(&format!(
+        "lab = 1\nname = \"t\"\n{}{}{}{}[[step]]\nname = \"s\"\nhold = \"1s\"\n",
+        system("d", "\"b\", \"c\""),
+        system("c", ""),
+        system("b", "\"a\""),
+        system("a", ""),
+    ));
+    let order: Vec<&str> = plan
+        .start_order()
+        .iter()
+        .map(|system| system.name.as_str())
+        .collect();
+    assert_eq!(order, ["c", "a", "b", "d"]);
+}
+
+#[test]
+fn fezzik_is_a_plan_of_any_size() {
+    let text = include_str!("data/fezzik.toml");
+    let plan = plan_of(text);
+    assert_eq!(
+        (plan.systems.len(), plan.steps.len(), plan.expects.len()),
+        (4, 3, 3)
+    );
+    assert_eq!(plan.lifecycles[0].points.len(), 9);
+    let plan = checked(text, &[("cells", "1000"), ("tasks", "40_000")]).unwrap();
+    assert_eq!(system(&plan, "cell").agents, Some(1000));
+    assert_eq!(plan.steps[0].make.as_ref().unwrap().count, 40_000);
+}
+
+#[test]
+fn a_catalogue_that_contradicts_itself_says_so() {
+    let mut catalogue = support::catalogue();
+    catalogue.fleets.retain(|fleet| fleet.kind == "cell");
+    let settings: Vec<_> = catalogue.fleets[0].settings.drain(..).collect();
+    let builtin = catalogue
+        .builtins
+        .iter_mut()
+        .find(|b| b.command == "cells rep")
+        .unwrap();
+    builtin
+        .flags
+        .push(lab_experiment::catalogue::Flag::value("--seed"));
+    assert_eq!(catalogue.problems(), Vec::<String>::new());
+
+    catalogue.fleets[0].settings = settings
+        .into_iter()
+        .filter(|s| s.key == "optional")
+        .collect();
+    assert_eq!(
+        catalogue.problems(),
+        ["fleet cell: \"cells rep\" has no --optional without a value"]
+    );
+    catalogue.fleets[0].builtin = "cells reb".to_owned();
+    assert_eq!(
+        catalogue.problems(),
+        ["fleet cell: no builtin \"cells reb\""]
+    );
 }

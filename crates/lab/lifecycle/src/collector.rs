@@ -14,7 +14,8 @@ use crate::timelines::{GroupAt, Timelines};
 /// Most entities that a collector keeps, and most aliases; lines of further ones
 /// only count as overflow.
 const MAX_ENTITIES: usize = 2_000_000;
-/// Most points shown by lines without a key that a collector keeps.
+/// Most points shown by lines without a key that a collector keeps, and most pairs
+/// of alias and entity.
 const MAX_HELD: usize = 4_000_000;
 /// Most groups.
 const MAX_GROUPS: usize = 1_000_000;
@@ -24,7 +25,8 @@ const MAX_GROUPS: usize = 1_000_000;
 /// An entity is a row once a line showed one of its points. Its first time at a
 /// point, by the clock of the lines, is the one that stays. Its group is the one
 /// named by its earliest line that names any (of equally early ones, the first by
-/// name). So the table does not depend on the order in which lines or files come.
+/// name). So the table does not depend on the order in which lines or files come,
+/// unless there was no room for all of them.
 ///
 /// # Aliases
 ///
@@ -84,7 +86,7 @@ pub struct Snapshot {
     /// Lines that showed a point which their entity had passed already, without
     /// lines that have only an alias.
     pub repeats: u64,
-    /// Lines of entities for which there was no room.
+    /// How often there was no room for what a line said: its entity, alias or group.
     pub overflow: u64,
 }
 
@@ -161,6 +163,10 @@ impl Collector {
         let Some(alias) = self.alias_number() else {
             return;
         };
+        if self.lives.len() >= MAX_HELD && !self.lives.contains_key(&(alias, entity)) {
+            self.overflow += 1;
+            return;
+        }
         self.lived[alias as usize] = true;
         let life = self.lives.entry((alias, entity)).or_insert(Life {
             entity,
@@ -192,7 +198,9 @@ impl Collector {
     }
 
     fn group_of(&mut self, line: &Line<'_>) -> Option<u32> {
-        self.groups.number(&line.first(&self.group)?)
+        let group = self.groups.number(&line.first(&self.group)?);
+        self.overflow += u64::from(group.is_none());
+        group
     }
 
     /// Puts the text of the line's alias into `alias_text`; false: it has none.
@@ -254,33 +262,31 @@ impl Collector {
     pub fn table(&self) -> Table {
         let (rows, aliases) = self.settled();
         let entities = self.entities.len();
-        let mut table_rows: Vec<Row> = (0..rows.len() as u32)
+        let mut keyed: Vec<(Option<i64>, Row)> = (0..rows.len() as u32)
             .filter(|row| !rows.is_empty(*row))
-            .map(|row| Row {
-                id: Arc::clone(match (row as usize).checked_sub(entities) {
+            .map(|row| {
+                let id = match (row as usize).checked_sub(entities) {
                     None => self.entities.text(row),
                     Some(rest) => self.aliases.text(aliases[rest]),
-                }),
-                group: rows
-                    .group(row)
-                    .map(|group| Arc::clone(self.groups.text(group))),
-                at_ns: rows
-                    .times(row)
-                    .map(|at| at.map(|at| at.saturating_sub(self.origin_unix_ns)))
-                    .collect(),
+                };
+                let since_origin = |at: i64| at.saturating_sub(self.origin_unix_ns);
+                let row_of_table = Row {
+                    id: Arc::clone(id),
+                    group: rows
+                        .group(row)
+                        .map(|group| Arc::clone(self.groups.text(group))),
+                    at_ns: rows.times(row).map(|at| at.map(since_origin)).collect(),
+                };
+                (rows.times(row).flatten().min(), row_of_table)
             })
             .collect();
-        table_rows.sort_by_cached_key(|row| {
-            (
-                row.at_ns.iter().flatten().min().copied(),
-                Arc::clone(&row.id),
-                row.at_ns.clone(),
-            )
+        keyed.sort_unstable_by(|(first, a), (other, b)| {
+            (first, &a.id, &a.at_ns, &a.group).cmp(&(other, &b.id, &b.at_ns, &b.group))
         });
         Table {
             name: self.name.clone(),
             points: self.points.clone(),
-            rows: table_rows,
+            rows: keyed.into_iter().map(|(_, row)| row).collect(),
         }
     }
 

@@ -150,6 +150,15 @@ fn lines_by_others_in_the_course_of_a_life_go_to_it() {
         "9 process=p index=0 msg=stopped",
     ]);
     assert_eq!(found, ["a@- 1,2.5,3,-", "b@- -,7.5,8,9"]);
+
+    // To the end of a life belongs what happens at the same instant.
+    let found = rows(&[
+        "2 process=p index=0 guid=a msg=allocated",
+        "3 process=p index=0 guid=a msg=running",
+        "3 process=p index=0 msg=placed",
+        "4 process=p index=0 guid=b msg=running",
+    ]);
+    assert_eq!(found, ["a@- -,3,3,-", "b@- -,-,4,-"]);
 }
 
 #[test]

@@ -15,12 +15,12 @@ const MAX_RECORD_BYTES: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
     /// The file cannot be read.
-    #[error("line {line}: cannot read the table: {source}")]
+    #[error("line {line}: cannot read the table: {reason}")]
     Read {
         /// Line, counted from 1.
         line: u64,
         /// What the system says.
-        source: io::Error,
+        reason: io::Error,
     },
     /// The first line does not begin as every table does.
     #[error("line 1: expected a header that begins with `id,group`, found `{found}`")]
@@ -207,9 +207,9 @@ impl<R: BufRead> Records<'_, R> {
                 .from
                 .take(room)
                 .read_until(b'\n', &mut bytes)
-                .map_err(|source| CsvError::Read {
+                .map_err(|reason| CsvError::Read {
                     line: self.next_line,
-                    source,
+                    reason,
                 })?;
             if bytes.len() as u64 > MAX_RECORD_BYTES {
                 return Err(CsvError::TooLong { line });

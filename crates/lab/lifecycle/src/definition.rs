@@ -65,14 +65,14 @@ pub enum DefinitionError {
         lifecycle: String,
     },
     /// A matcher has a fault.
-    #[error("`{point}` of `{owner}`: {source}")]
+    #[error("`{point}` of `{owner}`: {fault}")]
     Matcher {
         /// The lifecycle or loop.
         owner: String,
         /// The point; `start` or `end` of a loop.
         point: String,
         /// What is wrong.
-        source: MatcherError,
+        fault: MatcherError,
     },
 }
 
@@ -109,9 +109,9 @@ impl LoopDefinition {
 }
 
 fn matcher(owner: &str, point: &str, text: &str) -> Result<Matcher, DefinitionError> {
-    Matcher::parse(text).map_err(|source| DefinitionError::Matcher {
+    Matcher::parse(text).map_err(|fault| DefinitionError::Matcher {
         owner: owner.to_owned(),
         point: point.to_owned(),
-        source,
+        fault,
     })
 }

@@ -15,7 +15,8 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// the last one. It has no thread and no timer of its own.
 ///
 /// A file that does not exist yet is waited for. A file that became shorter is read
-/// again from its start. A line longer than [`MAX_LINE_BYTES`] is given once its end
+/// again from its start; one that was emptied and has grown beyond its old length
+/// between two polls looks like one that only grew. A line longer than [`MAX_LINE_BYTES`] is given once its end
 /// is seen, without the rest.
 #[derive(Debug)]
 pub struct Follower {
@@ -25,12 +26,12 @@ pub struct Follower {
 
 /// A file that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read the log {}: {source}", path.display())]
+#[error("cannot read the log {}: {reason}", path.display())]
 pub struct FollowError {
     /// The file.
     pub path: PathBuf,
     /// What the system says.
-    pub source: std::io::Error,
+    pub reason: std::io::Error,
 }
 
 #[derive(Debug)]
@@ -67,9 +68,9 @@ impl Follower {
         let mut result = Ok(());
         for (number, followed) in self.files.iter_mut().enumerate() {
             let polled = followed.poll(&mut self.chunk, &mut |line| sink(number, line));
-            if let Err(source) = polled {
+            if let Err(reason) = polled {
                 let path = followed.path.clone();
-                result = result.and(Err(FollowError { path, source }));
+                result = result.and(Err(FollowError { path, reason }));
             }
         }
         result

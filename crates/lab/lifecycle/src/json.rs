@@ -36,6 +36,10 @@ impl Slot {
         }
     }
 
+    pub(crate) fn is_present(&self) -> bool {
+        self.kind != Kind::Absent
+    }
+
     pub(crate) fn raw<'a>(&self, line: &'a [u8]) -> &'a [u8] {
         &line[self.start as usize..self.end as usize]
     }

@@ -33,7 +33,7 @@ pub struct Unreadable;
 /// Reads lines. It is asked once which fields are wanted, finds all of them in one
 /// pass over a line, and keeps its memory from line to line.
 ///
-/// The time is `timestamp`, `time`, `ts` or `@timestamp`; the message is
+/// The time is the first of `timestamp`, `time`, `ts`, `@timestamp` that is one; the message is
 /// `message`, `msg` or `event` (none: the message is empty). A field is looked
 /// for in the object `data`, where lager has it, and then in the line itself.
 /// Numbers and booleans count as their text; null, objects and arrays do not count.
@@ -61,16 +61,14 @@ impl Scanner {
         let line = &line[..line.len().min(MAX_LINE_BYTES)];
         self.find(format, line).ok_or(Unreadable)?;
 
-        let first = |ids: &mut dyn Iterator<Item = FieldId>| {
-            ids.map(|id| self.top[id.0])
-                .find(|slot| slot.kind != Kind::Absent)
-        };
-        let at = first(&mut FieldId::times()).ok_or(Unreadable)?;
-        let message = first(&mut FieldId::messages()).unwrap_or_default();
+        let at = FieldId::times().find_map(|id| timestamp::parse(&text(line, self.top[id.0])));
+        let message = FieldId::messages()
+            .map(|id| self.top[id.0])
+            .find(Slot::is_present);
         Ok(Line {
             bytes: line,
-            at_unix_ns: timestamp::parse(&text(line, at)).ok_or(Unreadable)?,
-            message,
+            at_unix_ns: at.ok_or(Unreadable)?,
+            message: message.unwrap_or_default(),
             top: &self.top,
             data: &self.data,
         })
@@ -131,18 +129,14 @@ impl<'a> Line<'a> {
     /// The program that wrote the line (`source`).
     pub fn source(&self) -> Option<Cow<'a, [u8]>> {
         let slot = self.top[FieldId::SOURCE.0];
-        (slot.kind != Kind::Absent).then(|| text(self.bytes, slot))
+        slot.is_present().then(|| text(self.bytes, slot))
     }
 
     /// The text of a wanted field. An empty text is a value too.
     pub fn field(&self, id: FieldId) -> Option<Cow<'a, [u8]>> {
-        let slot = match self.data[id.0] {
-            Slot {
-                kind: Kind::Absent, ..
-            } => self.top[id.0],
-            slot => slot,
-        };
-        (slot.kind != Kind::Absent).then(|| text(self.bytes, slot))
+        let (data, top) = (self.data[id.0], self.top[id.0]);
+        let slot = if data.is_present() { data } else { top };
+        slot.is_present().then(|| text(self.bytes, slot))
     }
 
     /// The text of the first of these fields that has one that is not empty.

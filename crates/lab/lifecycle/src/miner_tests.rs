@@ -92,7 +92,8 @@ fn what_cannot_be_read_is_counted_and_the_first_is_kept() {
     assert_eq!(miner.lifecycles()[0].table().rows.len(), 1);
 
     let mut miner = Miner::new(0, &[], &[]).unwrap();
-    miner.feed(Format::Auto, &[b'x'; 5000]);
+    miner.feed(Format::Auto, &vec![b'x'; MAX_LINE_BYTES]);
+    assert_eq!(miner.counts().overlong, 0);
     assert_eq!(
         miner.counts().unreadable_sample,
         Some("x".repeat(SAMPLE_BYTES))

@@ -76,6 +76,16 @@ fn measures_every_phase_and_keeps_negative_durations() {
 }
 
 #[test]
+fn no_time_at_all_is_not_negative_and_the_first_of_equals_is_the_worst() {
+    let rows = ["x", "y", "z"].map(|id| row(id, &[Some(3), Some(3)]));
+    let durations = summarise(&table(&["a", "b"], rows.to_vec())).total.unwrap();
+    assert_eq!(
+        (durations.negative, durations.max_ns, &*durations.worst),
+        (0, 0, "x")
+    );
+}
+
+#[test]
 fn shares_are_over_complete_rows() {
     let summary = summarise(&example());
     // Totals 40, 30, 30; the first phase takes 10, 20, -10 of them.

@@ -4,9 +4,9 @@
 /// time, or one that 64 bits cannot hold (before 1678 or after 2262).
 ///
 /// A number counts seconds, milliseconds, microseconds or nanoseconds since the
-/// epoch, told by its size: below 10^11 it is seconds (until the year 5138), below
-/// 10^14 milliseconds, below 10^17 microseconds. Digits beyond the ninth after
-/// the point are dropped. Anything else must be RFC 3339, with an offset or `Z`.
+/// epoch, told by its size: below 10^11 it is seconds, below 10^14 milliseconds,
+/// below 10^17 microseconds. Digits beyond the ninth after the point are dropped.
+/// Anything else must be RFC 3339, with an offset or `Z`.
 pub(crate) fn parse(text: &[u8]) -> Option<i64> {
     decimal(text).or_else(|| rfc3339(text))
 }
@@ -105,6 +105,17 @@ mod tests {
         assert_eq!(at("1.4649e9"), Some(1_464_900_000_000_000_000));
         assert_eq!(at("-1.5"), Some(-1_500_000_000));
         assert_eq!(at("0"), Some(0));
+    }
+
+    #[test]
+    fn the_unit_follows_from_the_size() {
+        assert_eq!(at("9000000000"), Some(9_000_000_000_000_000_000));
+        assert_eq!(at("99999999999"), None);
+        assert_eq!(at("100000000000"), Some(100_000_000_000_000_000));
+        assert_eq!(at("99999999999999"), None);
+        assert_eq!(at("100000000000000"), Some(100_000_000_000_000_000));
+        assert_eq!(at("99999999999999999"), None);
+        assert_eq!(at("100000000000000000"), Some(100_000_000_000_000_000));
     }
 
     #[test]

@@ -1,1 +1,268 @@
+//! The verdict as a table for the terminal.
 
+use console::{Style as Paint, measure_text_width, truncate_str};
+use lab_store::{Expectation, Outcome, Verdict};
+
+/// Narrowest table that is drawn; a narrower terminal wraps it.
+const WIDTH_MIN: usize = 40;
+/// Widest table that is drawn: longer lines are hard to follow.
+const WIDTH_MAX: usize = 120;
+/// Spaces between two columns.
+const GAP: usize = 2;
+/// Shortest form of an expression that still says something.
+const THAT_MIN: usize = 12;
+/// Longest text of a measured value.
+const MEASURED_MAX: usize = 20;
+
+/// How text is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Width of the terminal in columns; the table uses 40 to 120 of them.
+    pub width: usize,
+    /// Are colours allowed?
+    pub color: bool,
+}
+
+impl Style {
+    /// What standard output is: plain when `NO_COLOR` is set or it is not a terminal.
+    #[must_use]
+    pub fn of_stdout() -> Self {
+        let terminal = console::Term::stdout();
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let width = terminal
+            .size_checked()
+            .map_or(WIDTH_MAX, |(_, columns)| columns.into());
+        Self {
+            width,
+            color: terminal.is_term() && !plain,
+        }
+    }
+}
+
+/// Each expectation with what was measured, then the outcome of the run.
+///
+/// Lines are at most `style.width` columns wide (but 40 at least). Control characters
+/// are shown as `\u{..}`, so that no name in a run can steer the terminal.
+#[must_use]
+pub fn verdict_table(verdict: &Verdict, style: Style) -> String {
+    let width = style.width.clamp(WIDTH_MIN, WIDTH_MAX);
+    let mut out = String::new();
+    let rows: Vec<Row> = verdict.expectations.iter().map(Row::of).collect();
+    if !rows.is_empty() {
+        let columns = Columns::fit(&rows, width);
+        let head = columns.line(&pad("expectation", columns.that), "measured", "outcome");
+        push_line(&mut out, &paint(&head, Paint::new().dim(), style));
+        for row in &rows {
+            push_row(&mut out, row, &columns, width, style);
+        }
+        out.push('\n');
+    }
+    let sum = format!(
+        "{}  {}",
+        paint(word(verdict.outcome), colour(verdict.outcome).bold(), style),
+        summary(verdict)
+    );
+    push_line(&mut out, &sum);
+    if let Some(reason) = &verdict.reason {
+        for line in wrap(&printable(reason), width - GAP) {
+            push_line(&mut out, &format!("  {line}"));
+        }
+    }
+    out
+}
+
+/// The verdict table, then where the report is.
+#[must_use]
+pub fn ending(verdict: &Verdict, report: &std::path::Path, style: Style) -> String {
+    // The path is not cut: people copy it.
+    format!(
+        "{}\nreport  {}\n",
+        verdict_table(verdict, style),
+        printable(&report.display().to_string())
+    )
+}
+
+struct Row {
+    that: String,
+    measured: String,
+    outcome: Outcome,
+    note: String,
+}
+
+impl Row {
+    fn of(expectation: &Expectation) -> Self {
+        let measured = printable(&expectation.measured);
+        Self {
+            that: printable(&expectation.that),
+            measured: if measured.is_empty() {
+                "-".to_owned()
+            } else {
+                measured
+            },
+            outcome: expectation.outcome,
+            note: printable(&expectation.note),
+        }
+    }
+}
+
+/// Widths of the columns.
+struct Columns {
+    that: usize,
+    measured: usize,
+}
+
+impl Columns {
+    /// Gives the expression what the short columns leave, and no more than it needs.
+    fn fit(rows: &[Row], width: usize) -> Self {
+        let widest = |head: &str, of: fn(&Row) -> &str| {
+            rows.iter()
+                .map(|row| measure_text_width(of(row)))
+                .fold(measure_text_width(head), usize::max)
+        };
+        let outcome = widest("outcome", |row| mark_and_word(row.outcome));
+        let measured = widest("measured", |row| &row.measured);
+        let measured = measured
+            .min(MEASURED_MAX)
+            .min(width - outcome - 2 * GAP - THAT_MIN);
+        let room = width
+            .saturating_sub(measured + outcome + 2 * GAP)
+            .max(THAT_MIN);
+        Self {
+            that: widest("expectation", |row| &row.that).min(room),
+            measured,
+        }
+    }
+
+    fn line(&self, that: &str, measured: &str, outcome: &str) -> String {
+        let measured = truncate_str(measured, self.measured, "…");
+        let indent = self.measured.saturating_sub(measure_text_width(&measured));
+        format!("{that}  {}{measured}  {outcome}", " ".repeat(indent))
+    }
+}
+
+fn push_row(out: &mut String, row: &Row, columns: &Columns, width: usize, style: Style) {
+    let outcome = paint(mark_and_word(row.outcome), colour(row.outcome), style);
+    for (index, part) in wrap(&row.that, columns.that).into_iter().enumerate() {
+        if index == 0 {
+            push_line(
+                out,
+                &columns.line(&pad(&part, columns.that), &row.measured, &outcome),
+            );
+        } else {
+            push_line(out, &part);
+        }
+    }
+    if !row.note.is_empty() {
+        for line in wrap(&row.note, width - GAP) {
+            push_line(out, &paint(&format!("  {line}"), Paint::new().dim(), style));
+        }
+    }
+}
+
+fn summary(verdict: &Verdict) -> String {
+    let all = verdict.expectations.len();
+    let held = verdict
+        .expectations
+        .iter()
+        .filter(|one| one.outcome == Outcome::Pass)
+        .count();
+    let length = format!("after {:.1} s", verdict.duration_s);
+    match all {
+        0 => length,
+        1 => format!("{held} of 1 expectation held, {length}"),
+        _ => format!("{held} of {all} expectations held, {length}"),
+    }
+}
+
+fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass => "PASS",
+        Outcome::Fail => "FAIL",
+        Outcome::Inconclusive => "INCONCLUSIVE",
+        Outcome::Invalid => "INVALID",
+        Outcome::Error => "ERROR",
+    }
+}
+
+fn mark_and_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass => "✓ pass",
+        Outcome::Fail => "✗ fail",
+        Outcome::Inconclusive => "? inconclusive",
+        Outcome::Invalid => "! invalid",
+        Outcome::Error => "! error",
+    }
+}
+
+fn colour(outcome: Outcome) -> Paint {
+    match outcome {
+        Outcome::Pass => Paint::new().green(),
+        Outcome::Fail | Outcome::Error => Paint::new().red(),
+        Outcome::Inconclusive | Outcome::Invalid => Paint::new().yellow(),
+    }
+}
+
+fn paint(text: &str, with: Paint, style: Style) -> String {
+    // Forced both ways: the caller decides, not the library's look at the terminal.
+    with.force_styling(style.color).apply_to(text).to_string()
+}
+
+fn push_line(out: &mut String, line: &str) {
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+fn pad(text: &str, width: usize) -> String {
+    format!(
+        "{text}{}",
+        " ".repeat(width.saturating_sub(measure_text_width(text)))
+    )
+}
+
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => out.push(' '),
+            control if control.is_control() => out.extend(control.escape_unicode()),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Lines of at most `width` columns, broken at spaces where there are some.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let long = measure_text_width(word);
+        if used > 0 && used + 1 + long > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        if used > 0 {
+            push_last(&mut lines, ' ');
+            used += 1;
+        }
+        for character in word.chars() {
+            let wide = measure_text_width(character.encode_utf8(&mut [0; 4]));
+            if used + wide > width {
+                lines.push(String::new());
+                used = 0;
+            }
+            push_last(&mut lines, character);
+            used += wide;
+        }
+    }
+    lines
+}
+
+fn push_last(lines: &mut [String], character: char) {
+    if let Some(line) = lines.last_mut() {
+        line.push(character);
+    }
+}
+
+#[cfg(test)]
+mod tests;

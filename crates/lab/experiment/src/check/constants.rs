@@ -41,6 +41,7 @@ pub(super) fn read(
             )
         })
         .collect();
+    reader.scope.later = names.iter().map(|name| (*name).to_owned()).collect();
     for (span, field) in fields {
         let wrong = match name_problem(field.key) {
             Some(problem) => Some(format!("\"{}\" is no name: {problem}", field.key)),
@@ -68,11 +69,13 @@ pub(super) fn read(
                 }
             }
         }
+        reader.scope.later.retain(|later| later != field.key);
         reader
             .scope
             .constants
             .insert(field.key.to_owned(), constant);
     }
+    reader.scope.later.clear();
     diagnostics
 }
 

@@ -2,7 +2,7 @@
 
 use super::entries::Entry;
 use super::fields::{Field, Fields};
-use super::systems::system_name;
+use super::process::system_name;
 use super::values::{Reader, name_problem};
 use crate::catalogue::{Catalogue, EntityKind, Setting, SettingValue};
 use crate::diagnostic::Problem;

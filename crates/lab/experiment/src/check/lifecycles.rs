@@ -115,8 +115,14 @@ fn point(reader: &mut Reader<'_>, item: Field<'_>) -> Option<(String, String)> {
     let [name, with] = parts.as_slice() else {
         return reader.mismatch(item, expected);
     };
-    let text = reader.verbatim(*name, "a name");
-    let matcher = matcher(reader, *with);
+    let text = reader.verbatim(*name, "a list of pairs of strings");
+    let matcher = matcher(
+        reader,
+        Field {
+            key: "matcher",
+            value: with.value,
+        },
+    );
     let text = text?;
     if let Some(problem) = name_problem(text.as_str()) {
         let message = format!("\"{}\" is no name: {problem}", text.as_str());
@@ -129,7 +135,7 @@ fn point(reader: &mut Reader<'_>, item: Field<'_>) -> Option<(String, String)> {
 /// A matcher of log lines: text that a line contains, `/re/`, or `field=value`.
 /// Names are not filled in, for a pattern may hold braces.
 fn matcher(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
-    let text = reader.verbatim(field, "a matcher: a text, /pattern/ or field=value")?;
+    let text = reader.verbatim(field, "a text, /pattern/ or field=value")?;
     let matcher = text.as_str();
     if matcher.trim().is_empty() || matcher.contains('\n') {
         let message = "a matcher is text of one line; this one matches every line or none";

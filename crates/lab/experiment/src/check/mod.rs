@@ -4,8 +4,10 @@ mod constants;
 mod drivers;
 mod entries;
 mod fields;
+mod fleets;
 mod lifecycles;
 mod order;
+mod process;
 mod settings;
 mod steps;
 mod systems;
@@ -229,7 +231,7 @@ fn plan(
     found.extend(
         fleets
             .iter()
-            .filter_map(|entry| systems::fleet(reader, entry, catalogue, seed_or_default)),
+            .filter_map(|entry| fleets::fleet(reader, entry, catalogue, seed_or_default)),
     );
     found.sort_by_key(|found| found.span.start);
     reader.problems.extend(order::circles(&found));

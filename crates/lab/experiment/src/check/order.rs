@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::systems::Found;
+use super::process::Found;
 use crate::diagnostic::Problem;
 
 /// Finds systems that wait for each other, and so would never start. Each circle

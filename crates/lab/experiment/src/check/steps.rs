@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::drivers::Makers;
 use super::entries::Entry;
 use super::fields::{Field, Fields, Value};
+use super::process::{LONGEST, SHORTEST};
 use super::settings::{self, MOST};
-use super::systems::{LONGEST, SHORTEST};
 use super::values::Reader;
 use crate::diagnostic::Problem;
 use crate::expr::{Expr, Names, Use, compile};
 use crate::names::Place;
 use crate::plan::{Expect, Make, Rate, Step, Wait};
-use crate::units;
+use crate::units::{self, UnitError};
 
 /// Keys of every `make`.
 pub(super) const MAKE_KEYS: [&str; 5] = ["what", "count", "rate", "in_flight", "as"];
@@ -133,7 +133,14 @@ fn make(reader: &mut Reader<'_>, value: &Value<'_>, makers: &Makers) -> Option<M
 fn rate(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Rate> {
     let read = |text: &str| match text {
         "max" => Ok(Rate::Max),
-        _ => units::parse_rate(text).map(Rate::PerSecond),
+        _ if text.starts_with(|c: char| c.is_ascii_digit()) => {
+            units::parse_rate(text).map(Rate::PerSecond)
+        }
+        _ => Err(UnitError {
+            message: format!("expected max or a rate such as 500/s, found \"{text}\""),
+            at: 0..text.len(),
+            suggestion: None,
+        }),
     };
     let rate = reader.quantity(field, "\"max\" or a rate such as \"500/s\"", read)?;
     match rate {

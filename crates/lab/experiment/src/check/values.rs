@@ -14,6 +14,8 @@ use crate::text::{Span, Text};
 use crate::units::{self, UnitError};
 use crate::words;
 
+/// Most items of any list.
+const MOST_ITEMS: usize = 1_000;
 /// Longest name.
 const LONGEST_NAME: usize = 64;
 
@@ -127,7 +129,12 @@ impl Reader<'_> {
         let text = self.text(field, &format!("one of {}", listed(&names)))?;
         let found = choices.iter().find(|(name, _)| *name == text.as_str());
         if found.is_none() {
-            self.problem(self.unknown(&text, field.key, "choices", names));
+            let message = format!("\"{}\" cannot be \"{}\"", field.key, text.as_str());
+            self.problem(Problem::new(text.whole(), message).suggest_from(
+                text.as_str(),
+                "choices",
+                names,
+            ));
         }
         found.map(|(_, value)| *value)
     }
@@ -226,6 +233,11 @@ impl Reader<'_> {
     /// The items of a list.
     pub(super) fn list<'t>(&mut self, field: Field<'t>, expected: &str) -> Option<Vec<Field<'t>>> {
         match field.value.get_ref() {
+            DeValue::Array(items) if items.len() > MOST_ITEMS => {
+                let message = format!("\"{}\" has more than {MOST_ITEMS} items", field.key);
+                self.problem(Problem::new(field.span(), message));
+                None
+            }
             DeValue::Array(items) => Some(
                 items
                     .iter()

@@ -6,7 +6,7 @@
 //!
 //! A comparison is a metric, an operator and a quantity; comparisons are joined by
 //! `and` (which binds tighter) and `or`, and grouped by parentheses. Every name and
-//! unit is checked against the file before a run; see [`check`](crate::check).
+//! unit is checked against the file before a run; see [`check`](crate::check()).
 
 mod lexer;
 mod metric;

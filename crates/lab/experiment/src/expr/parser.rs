@@ -276,11 +276,19 @@ impl<'t> Parser<'t> {
             },
             other => return Err(self.unexpected("a quantity such as 30s", other)),
         };
+        let begins_a_metric = matches!(
+            self.tokens.get(self.next + 1),
+            Some(Token {
+                kind: Kind::Dot | Kind::Dots | Kind::Open,
+                ..
+            })
+        );
         if let Some(Token {
             kind: Kind::Word(unit),
             at,
         }) = self.peek()
             && !is_joint(unit)
+            && !begins_a_metric
         {
             self.next += 1;
             quantity.text += unit;

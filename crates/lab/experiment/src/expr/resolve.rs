@@ -335,7 +335,14 @@ fn stat(raw: &Raw, known: &[Stat]) -> Result<Stat, Fault> {
         .iter()
         .copied()
         .find(|stat| stat.name() == word.text)
-        .ok_or_else(|| unknown(word, "statistic", "statistics", names))
+        .ok_or_else(|| {
+            // The nearest name is often another percentile, which is not meant.
+            Fault::new(
+                word.at.clone(),
+                format!("unknown statistic \"{}\"", word.text),
+            )
+            .help(format!("statistics: {}", listed(&names)))
+        })
 }
 
 fn no_stat(raw: &Raw) -> Result<(), Fault> {

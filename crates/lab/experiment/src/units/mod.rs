@@ -149,9 +149,8 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
         return Err(UnitError::new(all, message));
     };
     if used == text.len() {
-        let mut error = UnitError::new(all, "a size needs a unit: B, KiB, MiB, GiB, TiB, kB, …");
-        error.suggestion = Some(format!("{text}B"));
-        return Err(error);
+        let message = "a size needs a unit: B, KiB, MiB, GiB, TiB, kB, MB, GB or TB";
+        return Err(UnitError::new(all, message));
     }
     let unit = unit(&SIZES, text, used..text.len(), "size")?;
     let Some(bytes) = number.exactly_times(unit) else {

@@ -1,7 +1,7 @@
 //! Made-up entities whose shapes are those of a real scheduler under load.
 
 /// A small deterministic generator (SplitMix64): samples must not change.
-pub struct Dice(pub u64);
+pub(crate) struct Dice(pub u64);
 
 impl Dice {
     fn uniform(&mut self) -> f64 {
@@ -13,13 +13,13 @@ impl Dice {
     }
 
     /// Log-normal around `median`; `spread` is the factor of one standard deviation.
-    pub fn around(&mut self, median: f64, spread: f64) -> f64 {
+    pub(crate) fn around(&mut self, median: f64, spread: f64) -> f64 {
         let normal: f64 = (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0;
         median * spread.powf(normal)
     }
 
     /// Hexadecimal text in the form of a GUID.
-    pub fn guid(&mut self) -> String {
+    pub(crate) fn guid(&mut self) -> String {
         let mut part = |digits: usize| -> String {
             (0..digits)
                 .map(|_| char::from_digit((self.uniform() * 16.0) as u32, 16).unwrap_or('0'))
@@ -29,7 +29,7 @@ impl Dice {
     }
 
     /// A whole number below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.uniform() * end as f64) as usize
     }
 }
@@ -53,13 +53,13 @@ impl Pool {
 }
 
 /// One row: group, then seconds for each point.
-pub struct Life {
-    pub id: String,
-    pub cell: usize,
-    pub at: Vec<Option<f64>>,
+pub(crate) struct Life {
+    pub(crate) id: String,
+    pub(crate) cell: usize,
+    pub(crate) at: Vec<Option<f64>>,
 }
 
-pub const TASK_POINTS: [&str; 9] = [
+pub(crate) const TASK_POINTS: [&str; 9] = [
     "desired",
     "persisted",
     "auctioned",
@@ -70,7 +70,7 @@ pub const TASK_POINTS: [&str; 9] = [
     "completed",
     "resolved",
 ];
-pub const LRP_POINTS: [&str; 8] = [
+pub(crate) const LRP_POINTS: [&str; 8] = [
     "desired",
     "auctioned",
     "claimed",
@@ -83,7 +83,7 @@ pub const LRP_POINTS: [&str; 8] = [
 
 /// Tasks that are asked for from `start` on, in rounds of the auction, on `cells`
 /// cells that create five containers at a time; results pass a pool of 20 workers.
-pub fn tasks(dice: &mut Dice, count: usize, cells: usize, start: f64) -> Vec<Life> {
+pub(crate) fn tasks(dice: &mut Dice, count: usize, cells: usize, start: f64) -> Vec<Life> {
     let mut creators: Vec<Pool> = (0..cells).map(|_| Pool::new(5)).collect();
     let mut callbacks = Pool::new(20);
     let mut lives: Vec<(Life, f64)> = (0..count)
@@ -129,7 +129,7 @@ pub fn tasks(dice: &mut Dice, count: usize, cells: usize, start: f64) -> Vec<Lif
 }
 
 /// Instances of one long-running process: all are stopped once all run.
-pub fn lrps(dice: &mut Dice, count: usize, cells: usize, start: f64) -> Vec<Life> {
+pub(crate) fn lrps(dice: &mut Dice, count: usize, cells: usize, start: f64) -> Vec<Life> {
     let mut writers = Pool::new(40);
     let mut creators: Vec<Pool> = (0..cells).map(|_| Pool::new(5)).collect();
     let mut lives: Vec<Life> = (0..count)

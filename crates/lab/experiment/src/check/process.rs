@@ -1,0 +1,311 @@
+//! What `[[system]]` and `[[fleet]]` have in common: a process of a run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use toml::de::DeValue;
+
+use super::fields::{Field, Fields};
+use super::values::{Reader, parse_cpus};
+use crate::catalogue::FleetKind;
+use crate::diagnostic::Problem;
+use crate::expr::{WATCHES, watch_name};
+use crate::names::Place;
+use crate::plan::{LogFormat, Program, Ready, Reference, System, Template, Watch};
+use crate::text::Span;
+use crate::units;
+
+/// Wait for readiness when a file does not say.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+/// Longest wait of any kind.
+pub(super) const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Shortest wait of any kind.
+pub(super) const SHORTEST: Duration = Duration::from_millis(1);
+
+/// Keys that systems and fleets have in common.
+pub(super) const COMMON: [&str; 11] = [
+    "name",
+    "args",
+    "ready",
+    "ready_within",
+    "after",
+    "count",
+    "env",
+    "cpus",
+    "memory",
+    "watch",
+    "log",
+];
+
+/// A system with the places that later checks need.
+pub(super) struct Found {
+    pub(super) system: System,
+    pub(super) span: Span,
+    /// The place of each item of `after`.
+    pub(super) after: Vec<Span>,
+}
+
+/// The words of a builtin's command.
+pub(super) fn command_words(command: &str) -> Vec<Template> {
+    command.split_whitespace().map(Template::literal).collect()
+}
+
+/// What systems and fleets have in common.
+pub(super) struct Common {
+    ready: Option<Ready>,
+    ready_within: Duration,
+    pub(super) after: Vec<String>,
+    pub(super) after_spans: Vec<Span>,
+    env: BTreeMap<String, Template>,
+    cpus: Option<Vec<u32>>,
+    memory_bytes: Option<u64>,
+    watch: Vec<Watch>,
+    log: LogFormat,
+}
+
+impl Common {
+    pub(super) fn into_found(
+        self,
+        name: String,
+        program: Program,
+        args: Vec<Template>,
+        count: u32,
+        agents: Option<u32>,
+        span: Span,
+    ) -> Found {
+        let system = System {
+            name,
+            program,
+            args,
+            ready: self.ready,
+            ready_within: self.ready_within,
+            after: self.after,
+            count,
+            env: self.env,
+            cpus: self.cpus,
+            memory_bytes: self.memory_bytes,
+            watch: self.watch,
+            log: self.log,
+            agents,
+        };
+        Found {
+            system,
+            span,
+            after: self.after_spans,
+        }
+    }
+}
+
+pub(super) fn common(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    kind: Option<&FleetKind>,
+) -> Option<Common> {
+    // Each key is read before the first missing one ends the reading, so that every
+    // problem is found.
+    let ready = match fields.get("ready") {
+        Some(field) => ready(reader, field).map(Some),
+        None => Some(kind.and_then(|kind| kind.ready.clone())),
+    };
+    let ready_within = fields
+        .get("ready_within")
+        .map_or(Some(READY_WITHIN), |field| {
+            reader.duration(field, SHORTEST..=LONGEST)
+        });
+    let after = after(reader, fields);
+    let env = env(reader, fields);
+    let cpus = fields.get("cpus").map_or(Some(None), |field| {
+        reader
+            .quantity(field, "processors such as \"0-1\"", parse_cpus)
+            .map(Some)
+    });
+    let memory = fields.get("memory").map_or(Some(None), |field| {
+        reader
+            .quantity(field, "a size such as \"2GiB\"", units::parse_bytes)
+            .map(Some)
+    });
+    let watch = fields
+        .get("watch")
+        .map_or(Some(WATCHES.to_vec()), |field| watch(reader, field));
+    let log = fields
+        .get("log")
+        .map_or(Some(LogFormat::Auto), |field| reader.choice(field, &LOGS));
+    let (after, after_spans) = after?;
+    Some(Common {
+        ready: ready?,
+        ready_within: ready_within?,
+        after,
+        after_spans,
+        env: env?,
+        cpus: cpus?,
+        memory_bytes: memory?,
+        watch: watch?,
+        log: log?,
+    })
+}
+
+/// Names of the forms of a log.
+const LOGS: [(&str, LogFormat); 5] = [
+    ("auto", LogFormat::Auto),
+    ("lager", LogFormat::Lager),
+    ("json", LogFormat::Json),
+    ("logfmt", LogFormat::Logfmt),
+    ("text", LogFormat::Text),
+];
+
+fn ready(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Ready> {
+    let text = reader.text(field, "\"tcp\", \"http /path\" or \"log some text\"")?;
+    let (word, rest) = text.as_str().split_once(' ').unwrap_or((text.as_str(), ""));
+    let rest = rest.trim();
+    let problem = match (word, rest) {
+        ("tcp", "") => return Some(Ready::Tcp),
+        ("http", path) if path.starts_with('/') && !path.contains(char::is_whitespace) => {
+            return Some(Ready::Http(path.to_owned()));
+        }
+        ("log", text) if !text.is_empty() => return Some(Ready::Log(text.to_owned())),
+        ("tcp", _) => "tcp takes nothing more",
+        ("http", _) => "http needs a path, as in \"http /health\"",
+        ("log", _) => "log needs the text to wait for, as in \"log listening\"",
+        _ => {
+            let at = text.slice(0..word.len());
+            reader.problem(reader.unknown(
+                &at,
+                "signal of readiness",
+                "signals of readiness",
+                ["tcp", "http", "log"],
+            ));
+            return None;
+        }
+    };
+    reader.problem(Problem::new(text.whole(), problem));
+    None
+}
+
+/// The name of a system that must exist.
+pub(super) fn system_name(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
+    let text = reader.text(field, "the name of a system")?;
+    if !reader
+        .scope
+        .systems
+        .iter()
+        .any(|known| known == text.as_str())
+    {
+        let known: Vec<&str> = reader.scope.systems.iter().map(String::as_str).collect();
+        let problem = reader.unknown(&text, "system", "systems", known);
+        reader.problem(problem);
+        return None;
+    }
+    Some(text.as_str().to_owned())
+}
+
+fn after(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(Vec<String>, Vec<Span>)> {
+    let Some(field) = fields.get("after") else {
+        return Some(Default::default());
+    };
+    let items = reader.list(field, "a list of systems such as [\"db\"]")?;
+    let mut names = Vec::new();
+    let mut spans = Vec::new();
+    let mut good = true;
+    for item in items {
+        match system_name(reader, item) {
+            Some(name) if names.contains(&name) => {
+                reader.problem(Problem::new(
+                    item.span(),
+                    format!("\"{name}\" is named twice"),
+                ));
+            }
+            Some(name) => {
+                names.push(name);
+                spans.push(item.span());
+            }
+            None => good = false,
+        }
+    }
+    good.then_some((names, spans))
+}
+
+fn env(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<BTreeMap<String, Template>> {
+    let Some(field) = fields.get("env") else {
+        return Some(BTreeMap::new());
+    };
+    let table = Fields::open_any(field.value, "\"env\"", &mut reader.problems)?;
+    let mut env = BTreeMap::new();
+    let mut good = true;
+    for (span, field) in table.fields() {
+        if field.key.is_empty() || field.key.contains(['=', '\0']) {
+            let message = format!("\"{}\" cannot name a variable", field.key.escape_debug());
+            reader.problem(Problem::new(span, message));
+            good = false;
+            continue;
+        }
+        let value = match field.value.get_ref() {
+            DeValue::Integer(number) => Some(Template::literal(number.to_string())),
+            DeValue::Boolean(value) => Some(Template::literal(value.to_string())),
+            _ => reader.template(field, Place::System),
+        };
+        match value {
+            Some(value) => drop(env.insert(field.key.to_owned(), value)),
+            None => good = false,
+        }
+    }
+    good.then_some(env)
+}
+
+fn watch(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<Watch>> {
+    let items = reader.list(field, "a list such as [\"cpu\", \"rss\"]")?;
+    let choices = WATCHES.map(|watch| (watch_name(watch), watch));
+    let mut watched = Vec::new();
+    let mut good = true;
+    for item in items {
+        if let DeValue::String(text) = item.value.get_ref()
+            && let Some(word @ ("prom" | "pprof")) = text.split_whitespace().next()
+        {
+            let message = format!("watching \"{word}\" is not supported by this version");
+            reader.problem(Problem::new(item.span(), message));
+            good = false;
+            continue;
+        }
+        match reader.choice(item, &choices) {
+            Some(watch) => watched.push(watch),
+            None => good = false,
+        }
+    }
+    watched.sort_unstable();
+    watched.dedup();
+    good.then_some(watched)
+}
+
+/// A system that is ready when its port answers must be told its port.
+pub(super) fn check_port(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    common: &Common,
+    program: &Program,
+    args: &[Template],
+) {
+    if !matches!(common.ready, Some(Ready::Tcp | Ready::Http(_))) {
+        return;
+    }
+    let program = match program {
+        Program::Path(path) => Some(path),
+        Program::OwnBinary => None,
+    };
+    let told = program
+        .into_iter()
+        .chain(args)
+        .chain(common.env.values())
+        .flat_map(Template::references)
+        .any(|reference| matches!(reference, Reference::OwnPort | Reference::OwnAddr));
+    if !told {
+        let span = fields
+            .get("ready")
+            .map_or(fields.span.clone(), |field| field.span());
+        reader.problem(
+            Problem::new(
+                span,
+                "it is ready when its port answers, but nothing tells it its port",
+            )
+            .help("hand it {port} or {addr} among its arguments or in env"),
+        );
+    }
+}

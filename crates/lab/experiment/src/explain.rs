@@ -1,0 +1,154 @@
+//! A plan in words, for people who want to know before they run it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::plan::{DriverKind, Make, Plan, Program, Rate, Ready, Step, System, Template};
+use crate::units::{show_bytes, show_rate, write_duration};
+
+impl Plan {
+    /// What a run would do, as text of several lines.
+    pub fn explain(&self) -> String {
+        let mut out = format!("{}\n", self.name);
+        if !self.about.is_empty() {
+            let _ = writeln!(out, "  {}", self.about);
+        }
+        let _ = writeln!(out, "  seed {}", self.seed);
+        self.section(
+            &mut out,
+            "start",
+            self.start_order().into_iter().map(explain_system),
+        );
+        let drivers = self.drivers.iter().map(|driver| {
+            let by = match &driver.kind {
+                DriverKind::Builtin(kind) => kind.clone(),
+                DriverKind::Program(words) => words_of(words),
+            };
+            let kinds: Vec<&str> = driver.entities.keys().map(String::as_str).collect();
+            format!("{}: {by} makes {}", driver.name, kinds.join(", "))
+        });
+        self.section(&mut out, "drive", drivers);
+        let mined = self.lifecycles.iter().map(|lifecycle| {
+            let points: Vec<&str> = lifecycle
+                .points
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect();
+            format!(
+                "{} by {}: {}",
+                lifecycle.name,
+                lifecycle.key.join(", "),
+                points.join(" → ")
+            )
+        });
+        let loops = self
+            .loops
+            .iter()
+            .map(|turn| format!("turns of {}", turn.name));
+        self.section(&mut out, "follow", mined.chain(loops));
+        self.section(&mut out, "do", self.steps.iter().map(explain_step));
+        self.section(
+            &mut out,
+            "expect",
+            self.expects.iter().map(|expect| expect.that.text.clone()),
+        );
+        out
+    }
+
+    /// The systems in an order in which each comes after those that it waits for;
+    /// otherwise as in the file.
+    pub fn start_order(&self) -> Vec<&System> {
+        let mut waits: BTreeMap<usize, &System> = self.systems.iter().enumerate().collect();
+        let mut order: Vec<&System> = Vec::new();
+        while !waits.is_empty() {
+            let started = |name: &String| order.iter().any(|system| system.name == *name);
+            let next = waits
+                .iter()
+                .find(|(_, system)| system.after.iter().all(started));
+            // A checked plan has no circles, so there always is one.
+            let Some(at) = next.or(waits.iter().next()).map(|(at, _)| *at) else {
+                break;
+            };
+            order.extend(waits.remove(&at));
+        }
+        order
+    }
+
+    fn section(&self, out: &mut String, title: &str, lines: impl Iterator<Item = String>) {
+        for (number, line) in lines.enumerate() {
+            if number == 0 {
+                let _ = writeln!(out, "\n{title}");
+            }
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+}
+
+fn explain_system(system: &System) -> String {
+    let program = match &system.program {
+        Program::OwnBinary => "this binary,".to_owned(),
+        Program::Path(path) => words_of(std::slice::from_ref(path)),
+    };
+    let mut text = format!("{}: {program} {}", system.name, words_of(&system.args));
+    if system.count > 1 {
+        let _ = write!(text, ", {} times", system.count);
+    }
+    if !system.after.is_empty() {
+        let _ = write!(text, ", after {}", system.after.join(", "));
+    }
+    if let Some(bytes) = system.memory_bytes {
+        let _ = write!(text, ", at most {}", show_bytes(bytes as f64));
+    }
+    let signal = system.ready.as_ref().map(|ready| match ready {
+        Ready::Tcp => "its port answers".to_owned(),
+        Ready::Http(path) => format!("GET {path} succeeds"),
+        Ready::Log(line) => format!("it logs \"{line}\""),
+    });
+    if let Some(signal) = signal {
+        let within = write_duration(system.ready_within);
+        let _ = write!(text, ", ready when {signal}, within {within}");
+    }
+    text
+}
+
+fn explain_step(step: &Step) -> String {
+    let mut parts = Vec::new();
+    parts.extend(step.make.as_ref().map(explain_make));
+    parts.extend(
+        step.hold
+            .map(|time| format!("hold for {}", write_duration(time))),
+    );
+    parts.extend(step.run.as_ref().map(|run| format!("run {run}")));
+    parts.extend(step.wait.as_ref().map(|wait| {
+        let steady = match wait.steady.is_zero() {
+            true => String::new(),
+            false => format!(" for {}", write_duration(wait.steady)),
+        };
+        let at_most = write_duration(wait.at_most);
+        format!("wait until {}{steady}, at most {at_most}", wait.until.text)
+    }));
+    format!("{}: {}", step.name, parts.join("; then "))
+}
+
+fn explain_make(make: &Make) -> String {
+    let rate = match make.rate {
+        Rate::Max => "as fast as possible".to_owned(),
+        Rate::PerSecond(rate) => format!("at {}", show_rate(rate)),
+    };
+    format!(
+        "make {} {} {rate}, {} in flight",
+        make.count, make.what, make.in_flight
+    )
+}
+
+/// A command line, with quotes around what would otherwise be several words.
+fn words_of(words: &[Template]) -> String {
+    let quoted = |word: &Template| {
+        let text = word.to_string();
+        match text.is_empty() || text.contains(char::is_whitespace) {
+            true => format!("'{text}'"),
+            false => text,
+        }
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,174 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn expectation(that: &str, measured: &str, outcome: Outcome, note: &str) -> Expectation {
+    Expectation {
+        that: that.into(),
+        measured: measured.into(),
+        outcome,
+        note: note.into(),
+    }
+}
+
+fn sample() -> Verdict {
+    Verdict {
+        outcome: Outcome::Fail,
+        reason: None,
+        duration_s: 29.64,
+        expectations: vec![
+            expectation(
+                "task.desired..resolved max < 30s",
+                "11.80 s",
+                Outcome::Pass,
+                "",
+            ),
+            expectation(
+                "lrp.desired..running p99 of every instance that was asked for < 8s",
+                "8.41 s",
+                Outcome::Fail,
+                "",
+            ),
+            expectation(
+                "recovery('kill 10 cells') < 2m",
+                "",
+                Outcome::Inconclusive,
+                "the step `kill 10 cells` did not run, so nothing could be measured",
+            ),
+        ],
+    }
+}
+
+fn plain(width: usize) -> Style {
+    Style {
+        width,
+        color: false,
+    }
+}
+
+#[test]
+fn at_40_columns() {
+    assert_eq!(
+        verdict_table(&sample(), plain(40)),
+        "\
+expectation     measured  outcome
+task.desired..   11.80 s  ✓ pass
+resolved max <
+30s
+lrp.desired..r    8.41 s  ✗ fail
+unning p99 of
+every instance
+that was asked
+for < 8s
+recovery('kill         -  ? inconclusive
+10 cells') <
+2m
+  the step `kill 10 cells` did not run,
+  so nothing could be measured
+
+FAIL  1 of 3 expectations held, after 29.6 s
+"
+    );
+}
+
+#[test]
+fn at_80_columns() {
+    assert_eq!(
+        verdict_table(&sample(), plain(80)),
+        "\
+expectation                                             measured  outcome
+task.desired..resolved max < 30s                         11.80 s  ✓ pass
+lrp.desired..running p99 of every instance that was       8.41 s  ✗ fail
+asked for < 8s
+recovery('kill 10 cells') < 2m                                 -  ? inconclusive
+  the step `kill 10 cells` did not run, so nothing could be measured
+
+FAIL  1 of 3 expectations held, after 29.6 s
+"
+    );
+}
+
+#[test]
+fn at_120_columns() {
+    assert_eq!(
+        verdict_table(&sample(), plain(120)),
+        "\
+expectation                                                         measured  outcome
+task.desired..resolved max < 30s                                     11.80 s  ✓ pass
+lrp.desired..running p99 of every instance that was asked for < 8s    8.41 s  ✗ fail
+recovery('kill 10 cells') < 2m                                             -  ? inconclusive
+  the step `kill 10 cells` did not run, so nothing could be measured
+
+FAIL  1 of 3 expectations held, after 29.6 s
+"
+    );
+}
+
+#[test]
+fn a_run_that_ended_early_says_why() {
+    let verdict = Verdict {
+        outcome: Outcome::Error,
+        reason: Some("the system `bbs` was not ready within 10 s:\nit exited with status 1".into()),
+        duration_s: 0.4,
+        expectations: Vec::new(),
+    };
+    let path = std::path::Path::new("runs/a-20261121-093000/report.html");
+    assert_eq!(
+        ending(&verdict, path, plain(40)),
+        "\
+ERROR  after 0.4 s
+  the system `bbs` was not ready within
+  10 s: it exited with status 1
+
+report  runs/a-20261121-093000/report.html
+"
+    );
+}
+
+#[test]
+fn colours_change_nothing_but_colours() {
+    let coloured = verdict_table(
+        &sample(),
+        Style {
+            width: 80,
+            color: true,
+        },
+    );
+    assert!(
+        coloured.contains("\u{1b}[31m✗ fail\u{1b}[0m"),
+        "{coloured:?}"
+    );
+    assert_eq!(
+        console::strip_ansi_codes(&coloured),
+        verdict_table(&sample(), plain(80))
+    );
+}
+
+#[test]
+fn names_cannot_steer_the_terminal() {
+    let mut verdict = sample();
+    verdict.expectations[0].that = "\u{1b}[2Jgone".into();
+    let table = verdict_table(&verdict, plain(80));
+    assert!(
+        table.contains("\\u{1b}[2Jgone") && !table.contains('\u{1b}'),
+        "{table}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_line_is_wider_than_the_terminal(
+        width in 40_usize..150,
+        that in ".{0,200}|[日本語 a]{0,80}",
+        measured in ".{0,40}",
+        note in ".{0,90}",
+    ) {
+        let mut verdict = sample();
+        verdict.expectations.push(expectation(&that, &measured, Outcome::Pass, &note));
+        let table = verdict_table(&verdict, plain(width));
+        // The last lines are the sum, which stays whole.
+        for line in table.lines().filter(|line| !line.starts_with("FAIL")) {
+            prop_assert!(measure_text_width(line) <= width, "{width}: {line:?}");
+        }
+    }
+}

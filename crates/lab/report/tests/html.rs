@@ -1,0 +1,276 @@
+//! Reports of whole runs, read back from the page.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::io::Read;
+use std::path::Path;
+
+use base64::Engine;
+use lab_store::{
+    EntityCount, Environment, Event, EventKind, Outcome, ProcessSample, RunFile, RunFolder, SCHEMA,
+    Verdict,
+};
+use serde_json::Value;
+
+fn run(folder: &Path) -> RunFolder {
+    let started_at = "2026-11-21T09:30:00Z".parse().unwrap();
+    let run = RunFolder::create(folder, "sample", started_at).unwrap();
+    let environment = Environment {
+        schema: SCHEMA,
+        run_id: run.id(),
+        started_at_unix_ns: 1_795_253_400_000_000_000,
+        command: vec!["headroom".into(), "run".into()],
+        headroom_version: "0.1.0".into(),
+        git_commit: None,
+        cores: 2,
+        cpu_model: "model".into(),
+        memory_bytes: 1 << 34,
+        kernel: "Linux".into(),
+        versions: BTreeMap::new(),
+    };
+    run.write_json(RunFile::Environment, &environment).unwrap();
+    run.write_json(RunFile::Verdict, &verdict(Outcome::Pass, None))
+        .unwrap();
+    run
+}
+
+fn verdict(outcome: Outcome, reason: Option<&str>) -> Verdict {
+    let reason = reason.map(str::to_owned);
+    Verdict {
+        outcome,
+        reason,
+        duration_s: 30.0,
+        expectations: Vec::new(),
+    }
+}
+
+fn plan(run: &RunFolder, lifecycles: &[&str]) {
+    let lifecycles: Vec<Value> = lifecycles
+        .iter()
+        .map(|name| serde_json::json!({ "name": name }))
+        .collect();
+    let plan = serde_json::json!({
+        "name": "sample", "about": "x", "seed": u64::MAX, "lifecycles": lifecycles,
+    });
+    run.write_json(RunFile::Plan, &plan).unwrap();
+}
+
+/// The data and the inflated blob of a page.
+fn embedded(page: &str) -> (Value, Vec<u8>) {
+    let element = |id: &str| {
+        let (_, rest) = page.split_once(&format!("id=\"{id}\">")).unwrap();
+        rest.split_once("</script>").unwrap().0
+    };
+    let packed = base64::engine::general_purpose::STANDARD
+        .decode(element("columns"))
+        .unwrap();
+    let mut blob = Vec::new();
+    flate2::read::DeflateDecoder::new(packed.as_slice())
+        .read_to_end(&mut blob)
+        .unwrap();
+    (serde_json::from_str(element("run")).unwrap(), blob)
+}
+
+/// Undoes the packing of a column whose coding is not `left`.
+fn column(place: &Value, blob: &[u8]) -> Vec<Option<i64>> {
+    let number = |name: &str| place[name].as_u64().unwrap() as usize;
+    let (at, n) = (number("at"), number("n"));
+    let mut before = 0;
+    (0..n)
+        .map(|row| {
+            let byte = |plane: usize| u32::from(blob[at + plane * n + row]) << (8 * plane);
+            let folded = i64::from((0..4).map(byte).sum::<u32>())
+                .checked_sub(1)
+                .filter(|f| *f >= 0)?;
+            let difference = if folded % 2 == 0 {
+                folded / 2
+            } else {
+                -(folded + 1) / 2
+            };
+            before = difference
+                + if place["coding"] == "plain" {
+                    0
+                } else {
+                    before
+                };
+            Some(before)
+        })
+        .collect()
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    plan(&run, &["b", "a"]);
+    run.write(
+        RunFile::Lifecycle("a"),
+        b"id,group,p,q\nx,cell-1,5000,9000\n",
+    )
+    .unwrap();
+    run.write(RunFile::Lifecycle("b"), b"id,group,p,q\n")
+        .unwrap();
+    let first = lab_report::html(&run).unwrap();
+    run.write(RunFile::Report, first.as_bytes()).unwrap();
+    assert_eq!(
+        lab_report::html(&RunFolder::open(run.path()).unwrap()).unwrap(),
+        first
+    );
+    let (data, _) = embedded(&first);
+    let names: Vec<&str> = data["lifecycles"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|l| l["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["b", "a"], "in the order of the plan");
+    assert_eq!(data["seed"], u64::MAX.to_string());
+}
+
+#[test]
+fn a_run_without_anything_has_a_report_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    let reason = "the system `bbs` never became ready";
+    run.write_json(RunFile::Verdict, &verdict(Outcome::Error, Some(reason)))
+        .unwrap();
+    let (data, blob) = embedded(&lab_report::html(&run).unwrap());
+    assert_eq!(data["verdict"]["reason"], reason);
+    assert_eq!(data["name"], run.id());
+    assert_eq!(
+        (data["lifecycles"].as_array().unwrap().len(), blob.len()),
+        (0, 0)
+    );
+}
+
+#[test]
+fn times_come_back_as_they_were_to_the_microsecond() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    let csv = b"id,group,p,q\na,,-1500000,2000000\nb,cell-2,,7999\nc,cell-1,0,\n";
+    run.write(RunFile::Lifecycle("task"), csv).unwrap();
+    let (data, blob) = embedded(&lab_report::html(&run).unwrap());
+    let life = &data["lifecycles"][0];
+    assert_eq!(
+        (&life["origin_s"], &life["unit_s"]),
+        (&(-0.0015).into(), &1e-6.into())
+    );
+    assert_eq!(column(&life["at"][0], &blob), [Some(0), None, Some(1500)]);
+    assert_eq!(life["groups"], serde_json::json!(["cell-2", "cell-1"]));
+    assert_eq!(column(&life["group"], &blob), [None, Some(0), Some(1)]);
+}
+
+#[test]
+fn steps_counts_and_processes_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    let mut events = run.appender::<Event>().unwrap();
+    for (t_s, kind, name, text) in [
+        (1.0, EventKind::StepStarted, "load", ""),
+        (1.5, EventKind::Made, "load", ""),
+        (4.0, EventKind::StepFailed, "load", "no answer"),
+        (4.0, EventKind::StepStarted, "cut short", ""),
+    ] {
+        events
+            .append(&Event {
+                t_s,
+                kind,
+                name: name.into(),
+                text: text.into(),
+            })
+            .unwrap();
+    }
+    events.flush().unwrap();
+    let mut counts = run.appender::<EntityCount>().unwrap();
+    let mut samples = run.appender::<ProcessSample>().unwrap();
+    for tick in 0..5000_u32 {
+        let t_s = f64::from(tick) / 100.0;
+        let count = if tick == 3333 { 900 } else { 10 };
+        counts
+            .append(&EntityCount {
+                t_s,
+                what: "task".into(),
+                state: "running".into(),
+                count,
+            })
+            .unwrap();
+        let cpu_cores = 0.25;
+        let sample = ProcessSample {
+            t_s,
+            system: "bbs".into(),
+            cpu_cores,
+            rss_bytes: 1 << 30,
+            fds: 9,
+            threads: 2,
+        };
+        samples.append(&sample).unwrap();
+    }
+    counts.flush().unwrap();
+    samples.flush().unwrap();
+
+    let (data, blob) = embedded(&lab_report::html(&run).unwrap());
+    let steps = &data["steps"];
+    assert_eq!(
+        (&steps[0]["end_s"], &steps[0]["failed"], &steps[0]["made_s"]),
+        (&4.0.into(), &true.into(), &1.5.into())
+    );
+    assert_eq!(
+        (&steps[1]["end_s"], &steps[1]["failed"]),
+        (&30.0.into(), &false.into())
+    );
+    let line = &data["counts"][0]["states"][0]["line"];
+    let values = column(&line["v"], &blob);
+    assert!(
+        values.len() <= 2000 && values.contains(&Some(890)),
+        "the peak stays"
+    );
+    let cpu = &data["processes"][0]["cpu_cores"]["v"];
+    assert_eq!(cpu["origin"], 0.25);
+}
+
+#[test]
+fn a_broken_file_is_named_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    run.write(RunFile::Lifecycle("task"), b"id,group,p\na,,1\nb,,x\n")
+        .unwrap();
+    let error = lab_report::html(&run).unwrap_err().to_string();
+    assert!(error.contains("task.csv, line 3"), "{error}");
+    run.write(RunFile::Lifecycle("task"), b"id,group,p\n")
+        .unwrap();
+    run.write(RunFile::Events, b"{\"t_s\":1.0}\n").unwrap();
+    let error = lab_report::html(&run).unwrap_err().to_string();
+    assert!(error.contains("events.jsonl, line 1"), "{error}");
+}
+
+#[test]
+fn eight_thousand_lifecycles_take_less_than_a_megabyte() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    let mut state = 1_u64;
+    let mut random = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for (name, points) in [("task", 9), ("lrp", 8)] {
+        let heads: String = (0..points).map(|i| format!(",p{i}")).collect();
+        let mut csv = format!("id,group{heads}\n");
+        for row in 0..4000_u64 {
+            let id: String = (0..32)
+                .map(|_| char::from_digit(random(16) as u32, 16).unwrap())
+                .collect();
+            write!(csv, "{id},cell-{}", random(100)).unwrap();
+            let mut at = row * 500_000;
+            for _ in 0..points {
+                at += random(2_000_000_000);
+                write!(csv, ",{at}").unwrap();
+            }
+            csv.push('\n');
+        }
+        run.write(RunFile::Lifecycle(name), csv.as_bytes()).unwrap();
+    }
+    let size = lab_report::html(&run).unwrap().len();
+    assert!(size < 1_000_000, "{size} bytes");
+}

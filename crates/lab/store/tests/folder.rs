@@ -1,0 +1,278 @@
+//! A run's folder, written and read back.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use lab_store::{
+    EntityCount, Environment, Event, EventKind, LoopTurn, Outcome, ProcessSample, Record, RunFile,
+    RunFolder, SCHEMA, StoreError, Verdict,
+};
+use proptest::prelude::*;
+
+fn start() -> Timestamp {
+    "2026-11-21T09:30:00.999Z".parse().unwrap()
+}
+
+fn new_run(folder: &Path) -> RunFolder {
+    RunFolder::create(folder, "demo", start()).unwrap()
+}
+
+fn environment(schema: u32) -> Environment {
+    Environment {
+        schema,
+        run_id: "demo-20261121-093000".into(),
+        started_at_unix_ns: i64::MAX,
+        command: vec!["headroom".into(), "run".into(), "a b.toml".into()],
+        headroom_version: "0.1.0".into(),
+        git_commit: Some("abc-dirty".into()),
+        cores: 2,
+        cpu_model: "model".into(),
+        memory_bytes: u64::MAX,
+        kernel: "Linux 6".into(),
+        versions: [("sqlite".into(), "3".into())].into(),
+    }
+}
+
+fn verdict() -> Verdict {
+    Verdict {
+        outcome: Outcome::Pass,
+        reason: None,
+        duration_s: 0.1 + 0.2,
+        expectations: vec![],
+    }
+}
+
+#[test]
+fn an_id_is_the_name_and_the_second_and_is_never_shared() {
+    let folder = tempfile::tempdir().unwrap();
+    let ids: Vec<String> = (0..3).map(|_| new_run(folder.path()).id()).collect();
+    assert_eq!(
+        ids,
+        [
+            "demo-20261121-093000",
+            "demo-20261121-093000-2",
+            "demo-20261121-093000-3"
+        ]
+    );
+}
+
+#[test]
+fn runs_that_start_together_get_folders_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let ids = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| new_run(folder.path()).id()))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect::<std::collections::BTreeSet<_>>()
+    });
+    assert_eq!(ids.len(), 8);
+}
+
+#[test]
+fn names_that_could_leave_the_folder_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [
+        "",
+        "..",
+        ".hidden",
+        "a/b",
+        "a\\b",
+        "a b",
+        "é",
+        &"x".repeat(101),
+    ] {
+        let error = RunFolder::create(folder.path(), name, start()).unwrap_err();
+        assert!(
+            matches!(error, StoreError::Name { .. }),
+            "{name:?}: {error}"
+        );
+    }
+    let lifecycle = RunFile::Lifecycle("../../etc/x").relative_path();
+    assert_eq!(
+        lifecycle,
+        Path::new("lifecycles/_.._.._etc_x.csv").to_owned()
+    );
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = RunFolder::create(&file, "demo", start())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("cannot make the folder") && error.contains("check the path"),
+        "{error}"
+    );
+}
+
+#[test]
+fn only_a_finished_run_of_a_known_schema_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |run: &RunFolder| RunFolder::open(run.path());
+    let run = new_run(folder.path());
+    assert!(matches!(open(&run), Err(StoreError::NotARun { .. })));
+    run.write(
+        RunFile::Environment,
+        b"{\"schema\": 99, \"from\": \"the future\"}",
+    )
+    .unwrap();
+    assert!(matches!(
+        open(&run),
+        Err(StoreError::Newer { found: 99, .. })
+    ));
+    run.write_json(RunFile::Environment, &environment(SCHEMA))
+        .unwrap();
+    assert!(matches!(open(&run), Err(StoreError::Unfinished { .. })));
+    run.write_json(RunFile::Verdict, &verdict()).unwrap();
+    let found = open(&run).unwrap();
+    assert_eq!(found.environment().unwrap(), environment(SCHEMA));
+    assert_eq!(found.verdict().unwrap(), verdict());
+    assert_eq!(found.histograms().unwrap(), []);
+}
+
+#[test]
+fn a_file_is_replaced_as_a_whole_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = new_run(folder.path());
+    run.write(RunFile::Experiment, b"old").unwrap();
+    run.write(RunFile::Experiment, b"new").unwrap();
+    assert_eq!(run.read_text(RunFile::Experiment).unwrap(), "new");
+    let names: Vec<_> = std::fs::read_dir(run.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    assert!(
+        !names
+            .iter()
+            .any(|name| name.to_string_lossy().ends_with(".part")),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn errors_in_files_name_the_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = new_run(folder.path());
+    let problem =
+        |file: RunFile<'static>, text: &str, read: fn(&RunFolder) -> Option<StoreError>| {
+            run.write(file, text.as_bytes()).unwrap();
+            read(&run).expect("an error").to_string()
+        };
+    let loops = |run: &RunFolder| run.records::<LoopTurn>().err();
+    let text = problem(
+        RunFile::Loops,
+        "name,t_s,duration_s\na,1,2\nb,soon,2\n",
+        loops,
+    );
+    assert!(
+        text.contains("loops.csv, line 3") && text.contains("\"soon\""),
+        "{text}"
+    );
+    let text = problem(RunFile::Loops, "name,t_s\n", loops);
+    assert!(
+        text.contains("line 1") && text.contains("`name,t_s,duration_s`"),
+        "{text}"
+    );
+    let text = problem(RunFile::Loops, "name,t_s,duration_s\na,1\n", loops);
+    assert!(
+        text.contains("line 2: expected 3 fields, found 2"),
+        "{text}"
+    );
+    let text = problem(RunFile::Events, "{}\n", |run| run.records::<Event>().err());
+    assert!(text.contains("events.jsonl, line 1"), "{text}");
+    let text = problem(RunFile::Verdict, "{\n \"outcome\": 1}", |run| {
+        run.verdict().err()
+    });
+    assert!(text.contains("verdict.json, line 2"), "{text}");
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_refused_and_files_stay_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = new_run(folder.path());
+    let mut loops = run.appender::<LoopTurn>().unwrap();
+    let turn = |t_s| LoopTurn {
+        name: "x".into(),
+        t_s,
+        duration_s: 1.0,
+    };
+    let error = loops.append(&turn(f64::NAN)).unwrap_err().to_string();
+    assert!(error.contains("t_s is NaN"), "{error}");
+    loops.append(&turn(1.0)).unwrap();
+    loops.flush().unwrap();
+    assert_eq!(run.records::<LoopTurn>().unwrap(), [turn(1.0)]);
+}
+
+#[test]
+fn an_absent_or_empty_file_holds_no_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = new_run(folder.path());
+    assert_eq!(run.records::<EntityCount>().unwrap(), []);
+    run.write(RunFile::Entities, b"").unwrap();
+    assert_eq!(run.records::<EntityCount>().unwrap(), []);
+}
+
+/// What was appended, in two sessions, is what is read.
+fn round_trip<R: Record + PartialEq + std::fmt::Debug>(records: &[R]) {
+    let folder = tempfile::tempdir().unwrap();
+    let run = new_run(folder.path());
+    let (first, second) = records.split_at(records.len() / 2);
+    for part in [first, second] {
+        let mut file = run.appender::<R>().unwrap();
+        for record in part {
+            file.append(record).unwrap();
+        }
+        file.flush().unwrap();
+    }
+    assert_eq!(run.records::<R>().unwrap(), records);
+}
+
+fn number() -> impl Strategy<Value = f64> {
+    prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL | prop::num::f64::ZERO
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn events_come_back(records in prop::collection::vec((number(), 0..8_usize, ".*", ".*"), 0..6)) {
+        use EventKind::*;
+        let kinds = [SystemStarted, SystemReady, SystemExited, StepStarted, StepEnded, StepFailed, Made, Interrupted];
+        let events: Vec<Event> = records.into_iter()
+            .map(|(t_s, kind, name, text)| Event { t_s, kind: kinds[kind], name, text })
+            .collect();
+        round_trip(&events);
+    }
+
+    #[test]
+    fn samples_come_back(records in prop::collection::vec((number(), ".*|[,\"\n\r]*", number(), any::<[u64; 3]>()), 0..6)) {
+        let samples: Vec<ProcessSample> = records.into_iter()
+            .map(|(t_s, system, cpu_cores, [rss_bytes, fds, threads])| {
+                ProcessSample { t_s, system, cpu_cores, rss_bytes, fds, threads }
+            })
+            .collect();
+        round_trip(&samples);
+    }
+
+    #[test]
+    fn counts_come_back(records in prop::collection::vec((number(), ".*", ".*", any::<u64>()), 0..6)) {
+        let counts: Vec<EntityCount> = records.into_iter()
+            .map(|(t_s, what, state, count)| EntityCount { t_s, what, state, count })
+            .collect();
+        round_trip(&counts);
+    }
+
+    #[test]
+    fn turns_come_back(records in prop::collection::vec((".*", number(), number()), 0..6)) {
+        let turns: Vec<LoopTurn> = records.into_iter()
+            .map(|(name, t_s, duration_s)| LoopTurn { name, t_s, duration_s })
+            .collect();
+        round_trip(&turns);
+    }
+}

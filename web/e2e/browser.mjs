@@ -1,0 +1,38 @@
+/** A browser that opens reports from disk and reaches nothing else. */
+
+import { pathToFileURL } from 'node:url';
+import { chromium } from 'playwright-core';
+
+export function launch() {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: [
+      '--headless',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  });
+}
+
+/** Opens `file`; `complaints` collects every error, and every request but the file itself. */
+export async function open(browser, file, options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1360, height: 900 }, ...options });
+  const address = pathToFileURL(file).href;
+  const complaints = [];
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => complaints.push(`error: ${error.stack}`));
+  page.on('request', (request) => {
+    const { url } = { url: request.url() };
+    if (url !== address && !url.startsWith('data:')) complaints.push(`request: ${url}`);
+  });
+  await page.goto(address);
+  await page.waitForSelector('main');
+  return { page, complaints };
+}

@@ -1,0 +1,23 @@
+/** Pictures of a report, screen by screen, for people: `npm run shots -- REPORT FOLDER`. */
+
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { launch, open } from './browser.mjs';
+
+const SCREEN = { width: 1360, height: 1100 };
+
+const [report, folder] = process.argv.slice(2);
+mkdirSync(folder, { recursive: true });
+const browser = await launch();
+for (const colorScheme of ['light', 'dark']) {
+  const { page, complaints } = await open(browser, report, { colorScheme, viewport: SCREEN });
+  await page.waitForTimeout(500);
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  for (let y = 0, i = 0; y < height; y += SCREEN.height, i++) {
+    const clip = { x: 0, y, width: SCREEN.width, height: Math.min(SCREEN.height, height - y) };
+    await page.screenshot({ path: join(folder, `${colorScheme}-${i}.png`), clip, fullPage: true });
+  }
+  for (const complaint of complaints) console.error(complaint);
+  await page.close();
+}
+await browser.close();

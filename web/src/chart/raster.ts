@@ -1,0 +1,159 @@
+/**
+ * Draws many timelines into few pixels, in time that depends on pixels more than on
+ * entities. Pure: numbers in, one code for each pixel out.
+ *
+ * Where several entities share a row of pixels, each pixel follows three rules:
+ * 1. an entity always beats the background: one straggler among thousands shows;
+ * 2. the phase in which most of them are wins;
+ * 3. an interval far longer than its phase's usual ones beats rule 2; the longest wins.
+ */
+
+/** Codes of pixels; phase `p` has code `p + 1`. */
+export const BACKGROUND = 0;
+/** Between two seen points with a point between them that was not seen. */
+export const GAP = 254;
+/** An interval that ends before it starts. */
+export const SKEW = 255;
+
+export interface Scene {
+  /** For each point, each entity's time; NaN: not seen. */
+  at: Float64Array[];
+  /** Entities by row. */
+  order: Uint32Array;
+  /** Rows to show: from, and up to but not including. */
+  rows: readonly [number, number];
+  /** Subtracted from an entity's times; null: nothing. */
+  offset: Float64Array | null;
+  /** Times at the left and the right edge. */
+  span: readonly [number, number];
+  width: number;
+  height: number;
+  /** For each phase: is it drawn? */
+  shown: boolean[];
+  /** For each phase: an interval longer than this always shows (rule 3). */
+  long: number[];
+}
+
+/** The rows that the pixel row `y` shows: from, and up to but not including. */
+export function rowsAt(y: number, [from, to]: readonly [number, number], height: number): [number, number] {
+  const first = from + Math.floor((y * (to - from)) / height);
+  return [first, Math.max(first + 1, from + Math.floor(((y + 1) * (to - from)) / height))];
+}
+
+/** One code for each pixel, row by row from the top. */
+export function rasterise(scene: Scene): Uint8Array {
+  const { order, rows, width, height } = scene;
+  const codes = new Uint8Array(width * height);
+  if (rows[1] <= rows[0] || width === 0) return codes;
+  const tally = new Tally(scene.at.length, width);
+  let drawn: [number, number] = [-1, -1];
+  for (let y = 0; y < height; y++) {
+    const wanted = rowsAt(y, rows, height);
+    const line = codes.subarray(y * width, (y + 1) * width);
+    if (wanted[0] === drawn[0] && wanted[1] === drawn[1]) {
+      codes.copyWithin(y * width, (y - 1) * width, y * width);
+      continue;
+    }
+    drawn = wanted;
+    for (let row = wanted[0]; row < wanted[1]; row++) draw(scene, order[row], tally);
+    tally.resolve(line);
+  }
+  return codes;
+}
+
+/** Adds one entity's intervals to the tally. */
+function draw(scene: Scene, entity: number, tally: Tally): void {
+  const { at, offset, span, width, shown, long } = scene;
+  const zero = span[0] + (offset ? offset[entity] : 0);
+  if (Number.isNaN(zero)) return;
+  const scale = width / (span[1] - span[0]);
+  let seen = -1;
+  let painted = false;
+  let longest = -1;
+  let longestPhase = 0;
+  let place = 0;
+  for (let point = 0; point < at.length; point++) {
+    const t = at[point][entity];
+    if (Number.isNaN(t)) continue;
+    if (seen >= 0) {
+      const from = at[seen][entity];
+      const duration = t - from;
+      const phase = point - 1;
+      const whole = seen === phase;
+      if (!whole || shown[phase]) {
+        const code = duration < 0 ? SKEW : whole ? phase + 1 : GAP;
+        const a = Math.floor((Math.min(from, t) - zero) * scale);
+        const b = Math.floor((Math.max(from, t) - zero) * scale);
+        const far = code === SKEW || (whole && duration > long[phase]);
+        if (b > a) {
+          painted = true;
+          tally.add(code, Math.max(a, 0), Math.min(b, width), far ? Math.abs(duration) : 0);
+        }
+        if (duration > longest) [longest, longestPhase, place] = [duration, code, a];
+      }
+    }
+    seen = point;
+  }
+  // A life shorter than a pixel still is a life.
+  if (!painted && longest >= 0) tally.add(longestPhase, Math.max(place, 0), Math.min(place + 1, width), 0);
+}
+
+/** How many entities are in which phase, for each pixel of one row. */
+class Tally {
+  private readonly kinds: number;
+  private readonly stride: number;
+  /** For each kind of interval the change of its count at each pixel. */
+  private readonly change: Int32Array;
+  private far: { code: number; a: number; b: number; duration: number }[] = [];
+  private from: number;
+  private to = 0;
+
+  constructor(points: number, private readonly width: number) {
+    // Kind 0 is the gap; the others are phases.
+    this.kinds = points;
+    this.stride = width + 1;
+    this.change = new Int32Array(this.kinds * this.stride);
+    this.from = width;
+  }
+
+  /** Counts an interval over the pixels a..b; a far one is kept for itself. */
+  add(code: number, a: number, b: number, far: number): void {
+    if (a >= b) return;
+    if (far > 0) this.far.push({ code, a, b, duration: far });
+    else {
+      const kind = code === GAP ? 0 : code;
+      this.change[kind * this.stride + a]++;
+      this.change[kind * this.stride + b]--;
+    }
+    if (a < this.from) this.from = a;
+    if (b > this.to) this.to = b;
+  }
+
+  /** Writes the codes of the row and forgets it. */
+  resolve(line: Uint8Array): void {
+    const { stride, change, from, to } = this;
+    const most = new Int32Array(Math.max(to - from, 0));
+    for (let kind = 0; kind < this.kinds; kind++) {
+      const base = kind * stride;
+      let count = 0;
+      for (let x = from; x < to; x++) {
+        count += change[base + x];
+        if (count > most[x - from]) {
+          most[x - from] = count;
+          line[x] = kind === 0 ? GAP : kind;
+        }
+      }
+      change.fill(0, base + Math.min(from, this.width), base + to + 1);
+    }
+    this.far.sort((a, b) => a.duration - b.duration);
+    for (const { code, a, b } of this.far) line.fill(code, a, b);
+    this.far = [];
+    this.from = this.width;
+    this.to = 0;
+  }
+}
+
+/** Turns codes into pixels; `colours` has one 32-bit colour for each code. */
+export function paint(codes: Uint8Array, colours: Uint32Array, pixels: Uint32Array): void {
+  for (let i = 0; i < codes.length; i++) pixels[i] = colours[codes[i]];
+}

@@ -1,0 +1,190 @@
+/** Numbers about phases, computed from the timelines. Pure functions. */
+
+import type { Lives } from './decode';
+
+/** What is known of one phase: the stretch between two neighbouring points. */
+export interface PhaseStats {
+  /** Entities that show both ends. */
+  count: number;
+  /** Entities whose end comes before the start: clocks that disagree. */
+  negative: number;
+  p50: number;
+  p90: number;
+  p99: number;
+  max: number;
+  /** The entity with the longest; -1: none. */
+  worst: number;
+  /** Sum of this phase over sum of all phases, complete entities only. */
+  shareOfTime: number;
+  /** cov(phase, total) / var(total), complete entities only; the shares add up to 1. */
+  shareOfVariance: number;
+  /** Most entities in this phase at one moment. */
+  concurrencyMax: number;
+}
+
+/** The value at rank ceil(q × n) of sorted values; NaN when there is none. */
+export function percentile(sorted: Float64Array, q: number): number {
+  if (sorted.length === 0) return NaN;
+  // The small margin keeps 0.9 × 10 from being 9.000000000000002.
+  const rank = Math.ceil(q * sorted.length - 1e-9);
+  return sorted[Math.min(Math.max(rank, 1), sorted.length) - 1];
+}
+
+/** How long each of `rows` spent in `phase`; NaN: an end is missing. */
+export function durations(lives: Lives, phase: number, rows: Uint32Array): Float64Array {
+  const from = lives.at[phase];
+  const to = lives.at[phase + 1];
+  return Float64Array.from(rows, (i) => to[i] - from[i]);
+}
+
+export function phaseStats(lives: Lives, rows: Uint32Array): PhaseStats[] {
+  const phases = Math.max(lives.points.length - 1, 0);
+  const all = Array.from({ length: phases }, (_, phase) => durations(lives, phase, rows));
+  const shares = sharesOf(all, rows.length);
+  return all.map((values, phase) => {
+    const known = values.filter((d) => !Number.isNaN(d)).sort();
+    let worst = -1;
+    let max = -Infinity;
+    values.forEach((d, k) => {
+      if (d > max) [max, worst] = [d, rows[k]];
+    });
+    return {
+      count: known.length,
+      negative: known.findIndex((d) => d >= 0) === -1 ? known.length : known.findIndex((d) => d >= 0),
+      p50: percentile(known, 0.5),
+      p90: percentile(known, 0.9),
+      p99: percentile(known, 0.99),
+      max: percentile(known, 1),
+      worst,
+      shareOfTime: shares.time[phase],
+      shareOfVariance: shares.variance[phase],
+      concurrencyMax: concurrencyMax(lives, phase, rows),
+    };
+  });
+}
+
+function sharesOf(phases: Float64Array[], n: number): { time: number[]; variance: number[] } {
+  const complete: number[] = [];
+  const total = new Float64Array(n);
+  for (let k = 0; k < n; k++) {
+    for (const values of phases) total[k] += values[k];
+    if (!Number.isNaN(total[k])) complete.push(k);
+  }
+  const mean = (values: Float64Array) =>
+    complete.reduce((sum, k) => sum + values[k], 0) / complete.length;
+  const totalMean = mean(total);
+  const variance = complete.reduce((sum, k) => sum + (total[k] - totalMean) ** 2, 0);
+  return {
+    time: phases.map((values) => mean(values) / totalMean),
+    variance: phases.map((values) => {
+      const own = mean(values);
+      const together = (sum: number, k: number) => sum + (values[k] - own) * (total[k] - totalMean);
+      return complete.reduce(together, 0) / variance;
+    }),
+  };
+}
+
+/** Sorted starts and ends of a phase; intervals that run backwards are left out. */
+function edges(lives: Lives, phase: number, rows: Uint32Array): [Float64Array, Float64Array] {
+  const from = lives.at[phase];
+  const to = lives.at[phase + 1];
+  const forward = rows.filter((i) => to[i] > from[i]);
+  return [
+    Float64Array.from(forward, (i) => from[i]).sort(),
+    Float64Array.from(forward, (i) => to[i]).sort(),
+  ];
+}
+
+function concurrencyMax(lives: Lives, phase: number, rows: Uint32Array): number {
+  const [starts, ends] = edges(lives, phase, rows);
+  let most = 0;
+  let ended = 0;
+  for (let started = 1; started <= starts.length; started++) {
+    // Who leaves at the same moment makes room first.
+    while (ends[ended] <= starts[started - 1]) ended++;
+    most = Math.max(most, started - ended);
+  }
+  return most;
+}
+
+/** The most entities in `phase` at one moment of each of `bins` equal parts of x0..x1. */
+export function concurrency(
+  lives: Lives,
+  phase: number,
+  rows: Uint32Array,
+  [x0, x1]: readonly [number, number],
+  bins: number,
+): Uint32Array {
+  const [starts, ends] = edges(lives, phase, rows);
+  const most = new Uint32Array(bins);
+  const width = (x1 - x0) / bins;
+  let started = 0;
+  let ended = 0;
+  for (let bin = 0; bin < bins; bin++) {
+    const from = x0 + bin * width;
+    while (started < starts.length && starts[started] <= from) started++;
+    while (ended < ends.length && ends[ended] <= from) ended++;
+    most[bin] = started - ended;
+    while (started < starts.length && starts[started] < from + width) {
+      started++;
+      while (ended < ends.length && ends[ended] <= starts[started - 1]) ended++;
+      most[bin] = Math.max(most[bin], started - ended);
+    }
+  }
+  return most;
+}
+
+/** A share of entities that show every point, and how many lack each point. */
+export function completeness(lives: Lives): { complete: number; missing: number[] } {
+  const missing = lives.at.map((times) => times.reduce((n, t) => n + Number(Number.isNaN(t)), 0));
+  let complete = 0;
+  for (let i = 0; i < lives.count; i++) {
+    complete += Number(lives.at.every((times) => !Number.isNaN(times[i])));
+  }
+  return { complete, missing };
+}
+
+/** Counts of the first 20 %, of the middle, and of the last 20 % of entities by start. */
+export interface Histogram {
+  first: Uint32Array;
+  middle: Uint32Array;
+  last: Uint32Array;
+  /** Highest sum over the three. */
+  most: number;
+}
+
+/**
+ * Distributions of each phase over bins of equal width in log10(seconds).
+ *
+ * Values outside the bounds, zero and negative ones among them, count in the outermost bins.
+ */
+export function histograms(
+  lives: Lives,
+  byStart: Uint32Array,
+  bounds: readonly [number, number],
+  bins: number,
+): Histogram[] {
+  const fifth = Math.floor(byStart.length / 5);
+  const scale = bins / (bounds[1] - bounds[0]);
+  return lives.points.slice(1).map((_, phase) => {
+    const parts = [0, 1, 2].map(() => new Uint32Array(bins));
+    durations(lives, phase, byStart).forEach((d, place) => {
+      if (Number.isNaN(d)) return;
+      const bin = d > 0 ? Math.floor((Math.log10(d) - bounds[0]) * scale) : 0;
+      const part = place < fifth ? 0 : place >= byStart.length - fifth ? 2 : 1;
+      parts[part][Math.min(Math.max(bin, 0), bins - 1)]++;
+    });
+    const [first, middle, last] = parts;
+    const most = first.reduce((top, n, bin) => Math.max(top, n + middle[bin] + last[bin]), 0);
+    return { first, middle, last, most };
+  });
+}
+
+/** Bounds in log10(seconds) of the phases' durations, the rare shortest ones left out. */
+export function logBounds(stats: PhaseStats[]): [number, number] {
+  const low = Math.min(...stats.map((s) => s.p50).filter((d) => d > 0));
+  const high = Math.max(...stats.map((s) => s.max).filter((d) => d > 0));
+  if (!Number.isFinite(low) || !Number.isFinite(high)) return [-3, 0];
+  const to = Math.log10(high) + 0.02;
+  return [Math.min(Math.log10(low / 8), to - 1), to];
+}

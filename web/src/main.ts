@@ -1,0 +1,29 @@
+import { mount } from 'svelte';
+import 'uplot/dist/uPlot.min.css';
+import './page.css';
+import App from './ui/App.svelte';
+import Broken from './ui/Broken.svelte';
+import { inflate } from './data/decode';
+import type { Run } from './data/run';
+
+/** The version of the data that this page reads. */
+const VERSION = 1;
+
+const target = document.getElementById('app')!;
+
+try {
+  const run = JSON.parse(embedded('run')) as Run;
+  if (run.version !== VERSION) throw new Error(`data of version ${run.version}, not ${VERSION}`);
+  const blob = await inflate(embedded('columns'));
+  document.title = `${run.name} · ${run.verdict.outcome} · Headroom`;
+  mount(App, { target, props: { run, blob } });
+} catch (error) {
+  mount(Broken, { target, props: { error: String(error) } });
+  throw error;
+}
+
+function embedded(id: string): string {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the part #${id} is missing`);
+  return element.textContent ?? '';
+}

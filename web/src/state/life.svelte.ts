@@ -1,0 +1,129 @@
+/** What is shown of one lifecycle, and how. */
+
+import { alignment, order, type Sort } from '../data/order';
+import type { Lives } from '../data/decode';
+import { percentile, durations, phaseStats } from '../data/stats';
+import type { Span, TimeAxis } from './axis.svelte';
+
+/** Where time 0 of a row is: the run's start, the entity's start, or one of its points. */
+export type Align = 'run' | 'start' | number;
+
+/** How many times the 99th percentile makes an interval one that always shows. */
+const FAR = 2;
+
+export class LifeView {
+  readonly lives: Lives;
+  readonly axis: TimeAxis;
+  readonly phases: string[];
+  /** Entities by start, as the first and the last fifth are taken from. */
+  readonly byStart: Uint32Array;
+  /** For each phase the length beyond which an interval always shows. */
+  readonly long: number[];
+
+  sort = $state.raw<Sort>('start');
+  align = $state<Align>('run');
+  /** Does the run's time axis narrow to this lifecycle while nothing is zoomed? */
+  fit = $state(true);
+  zoomedRows = $state.raw<Span | null>(null);
+  /** Zoom while rows are aligned to something else than the run. */
+  private ownZoom = $state.raw<Span | null>(null);
+  shown = $state<boolean[]>([]);
+  /** The phase that is lit, by pointer or focus. */
+  lit = $state<number | null>(null);
+  hovered = $state<number | null>(null);
+  selected = $state<number | null>(null);
+
+  order = $derived.by(() => order(this.lives, this.sort));
+  offset = $derived.by(() => alignment(this.lives, this.align));
+  rows = $derived.by<Span>(() => this.zoomedRows ?? [0, this.lives.count]);
+  /** Times at the edges of the chart. */
+  span = $derived.by<Span>(() => {
+    if (this.align !== 'run') return this.ownZoom ?? this.extent;
+    return this.axis.zoomed ?? (this.fit ? this.extent : this.axis.full);
+  });
+  /** First to last time of any entity, under the alignment. */
+  private extent = $derived.by(() => extent(this.lives, this.offset));
+  /** Entities in sight: in a shown row, alive in the shown stretch of time. */
+  visible = $derived.by(() => {
+    if (!this.zoomed) return this.byStart;
+    const seen = this.order.subarray(this.rows[0], this.rows[1]).filter((i) => {
+      const shift = this.offset ? this.offset[i] : 0;
+      return this.lives.end[i] - shift >= this.span[0] && this.lives.start[i] - shift <= this.span[1];
+    });
+    return seen;
+  });
+  stats = $derived.by(() => phaseStats(this.lives, this.visible));
+
+  constructor(lives: Lives, axis: TimeAxis) {
+    this.lives = lives;
+    this.axis = axis;
+    this.phases = lives.points.slice(1).map((to, i) => `${lives.points[i]} → ${to}`);
+    this.shown = this.phases.map(() => true);
+    this.byStart = order(lives, 'start');
+    this.long = this.phases.map((_, phase) => {
+      const known = durations(lives, phase, this.byStart).filter((d) => d > 0).sort();
+      return known.length > 0 ? FAR * percentile(known, 0.99) : Infinity;
+    });
+  }
+
+  get zoomed(): boolean {
+    const time = this.align === 'run' ? this.axis.zoomed : this.ownZoom;
+    return time !== null || this.zoomedRows !== null;
+  }
+
+  zoomTime(a: number, b: number): void {
+    if (this.align === 'run') this.axis.zoom(a, b);
+    else if (Math.abs(b - a) > 1e-6) this.ownZoom = a < b ? [a, b] : [b, a];
+  }
+
+  zoomRows(from: number, to: number): void {
+    const first = Math.max(0, Math.floor(Math.min(from, to)));
+    const last = Math.min(this.lives.count, Math.ceil(Math.max(from, to)));
+    if (last > first) this.zoomedRows = [first, last];
+  }
+
+  reset(): void {
+    this.zoomedRows = null;
+    this.ownZoom = null;
+    if (this.align === 'run') this.axis.reset();
+  }
+
+  setSort(sort: Sort): void {
+    this.sort = sort;
+    this.zoomedRows = null;
+  }
+
+  setAlign(align: Align): void {
+    this.align = align;
+    this.ownZoom = null;
+  }
+
+  toggle(phase: number): void {
+    this.shown[phase] = !this.shown[phase];
+  }
+
+  /** The entity with this id, or with the first id that contains the text; -1: none. */
+  find(text: string): number {
+    const exact = this.lives.ids.indexOf(text);
+    return exact >= 0 ? exact : this.lives.ids.findIndex((id) => id.includes(text));
+  }
+
+  select(entity: number): void {
+    this.selected = entity;
+    const row = this.order.indexOf(entity);
+    if (row < this.rows[0] || row >= this.rows[1]) this.zoomedRows = null;
+  }
+}
+
+function extent(lives: Lives, offset: Float64Array | null): Span {
+  let from = Infinity;
+  let to = -Infinity;
+  for (let i = 0; i < lives.count; i++) {
+    const shift = offset ? offset[i] : 0;
+    if (lives.start[i] - shift < from) from = lives.start[i] - shift;
+    if (lives.end[i] - shift > to) to = lives.end[i] - shift;
+  }
+  if (!(to > from)) return Number.isFinite(from) ? [from - 0.5, from + 0.5] : [0, 1];
+  const margin = (to - from) * 0.01;
+  return [from - margin, to + margin];
+}

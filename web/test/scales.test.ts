@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import { bytes, completePercent, duration, percent, powerOfTen, ticks, timeLabel, timeTicks } from '../src/chart/scales';
+
+describe('duration', () => {
+  it.each([
+    [0, '0 s'],
+    [8.4e-7, '0.84 µs'],
+    [0.00084, '840 µs'],
+    [0.0123, '12.3 ms'],
+    [0.99949, '999 ms'],
+    [0.9996, '1.00 s'],
+    [1.268, '1.27 s'],
+    [59.96, '60.0 s'],
+    [125, '2 m 05 s'],
+    [3661, '1 h 01 m'],
+    [-0.0021, '−2.10 ms'],
+    [NaN, '–'],
+  ])('%d s is %s', (seconds, text) => expect(duration(seconds)).toBe(text));
+});
+
+it('numbers as people read them', () => {
+  expect([0, 1023, 1024, 223_000_000, 8e12].map(bytes)).toEqual(['0 B', '1023 B', '1.0 KiB', '213 MiB', '7.3 TiB']);
+  expect([0.123, -0.0001, -0.06, NaN].map(percent)).toEqual(['12.3 %', '0.0 %', '−6.0 %', '–']);
+  expect([-5, -3, -1, 0, 3].map(powerOfTen)).toEqual(['10 µs', '1 ms', '100 ms', '1 s', '1,000 s']);
+});
+
+it('a share is not rounded up to all', () => {
+  expect(completePercent(4000, 4000)).toBe('100 %');
+  expect(completePercent(99_999, 100_000)).toBe('99.99 %');
+  expect(completePercent(0, 0)).toBe('–');
+});
+
+describe('ticks', () => {
+  it('are round numbers within the bounds', () => {
+    expect(ticks(0, 4000, 4)).toEqual([0, 1000, 2000, 3000, 4000]);
+    expect(ticks(-3, 7, 5)).toEqual([-2, 0, 2, 4, 6]);
+    expect(ticks(5, 5, 5)).toEqual([]);
+  });
+
+  it('of time follow the clock above a second', () => {
+    expect(timeTicks(0, 300, 6)).toEqual([0, 60, 120, 180, 240, 300]);
+    expect(timeTicks(0, 1, 5)).toEqual([0, 0.2, 0.4, 0.6000000000000001, 0.8, 1]);
+  });
+
+  it('have labels with the decimals they need', () => {
+    expect([0.2, 0.6000000000000001].map((t) => timeLabel(t, 0.2))).toEqual(['0.2 s', '0.6 s']);
+    expect([0, 60, 150, 3661].map((t) => timeLabel(t, 30))).toEqual(['0 s', '60 s', '2:30', '1:01:01']);
+    expect(timeLabel(-1, 0.5)).toBe('−1.0 s');
+  });
+});

@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import { completeness, concurrency, histograms, logBounds, percentile, phaseStats } from '../src/data/stats';
+import { everyone, livesOf } from './lives';
+import { dice } from './packed';
+
+describe('percentile', () => {
+  it('is the value at the nearest rank', () => {
+    const ten = Float64Array.from({ length: 10 }, (_, i) => i + 1);
+    expect([0, 0.05, 0.1, 0.11, 0.5, 0.9, 0.91, 1].map((q) => percentile(ten, q))).toEqual([1, 1, 1, 2, 5, 9, 10, 10]);
+  });
+
+  it('is no number for no values', () => {
+    expect(percentile(new Float64Array(), 0.5)).toBeNaN();
+  });
+});
+
+describe('phaseStats', () => {
+  it('finds the worst entity and counts what is missing or runs backwards', () => {
+    const lives = livesOf([
+      [0, 2, 3],
+      [0, 5, 4],
+      [0, null, 9],
+    ]);
+    const [first, second] = phaseStats(lives, everyone(lives));
+    expect(first).toMatchObject({ count: 2, negative: 0, p50: 2, max: 5, worst: 1 });
+    expect(second).toMatchObject({ count: 2, negative: 1, p50: -1, max: 1, worst: 0 });
+  });
+
+  it('gives shares that add up to one', () => {
+    const random = dice(3);
+    const lives = livesOf(
+      Array.from({ length: 200 }, () => {
+        const start = random();
+        const middle = start + random();
+        return [start, middle, middle + 3 * random(), random() < 0.1 ? null : middle + 4 + random()];
+      }),
+    );
+    const stats = phaseStats(lives, everyone(lives));
+    const sum = (of: (s: (typeof stats)[0]) => number) => stats.reduce((total, s) => total + of(s), 0);
+    expect(sum((s) => s.shareOfTime)).toBeCloseTo(1, 12);
+    expect(sum((s) => s.shareOfVariance)).toBeCloseTo(1, 12);
+  });
+
+  it('gives all variance to the phase that varies', () => {
+    const lives = livesOf([
+      [0, 1, 2],
+      [0, 1, 4],
+      [0, 1, 9],
+    ]);
+    const stats = phaseStats(lives, everyone(lives));
+    expect(stats[0].shareOfVariance).toBeCloseTo(0, 12);
+    expect(stats[1].shareOfVariance).toBeCloseTo(1, 12);
+    expect(stats[0].shareOfTime).toBeCloseTo(3 / 15, 12);
+  });
+
+  it('knows only the rows it is given', () => {
+    const lives = livesOf([
+      [0, 1],
+      [0, 9],
+    ]);
+    expect(phaseStats(lives, Uint32Array.of(0))[0]).toMatchObject({ count: 1, max: 1, worst: 0 });
+  });
+
+  it('survives nothing at all', () => {
+    const lives = livesOf([[null, null]]);
+    expect(phaseStats(lives, everyone(lives))[0]).toMatchObject({ count: 0, negative: 0, worst: -1, concurrencyMax: 0 });
+  });
+});
+
+describe('concurrency', () => {
+  it('does not count who leaves at the moment another comes', () => {
+    const lives = livesOf([
+      [0, 1],
+      [1, 2],
+      [1.5, 3],
+    ]);
+    expect(phaseStats(lives, everyone(lives))[0].concurrencyMax).toBe(2);
+  });
+
+  it('finds a pool of 20 and its peak in every part of time', () => {
+    const lives = livesOf(Array.from({ length: 400 }, (_, i) => [Math.floor(i / 20), Math.floor(i / 20) + 1]));
+    expect([...concurrency(lives, 0, everyone(lives), [-1, 21], 22)]).toEqual([0, ...Array(20).fill(20), 0]);
+  });
+
+  it('agrees with counting one by one', () => {
+    const random = dice(11);
+    const rows = Array.from({ length: 300 }, () => {
+      const from = random() * 10;
+      return [from, from + random() ** 4 * 3];
+    });
+    const lives = livesOf(rows);
+    const bins = concurrency(lives, 0, everyone(lives), [2, 8], 37);
+    const at = (t: number) => rows.filter(([from, to]) => from <= t && t < to).length;
+    bins.forEach((found, bin) => {
+      const [from, to] = [2 + (6 / 37) * bin, 2 + (6 / 37) * (bin + 1)];
+      const moments = [from, ...rows.map(([t]) => t).filter((t) => t >= from && t < to)];
+      expect(found).toBe(Math.max(...moments.map(at)));
+    });
+  });
+});
+
+it('tells complete entities and the points that are missing', () => {
+  const lives = livesOf([
+    [1, 2, 3],
+    [1, null, 3],
+    [null, null, null],
+  ]);
+  expect(completeness(lives)).toEqual({ complete: 1, missing: [1, 2, 1] });
+});
+
+describe('histograms', () => {
+  it('tells the first and the last fifth by start', () => {
+    const lives = livesOf(Array.from({ length: 10 }, (_, i) => [i, i + (i < 2 ? 0.02 : i < 8 ? 0.2 : 5)]));
+    const [{ first, middle, last, most }] = histograms(lives, everyone(lives), [-3, 1], 4);
+    expect([[...first], [...middle], [...last], most]).toEqual([[0, 2, 0, 0], [0, 0, 6, 0], [0, 0, 0, 2], 6]);
+  });
+
+  it('keeps zero and negative values, in the first bin', () => {
+    const lives = livesOf([
+      [0, 0],
+      [0, -1],
+    ]);
+    expect([...histograms(lives, everyone(lives), [-3, 1], 4)[0].middle]).toEqual([2, 0, 0, 0]);
+  });
+
+  it('has bounds even without any duration', () => {
+    const lives = livesOf([[null, null]]);
+    expect(logBounds(phaseStats(lives, everyone(lives)))).toEqual([-3, 0]);
+  });
+});
