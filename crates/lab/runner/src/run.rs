@@ -18,9 +18,7 @@ use crate::interrupt::Interrupts;
 use crate::judge::{Ending, Measured, copies, judge};
 use crate::mine::{LogMiner, Mined};
 use crate::options::{Finished, Options, RunError};
-use crate::processes::{
-    Addresses, Children, Ports, StartError, Starting, Systems, last_lines,
-};
+use crate::processes::{Addresses, Children, Ports, StartError, Starting, Systems, last_lines};
 use crate::progress::{Shown, Status};
 use crate::record::Recorder;
 use crate::steps::Bench;
