@@ -101,7 +101,7 @@ pub enum RunError {
     #[error("{cause}\nall logs are in {}", logs.display())]
     Start {
         /// What went wrong.
-        cause: StartError,
+        cause: Box<StartError>,
         /// The folder of the logs.
         logs: PathBuf,
     },

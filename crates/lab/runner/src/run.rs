@@ -18,7 +18,7 @@ use crate::interrupt::Interrupts;
 use crate::judge::{Ending, Measured, copies, judge};
 use crate::mine::{LogMiner, Mined};
 use crate::options::{Finished, Options, RunError};
-use crate::processes::{Addresses, Children, Ports, Starting, Systems, last_lines};
+use crate::processes::{Addresses, Children, Ports, StartError, Starting, Systems, last_lines};
 use crate::progress::{Shown, Status};
 use crate::record::Recorder;
 use crate::steps::Bench;
@@ -164,6 +164,10 @@ impl<'a> Session<'a> {
             cause: said(&cause),
             logs: logs.clone(),
         };
+        let start_error = |cause: StartError| RunError::Start {
+            cause: Box::new(cause),
+            logs: logs.clone(),
+        };
         let starting = Starting {
             children: &self.children,
             guard: &self.guard,
@@ -176,10 +180,7 @@ impl<'a> Session<'a> {
         let systems = &mut self.systems;
         systems
             .prepare(&self.plan.systems, &starting)
-            .map_err(|cause| RunError::Start {
-                cause,
-                logs: logs.clone(),
-            })?;
+            .map_err(start_error)?;
         let watcher = self.watcher.as_ref();
         let started = systems.start(
             &self.plan.systems,
@@ -195,7 +196,7 @@ impl<'a> Session<'a> {
             biased;
             cause = alarm.raised() => return Err(early(cause)),
             started = started => {
-                started.map_err(|cause| RunError::Start { cause, logs: logs.clone() })?;
+                started.map_err(start_error)?;
             }
         }
         for driver in &self.plan.drivers {

@@ -1,4 +1,6 @@
 //! Nothing of a run outlives it, however the laboratory ends.
+// Helpers outside of test functions panic like tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 

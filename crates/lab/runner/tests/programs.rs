@@ -1,4 +1,6 @@
 //! Driver programs that misbehave end the run with an error that shows why.
+// Helpers outside of test functions panic like tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 

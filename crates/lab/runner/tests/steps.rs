@@ -1,4 +1,6 @@
 //! Steps make, hold, run and wait; what is measured is judged.
+// Helpers outside of test functions panic like tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 

@@ -1,4 +1,6 @@
 //! Systems are started, found ready, watched and stopped.
+// Helpers outside of test functions panic like tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 

@@ -87,7 +87,7 @@ impl DriverError {
 /// An open driver.
 pub(crate) enum Driver {
     Cells(Cells),
-    Program(Program),
+    Program(Box<Program>),
 }
 
 /// What opening a driver needs to know.
@@ -151,7 +151,7 @@ impl Driver {
                 let alarm = opening.alarm.clone();
                 Program::open(driver, child, greeting, Limits::default(), alarm)
                     .await
-                    .map(Self::Program)
+                    .map(|program| Self::Program(Box::new(program)))
             }
         }
     }

@@ -1,4 +1,6 @@
 //! Runs for tests: experiments of small shell and Python programs.
+// Helpers outside of test functions panic like tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 // Each test program uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 

@@ -4,7 +4,7 @@ use super::super::lrps::{LrpBook, Operation, Report, Shape};
 use super::super::tasks::{Report as TaskReport, TaskBook};
 use super::*;
 
-fn of<'a>(counts: &'a [(&'static str, u64)]) -> BTreeMap<&'static str, u64> {
+fn of(counts: &[(&'static str, u64)]) -> BTreeMap<&'static str, u64> {
     counts.iter().copied().collect()
 }
 
