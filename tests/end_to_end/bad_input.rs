@@ -8,11 +8,16 @@ fn check(text: &str) -> Finished {
     let lab = Lab::new();
     let file = lab.write("x.toml", text);
     Finished::of(
-        lab.command().arg("check").arg(file).output().expect("headroom starts"),
+        lab.command()
+            .arg("check")
+            .arg(file)
+            .output()
+            .expect("headroom starts"),
     )
 }
 
 const START: &str = "lab = 1\nname = \"x\"\nseed = 1\n";
+const STEP: &str = "[[step]]\nname = \"s\"\nhold = \"1s\"\n";
 
 #[test]
 fn every_shipped_experiment_checks() {
@@ -20,8 +25,16 @@ fn every_shipped_experiment_checks() {
     let mut checked = 0;
     for entry in fs::read_dir(project().join("experiments")).expect("experiments") {
         let path = entry.expect("an entry").path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            let output = lab.command().arg("check").arg(&path).output().expect("headroom starts");
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            let output = lab
+                .command()
+                .arg("check")
+                .arg(&path)
+                .output()
+                .expect("headroom starts");
             Finished::of(output).expect_code(0);
             checked += 1;
         }
@@ -31,11 +44,13 @@ fn every_shipped_experiment_checks() {
 
 #[test]
 fn a_wrong_key_is_shown_with_the_nearest_right_one() {
-    check(&format!("{START}[[system]]\nname = \"a\"\nrun = \"sleep 1\"\nredy = \"tcp\"\n"))
-        .expect_code(4)
-        .expect_stderr("x.toml:7:1")
-        .expect_stderr("^^^^")
-        .expect_stderr("ready");
+    check(&format!(
+        "{START}[[system]]\nname = \"a\"\nrun = \"sleep 1\"\nredy = \"tcp\"\n"
+    ))
+    .expect_code(4)
+    .expect_stderr("x.toml:7:1")
+    .expect_stderr("^^^^")
+    .expect_stderr("ready");
 }
 
 #[test]
@@ -49,9 +64,11 @@ fn a_wrong_flag_of_a_builtin_is_found_before_anything_starts() {
 
 #[test]
 fn a_wrong_expression_is_found_before_anything_starts() {
-    check(&format!("{START}[[expect]]\nthat = \"system.bbs.rss max < 5\"\n"))
-        .expect_code(4)
-        .expect_stderr("x.toml:5:");
+    check(&format!(
+        "{START}[[expect]]\nthat = \"system.bbs.rss max < 5\"\n"
+    ))
+    .expect_code(4)
+    .expect_stderr("x.toml:5:");
 }
 
 #[test]
@@ -67,9 +84,11 @@ fn a_missing_program_is_named() {
     let lab = Lab::new();
     let file = lab.write(
         "x.toml",
-        &format!("{START}[[system]]\nname = \"a\"\nrun = \"no-such-program --x\"\n"),
+        &format!("{START}{STEP}[[system]]\nname = \"a\"\nrun = \"no-such-program --x\"\n"),
     );
-    lab.run(&file, &[]).expect_code(4).expect_stderr("no-such-program");
+    lab.run(&file, &[])
+        .expect_code(4)
+        .expect_stderr("no-such-program");
 }
 
 #[test]
@@ -78,7 +97,8 @@ fn a_system_that_ends_early_shows_its_last_words() {
     let file = lab.write(
         "x.toml",
         &format!(
-            "{START}[[system]]\nname = \"a\"\nrun = \"sh -c 'echo the disk is on fire; exit 3'\"\nready = \"tcp\"\n"
+            "{START}{STEP}[[system]]\nname = \"a\"\nready = \"tcp\"\n\
+             run = \"sh -c 'echo the disk is on fire; exit 3' {{port}}\"\n"
         ),
     );
     lab.run(&file, &[])
@@ -90,13 +110,20 @@ fn a_system_that_ends_early_shows_its_last_words() {
 #[test]
 fn a_folder_that_cannot_be_written_is_said_plainly() {
     let lab = Lab::new();
-    let file = lab.write("x.toml", START);
+    let file = lab.write("x.toml", &format!("{START}{STEP}"));
     let output = lab
         .command()
-        .args(["run", file.to_str().expect("text"), "--out", "/dev/null/runs"])
+        .args([
+            "run",
+            file.to_str().expect("text"),
+            "--out",
+            "/dev/null/runs",
+        ])
         .output()
         .expect("headroom starts");
-    Finished::of(output).expect_code(4).expect_stderr("/dev/null/runs");
+    Finished::of(output)
+        .expect_code(4)
+        .expect_stderr("/dev/null/runs");
 }
 
 #[test]
@@ -117,13 +144,32 @@ fn a_full_disk_is_said_plainly() {
         .command()
         .arg("run")
         .arg(file)
-        .args(["--set", "cells=2", "--set", "tasks=500", "--set", "instances=10", "--out"])
+        .args([
+            "--set",
+            "cells=2",
+            "--set",
+            "tasks=500",
+            "--set",
+            "instances=10",
+            "--out",
+        ])
         .arg(&disk)
         .output()
         .expect("headroom starts");
     let finished = Finished::of(output);
-    let _ = std::process::Command::new("umount").arg("-l").arg(&disk).output();
-    assert_eq!(finished.code, 4, "stdout:\n{}\nstderr:\n{}", finished.stdout, finished.stderr);
+    let _ = std::process::Command::new("umount")
+        .arg("-l")
+        .arg(&disk)
+        .output();
+    assert_eq!(
+        finished.code, 4,
+        "stdout:\n{}\nstderr:\n{}",
+        finished.stdout, finished.stderr
+    );
     let said = finished.stderr.to_lowercase();
-    assert!(said.contains("no space left") || said.contains("disk"), "{}", finished.stderr);
+    assert!(
+        said.contains("no space left") || said.contains("disk"),
+        "{}",
+        finished.stderr
+    );
 }

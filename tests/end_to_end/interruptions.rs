@@ -8,8 +8,16 @@ use nix::unistd::Pid;
 use crate::lab::{Lab, experiment, processes_of_run, wait_until};
 
 const LONG: &[&str] = &[
-    "--set", "cells=3", "--set", "tasks=40", "--set", "instances=30", "--set", "executor=process",
-    "--set", "rest=10m",
+    "--set",
+    "cells=3",
+    "--set",
+    "tasks=40",
+    "--set",
+    "instances=30",
+    "--set",
+    "executor=process",
+    "--set",
+    "rest=10m",
 ];
 
 fn interrupt(signal: Signal, at: &str) -> (Lab, Option<i32>) {
@@ -29,7 +37,9 @@ fn interrupt(signal: Signal, at: &str) -> (Lab, Option<i32>) {
 #[track_caller]
 fn nothing_stays(lab: &Lab) {
     let folder = lab.run_folder();
-    wait_until("the last process to end", || processes_of_run(&folder).is_empty());
+    wait_until("the last process to end", || {
+        processes_of_run(&folder).is_empty()
+    });
     wait_until("the work folder to go", || !folder.join("work").exists());
 }
 

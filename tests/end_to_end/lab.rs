@@ -55,7 +55,11 @@ impl Lab {
     }
 
     pub(crate) fn run(&self, file: &Path, more: &[&str]) -> Finished {
-        Finished::of(self.run_command(file, more).output().expect("headroom starts"))
+        Finished::of(
+            self.run_command(file, more)
+                .output()
+                .expect("headroom starts"),
+        )
     }
 
     /// The only run folder that this test made.
@@ -74,7 +78,9 @@ impl Lab {
             if let Some(status) = child.try_wait().expect("a child") {
                 panic!("headroom ended ({status}) before {text:?}");
             }
-            let Ok(runs) = fs::read_dir(self.path("runs")) else { return false };
+            let Ok(runs) = fs::read_dir(self.path("runs")) else {
+                return false;
+            };
             runs.filter_map(Result::ok).any(|run| {
                 fs::read_to_string(run.path().join("events.jsonl"))
                     .is_ok_and(|events| events.contains(text))
@@ -101,19 +107,28 @@ impl Finished {
 
     #[track_caller]
     pub(crate) fn expect_code(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        assert_eq!(
+            self.code, code,
+            "stdout:\n{}\nstderr:\n{}",
+            self.stdout, self.stderr
+        );
         self
     }
 
     #[track_caller]
     pub(crate) fn expect_stderr(self, part: &str) -> Self {
-        assert!(self.stderr.contains(part), "no {part:?} in:\n{}", self.stderr);
+        assert!(
+            self.stderr.contains(part),
+            "no {part:?} in:\n{}",
+            self.stderr
+        );
         self
     }
 
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
     }
 }
 
@@ -136,14 +151,27 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 
 /// Processes that carry the mark of the run in `folder`, as `pid name` lines.
 pub(crate) fn processes_of_run(folder: &Path) -> Vec<String> {
-    let id = folder.file_name().expect("a name").to_string_lossy().into_owned();
+    let id = folder
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
     let mark = format!("HEADROOM_RUN={id}");
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").expect("/proc").filter_map(Result::ok) {
-        let Ok(environment) = fs::read(entry.path().join("environ")) else { continue };
-        if environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes()) {
+        let Ok(environment) = fs::read(entry.path().join("environ")) else {
+            continue;
+        };
+        if environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == mark.as_bytes())
+        {
             let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-            found.push(format!("{} {}", entry.file_name().to_string_lossy(), name.trim()));
+            found.push(format!(
+                "{} {}",
+                entry.file_name().to_string_lossy(),
+                name.trim()
+            ));
         }
     }
     found

@@ -4,7 +4,14 @@ use std::fs;
 
 use crate::lab::{Lab, experiment, processes_of_run};
 
-const SMALL: &[&str] = &["--set", "cells=4", "--set", "tasks=60", "--set", "instances=24"];
+const SMALL: &[&str] = &[
+    "--set",
+    "cells=4",
+    "--set",
+    "tasks=60",
+    "--set",
+    "instances=24",
+];
 
 fn small(more: &[&'static str]) -> Vec<&'static str> {
     SMALL.iter().chain(more).copied().collect()
@@ -19,9 +26,13 @@ fn the_road_to_100_cells_passes_and_leaves_everything_needed_to_look_at_it_again
     let verdict = run.json();
     assert_eq!(verdict["outcome"], "pass");
     assert!(
-        verdict["expectations"].as_array().expect("expectations").iter().all(|e| {
-            e["outcome"] == "pass" && !e["measured"].as_str().expect("text").is_empty()
-        }),
+        verdict["expectations"]
+            .as_array()
+            .expect("expectations")
+            .iter()
+            .all(|e| {
+                e["outcome"] == "pass" && !e["measured"].as_str().expect("text").is_empty()
+            }),
         "{verdict}"
     );
 
@@ -45,12 +56,20 @@ fn the_road_to_100_cells_passes_and_leaves_everything_needed_to_look_at_it_again
     }
     let tasks = fs::read_to_string(folder.join("lifecycles/task.csv")).expect("the tasks");
     assert_eq!(tasks.lines().count(), 61, "a header and one row per task");
-    assert!(!folder.join("work").exists(), "the work folder stays behind");
+    assert!(
+        !folder.join("work").exists(),
+        "the work folder stays behind"
+    );
     assert_eq!(processes_of_run(&folder), Vec::<String>::new());
 
     let first = fs::read(folder.join("report.html")).expect("a report");
     fs::remove_file(folder.join("report.html")).expect("removable");
-    let output = lab.command().arg("report").arg(&folder).output().expect("headroom starts");
+    let output = lab
+        .command()
+        .arg("report")
+        .arg(&folder)
+        .output()
+        .expect("headroom starts");
     assert!(output.status.success());
     let again = fs::read(folder.join("report.html")).expect("a report");
     assert!(first == again, "the report differs when it is built again");
@@ -103,7 +122,10 @@ fn the_same_file_gives_the_same_plan() {
             .output()
             .expect("headroom starts");
         assert!(output.status.success());
-        let folder = fs::read_dir(lab.path(out)).expect("runs").next().expect("a run");
+        let folder = fs::read_dir(lab.path(out))
+            .expect("runs")
+            .next()
+            .expect("a run");
         let plan = folder.expect("an entry").path().join("plan.json");
         plans.push(fs::read_to_string(plan).expect("a plan"));
     }
@@ -113,7 +135,9 @@ fn the_same_file_gives_the_same_plan() {
 #[test]
 fn without_a_terminal_there_is_no_colour_and_no_cursor_movement() {
     let lab = Lab::new();
-    let run = lab.run(&experiment("road-to-100-cells.toml"), SMALL).expect_code(0);
+    let run = lab
+        .run(&experiment("road-to-100-cells.toml"), SMALL)
+        .expect_code(0);
     for text in [&run.stdout, &run.stderr] {
         assert!(!text.contains('\u{1b}'), "{text:?}");
     }

@@ -87,18 +87,24 @@ fn a_room_uses_only_rooms_below_it() {
             continue;
         }
         let Some(floor) = floors.get(name) else {
-            wrong.push(format!("{name} has no floor: give it one here and in ARCHITECTURE.md"));
+            wrong.push(format!(
+                "{name} has no floor: give it one here and in ARCHITECTURE.md"
+            ));
             continue;
         };
         for dependency in package["dependencies"].as_array().expect("dependencies") {
             let used = dependency["name"].as_str().expect("a name");
-            let Some(below) = floors.get(used) else { continue };
+            let Some(below) = floors.get(used) else {
+                continue;
+            };
             let allowed = below < floor || SAME_FLOOR.contains(&(name, used));
             // A laboratory on floor 3 stands above the systems of floor 2, yet must
             // not know them: it meets them only over the wire.
             let joined = name.starts_with("lab-") && *below == 2;
             if !allowed || joined {
-                wrong.push(format!("{name} (floor {floor}) must not use {used} (floor {below})"));
+                wrong.push(format!(
+                    "{name} (floor {floor}) must not use {used} (floor {below})"
+                ));
             }
         }
     }
@@ -114,7 +120,10 @@ fn nothing_banned_comes_in() {
             panic!("{name} came in: {reason}");
         }
         let source = package["source"].as_str().unwrap_or("registry+");
-        assert!(source.starts_with("registry+"), "{name} comes from {source}, not from a registry");
+        assert!(
+            source.starts_with("registry+"),
+            "{name} comes from {source}, not from a registry"
+        );
     }
 }
 

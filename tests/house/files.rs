@@ -13,12 +13,18 @@ fn root() -> PathBuf {
 fn files_under(folder: &Path, extensions: &[&str], found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a readable folder") {
         let path = entry.expect("an entry").path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
         if path.is_dir() {
             if !["target", "node_modules", "dist", "proto", "data"].contains(&name) {
                 files_under(&path, extensions, found);
             }
-        } else if path.extension().is_some_and(|e| extensions.iter().any(|x| e == *x)) {
+        } else if path
+            .extension()
+            .is_some_and(|e| extensions.iter().any(|x| e == *x))
+        {
             found.push(path);
         }
     }
@@ -38,7 +44,10 @@ fn source_files_stay_short() {
     let long: Vec<_> = sources()
         .into_iter()
         .filter_map(|path| {
-            let lines = fs::read_to_string(&path).expect("a source file").lines().count();
+            let lines = fs::read_to_string(&path)
+                .expect("a source file")
+                .lines()
+                .count();
             (lines > LINES_MAX).then(|| format!("{} has {lines} lines", path.display()))
         })
         .collect();
@@ -48,9 +57,15 @@ fn source_files_stay_short() {
 #[test]
 fn modules_are_named_for_what_they_hold() {
     for path in sources() {
-        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = path
+            .file_stem()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
         assert!(
-            !["utils", "util", "common", "helpers", "helper", "misc", "manager"].contains(&name),
+            ![
+                "utils", "util", "common", "helpers", "helper", "misc", "manager"
+            ]
+            .contains(&name),
             "{} says nothing about what it holds",
             path.display()
         );
@@ -62,13 +77,22 @@ fn links_between_documents_lead_somewhere() {
     let root = root();
     let mut documents = Vec::new();
     files_under(&root.join("docs"), &["md"], &mut documents);
-    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
+    for name in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+    ] {
         documents.push(root.join(name));
     }
     let mut broken = Vec::new();
     for document in documents {
         let text = fs::read_to_string(&document).expect("a document");
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        for link in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
             let file = link.split('#').next().unwrap_or_default();
             if file.is_empty() || file.contains("://") {
                 continue;
@@ -92,6 +116,9 @@ fn commands_of_the_readme_exist() {
         .collect();
     assert!(targets.contains(&"demo") && targets.contains(&"test"));
     for target in targets {
-        assert!(makefile.contains(&format!("\n{target}:")), "make {target} does not exist");
+        assert!(
+            makefile.contains(&format!("\n{target}:")),
+            "make {target} does not exist"
+        );
     }
 }

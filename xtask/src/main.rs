@@ -25,7 +25,9 @@ fn generate(from: &Path, to: &Path) -> Result<()> {
     let descriptors = protox::compile(files, [from]).context("compile proto/*.proto")?;
     let mut config = prost_build::Config::new();
     config.btree_map(["."]).out_dir(to);
-    config.compile_fds(descriptors).context("generate Rust from proto/*.proto")?;
+    config
+        .compile_fds(descriptors)
+        .context("generate Rust from proto/*.proto")?;
     Ok(())
 }
 

@@ -45,7 +45,10 @@ fn builtin(system: &str, part: &Command) -> Builtin {
         .collect();
     Builtin {
         command: format!("{system} {}", part.get_name()),
-        about: part.get_about().map(ToString::to_string).unwrap_or_default(),
+        about: part
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
         flags,
     }
 }
@@ -105,13 +108,28 @@ fn cells_driver() -> DriverSpec {
         entities: vec![
             entity(
                 "task",
-                &["desired", "pending", "running", "completed", "failed", "resolved", "alive"],
+                &[
+                    "desired",
+                    "pending",
+                    "running",
+                    "completed",
+                    "failed",
+                    "resolved",
+                    "alive",
+                ],
                 &[],
                 work(),
             ),
             entity(
                 "lrp",
-                &["desired", "unclaimed", "claimed", "running", "crashed", "alive"],
+                &[
+                    "desired",
+                    "unclaimed",
+                    "claimed",
+                    "running",
+                    "crashed",
+                    "alive",
+                ],
                 &["one desired", "many"],
                 work(),
             ),
@@ -134,7 +152,12 @@ mod tests {
                 .unwrap();
             let known = |name: &str| builtin.flags.iter().any(|flag| flag.name == name);
             for setting in &fleet.settings {
-                assert!(known(&setting.flag()), "{} has no {}", fleet.builtin, setting.flag());
+                assert!(
+                    known(&setting.flag()),
+                    "{} has no {}",
+                    fleet.builtin,
+                    setting.flag()
+                );
             }
             for word in ["--count", "--listen", "--admin-listen", "--bbs", "--seed"] {
                 assert!(known(word), "{} has no {word}", fleet.builtin);

@@ -23,16 +23,25 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
         match part {
             CellsCommand::Bbs(args) => {
                 let logger = logger("bbs", &args.log)?;
-                ended(&logger, bbs::run(bbs_config(&args), logger.clone(), shutdown).await)
+                ended(
+                    &logger,
+                    bbs::run(bbs_config(&args), logger.clone(), shutdown).await,
+                )
             }
             CellsCommand::Auctioneer(args) => {
                 let logger = logger("auctioneer", &args.log)?;
                 let config = auctioneer_config(&args);
-                ended(&logger, auctioneer::run(config, logger.clone(), shutdown).await)
+                ended(
+                    &logger,
+                    auctioneer::run(config, logger.clone(), shutdown).await,
+                )
             }
             CellsCommand::Rep(args) => {
                 let logger = logger("rep", &args.log)?;
-                ended(&logger, rep::run(rep_config(&args), logger.clone(), shutdown).await)
+                ended(
+                    &logger,
+                    rep::run(rep_config(&args), logger.clone(), shutdown).await,
+                )
             }
         }
     })

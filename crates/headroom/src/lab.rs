@@ -36,7 +36,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
         eprintln!("headroom: {note}");
     }
     if let Some(work) = &finished.kept {
-        eprintln!("headroom: the systems' working files are in {}", work.display());
+        eprintln!(
+            "headroom: the systems' working files are in {}",
+            work.display()
+        );
     }
     let report = write_report(&finished.folder)?;
     if args.json {
@@ -100,7 +103,10 @@ fn read_text(path: &Path) -> Result<String> {
 /// Standard output may be a pipe that was closed (`| head`): that is no failure.
 fn print(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(error).context("print the result")
         }

@@ -11,8 +11,8 @@ use diego::models::{
     ActualLrp, ActualLrpInstanceKey, ActualLrpInternalRoute, ActualLrpKey, ActualLrpNetInfo, Error,
 };
 
-use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED, new_row};
 use super::Context;
+use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED, new_row};
 
 /// An instance that ran for longer than this starts counting crashes anew, in ns.
 pub const CRASH_RESET_NS: i64 = 300 * 1_000_000_000;

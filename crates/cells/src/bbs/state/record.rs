@@ -6,8 +6,8 @@ use std::sync::Arc;
 use diego::models::{self, ActualLrp, DesiredLrp, DesiredLrpSchedulingInfo};
 use prost::{DecodeError, Message};
 
-use crate::bbs::model::{REASON_BYTES, desired, truncate};
 use crate::bbs::model::slot::{Row, Slot};
+use crate::bbs::model::{REASON_BYTES, desired, truncate};
 
 /// Strings that many records share, each kept once.
 #[derive(Debug, Default)]
