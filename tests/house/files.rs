@@ -87,7 +87,7 @@ fn links_between_documents_lead_somewhere() {
     }
     let mut broken = Vec::new();
     for document in documents {
-        let text = fs::read_to_string(&document).expect("a document");
+        let text = without_code(&fs::read_to_string(&document).expect("a document"));
         for link in text
             .split("](")
             .skip(1)
@@ -103,6 +103,11 @@ fn links_between_documents_lead_somewhere() {
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// The text outside backticks; a fence of three is an odd number of them as well.
+fn without_code(text: &str) -> String {
+    text.split('`').step_by(2).collect()
 }
 
 #[test]
