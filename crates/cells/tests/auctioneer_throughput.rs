@@ -14,7 +14,7 @@ use std::time::Instant;
 use cells::auctioneer::placement::{Options, Problem, solve};
 use cells::{auctioneer, rep};
 use diego::auction::{
-    CellState, LrpStartRequest, Placement, Resource, Resources, RootFsProvider, Task,
+    CellState, Lrp, LrpStartRequest, Placement, Resource, Resources, RootFsProvider, Task,
 };
 use diego::models::{Action, DesiredLrp, RunAction, TaskDefinition};
 use fake_bbs::FakeBbs;
@@ -87,6 +87,42 @@ fn placement_of_4000_tasks_on_100_cells() {
         began.elapsed()
     );
     assert_eq!(solution.failed_tasks.len(), 0);
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn reading_and_writing_the_state_of_a_full_cell() {
+    let lrp = |index| Lrp {
+        instance_guid: "b9b8f1e0-7f9b-4b3a-8e61-4d5e".into(),
+        process_guid: "0c1f6a52-8a0e-4d8c-9d57-0d2f0a1b2c3d".into(),
+        index,
+        domain: "cf-apps".into(),
+        placement: placement(),
+        resource: resource(),
+        state: "RUNNING".into(),
+    };
+    let state = CellState {
+        lrps: (0..250).map(lrp).collect(),
+        ..CellState::default()
+    };
+    let began = Instant::now();
+    let mut text = String::new();
+    for _ in 0..200 {
+        text = serde_json::to_string(&state).unwrap();
+    }
+    println!(
+        "write the state of 250 instances: {:?}",
+        began.elapsed() / 200
+    );
+    let began = Instant::now();
+    for _ in 0..200 {
+        let read: CellState = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.lrps.len(), 250);
+    }
+    println!(
+        "read the state of 250 instances: {:?}",
+        began.elapsed() / 200
+    );
 }
 
 /// Runs it all with this executor and returns the seconds for tasks and instances.

@@ -40,11 +40,14 @@ impl<E: Executor> Cell<E> {
             Call::StartLrp => {
                 let request = self.start_request(subject, lrp);
                 type Answered = ActualLrpLifecycleResponse;
-                let answer = self
-                    .bbs
-                    .call::<Answered>(path::START_ACTUAL_LRP, &request)
-                    .await;
-                tell(&self.logs.start, "succeeded", subject, answer)
+                let path = path::START_ACTUAL_LRP;
+                match self.bbs.call::<Answered>(path, &request).await {
+                    Ok(_) if subject.announced => {
+                        self.logs.start.debug("repeated", subject.work.fields());
+                        Answer::Done
+                    }
+                    answer => tell(&self.logs.start, "succeeded", subject, answer),
+                }
             }
             Call::RemoveLrp => {
                 let request = models::RemoveActualLrpRequest {

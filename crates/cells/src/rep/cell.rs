@@ -68,6 +68,8 @@ pub(super) struct Subject {
     pub(super) work: Arc<Work>,
     pub(super) job: Option<Arc<Job>>,
     pub(super) update: Update,
+    /// The BBS knows already that it runs.
+    pub(super) announced: bool,
 }
 
 impl<E: Executor> Cell<E> {
@@ -283,6 +285,7 @@ impl<E: Executor> Cell<E> {
                     work: Arc::clone(&slot.work),
                     job: slot.job.clone(),
                     update: slot.update.clone(),
+                    announced: slot.machine.announced(),
                 };
                 tokio::spawn(async move {
                     let answer = cell.call(&subject, call).await;

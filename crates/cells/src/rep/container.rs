@@ -134,6 +134,8 @@ pub struct Container {
     killed: bool,
     /// The BBS knows that the instance runs, or is being told.
     reported: bool,
+    /// The BBS has heard at least once that the instance runs.
+    announced: bool,
     /// A task's end was refused once and is reported as failed since.
     downgraded: bool,
 }
@@ -152,6 +154,7 @@ impl Container {
             stopping: false,
             killed: false,
             reported: false,
+            announced: false,
             downgraded: false,
         }
     }
@@ -169,6 +172,11 @@ impl Container {
     /// Was it asked to stop?
     pub fn stopping(&self) -> bool {
         self.stopping
+    }
+
+    /// Has the BBS heard that the instance runs, so that to say so again is no news?
+    pub fn announced(&self) -> bool {
+        self.announced
     }
 
     /// Is it on its way to running?
@@ -256,7 +264,10 @@ impl Container {
                     ..Completion::default()
                 });
             }
-            Call::StartLrp => self.disowned |= !done,
+            Call::StartLrp => {
+                self.announced |= done;
+                self.disowned |= !done;
+            }
             Call::CompleteTask(_) if !done && !self.downgraded => {
                 self.downgraded = true;
                 self.complete(Completion {

@@ -1,0 +1,140 @@
+//! A cell that runs real processes, against a BBS in memory.
+
+// A test may panic anywhere, in its helpers too.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod fake_bbs;
+
+use std::path::Path;
+
+use cells::rep::{Config, ExecutorKind, ProcessSettings, Running, start};
+use diego::auction::{Lrp, Resource, Task, Work};
+use diego::models::{Action, DesiredLrp, RunAction, TaskDefinition};
+use fake_bbs::{FakeBbs, eventually, logger};
+use net::{Client, ClientOptions};
+use tokio::sync::watch;
+
+async fn cell(root: &Path) -> (FakeBbs, Running, watch::Sender<bool>) {
+    let bbs = FakeBbs::start().await;
+    let mut config = Config::new(1, "127.0.0.1:0".parse().unwrap(), &*bbs.url);
+    let root = Some(root.to_owned());
+    config.executor = ExecutorKind::Process(ProcessSettings {
+        root,
+        ..ProcessSettings::default()
+    });
+    let (ask, shutdown) = net::shutdown();
+    let rep = start(config, logger("rep").0, shutdown).await.unwrap();
+    (bbs, rep, ask)
+}
+
+async fn give(rep: &Running, work: Work) {
+    let client = Client::new(ClientOptions::default());
+    let uri = format!("http://{}/work", rep.addresses()[0])
+        .parse()
+        .unwrap();
+    let body = serde_json::to_vec(&work).unwrap();
+    let headers = http::HeaderMap::new();
+    let answer = client
+        .post(&uri, "application/json", headers, body.into())
+        .await
+        .unwrap();
+    assert_eq!(answer.status, 200);
+}
+
+fn sh(script: &str) -> Option<Action> {
+    let run = RunAction {
+        path: "/bin/sh".into(),
+        args: vec!["-c".into(), script.into()],
+        ..RunAction::default()
+    };
+    Some(Action {
+        run_action: Some(run),
+        ..Action::default()
+    })
+}
+
+#[tokio::test]
+async fn tasks_run_and_their_results_reach_the_bbs() {
+    let root = tempfile::tempdir().unwrap();
+    let (bbs, rep, _ask) = cell(root.path()).await;
+    let tasks = (0..20).map(|n| {
+        let definition = TaskDefinition {
+            action: sh(&format!("printf {n} > result; exit $(( {n} == 7 ))")),
+            result_file: "result".into(),
+            log_source: "APP".into(),
+            ..TaskDefinition::default()
+        };
+        let guid = format!("t-{n}");
+        bbs.records().add_task(&guid, definition);
+        Task {
+            task_guid: guid,
+            resource: Resource::default(),
+            ..Task::default()
+        }
+    });
+    give(
+        &rep,
+        Work {
+            tasks: tasks.collect(),
+            ..Work::default()
+        },
+    )
+    .await;
+    bbs.until("all complete", |records| records.completed() == 20)
+        .await;
+    let records = bbs.records();
+    for n in 0..20 {
+        let task = &records.tasks[&format!("t-{n}")];
+        if n == 7 {
+            assert_eq!(task.failure_reason, "APP: Exited with status 1");
+            assert_eq!(task.result, "");
+        } else {
+            assert_eq!(
+                (task.failed, task.result.as_str()),
+                (false, &*n.to_string())
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn processes_end_with_the_rep() {
+    let root = tempfile::tempdir().unwrap();
+    let (bbs, rep, ask) = cell(root.path()).await;
+    let pid_file = root.path().join("pid");
+    bbs.records().desire(DesiredLrp {
+        process_guid: "p".into(),
+        domain: "test".into(),
+        instances: 1,
+        action: sh(&format!(
+            "echo $$ > {}; exec sleep 1000",
+            pid_file.display()
+        )),
+        ..DesiredLrp::default()
+    });
+    let lrp = Lrp {
+        process_guid: "p".into(),
+        domain: "test".into(),
+        ..Lrp::default()
+    };
+    give(
+        &rep,
+        Work {
+            lrps: vec![lrp],
+            ..Work::default()
+        },
+    )
+    .await;
+    bbs.until("it runs", |records| records.running() == 1).await;
+    let pid = || {
+        std::fs::read_to_string(&pid_file)
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
+    eventually("it has said its number", || !pid().is_empty()).await;
+    assert!(Path::new(&format!("/proc/{}", pid())).exists());
+    ask.send(true).unwrap();
+    rep.stopped().await;
+    assert!(!Path::new(&format!("/proc/{}", pid())).exists());
+}
