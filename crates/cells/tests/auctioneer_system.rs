@@ -3,13 +3,12 @@
 // A test may panic anywhere, in its helpers too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cells::{auctioneer, bbs, rep};
 use diego::models::*;
 use diego::{Bbs, path};
 use net::{Client, ClientOptions};
-use nix::sys::resource::{UsageWho, getrusage};
 use telemetry::{Level, Logger, Sink};
 use tokio::sync::watch;
 
@@ -197,32 +196,4 @@ async fn tasks_complete_and_instances_run_until_they_are_scaled_down() {
         .await
         .unwrap();
     system.running(3).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a measurement"]
-async fn four_thousand_tasks_and_instances_on_a_hundred_cells() {
-    let cpu = || {
-        let usage = getrusage(UsageWho::RUSAGE_SELF).unwrap();
-        let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
-        seconds(usage.user_time()) + seconds(usage.system_time())
-    };
-    let system = System::start(100).await;
-    let (began, used) = (Instant::now(), cpu());
-    system.desire_tasks(4000).await;
-    println!("4000 tasks desired: {:?}", began.elapsed());
-    system.completed(4000).await;
-    println!(
-        "4000 tasks completed: {:?}, {:.2} s of CPU",
-        began.elapsed(),
-        cpu() - used
-    );
-    let (began, used) = (Instant::now(), cpu());
-    system.desire_lrp(4000).await;
-    system.running(4000).await;
-    println!(
-        "4000 instances run: {:?}, {:.2} s of CPU",
-        began.elapsed(),
-        cpu() - used
-    );
 }

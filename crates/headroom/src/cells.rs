@@ -103,6 +103,7 @@ fn auctioneer_config(args: &AuctioneerArgs) -> auctioneer::Config {
     let mut config = auctioneer::Config::new(args.listen, &*args.bbs);
     config.server_tls = files(&args.tls);
     config.client_tls = files(&args.tls);
+    config.round_interval = args.round_interval;
     config.placement.starting_weight = args.starting_container_weight;
     config.placement.starting_max = args.starting_container_count_maximum;
     config.placement.first_fit_weight = args.bin_pack_first_fit_weight;
@@ -132,6 +133,9 @@ fn rep_config(args: &RepArgs) -> rep::Config {
         client_tls: files(&args.tls),
         heartbeat: args.heartbeat,
         zones: args.zones,
+        preloaded: args.preloaded.clone(),
+        placement_tags: args.placement_tags.clone(),
+        optional_placement_tags: args.optional_placement_tags.clone(),
         capacity: Capacity {
             containers: args.capacity_containers,
             memory: args.capacity_memory,

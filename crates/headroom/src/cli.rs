@@ -133,6 +133,9 @@ pub(crate) struct AuctioneerArgs {
     /// The BBS
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8889")]
     pub(crate) bbs: String,
+    /// Shortest time between the starts of two rounds, so that work gathers
+    #[arg(long, value_name = "DURATION", default_value = "50ms", value_parser = duration)]
+    pub(crate) round_interval: std::time::Duration,
     /// How much a container that is still starting weighs against its cell
     #[arg(long, value_name = "WEIGHT", default_value_t = 0.25)]
     pub(crate) starting_container_weight: f64,
@@ -174,6 +177,20 @@ pub(crate) struct RepArgs {
     /// Cells are spread over this many zones
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) zones: u32,
+    /// Names of preloaded root file systems; images of docker are always taken
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "cflinuxfs3,cflinuxfs4"
+    )]
+    pub(crate) preloaded: Vec<String>,
+    /// Tags that work must ask for to come to these cells
+    #[arg(long, value_name = "TAGS", value_delimiter = ',')]
+    pub(crate) placement_tags: Vec<String>,
+    /// Tags that work may ask for
+    #[arg(long, value_name = "TAGS", value_delimiter = ',')]
+    pub(crate) optional_placement_tags: Vec<String>,
     /// Containers that each cell has room for
     #[arg(long, value_name = "N", default_value_t = 250)]
     pub(crate) capacity_containers: i32,
