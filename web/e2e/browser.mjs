@@ -29,10 +29,10 @@ export async function open(browser, file, options = {}) {
   });
   page.on('pageerror', (error) => complaints.push(`error: ${error.stack}`));
   page.on('request', (request) => {
-    const { url } = { url: request.url() };
+    const url = request.url();
     if (url !== address && !url.startsWith('data:')) complaints.push(`request: ${url}`);
   });
   await page.goto(address);
-  await page.waitForSelector('main');
+  await page.waitForSelector('main[aria-busy=false]');
   return { page, complaints };
 }

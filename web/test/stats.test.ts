@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completeness, concurrency, histograms, logBounds, percentile, phaseStats } from '../src/data/stats';
+import { completeness, concurrency, edges, histograms, logBounds, percentile, phaseStats } from '../src/data/stats';
 import { everyone, livesOf } from './lives';
 import { dice } from './packed';
 
@@ -79,7 +79,7 @@ describe('concurrency', () => {
 
   it('finds a pool of 20 and its peak in every part of time', () => {
     const lives = livesOf(Array.from({ length: 400 }, (_, i) => [Math.floor(i / 20), Math.floor(i / 20) + 1]));
-    expect([...concurrency(lives, 0, everyone(lives), [-1, 21], 22)]).toEqual([0, ...Array(20).fill(20), 0]);
+    expect([...concurrency(edges(lives, 0, everyone(lives)), [-1, 21], 22)]).toEqual([0, ...Array(20).fill(20), 0]);
   });
 
   it('agrees with counting one by one', () => {
@@ -89,7 +89,7 @@ describe('concurrency', () => {
       return [from, from + random() ** 4 * 3];
     });
     const lives = livesOf(rows);
-    const bins = concurrency(lives, 0, everyone(lives), [2, 8], 37);
+    const bins = concurrency(edges(lives, 0, everyone(lives)), [2, 8], 37);
     const at = (t: number) => rows.filter(([from, to]) => from <= t && t < to).length;
     bins.forEach((found, bin) => {
       const [from, to] = [2 + (6 / 37) * bin, 2 + (6 / 37) * (bin + 1)];

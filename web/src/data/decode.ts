@@ -88,9 +88,11 @@ export function lives(blob: Uint8Array, packed: Timelines): Lives {
   const numbers: Uint32Array[] = [];
   for (const place of packed.at) numbers.push(column(blob, place, numbers));
   const { origin_s, unit_s } = packed;
-  const at = numbers.map((values) =>
-    Float64Array.from(values, (n) => (n === NONE ? NaN : origin_s + n * unit_s)),
-  );
+  const at = numbers.map((values) => {
+    const times = new Float64Array(values.length);
+    for (let i = 0; i < values.length; i++) times[i] = values[i] === NONE ? NaN : origin_s + values[i] * unit_s;
+    return times;
+  });
   const start = new Float64Array(packed.entities).fill(NaN);
   const end = new Float64Array(packed.entities).fill(NaN);
   for (const times of at) {

@@ -34,7 +34,10 @@ export function percentile(sorted: Float64Array, q: number): number {
 export function durations(lives: Lives, phase: number, rows: Uint32Array): Float64Array {
   const from = lives.at[phase];
   const to = lives.at[phase + 1];
-  return Float64Array.from(rows, (i) => to[i] - from[i]);
+  // A loop: Float64Array.from is ten times slower, and this runs before the first paint.
+  const values = new Float64Array(rows.length);
+  for (let k = 0; k < rows.length; k++) values[k] = to[rows[k]] - from[rows[k]];
+  return values;
 }
 
 export function phaseStats(lives: Lives, rows: Uint32Array): PhaseStats[] {
@@ -42,15 +45,25 @@ export function phaseStats(lives: Lives, rows: Uint32Array): PhaseStats[] {
   const all = Array.from({ length: phases }, (_, phase) => durations(lives, phase, rows));
   const shares = sharesOf(all, rows.length);
   return all.map((values, phase) => {
-    const known = values.filter((d) => !Number.isNaN(d)).sort();
     let worst = -1;
     let max = -Infinity;
-    values.forEach((d, k) => {
-      if (d > max) [max, worst] = [d, rows[k]];
-    });
+    let negative = 0;
+    let count = 0;
+    for (let k = 0; k < values.length; k++) {
+      const d = values[k];
+      if (Number.isNaN(d)) continue;
+      count++;
+      if (d < 0) negative++;
+      if (d > max) {
+        max = d;
+        worst = rows[k];
+      }
+    }
+    // Sorting puts what is not a number last.
+    const known = values.slice().sort().subarray(0, count);
     return {
-      count: known.length,
-      negative: known.findIndex((d) => d >= 0) === -1 ? known.length : known.findIndex((d) => d >= 0),
+      count,
+      negative,
       p50: percentile(known, 0.5),
       p90: percentile(known, 0.9),
       p99: percentile(known, 0.99),
@@ -58,7 +71,7 @@ export function phaseStats(lives: Lives, rows: Uint32Array): PhaseStats[] {
       worst,
       shareOfTime: shares.time[phase],
       shareOfVariance: shares.variance[phase],
-      concurrencyMax: concurrencyMax(lives, phase, rows),
+      concurrencyMax: concurrencyMax(edges(lives, phase, rows)),
     };
   });
 }
@@ -84,19 +97,29 @@ function sharesOf(phases: Float64Array[], n: number): { time: number[]; variance
   };
 }
 
-/** Sorted starts and ends of a phase; intervals that run backwards are left out. */
-function edges(lives: Lives, phase: number, rows: Uint32Array): [Float64Array, Float64Array] {
-  const from = lives.at[phase];
-  const to = lives.at[phase + 1];
-  const forward = rows.filter((i) => to[i] > from[i]);
-  return [
-    Float64Array.from(forward, (i) => from[i]).sort(),
-    Float64Array.from(forward, (i) => to[i]).sort(),
-  ];
+/** When entities enter and leave a phase, each sorted. */
+export interface Edges {
+  starts: Float64Array;
+  ends: Float64Array;
 }
 
-function concurrencyMax(lives: Lives, phase: number, rows: Uint32Array): number {
-  const [starts, ends] = edges(lives, phase, rows);
+/** The edges of `phase` among `rows`; intervals that run backwards are left out. */
+export function edges(lives: Lives, phase: number, rows: Uint32Array): Edges {
+  const from = lives.at[phase];
+  const to = lives.at[phase + 1];
+  const starts = new Float64Array(rows.length);
+  const ends = new Float64Array(rows.length);
+  let n = 0;
+  for (let k = 0; k < rows.length; k++) {
+    const i = rows[k];
+    if (!(to[i] > from[i])) continue;
+    starts[n] = from[i];
+    ends[n++] = to[i];
+  }
+  return { starts: starts.subarray(0, n).sort(), ends: ends.subarray(0, n).sort() };
+}
+
+function concurrencyMax({ starts, ends }: Edges): number {
   let most = 0;
   let ended = 0;
   for (let started = 1; started <= starts.length; started++) {
@@ -107,15 +130,8 @@ function concurrencyMax(lives: Lives, phase: number, rows: Uint32Array): number 
   return most;
 }
 
-/** The most entities in `phase` at one moment of each of `bins` equal parts of x0..x1. */
-export function concurrency(
-  lives: Lives,
-  phase: number,
-  rows: Uint32Array,
-  [x0, x1]: readonly [number, number],
-  bins: number,
-): Uint32Array {
-  const [starts, ends] = edges(lives, phase, rows);
+/** The most entities in a phase at one moment of each of `bins` equal parts of x0..x1. */
+export function concurrency({ starts, ends }: Edges, [x0, x1]: readonly [number, number], bins: number): Uint32Array {
   const most = new Uint32Array(bins);
   const width = (x1 - x0) / bins;
   let started = 0;

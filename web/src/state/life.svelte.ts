@@ -2,7 +2,7 @@
 
 import { alignment, order, type Sort } from '../data/order';
 import type { Lives } from '../data/decode';
-import { percentile, durations, phaseStats } from '../data/stats';
+import { edges, phaseStats, type Edges, type PhaseStats } from '../data/stats';
 import type { Span, TimeAxis } from './axis.svelte';
 
 /** Where time 0 of a row is: the run's start, the entity's start, or one of its points. */
@@ -52,7 +52,12 @@ export class LifeView {
     });
     return seen;
   });
-  stats = $derived.by(() => phaseStats(this.lives, this.visible));
+  /** Numbers of each phase, over the entities in sight. */
+  stats = $derived.by(() => (this.zoomed ? phaseStats(this.lives, this.visible) : this.allStats));
+  /** The same over all entities. */
+  private readonly allStats: PhaseStats[];
+  /** For each phase, when entities enter and leave it. */
+  readonly edges: Edges[];
 
   constructor(lives: Lives, axis: TimeAxis) {
     this.lives = lives;
@@ -60,10 +65,9 @@ export class LifeView {
     this.phases = lives.points.slice(1).map((to, i) => `${lives.points[i]} → ${to}`);
     this.shown = this.phases.map(() => true);
     this.byStart = order(lives, 'start');
-    this.long = this.phases.map((_, phase) => {
-      const known = durations(lives, phase, this.byStart).filter((d) => d > 0).sort();
-      return known.length > 0 ? FAR * percentile(known, 0.99) : Infinity;
-    });
+    this.allStats = phaseStats(lives, this.byStart);
+    this.edges = this.phases.map((_, phase) => edges(lives, phase, this.byStart));
+    this.long = this.allStats.map(({ p99 }) => (p99 > 0 ? FAR * p99 : Infinity));
   }
 
   get zoomed(): boolean {
