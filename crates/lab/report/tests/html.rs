@@ -1,5 +1,11 @@
 //! Reports of whole runs, read back from the page.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::Read;

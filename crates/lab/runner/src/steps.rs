@@ -113,13 +113,14 @@ impl Bench<'_> {
             .await
             .map_err(|error| Trouble::Failed(error.to_string()))?;
         let took = start.elapsed().as_secs_f64();
+        let requests = made.accepted + made.refused;
         let rate = if took > 0.0 {
-            (made.accepted + made.refused) as f64 / took
+            requests as f64 / took
         } else {
             0.0
         };
         let text = format!(
-            "{} {}: {made}, in {} ({})",
+            "{} {} with {requests} requests in {} ({}): {made}",
             make.count,
             make.what,
             show_seconds(took),

@@ -1,5 +1,11 @@
 //! A run's folder, written and read back.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
 use std::path::Path;
 
 use jiff::Timestamp;
