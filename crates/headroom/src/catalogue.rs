@@ -93,7 +93,6 @@ fn cells_driver() -> DriverSpec {
             Setting::new("memory", Bytes),
             Setting::new("disk", Bytes),
             Setting::new("rootfs", Text),
-            Setting::new("domain", Text),
         ]
     };
     let entity = |what: &str, states: &[&str], shapes: &[&str], options| EntityKind {
@@ -130,7 +129,7 @@ fn cells_driver() -> DriverSpec {
                     "crashed",
                     "alive",
                 ],
-                &["one desired", "many"],
+                &["one desired", "many desired"],
                 work(),
             ),
         ],
