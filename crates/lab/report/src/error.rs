@@ -12,13 +12,11 @@ pub enum ReportError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A file of timelines is not what its format says.
-    #[error("{}, line {line}: {problem}; the formats are in docs/run-store.md", .path.display())]
+    #[error("{}: {problem}; the formats are in docs/run-store.md", .path.display())]
     Timelines {
         /// The file.
         path: PathBuf,
-        /// Line, from 1; 0 when the file could not be opened or listed.
-        line: u64,
-        /// What was found and what was expected.
+        /// The line, what was found and what was expected.
         problem: String,
     },
     /// The data have no JSON form.

@@ -300,7 +300,6 @@ fn files(folder: &Path) -> Result<Vec<FileSize>, ReportError> {
 fn list(folder: &Path) -> Result<Vec<(String, u64)>, ReportError> {
     let failed = |cause: std::io::Error| ReportError::Timelines {
         path: folder.to_owned(),
-        line: 0,
         problem: format!("cannot list: {cause}"),
     };
     if !folder.is_dir() {
