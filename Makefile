@@ -22,7 +22,7 @@ release: $(PAGE) ## The optimised binary
 	$(CARGO) build --release --locked -p headroom
 
 .PHONY: test
-test: test-tools lint test-web test-rust test-demo ## Everything that must pass
+test: test-tools lint test-web test-rust test-page test-demo ## Everything that must pass
 	@echo "make test: all passed"
 
 .PHONY: test-tools
@@ -41,6 +41,11 @@ test-web: $(PAGE) ## Types and unit tests of the page
 .PHONY: test-rust
 test-rust: $(PAGE) ## Unit, property, integration and end-to-end tests
 	$(CARGO) test --workspace --locked --quiet
+
+.PHONY: test-page
+test-page: release ## Every control of the page, on sample runs in a real browser
+	$(CARGO) run --release --locked --quiet -p lab-report --example sample -- $(TARGET)/samples
+	cd web && npm run --silent e2e -- $(abspath $(TARGET))/samples
 
 .PHONY: test-demo
 test-demo: release ## The demo itself, then its report in a real browser

@@ -241,7 +241,7 @@ fn a_broken_file_is_named_with_its_line() {
     run.write(RunFile::Lifecycle("task"), b"id,group,p\na,,1\nb,,x\n")
         .unwrap();
     let error = lab_report::html(&run).unwrap_err().to_string();
-    assert!(error.contains("task.csv, line 3"), "{error}");
+    assert!(error.contains("task.csv: line 3"), "{error}");
     run.write(RunFile::Lifecycle("task"), b"id,group,p\n")
         .unwrap();
     run.write(RunFile::Events, b"{\"t_s\":1.0}\n").unwrap();
