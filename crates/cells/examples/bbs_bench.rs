@@ -34,7 +34,9 @@ fn main() -> Result<(), Failure> {
         return runtime.block_on(serve_bbs(Path::new(folder), auctioneer));
     }
     let number = |at: usize, usual: usize| {
-        arguments.get(at).map_or(Ok(usual), |text| text.parse::<usize>())
+        arguments
+            .get(at)
+            .map_or(Ok(usual), |text| text.parse::<usize>())
     };
     runtime.block_on(measure(number(0, 20_000)?, number(1, 200_000)?))
 }
@@ -57,7 +59,11 @@ impl Handler for Auctioneer {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let body = net::read_body(request.into_body(), 64 << 20, Duration::from_secs(9)).await;
         let mut response = Response::new(net::empty());
-        let status = if body.is_ok() { StatusCode::ACCEPTED } else { StatusCode::BAD_REQUEST };
+        let status = if body.is_ok() {
+            StatusCode::ACCEPTED
+        } else {
+            StatusCode::BAD_REQUEST
+        };
         *response.status_mut() = status;
         response
     }
@@ -89,15 +95,28 @@ impl Server {
     fn cpu(&self) -> Result<f64, Failure> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let fields = stat.rsplit(") ").next().unwrap_or_default();
-        let ticks: Vec<f64> = fields.split(' ').filter_map(|field| field.parse().ok()).collect();
+        let ticks: Vec<f64> = fields
+            .split(' ')
+            .filter_map(|field| field.parse().ok())
+            .collect();
         // After the state letter come numbers; 11 and 12 are user and system time.
-        Ok(ticks.get(10..12).map_or(0.0, |both| both.iter().sum::<f64>()) / 100.0)
+        Ok(ticks
+            .get(10..12)
+            .map_or(0.0, |both| both.iter().sum::<f64>())
+            / 100.0)
     }
 
     fn rss_mb(&self) -> Result<u64, Failure> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
-        let kilobytes = line.split_whitespace().nth(1).unwrap_or("0").parse::<u64>()?;
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .unwrap_or_default();
+        let kilobytes = line
+            .split_whitespace()
+            .nth(1)
+            .unwrap_or("0")
+            .parse::<u64>()?;
         Ok(kilobytes / 1024)
     }
 }
@@ -110,7 +129,10 @@ impl Drop for Server {
 }
 
 fn post(path: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("POST {path} HTTP/1.1\r\nhost: bbs\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: bbs\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }
 
@@ -124,7 +146,10 @@ impl Connection {
     async fn open(address: &str) -> Result<Self, Failure> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: vec![0; 256 * 1024] })
+        Ok(Self {
+            stream,
+            buffer: vec![0; 256 * 1024],
+        })
     }
 
     /// Sends a request and returns the number of bytes of the answer's body, and
@@ -141,7 +166,9 @@ impl Connection {
             let head = &self.buffer[..have];
             if let Some(at) = head.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
                 let text = std::str::from_utf8(&head[..at])?.to_ascii_lowercase();
-                let line = text.lines().find_map(|line| line.strip_prefix("content-length: "));
+                let line = text
+                    .lines()
+                    .find_map(|line| line.strip_prefix("content-length: "));
                 break (at + 4, line.ok_or("no content-length")?.parse::<usize>()?);
             }
         };
@@ -239,7 +266,10 @@ fn desire_lrp(number: usize) -> Vec<u8> {
         r#"[{{"hostnames":["{guid}.apps.example.com"],"port":8080,"padding":"{}"}}]"#,
         "x".repeat(980)
     );
-    let tag = models::MetricTagValue { r#static: guid.clone(), ..Default::default() };
+    let tag = models::MetricTagValue {
+        r#static: guid.clone(),
+        ..Default::default()
+    };
     let request = models::DesireLrpRequest {
         desired_lrp: Some(models::DesiredLrp {
             process_guid: guid.clone(),
@@ -309,7 +339,12 @@ async fn bulk(server: &Server) -> Result<(), Failure> {
     let (cpu, begin) = (server.cpu()?, Instant::now());
     let fetch = |path: &'static str| {
         let address = server.address.clone();
-        async move { Connection::open(&address).await?.ask(&post(path, b"")).await }
+        async move {
+            Connection::open(&address)
+                .await?
+                .ask(&post(path, b""))
+                .await
+        }
     };
     let both = tokio::join!(
         tokio::spawn(fetch(path::ACTUAL_LRPS)),
@@ -349,7 +384,13 @@ async fn measure(calls: usize, processes: usize) -> Result<(), Failure> {
     let listener = net::bind("127.0.0.1:0".parse()?).await?;
     let auctioneer = format!("http://{}", listener.local_addr()?);
     let (_stop, asked) = net::shutdown();
-    let serve = net::serve(listener, None, net::Limits::default(), Arc::new(Auctioneer), asked);
+    let serve = net::serve(
+        listener,
+        None,
+        net::Limits::default(),
+        Arc::new(Auctioneer),
+        asked,
+    );
     tokio::spawn(serve);
     let server = Server::start(folder.path(), &auctioneer).await?;
     run(&server, "Ping", calls, |_| post(path::PING, b"")).await?;
@@ -357,7 +398,10 @@ async fn measure(calls: usize, processes: usize) -> Result<(), Failure> {
     run(&server, "DesireLRP", calls, desire_lrp).await?;
     run(&server, "Claim", calls, claim).await?;
     run(&server, "Start", calls, |number| start(number, 61_999)).await?;
-    run(&server, "Start, same", calls, |number| start(number, 61_999)).await?;
+    run(&server, "Start, same", calls, |number| {
+        start(number, 61_999)
+    })
+    .await?;
 
     let some = calls.min(2000);
     let bytes = Arc::new(AtomicUsize::new(0));
@@ -365,15 +409,28 @@ async fn measure(calls: usize, processes: usize) -> Result<(), Failure> {
     let name = "Start, 1000 sub";
     run(&server, name, some, |number| start(number, 61_998)).await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    println!("{:14} {:.0} MB of events read", "", bytes.load(Ordering::Relaxed) as f64 / 1e6);
+    println!(
+        "{:14} {:.0} MB of events read",
+        "",
+        bytes.load(Ordering::Relaxed) as f64 / 1e6
+    );
     drop(streams);
 
     if processes > calls {
         let rest = processes - calls;
-        run(&server, "DesireLRP", rest, move |number| desire_lrp(calls + number)).await?;
+        run(&server, "DesireLRP", rest, move |number| {
+            desire_lrp(calls + number)
+        })
+        .await?;
         run(&server, "Claim", rest, move |number| claim(calls + number)).await?;
-        run(&server, "Start", rest, move |number| start(calls + number, 61_999)).await?;
-        println!("server {} MB with {processes} + {processes}", server.rss_mb()?);
+        run(&server, "Start", rest, move |number| {
+            start(calls + number, 61_999)
+        })
+        .await?;
+        println!(
+            "server {} MB with {processes} + {processes}",
+            server.rss_mb()?
+        );
         for _ in 0..3 {
             bulk(&server).await?;
         }

@@ -1,5 +1,7 @@
 //! Kills a BBS under load, over and over: what it had confirmed is still there.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -55,7 +57,10 @@ impl Process {
             }
         };
         let url = tokio::time::timeout(Duration::from_secs(60), url).await;
-        Self { child, url: url.expect("the child does not start") }
+        Self {
+            child,
+            url: url.expect("the child does not start"),
+        }
     }
 }
 
@@ -89,7 +94,9 @@ fn child_process() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn confirmed_changes_survive_fifty_kills() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let seed = std::env::var("BBS_KILL_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = std::env::var("BBS_KILL_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
     let seed: u64 = seed.unwrap_or(now.as_nanos() as u64);
     // Shown when the test fails.
     println!("BBS_KILL_SEED={seed}");
@@ -104,7 +111,12 @@ async fn confirmed_changes_survive_fifty_kills() {
         for worker in 0..WORKERS {
             let bbs = client(&process.url);
             let random = StdRng::seed_from_u64(random.random());
-            workers.spawn(work(bbs, format!("{round}-{worker}"), Arc::clone(&entities), random));
+            workers.spawn(work(
+                bbs,
+                format!("{round}-{worker}"),
+                Arc::clone(&entities),
+                random,
+            ));
         }
         tokio::time::sleep(Duration::from_millis(random.random_range(40..300))).await;
         drop(process);
@@ -114,7 +126,10 @@ async fn confirmed_changes_survive_fifty_kills() {
     }
     let process = Process::start(folder.path()).await;
     check(&process.url, &entities, ROUNDS).await;
-    assert!(calls > ROUNDS * WORKERS, "only {calls} calls were confirmed: no load");
+    assert!(
+        calls > ROUNDS * WORKERS,
+        "only {calls} calls were confirmed: no load"
+    );
 }
 
 fn client(url: &str) -> Bbs {
@@ -127,12 +142,19 @@ async fn work(bbs: Bbs, name: String, entities: Entities, mut random: StdRng) ->
     let mut calls = 0;
     for number in 0.. {
         let guid = format!("{name}-{number}");
-        let steps = if random.random_bool(0.5) { task(&guid) } else { process(&guid) };
+        let steps = if random.random_bool(0.5) {
+            task(&guid)
+        } else {
+            process(&guid)
+        };
         let steps_wanted = random.random_range(1..=steps.len());
         for (path, body, state) in steps.into_iter().take(steps_wanted) {
             {
                 let mut entities = entities.lock().unwrap();
-                let absent = Entity { confirmed: "absent", pending: None };
+                let absent = Entity {
+                    confirmed: "absent",
+                    pending: None,
+                };
                 entities.entry(guid.clone()).or_insert(absent).pending = Some(state);
             }
             let Ok(answer) = bbs.send(path, body, "").await else {
@@ -140,7 +162,10 @@ async fn work(bbs: Bbs, name: String, entities: Entities, mut random: StdRng) ->
             };
             let answer = models::TaskLifecycleResponse::decode(answer).unwrap();
             assert_eq!(answer.error, None, "{path} of {guid}");
-            let confirmed = Entity { confirmed: state, pending: None };
+            let confirmed = Entity {
+                confirmed: state,
+                pending: None,
+            };
             entities.lock().unwrap().insert(guid.clone(), confirmed);
             calls += 1;
         }
@@ -167,7 +192,9 @@ fn run() -> models::Action {
 
 fn task(guid: &str) -> Vec<Step> {
     let task_guid = guid.to_owned();
-    let by_guid = models::TaskGuidRequest { task_guid: task_guid.clone() };
+    let by_guid = models::TaskGuidRequest {
+        task_guid: task_guid.clone(),
+    };
     let desire = models::DesireTaskRequest {
         task_guid: task_guid.clone(),
         domain: "tasks".into(),
@@ -178,8 +205,15 @@ fn task(guid: &str) -> Vec<Step> {
         }),
     };
     let cell_id = String::from("c");
-    let start = models::StartTaskRequest { task_guid: task_guid.clone(), cell_id: cell_id.clone() };
-    let complete = models::CompleteTaskRequest { task_guid, cell_id, ..Default::default() };
+    let start = models::StartTaskRequest {
+        task_guid: task_guid.clone(),
+        cell_id: cell_id.clone(),
+    };
+    let complete = models::CompleteTaskRequest {
+        task_guid,
+        cell_id,
+        ..Default::default()
+    };
     vec![
         step(path::DESIRE_TASK, &desire, "Pending"),
         step(path::START_TASK, &start, "Running"),
@@ -195,7 +229,10 @@ fn process(guid: &str) -> Vec<Step> {
         instance_guid: format!("i-{guid}"),
         cell_id: "c".into(),
     };
-    let tag = models::MetricTagValue { r#static: "x".into(), ..Default::default() };
+    let tag = models::MetricTagValue {
+        r#static: "x".into(),
+        ..Default::default()
+    };
     let desire = models::DesireLrpRequest {
         desired_lrp: Some(models::DesiredLrp {
             process_guid: process_guid.clone(),
@@ -253,7 +290,10 @@ async fn check(url: &str, entities: &Entities, round: usize) {
         entity.pending = None;
         assert_eq!(state, entity.confirmed, "{guid} in round {round}");
     }
-    let strangers = found.keys().filter(|guid| !entities.contains_key(*guid)).count();
+    let strangers = found
+        .keys()
+        .filter(|guid| !entities.contains_key(*guid))
+        .count();
     assert_eq!(strangers, 0, "records that nobody made in round {round}");
 }
 
@@ -268,14 +308,22 @@ async fn observe(bbs: &Bbs) -> BTreeMap<String, String> {
     let all = models::DesiredLrPsRequest::default();
     let desired: models::DesiredLrPsResponse = bbs.call(path::DESIRED_LRPS, &all).await.unwrap();
     for lrp in desired.desired_lrps {
-        assert_eq!(found.insert(lrp.process_guid, "desired".into()), None, "a process twice");
+        assert_eq!(
+            found.insert(lrp.process_guid, "desired".into()),
+            None,
+            "a process twice"
+        );
     }
     let all = models::ActualLrPsRequest::default();
     let actual: models::ActualLrPsResponse = bbs.call(path::ACTUAL_LRPS, &all).await.unwrap();
     for lrp in actual.actual_lrps {
         let key = lrp.actual_lrp_key.unwrap();
         let before = found.insert(key.process_guid, lrp.state);
-        assert_eq!(before.as_deref(), Some("desired"), "an instance without or beside another");
+        assert_eq!(
+            before.as_deref(),
+            Some("desired"),
+            "an instance without or beside another"
+        );
     }
     found
 }

@@ -1,5 +1,7 @@
 //! The BBS answers, tells and asks as the recorded one did.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
 #[allow(unreachable_pub, reason = "modules of one test")]
 mod replay;
 
@@ -16,10 +18,17 @@ const WAITING: &[(&str, &str)] = &[
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn scenarios_are_as_recorded() {
     let scenarios = replay::scenario::all();
-    assert!(scenarios.len() >= 47, "only {} scenarios found", scenarios.len());
+    assert!(
+        scenarios.len() >= 47,
+        "only {} scenarios found",
+        scenarios.len()
+    );
     let waiting: BTreeMap<_, _> = WAITING.iter().copied().collect();
     for name in waiting.keys() {
-        assert!(scenarios.iter().any(|scenario| scenario.name == *name), "no scenario {name}");
+        assert!(
+            scenarios.iter().any(|scenario| scenario.name == *name),
+            "no scenario {name}"
+        );
     }
     let mut replays = tokio::task::JoinSet::new();
     for scenario in scenarios {
@@ -36,15 +45,26 @@ async fn scenarios_are_as_recorded() {
             (None, true) | (Some(_), false) => {}
             (None, false) => {
                 let few: Vec<&str> = problems.iter().take(6).map(|text| cut(text)).collect();
-                failures.push(format!("{name}: {} differences\n  {}", problems.len(), few.join("\n  ")));
+                failures.push(format!(
+                    "{name}: {} differences\n  {}",
+                    problems.len(),
+                    few.join("\n  ")
+                ));
             }
             (Some(what), true) => {
-                failures.push(format!("{name} waits for {what}, but passes: take it off the list"));
+                failures.push(format!(
+                    "{name} waits for {what}, but passes: take it off the list"
+                ));
             }
         }
     }
     failures.sort();
-    assert!(failures.is_empty(), "{} scenarios:\n{}", failures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} scenarios:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
 }
 
 fn cut(text: &str) -> &str {

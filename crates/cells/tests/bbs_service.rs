@@ -1,5 +1,7 @@
 //! The BBS as a whole: what it does with bad input, a full disk and slow readers.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,8 +11,8 @@ use diego::models::{self, error::Type};
 use diego::{Bbs, path};
 use http::StatusCode;
 use net::{Client, ClientOptions};
-use prost::Message;
 use proptest::prelude::*;
+use prost::Message;
 use telemetry::{Level, Logger, Sink};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,12 +30,19 @@ async fn world(change: impl FnOnce(&mut Config)) -> World {
     let mut config = Config::new("127.0.0.1:0".parse().unwrap(), folder.path());
     change(&mut config);
     let sink = Sink::memory();
-    let bbs = bbs::start(config, Logger::new("bbs", sink.clone(), Level::Info)).await.unwrap();
+    let bbs = bbs::start(config, Logger::new("bbs", sink.clone(), Level::Info))
+        .await
+        .unwrap();
     let client = Bbs::new(
         Client::new(ClientOptions::default()),
         format!("http://{}", bbs.address()),
     );
-    World { bbs, client, sink, _folder: folder }
+    World {
+        bbs,
+        client,
+        sink,
+        _folder: folder,
+    }
 }
 
 fn desire_task(guid: &str, annotation: usize) -> models::DesireTaskRequest {
@@ -59,7 +68,9 @@ fn desire_task(guid: &str, annotation: usize) -> models::DesireTaskRequest {
 impl World {
     async fn desire(&self, guid: &str, annotation: usize) -> Result<(), diego::CallError> {
         let request = desire_task(guid, annotation);
-        let call = self.client.call::<models::TaskLifecycleResponse>(path::DESIRE_TASK, &request);
+        let call = self
+            .client
+            .call::<models::TaskLifecycleResponse>(path::DESIRE_TASK, &request);
         call.await.map(drop)
     }
 
@@ -86,7 +97,12 @@ async fn a_full_disk_refuses_plainly_and_loses_nothing() {
     }
     let (number, error) = refused.expect("the database has no bound");
     assert_eq!(error.kind(), Some(Type::UnknownError));
-    assert!(error.to_string().contains("not stored: database or disk is full"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("not stored: database or disk is full"),
+        "{error}"
+    );
     let guids = world.task_guids().await;
     assert!(guids.contains(&"before".into()));
     assert!(!guids.contains(&format!("filler-{number}")));
@@ -101,11 +117,19 @@ async fn state_survives_a_restart_and_one_folder_has_one_bbs() {
     let config = Config::new("127.0.0.1:0".parse().unwrap(), folder.path());
     let logger = Logger::new("bbs", Sink::nothing(), Level::Info);
     let first = bbs::start(config.clone(), logger.clone()).await.unwrap();
-    let second = bbs::start(config.clone(), logger.clone()).await.unwrap_err();
-    assert!(second.to_string().contains("another BBS holds its lock"), "{second}");
+    let second = bbs::start(config.clone(), logger.clone())
+        .await
+        .unwrap_err();
+    assert!(
+        second.to_string().contains("another BBS holds its lock"),
+        "{second}"
+    );
     let client = Client::new(ClientOptions::default());
     let bbs = Bbs::new(client.clone(), format!("http://{}", first.address()));
-    let request = models::UpsertDomainRequest { domain: "kept".into(), ttl: 0 };
+    let request = models::UpsertDomainRequest {
+        domain: "kept".into(),
+        ttl: 0,
+    };
     let _: models::UpsertDomainResponse = bbs.call(path::UPSERT_DOMAIN, &request).await.unwrap();
     first.stop().await.unwrap();
     let again = bbs::start(config, logger).await.unwrap();
@@ -123,12 +147,22 @@ async fn tables_of_a_newer_program_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let config = Config::new("127.0.0.1:0".parse().unwrap(), folder.path());
     let logger = Logger::new("bbs", Sink::nothing(), Level::Info);
-    bbs::start(config.clone(), logger.clone()).await.unwrap().stop().await.unwrap();
+    bbs::start(config.clone(), logger.clone())
+        .await
+        .unwrap()
+        .stop()
+        .await
+        .unwrap();
     let database = rusqlite::Connection::open(folder.path().join("bbs.sqlite")).unwrap();
-    database.execute("UPDATE schema SET version = 99", []).unwrap();
+    database
+        .execute("UPDATE schema SET version = 99", [])
+        .unwrap();
     drop(database);
     let error = bbs::start(config, logger).await.unwrap_err().to_string();
-    assert!(error.contains("version 99") && error.contains("use a newer program"), "{error}");
+    assert!(
+        error.contains("version 99") && error.contains("use a newer program"),
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -136,16 +170,35 @@ async fn a_subscriber_that_does_not_read_is_closed_and_the_others_see_all() {
     let world = world(|config| config.limits.subscriber_events = 64).await;
     // It asks for events and never reads one.
     let mut deaf = TcpStream::connect(world.bbs.address()).await.unwrap();
-    let ask = format!("POST {} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n", path::TASK_EVENTS);
+    let ask = format!(
+        "POST {} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n",
+        path::TASK_EVENTS
+    );
     deaf.write_all(ask.as_bytes()).await.unwrap();
     let nothing = models::EventsByCellId::default();
-    let mut attentive = world.client.subscribe(path::TASK_EVENTS, &nothing).await.unwrap();
+    let mut attentive = world
+        .client
+        .subscribe(path::TASK_EVENTS, &nothing)
+        .await
+        .unwrap();
     let subscribers = || async {
-        let uri = format!("http://{}/metrics", world.bbs.address()).parse().unwrap();
-        let answer = Client::new(ClientOptions::default()).get(&uri).await.unwrap();
+        let uri = format!("http://{}/metrics", world.bbs.address())
+            .parse()
+            .unwrap();
+        let answer = Client::new(ClientOptions::default())
+            .get(&uri)
+            .await
+            .unwrap();
         let text = String::from_utf8(answer.body.to_vec()).unwrap();
-        let line = text.lines().find(|line| line.starts_with("bbs_subscribers "));
-        line.unwrap().rsplit(' ').next().unwrap().parse::<u32>().unwrap()
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("bbs_subscribers "));
+        line.unwrap()
+            .rsplit(' ')
+            .next()
+            .unwrap()
+            .parse::<u32>()
+            .unwrap()
     };
     while subscribers().await < 2 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -155,7 +208,11 @@ async fn a_subscriber_that_does_not_read_is_closed_and_the_others_see_all() {
     while subscribers().await == 2 {
         for _ in 0..32 {
             world.desire(&format!("t-{desired}"), 10_000).await.unwrap();
-            let event = attentive.next().await.unwrap().expect("the attentive one was closed");
+            let event = attentive
+                .next()
+                .await
+                .unwrap()
+                .expect("the attentive one was closed");
             assert_eq!(event.id, desired);
             desired += 1;
         }
@@ -168,18 +225,30 @@ async fn a_subscriber_that_does_not_read_is_closed_and_the_others_see_all() {
     let read = tokio::time::timeout(Duration::from_secs(60), deaf.read_to_end(&mut rest));
     let _ = tokio::time::timeout(Duration::from_secs(1), read).await;
     let last = rest.windows(5).any(|bytes| bytes == b"0\r\n\r\n");
-    assert!(last, "the deaf one's stream has no end after {} bytes", rest.len());
+    assert!(
+        last,
+        "the deaf one's stream has no end after {} bytes",
+        rest.len()
+    );
 }
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_and_the_connection_closed() {
     let world = world(|config| config.limits.body_bytes = 1000).await;
     let body = Bytes::from(vec![0; 1001]);
-    let answer = world.client.send(path::DESIRE_TASK, body, "").await.unwrap();
+    let answer = world
+        .client
+        .send(path::DESIRE_TASK, body, "")
+        .await
+        .unwrap();
     let answer = models::TaskLifecycleResponse::decode(answer).unwrap();
     let error = answer.error.unwrap();
     assert_eq!(error.r#type(), Type::InvalidRequest);
-    assert!(error.message.contains("longer than 1000 bytes"), "{}", error.message);
+    assert!(
+        error.message.contains("longer than 1000 bytes"),
+        "{}",
+        error.message
+    );
     world.desire("small", 10).await.unwrap();
 }
 
@@ -206,10 +275,17 @@ async fn a_deeply_nested_action_is_refused() {
             drop(request);
             bytes
         };
-        let thread = std::thread::Builder::new().stack_size(1 << 28).spawn(encode).unwrap();
+        let thread = std::thread::Builder::new()
+            .stack_size(1 << 28)
+            .spawn(encode)
+            .unwrap();
         thread.join().unwrap()
     };
-    let answer = world.client.send(path::DESIRE_TASK, body.into(), "").await.unwrap();
+    let answer = world
+        .client
+        .send(path::DESIRE_TASK, body.into(), "")
+        .await
+        .unwrap();
     let answer = models::TaskLifecycleResponse::decode(answer).unwrap();
     assert_eq!(answer.error.unwrap().r#type(), Type::InvalidRequest);
 }
@@ -219,11 +295,21 @@ async fn the_life_of_a_task_is_in_the_log() {
     let world = world(|_| ()).await;
     world.desire("t", 0).await.unwrap();
     let (task_guid, cell_id) = (String::from("t"), String::from("c"));
-    let start = models::StartTaskRequest { task_guid: task_guid.clone(), cell_id: cell_id.clone() };
+    let start = models::StartTaskRequest {
+        task_guid: task_guid.clone(),
+        cell_id: cell_id.clone(),
+    };
     let _: models::StartTaskResponse = world.client.call(path::START_TASK, &start).await.unwrap();
-    let complete = models::CompleteTaskRequest { task_guid, cell_id, ..Default::default() };
-    let _: models::TaskLifecycleResponse =
-        world.client.call(path::COMPLETE_TASK, &complete).await.unwrap();
+    let complete = models::CompleteTaskRequest {
+        task_guid,
+        cell_id,
+        ..Default::default()
+    };
+    let _: models::TaskLifecycleResponse = world
+        .client
+        .call(path::COMPLETE_TASK, &complete)
+        .await
+        .unwrap();
     let lines: Vec<serde_json::Value> = world
         .sink
         .kept()
@@ -247,8 +333,15 @@ async fn the_life_of_a_task_is_in_the_log() {
 async fn a_large_process_is_created_and_listed_whole() {
     let world = world(|_| ()).await;
     let nothing = models::EventsByCellId::default();
-    let mut events = world.client.subscribe(path::INSTANCE_EVENTS, &nothing).await.unwrap();
-    let tag = models::MetricTagValue { r#static: "x".into(), ..Default::default() };
+    let mut events = world
+        .client
+        .subscribe(path::INSTANCE_EVENTS, &nothing)
+        .await
+        .unwrap();
+    let tag = models::MetricTagValue {
+        r#static: "x".into(),
+        ..Default::default()
+    };
     let request = models::DesireLrpRequest {
         desired_lrp: Some(models::DesiredLrp {
             process_guid: "large".into(),
@@ -263,14 +356,21 @@ async fn a_large_process_is_created_and_listed_whole() {
     let _: models::DesiredLrpLifecycleResponse =
         world.client.call(path::DESIRE_LRP, &request).await.unwrap();
     for id in 0..=4000 {
-        let event = events.next().await.unwrap().expect("the burst closed the subscriber");
+        let event = events
+            .next()
+            .await
+            .unwrap()
+            .expect("the burst closed the subscriber");
         assert_eq!(event.id, id);
     }
     let all = models::ActualLrPsRequest::default();
     let listed: models::ActualLrPsResponse =
         world.client.call(path::ACTUAL_LRPS, &all).await.unwrap();
-    let mut indices: Vec<i32> =
-        listed.actual_lrps.iter().map(|lrp| lrp.actual_lrp_key.as_ref().unwrap().index).collect();
+    let mut indices: Vec<i32> = listed
+        .actual_lrps
+        .iter()
+        .map(|lrp| lrp.actual_lrp_key.as_ref().unwrap().index)
+        .collect();
     indices.sort_unstable();
     assert_eq!(indices, (0..4000).collect::<Vec<_>>());
 }
@@ -280,9 +380,16 @@ fn any_body_gets_an_answer() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let world = runtime.block_on(world(|_| ()));
     let paths = [
-        path::DESIRE_TASK, path::DESIRE_LRP, path::UPDATE_DESIRED_LRP, path::START_ACTUAL_LRP,
-        path::CRASH_ACTUAL_LRP, path::EVACUATE_RUNNING_ACTUAL_LRP, path::ACTUAL_LRPS,
-        path::DESIRED_LRPS, path::TASKS, path::UPSERT_DOMAIN,
+        path::DESIRE_TASK,
+        path::DESIRE_LRP,
+        path::UPDATE_DESIRED_LRP,
+        path::START_ACTUAL_LRP,
+        path::CRASH_ACTUAL_LRP,
+        path::EVACUATE_RUNNING_ACTUAL_LRP,
+        path::ACTUAL_LRPS,
+        path::DESIRED_LRPS,
+        path::TASKS,
+        path::UPSERT_DOMAIN,
     ];
     let client = Client::new(ClientOptions::default());
     proptest!(ProptestConfig::with_cases(200), |(

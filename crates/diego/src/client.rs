@@ -187,7 +187,10 @@ impl Bbs {
         }
         Err(CallError::NotABbs {
             path: path.to_owned(),
-            found: format!("Invalid Response with status code: {}", answer.status.as_u16()),
+            found: format!(
+                "Invalid Response with status code: {}",
+                answer.status.as_u16()
+            ),
         })
     }
 
@@ -217,7 +220,10 @@ impl Bbs {
         if answer.status() != StatusCode::OK {
             return Err(CallError::NotABbs {
                 path: path.to_owned(),
-                found: format!("Invalid Response with status code: {}", answer.status().as_u16()),
+                found: format!(
+                    "Invalid Response with status code: {}",
+                    answer.status().as_u16()
+                ),
             });
         }
         let (pieces, received) = mpsc::channel(16);

@@ -57,7 +57,9 @@ impl Decoder {
         }
         self.0.drain(..start);
         if self.0.len() > EVENT_BYTES {
-            return Err(BadStream(format!("an event is longer than {EVENT_BYTES} bytes")));
+            return Err(BadStream(format!(
+                "an event is longer than {EVENT_BYTES} bytes"
+            )));
         }
         Ok(events)
     }

@@ -90,7 +90,9 @@ where
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| BodyError::Broken(error.to_string()))?;
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
         let so_far = first.as_ref().map_or(0, Bytes::len) + rest.len();
         if so_far + data.len() > bytes_max {
             return Err(BodyError::TooLong { limit: bytes_max });

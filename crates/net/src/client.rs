@@ -131,12 +131,12 @@ impl Client {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Answer, ClientError> {
-        let mut request = Request::post(uri.clone()).body(Full::new(body)).map_err(|_| {
-            ClientError::Address {
+        let mut request = Request::post(uri.clone())
+            .body(Full::new(body))
+            .map_err(|_| ClientError::Address {
                 uri: uri.to_string(),
                 cause: "it cannot be part of a request",
-            }
-        })?;
+            })?;
         *request.headers_mut() = headers;
         request
             .headers_mut()
@@ -163,7 +163,12 @@ impl Client {
         let limit = self.0.options.answer_within;
         tokio::time::timeout(limit, self.exchange(&host, secure, request))
             .await
-            .unwrap_or_else(|_| Err(ClientError::TooSlow { host: host.name.clone(), limit }))
+            .unwrap_or_else(|_| {
+                Err(ClientError::TooSlow {
+                    host: host.name.clone(),
+                    limit,
+                })
+            })
     }
 
     /// Sends `request` over a connection of its own and returns once the head of
@@ -192,11 +197,15 @@ impl Client {
         let secure = match uri.scheme_str() {
             Some("http") => false,
             Some("https") if self.0.options.tls.is_some() => true,
-            Some("https") => return Err(refuse("https needs a certificate, a key and an authority")),
+            Some("https") => {
+                return Err(refuse("https needs a certificate, a key and an authority"));
+            }
             _ => return Err(refuse("it must start with http:// or https://")),
         };
         let authority = uri.authority().ok_or_else(|| refuse("it names no host"))?;
-        let port = authority.port_u16().unwrap_or(if secure { 443 } else { 80 });
+        let port = authority
+            .port_u16()
+            .unwrap_or(if secure { 443 } else { 80 });
         let name = format!("{}:{port}", authority.host());
         let mut hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let host = hosts.entry(name).or_insert_with_key(|name| {

@@ -12,6 +12,6 @@ mod stall;
 pub mod tls;
 
 pub use body::{Body, BodyError, empty, full, read_body, stream};
-pub use hyper::body::Incoming;
 pub use client::{Answer, Client, ClientError, ClientOptions};
+pub use hyper::body::Incoming;
 pub use server::{Handler, Limits, Shutdown, bind, serve, shutdown};

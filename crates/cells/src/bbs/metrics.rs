@@ -69,8 +69,18 @@ impl Metrics {
             let seconds = Duration::from_nanos(time.load(Relaxed)).as_secs_f64();
             line(&mut text, name, "counter", seconds);
         }
-        line(&mut text, "bbs_batch_commands_max", "gauge", self.largest_batch.load(Relaxed));
-        line(&mut text, "bbs_queued_commands", "gauge", gauges.queued_commands);
+        line(
+            &mut text,
+            "bbs_batch_commands_max",
+            "gauge",
+            self.largest_batch.load(Relaxed),
+        );
+        line(
+            &mut text,
+            "bbs_queued_commands",
+            "gauge",
+            gauges.queued_commands,
+        );
         line(&mut text, "bbs_subscribers", "gauge", gauges.subscribers);
         line(&mut text, "bbs_tasks", "gauge", gauges.tasks);
         line(&mut text, "bbs_processes", "gauge", gauges.processes);

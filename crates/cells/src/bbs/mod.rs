@@ -34,8 +34,8 @@ use outbound::{Means, Reps};
 use presence::Presences;
 use service::Service;
 use state::Names;
-pub use store::StoreError;
 use store::Store;
+pub use store::StoreError;
 use writer::{Commands, Shared, Writer};
 
 /// What a BBS needs to run.
@@ -220,7 +220,10 @@ pub async fn start(config: Config, logger: Logger) -> Result<Running, Error> {
         metrics: Arc::clone(&metrics),
     });
     let loops = inbox.start(Means {
-        auctioneer: config.auctioneer_url.clone().map(|url| url.trim_end_matches('/').to_owned()),
+        auctioneer: config
+            .auctioneer_url
+            .clone()
+            .map(|url| url.trim_end_matches('/').to_owned()),
         client,
         reps: Arc::clone(&reps),
         commands: commands.clone(),
@@ -245,7 +248,15 @@ pub async fn start(config: Config, logger: Logger) -> Result<Running, Error> {
     let server = net::serve(listener, server_tls, server_limits, service, asked.clone());
     logger.info("started", Fields::new().and("address", address.to_string()));
     let handle = CommandHandle(commands.clone());
-    let serving = tokio::spawn(serve(server, asked, hub, commands, writer_ended, loops, logger));
+    let serving = tokio::spawn(serve(
+        server,
+        asked,
+        hub,
+        commands,
+        writer_ended,
+        loops,
+        logger,
+    ));
     Ok(Running {
         address,
         ask_stop,

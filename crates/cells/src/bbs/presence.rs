@@ -254,7 +254,10 @@ mod tests {
         let later = start + Duration::from_secs(4);
         assert_eq!(table.lock(request("a", "o1", 1, 5), later), Ok(()));
         let much_later = start + Duration::from_secs(8);
-        assert_eq!(table.lock(request("a", "o2", 1, 5), much_later), Err(COLLISION));
+        assert_eq!(
+            table.lock(request("a", "o2", 1, 5), much_later),
+            Err(COLLISION)
+        );
         let expired = start + Duration::from_secs(9);
         assert_eq!(table.fetch("a", expired), Err(NOT_FOUND));
         assert_eq!(table.lock(request("a", "o2", 1, 5), expired), Ok(()));

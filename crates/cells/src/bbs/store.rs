@@ -255,7 +255,12 @@ impl Store {
         let nothing = Process::default();
         for (guid, process) in &batch.processes {
             let old = base.processes.get(guid).unwrap_or(&nothing);
-            write_desired(&transaction, guid, old.desired.as_ref(), process.desired.as_ref())?;
+            write_desired(
+                &transaction,
+                guid,
+                old.desired.as_ref(),
+                process.desired.as_ref(),
+            )?;
             write_actual(&transaction, guid, &old.actual, &process.actual)?;
         }
         for (domain, expires) in &batch.domains {
@@ -283,7 +288,10 @@ fn delete(transaction: &Connection, table: &str, id: i64) -> rusqlite::Result<()
         "desired_lrps" => "DELETE FROM desired_lrps WHERE id = ?1",
         _ => "DELETE FROM actual_lrps WHERE id = ?1",
     };
-    transaction.prepare_cached(statement)?.execute([id]).map(drop)
+    transaction
+        .prepare_cached(statement)?
+        .execute([id])
+        .map(drop)
 }
 
 fn write_task(

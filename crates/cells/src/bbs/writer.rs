@@ -120,7 +120,9 @@ impl Writer {
             {
                 batch.push(next);
             }
-            stop = batch.iter().any(|envelope| matches!(envelope.command, Command::Stop));
+            stop = batch
+                .iter()
+                .any(|envelope| matches!(envelope.command, Command::Stop));
             self.metrics
                 .largest_batch
                 .fetch_max(batch.len() as u64, std::sync::atomic::Ordering::Relaxed);
@@ -153,12 +155,18 @@ impl Writer {
             transaction.context.now = now_ns();
             answers.push((answer, transaction.apply(command)));
         }
-        let Transaction { batch, changes, work, .. } = transaction;
+        let Transaction {
+            batch,
+            changes,
+            work,
+            ..
+        } = transaction;
         let overlay = batch.into_overlay();
         if let Some(pages) = limit
             && let Err(error) = self.store.limit_pages(pages)
         {
-            self.logger.error("failed-to-limit-pages", &error, Fields::new());
+            self.logger
+                .error("failed-to-limit-pages", &error, Fields::new());
         }
         if !overlay.is_empty() {
             let start = Instant::now();
@@ -200,7 +208,9 @@ impl Writer {
 }
 
 fn now_ns() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
 }
 

@@ -102,9 +102,13 @@ impl Epochs {
                         Side::Received => &self.received,
                     };
                     let label = known.get(epoch.as_str().unwrap());
-                    *value = label.map_or("new epoch".into(), |label| format!("epoch {label}")).into();
+                    *value = label
+                        .map_or("new epoch".into(), |label| format!("epoch {label}"))
+                        .into();
                 }
-                None => object.values_mut().for_each(|value| self.label(side, value)),
+                None => object
+                    .values_mut()
+                    .for_each(|value| self.label(side, value)),
             },
             Value::Array(list) => list.iter_mut().for_each(|value| self.label(side, value)),
             _ => {}
@@ -119,15 +123,21 @@ impl Epochs {
                     let label = self.recorded.len();
                     let left = left.as_str().unwrap().to_owned();
                     let label = *self.recorded.entry(left).or_insert(label);
-                    self.received.insert(right.as_str().unwrap().to_owned(), label);
+                    self.received
+                        .insert(right.as_str().unwrap().to_owned(), label);
                     return;
                 }
                 for (name, left) in left {
-                    right.get(name).into_iter().for_each(|right| self.bind(left, right));
+                    right
+                        .get(name)
+                        .into_iter()
+                        .for_each(|right| self.bind(left, right));
                 }
             }
             (Value::Array(left), Value::Array(right)) => {
-                left.iter().zip(right).for_each(|(left, right)| self.bind(left, right));
+                left.iter()
+                    .zip(right)
+                    .for_each(|(left, right)| self.bind(left, right));
             }
             _ => {}
         }
@@ -156,8 +166,10 @@ impl Epochs {
     /// Compares two lists as multisets; returns what is only in one of them.
     pub fn differ(&mut self, recorded: &[Value], received: &[Value]) -> Vec<String> {
         let sorted = |epochs: &Self, side, list: &[Value]| {
-            let mut list: Vec<(String, Value)> =
-                list.iter().map(|value| (epochs.text(side, value), value.clone())).collect();
+            let mut list: Vec<(String, Value)> = list
+                .iter()
+                .map(|value| (epochs.text(side, value), value.clone()))
+                .collect();
             list.sort_by(|left, right| left.0.cmp(&right.0));
             list
         };
@@ -195,5 +207,9 @@ fn first_difference(recorded: &str, received: &str) -> String {
         let to = text.floor_char_boundary(at + 120);
         text[from..to].to_owned()
     };
-    format!("recorded …{}…\n    received …{}…", cut(recorded), cut(received))
+    format!(
+        "recorded …{}…\n    received …{}…",
+        cut(recorded),
+        cut(received)
+    )
 }

@@ -39,7 +39,9 @@ pub async fn replay(scenario: &Scenario, stop_at_first: bool) -> Vec<String> {
         let mut found = run(&mut world, &mut epochs, step, pause_most).await;
         found.extend(consequences(&mut world, &mut epochs, step).await);
         problems.extend(
-            found.into_iter().map(|problem| format!("step {number} {:?}: {problem}", step.name)),
+            found
+                .into_iter()
+                .map(|problem| format!("step {number} {:?}: {problem}", step.name)),
         );
         if stop_at_first && !problems.is_empty() {
             break;
@@ -49,12 +51,7 @@ pub async fn replay(scenario: &Scenario, stop_at_first: bool) -> Vec<String> {
     problems
 }
 
-async fn run(
-    world: &mut World,
-    epochs: &mut Epochs,
-    step: &Step,
-    pause_most: u64,
-) -> Vec<String> {
+async fn run(world: &mut World, epochs: &mut Epochs, step: &Step, pause_most: u64) -> Vec<String> {
     match step.kind.as_str() {
         "wait" => {
             tokio::time::sleep(Duration::from_millis(step.ms.min(pause_most))).await;
@@ -75,17 +72,29 @@ async fn run(
 fn body(world: &World, step: &Step) -> Vec<u8> {
     let bytes = step.request.bytes();
     match &step.request.message {
-        Some(message) => world.addresses().iter().fold(bytes, |bytes, (recorded, actual)| {
-            schema().rewrite(message, &bytes, recorded, actual)
-        }),
+        Some(message) => world
+            .addresses()
+            .iter()
+            .fold(bytes, |bytes, (recorded, actual)| {
+                schema().rewrite(message, &bytes, recorded, actual)
+            }),
         None => bytes,
     }
 }
 
 async fn locket(world: &World, step: &Step) -> Vec<String> {
-    let request = Request::post(world.uri(&step.path)).body(body(world, step)).unwrap();
-    let answer = world.send(request.map(|body| Full::new(Bytes::from(body)))).await;
-    let header = |name| answer.headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap());
+    let request = Request::post(world.uri(&step.path))
+        .body(body(world, step))
+        .unwrap();
+    let answer = world
+        .send(request.map(|body| Full::new(Bytes::from(body))))
+        .await;
+    let header = |name| {
+        answer
+            .headers
+            .get(name)
+            .map(|value: &HeaderValue| value.to_str().unwrap())
+    };
     let code = header("grpc-status").unwrap_or("0").to_owned();
     let text = header("grpc-message").unwrap_or_default();
     if code != step.response.grpc_code_number.to_string() || text != step.response.grpc_message {
@@ -102,17 +111,28 @@ async fn http_call(world: &World, epochs: &mut Epochs, step: &Step) -> Vec<Strin
     request.headers_mut().insert(CONTENT_TYPE, kind);
     for header in &step.request.headers {
         let name = HeaderName::from_bytes(header.name.as_bytes()).unwrap();
-        request.headers_mut().insert(name, HeaderValue::from_str(&header.value).unwrap());
+        request
+            .headers_mut()
+            .insert(name, HeaderValue::from_str(&header.value).unwrap());
     }
     let answer = world.send(request).await;
     let mut problems = Vec::new();
     let expected = &step.response;
     if answer.status.as_u16() != expected.status {
-        problems.push(format!("status {} instead of {}", answer.status, expected.status));
+        problems.push(format!(
+            "status {} instead of {}",
+            answer.status, expected.status
+        ));
     }
-    let kind = answer.headers.get(CONTENT_TYPE).map_or("", |kind| kind.to_str().unwrap());
+    let kind = answer
+        .headers
+        .get(CONTENT_TYPE)
+        .map_or("", |kind| kind.to_str().unwrap());
     if kind != expected.content_type {
-        problems.push(format!("content type {kind:?} instead of {:?}", expected.content_type));
+        problems.push(format!(
+            "content type {kind:?} instead of {:?}",
+            expected.content_type
+        ));
     }
     if let Some(text) = &expected.text
         && answer.body != text.as_bytes()
@@ -129,7 +149,10 @@ async fn http_call(world: &World, epochs: &mut Epochs, step: &Step) -> Vec<Strin
         let kind = |value: &Value| value.pointer("/error/type").cloned();
         (recorded, received) = (json!(kind(&recorded)), json!(kind(&received)));
     }
-    for (side, value) in [(Side::Recorded, &mut recorded), (Side::Received, &mut received)] {
+    for (side, value) in [
+        (Side::Recorded, &mut recorded),
+        (Side::Received, &mut received),
+    ] {
         mask(value, &step.volatile);
         epochs.sort(side, value, &step.unordered);
     }
@@ -139,7 +162,9 @@ async fn http_call(world: &World, epochs: &mut Epochs, step: &Step) -> Vec<Strin
 
 /// Compares the events and outbound calls that followed a step.
 async fn consequences(world: &mut World, epochs: &mut Epochs, step: &Step) -> Vec<String> {
-    world.wait_for(step.events.len(), step.outbound.len(), PATIENCE).await;
+    world
+        .wait_for(step.events.len(), step.outbound.len(), PATIENCE)
+        .await;
     tokio::time::sleep(SETTLE).await;
     let mut problems = Vec::new();
     let (mut recorded, mut received) = (Vec::new(), Vec::new());
@@ -150,14 +175,20 @@ async fn consequences(world: &mut World, epochs: &mut Epochs, step: &Step) -> Ve
     }
     for (stream, event) in world.take_events(&mut problems) {
         // What is volatile follows from the kind of the event.
-        let same = step.events.iter().find(|recorded| recorded.event == event.name);
+        let same = step
+            .events
+            .iter()
+            .find(|recorded| recorded.event == event.name);
         let Some(same) = same else {
             received.push(json!({"stream": stream, "event": event.name}));
             continue;
         };
         let payload = schema().view(&same.message, &event.payload);
         let mut payload = world.as_recorded(payload.unwrap_or_else(Value::String));
-        let kin = step.events.iter().filter(|recorded| recorded.event == event.name);
+        let kin = step
+            .events
+            .iter()
+            .filter(|recorded| recorded.event == event.name);
         kin.for_each(|recorded| mask(&mut payload, &recorded.volatile));
         received.push(json!({"stream": stream, "event": event.name, "payload": payload}));
     }

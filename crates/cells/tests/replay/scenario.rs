@@ -130,9 +130,13 @@ impl Stream {
 
 fn bytes(hex: Option<&str>, zlib: Option<&str>) -> Vec<u8> {
     if let Some(zlib) = zlib {
-        let packed = base64::engine::general_purpose::STANDARD.decode(zlib).unwrap();
+        let packed = base64::engine::general_purpose::STANDARD
+            .decode(zlib)
+            .unwrap();
         let mut bytes = Vec::new();
-        flate2::read::ZlibDecoder::new(&*packed).read_to_end(&mut bytes).unwrap();
+        flate2::read::ZlibDecoder::new(&*packed)
+            .read_to_end(&mut bytes)
+            .unwrap();
         return bytes;
     }
     let digits = hex.unwrap_or_default().as_bytes().chunks(2);
@@ -147,7 +151,10 @@ pub fn all() -> Vec<Scenario> {
     let mut scenarios: Vec<Scenario> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
         .map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
         .collect();
     scenarios.sort_by(|left, right| left.name.cmp(&right.name));

@@ -42,13 +42,19 @@ impl Schema {
     pub fn load() -> Self {
         let mut messages = HashMap::new();
         parse(include_str!("../../../../proto/bbs.proto"), &mut messages);
-        parse(include_str!("../../../../proto/locket.proto"), &mut messages);
+        parse(
+            include_str!("../../../../proto/locket.proto"),
+            &mut messages,
+        );
         Self(messages)
     }
 
     /// The message as JSON: zeros and empty lists and maps left out.
     pub fn view(&self, message: &str, bytes: &[u8]) -> Result<Value, String> {
-        let fields = self.0.get(message).ok_or_else(|| format!("no message {message}"))?;
+        let fields = self
+            .0
+            .get(message)
+            .ok_or_else(|| format!("no message {message}"))?;
         let mut object = Map::new();
         for (number, wire) in wires(bytes)? {
             let Some(field) = fields.get(&number) else {
@@ -64,13 +70,19 @@ impl Schema {
                         _ => value = self.value(&field.kind, &wire)?,
                     }
                 }
-                let map = object.entry(&field.name).or_insert_with(|| Value::Object(Map::new()));
+                let map = object
+                    .entry(&field.name)
+                    .or_insert_with(|| Value::Object(Map::new()));
                 map.as_object_mut().unwrap().insert(key, value);
                 continue;
             }
             if field.label == Label::Repeated {
-                let list = object.entry(&field.name).or_insert_with(|| Value::Array(Vec::new()));
-                list.as_array_mut().unwrap().push(self.value(&field.kind, &wire)?);
+                let list = object
+                    .entry(&field.name)
+                    .or_insert_with(|| Value::Array(Vec::new()));
+                list.as_array_mut()
+                    .unwrap()
+                    .push(self.value(&field.kind, &wire)?);
                 continue;
             }
             let value = self.value(&field.kind, &wire)?;
@@ -214,7 +226,11 @@ fn parse(text: &str, messages: &mut HashMap<String, HashMap<u64, Field>>) {
                 (Label::Plain, kind)
             };
             // A map of routes is the message itself, as in Go's view.
-            let field = Field { name: name.into(), kind: kind.into(), label };
+            let field = Field {
+                name: name.into(),
+                kind: kind.into(),
+                label,
+            };
             messages.get_mut(&current).unwrap().insert(number, field);
         }
     }

@@ -36,7 +36,9 @@ struct Stub {
 impl Handler for Stub {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let body = net::read_body(body, 1 << 20, Duration::from_secs(5)).await.unwrap();
+        let body = net::read_body(body, 1 << 20, Duration::from_secs(5))
+            .await
+            .unwrap();
         let header = |name: &str| head.headers.get(name).map(|value| value.to_str().unwrap());
         let call = json!({
             "target": self.target,
@@ -85,7 +87,13 @@ impl World {
             let listener = net::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
             urls.insert(target, format!("http://{}", listener.local_addr().unwrap()));
             let (stop, asked) = net::shutdown();
-            let serve = net::serve(listener, None, net::Limits::default(), Arc::clone(&stub), asked);
+            let serve = net::serve(
+                listener,
+                None,
+                net::Limits::default(),
+                Arc::clone(&stub),
+                asked,
+            );
             tokio::spawn(serve);
             stops.push(stop);
             stubs.insert(target, stub);
@@ -129,17 +137,26 @@ impl World {
                 };
                 Value::String(self.addresses.iter().fold(text, replace))
             }
-            Value::Array(list) => list.into_iter().map(|value| self.as_recorded(value)).collect(),
+            Value::Array(list) => list
+                .into_iter()
+                .map(|value| self.as_recorded(value))
+                .collect(),
             Value::Object(object) => {
                 let fields = object.into_iter();
-                Value::Object(fields.map(|(name, value)| (name, self.as_recorded(value))).collect())
+                Value::Object(
+                    fields
+                        .map(|(name, value)| (name, self.as_recorded(value)))
+                        .collect(),
+                )
             }
             other => other,
         }
     }
 
     pub fn uri(&self, path: &str) -> Uri {
-        format!("http://{}{path}", self.bbs.address()).parse().unwrap()
+        format!("http://{}{path}", self.bbs.address())
+            .parse()
+            .unwrap()
     }
 
     pub fn set_status(&self, target: &str, status: u16) {
@@ -162,7 +179,10 @@ impl World {
         }
         for line in stream.response_head.iter().skip(1) {
             let (name, value) = line.split_once(": ").unwrap();
-            let found = response.headers().get(name).map(|value| value.to_str().unwrap());
+            let found = response
+                .headers()
+                .get(name)
+                .map(|value| value.to_str().unwrap());
             if name != "Date" && found != Some(value) {
                 problems.push(format!("header {name}: {found:?} instead of {value:?}"));
             }
@@ -172,7 +192,9 @@ impl World {
         tokio::spawn(async move {
             let mut decoder = Decoder::default();
             while let Some(Ok(frame)) = body.frame().await {
-                let Ok(data) = frame.into_data() else { continue };
+                let Ok(data) = frame.into_data() else {
+                    continue;
+                };
                 let new = decoder.feed(&data).unwrap();
                 let new = new.into_iter().map(|event| (name.clone(), event));
                 events.lock().unwrap().extend(new);
@@ -184,7 +206,9 @@ impl World {
     /// Waits until so many events and calls have arrived, or as long as it may.
     pub async fn wait_for(&self, events: usize, calls: usize, patience: Duration) {
         let arrived = async {
-            while self.events.lock().unwrap().len() < events || self.calls.lock().unwrap().len() < calls {
+            while self.events.lock().unwrap().len() < events
+                || self.calls.lock().unwrap().len() < calls
+            {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
@@ -197,7 +221,10 @@ impl World {
         for (stream, event) in &events {
             let next = self.next_ids.entry(stream.clone()).or_default();
             if event.id != *next {
-                problems.push(format!("stream {stream}: id {} instead of {next}", event.id));
+                problems.push(format!(
+                    "stream {stream}: id {} instead of {next}",
+                    event.id
+                ));
             }
             *next = event.id + 1;
         }

@@ -33,7 +33,14 @@ impl Transaction<'_> {
         let before = self.slot(&key.process_guid, key.index)?;
         let mut after = before.clone();
         actual::start(&mut after, &key, &instance, running, &mut self.context)?;
-        self.put_slot(&key.process_guid, key.index, before, after, false, &untraced());
+        self.put_slot(
+            &key.process_guid,
+            key.index,
+            before,
+            after,
+            false,
+            &untraced(),
+        );
         Ok(Reply::Done)
     }
 
@@ -42,9 +49,21 @@ impl Transaction<'_> {
         let instance = request.actual_lrp_instance_key.unwrap_or_default();
         let before = self.slot(&key.process_guid, key.index)?;
         let mut after = before.clone();
-        let crash = actual::crash(&mut after, &instance, &request.error_message, self.context.now)?;
+        let crash = actual::crash(
+            &mut after,
+            &instance,
+            &request.error_message,
+            self.context.now,
+        )?;
         let crashed = crash != Crash::SuspectGone;
-        self.put_slot(&key.process_guid, key.index, before, after, crashed, &untraced());
+        self.put_slot(
+            &key.process_guid,
+            key.index,
+            before,
+            after,
+            crashed,
+            &untraced(),
+        );
         if crash != Crash::Restart {
             return Ok(Reply::Done);
         }
@@ -59,7 +78,14 @@ impl Transaction<'_> {
         let before = self.slot(&key.process_guid, key.index)?;
         let mut after = before.clone();
         actual::fail(&mut after, &request.error_message, self.context.now)?;
-        self.put_slot(&key.process_guid, key.index, before, after, false, &untraced());
+        self.put_slot(
+            &key.process_guid,
+            key.index,
+            before,
+            after,
+            false,
+            &untraced(),
+        );
         Ok(Reply::Done)
     }
 
@@ -67,7 +93,14 @@ impl Transaction<'_> {
         let before = self.slot(&request.process_guid, request.index)?;
         let mut after = before.clone();
         actual::remove(&mut after, request.actual_lrp_instance_key.as_ref())?;
-        self.put_slot(&request.process_guid, request.index, before, after, false, &untraced());
+        self.put_slot(
+            &request.process_guid,
+            request.index,
+            before,
+            after,
+            false,
+            &untraced(),
+        );
         Ok(Reply::Done)
     }
 
@@ -76,11 +109,20 @@ impl Transaction<'_> {
         let mut after = before.clone();
         let retired = actual::retire(&mut after)?;
         let row = before.ordinary.as_ref();
-        let domain = row.and_then(|row| row.actual_lrp_key.as_ref()).map(|key| &key.domain);
+        let domain = row
+            .and_then(|row| row.actual_lrp_key.as_ref())
+            .map(|key| &key.domain);
         if domain != Some(&key.domain) {
             return Err(error(Type::ResourceNotFound));
         }
-        self.put_slot(&key.process_guid, key.index, before, after, false, &untraced());
+        self.put_slot(
+            &key.process_guid,
+            key.index,
+            before,
+            after,
+            false,
+            &untraced(),
+        );
         Ok(Reply::Retire(retired))
     }
 }

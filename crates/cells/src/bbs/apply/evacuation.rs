@@ -9,7 +9,11 @@ use crate::bbs::model::slot::RUNNING;
 
 impl Transaction<'_> {
     pub(super) fn evacuate(&mut self, request: Evacuate) -> Result<Reply, Error> {
-        let Evacuate { key, instance, what } = request;
+        let Evacuate {
+            key,
+            instance,
+            what,
+        } = request;
         let now = self.context.now;
         let before = self.slot(&key.process_guid, key.index)?;
         let mut after = before.clone();
@@ -27,7 +31,14 @@ impl Transaction<'_> {
                 evacuation::Evacuated::default()
             }
         };
-        self.put_slot(&key.process_guid, key.index, before, after, false, &untraced());
+        self.put_slot(
+            &key.process_guid,
+            key.index,
+            before,
+            after,
+            false,
+            &untraced(),
+        );
         if done.auction {
             self.place(&key.process_guid, vec![key.index], &untraced());
         }

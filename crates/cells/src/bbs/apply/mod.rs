@@ -28,7 +28,7 @@ use super::state::Batch;
 #[derive(Debug)]
 pub(crate) enum Command {
     UpsertDomain(UpsertDomainRequest),
-    DesireTask(DesireTaskRequest),
+    DesireTask(Box<DesireTaskRequest>),
     StartTask(StartTaskRequest),
     CompleteTask(CompleteTaskRequest),
     FailTask(FailTaskRequest),
@@ -159,10 +159,12 @@ impl Transaction<'_> {
                 self.upsert_domain(&request);
                 Ok(Reply::Done)
             }
-            Command::DesireTask(request) => self.desire_task(request),
+            Command::DesireTask(request) => self.desire_task(*request),
             Command::StartTask(request) => self.start_task(&request),
             Command::CompleteTask(request) => self.complete_task(request),
-            Command::FailTask(request) => self.fail_task(&request.task_guid, &request.failure_reason),
+            Command::FailTask(request) => {
+                self.fail_task(&request.task_guid, &request.failure_reason)
+            }
             Command::CancelTask(guid) => self.cancel_task(&guid),
             Command::RejectTask(request) => self.reject_task(&request),
             Command::ResolveTask(guid) => self.resolve_task(&guid),
@@ -214,7 +216,8 @@ impl Transaction<'_> {
         if before == after {
             return;
         }
-        self.batch.put_slot(process_guid, index, &mut before, &mut after);
+        self.batch
+            .put_slot(process_guid, index, &mut before, &mut after);
         if self.watched.lrps {
             self.changes.push(Change::Slot {
                 before,

@@ -19,7 +19,8 @@ impl Transaction<'_> {
         }
         let task = task::desire(request, self.context.now);
         if let Some(definition) = &task.task_definition {
-            self.work.push(Work::PlaceTask(placement(&task, definition)));
+            self.work
+                .push(Work::PlaceTask(placement(&task, definition)));
         }
         self.put(None, task);
         Ok(Reply::Done)
@@ -119,7 +120,10 @@ impl Transaction<'_> {
 
     /// Asks for the callback of a task that is Completed and has one.
     fn call_back(&mut self, task: Arc<Task>) {
-        let url = task.task_definition.as_ref().map(|task| &task.completion_callback_url);
+        let url = task
+            .task_definition
+            .as_ref()
+            .map(|task| &task.completion_callback_url);
         let completed = task.state() == diego::models::task::State::Completed;
         if completed && url.is_some_and(|url| !url.is_empty()) {
             self.work.push(Work::Callback(task));

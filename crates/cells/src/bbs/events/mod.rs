@@ -123,7 +123,10 @@ impl Hub {
 
     /// Number of subscribers.
     pub(crate) fn subscribers(&self) -> usize {
-        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+        self.counts
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
+            .sum()
     }
 
     /// Subscribes to what happens from now on, on one cell or (empty) on all.
@@ -166,7 +169,9 @@ impl Hub {
     /// Ends every stream.
     pub(crate) fn close(&self) {
         for stream in Stream::ALL {
-            self.lock(stream).iter().for_each(|subscriber| subscriber.close());
+            self.lock(stream)
+                .iter()
+                .for_each(|subscriber| subscriber.close());
         }
     }
 
@@ -213,7 +218,10 @@ impl Subscriber {
         let count = if self.cell.is_empty() {
             events.len()
         } else {
-            events.iter().filter(|event| event.concerns(&self.cell)).count()
+            events
+                .iter()
+                .filter(|event| event.concerns(&self.cell))
+                .count()
         };
         let mut queue = self.lock();
         // One large change may bring more events than a queue holds: it is full

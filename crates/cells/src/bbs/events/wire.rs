@@ -24,7 +24,11 @@ pub(super) fn of_change(stream: Stream, change: &Change, events: &mut Vec<Event>
         (Stream::Tasks { old_form }, Change::Task { before, after }) => {
             let form = |task: &Arc<Task>| {
                 let task = Task::clone(task);
-                if old_form { versions::task_v0(task) } else { task }
+                if old_form {
+                    versions::task_v0(task)
+                } else {
+                    task
+                }
             };
             let event = task(before.as_ref().map(form), after.as_ref().map(form));
             events.extend(event);
@@ -32,20 +36,44 @@ pub(super) fn of_change(stream: Stream, change: &Change, events: &mut Vec<Event>
         (Stream::Tasks { .. }, _) | (_, Change::Task { .. }) => {}
         (
             Stream::Groups { old_form } | Stream::Instances { old_form },
-            Change::Desired { before, after, trace },
+            Change::Desired {
+                before,
+                after,
+                trace,
+            },
         ) => {
             let form = |lrp: &Arc<DesiredLrp>| {
                 let lrp = DesiredLrp::clone(lrp);
-                if old_form { versions::desired_v0(lrp) } else { lrp }
+                if old_form {
+                    versions::desired_v0(lrp)
+                } else {
+                    lrp
+                }
             };
             let event = desired(before.as_ref().map(form), after.as_ref().map(form), trace);
             events.extend(event);
         }
-        (Stream::Instances { .. }, Change::Slot { before, after, crashed, trace }) => {
+        (
+            Stream::Instances { .. },
+            Change::Slot {
+                before,
+                after,
+                crashed,
+                trace,
+            },
+        ) => {
             let happened = of_instances(before, after, *crashed);
             events.extend(happened.iter().map(|happened| instance(happened, trace)));
         }
-        (Stream::Groups { .. }, Change::Slot { before, after, crashed, .. }) => {
+        (
+            Stream::Groups { .. },
+            Change::Slot {
+                before,
+                after,
+                crashed,
+                ..
+            },
+        ) => {
             events.extend(of_groups(before, after, *crashed).iter().map(group));
         }
     }
@@ -60,16 +88,12 @@ fn event(name: &str, payload: &impl Message, cells: Option<[&str; 2]>) -> Event 
 
 fn task(before: Option<Task>, after: Option<Task>) -> Option<Event> {
     Some(match (before, after) {
-        (None, Some(task)) => {
-            event("task_created", &TaskCreatedEvent { task: Some(task) }, None)
-        }
+        (None, Some(task)) => event("task_created", &TaskCreatedEvent { task: Some(task) }, None),
         (Some(before), Some(after)) => {
             let (before, after) = (Some(before), Some(after));
             event("task_changed", &TaskChangedEvent { before, after }, None)
         }
-        (Some(task), None) => {
-            event("task_removed", &TaskRemovedEvent { task: Some(task) }, None)
-        }
+        (Some(task), None) => event("task_removed", &TaskRemovedEvent { task: Some(task) }, None),
         (None, None) => return None,
     })
 }
@@ -78,15 +102,25 @@ fn desired(before: Option<DesiredLrp>, after: Option<DesiredLrp>, trace: &str) -
     let trace_id = trace.to_owned();
     Some(match (before, after) {
         (None, after @ Some(_)) => {
-            let payload = DesiredLrpCreatedEvent { desired_lrp: after, trace_id };
+            let payload = DesiredLrpCreatedEvent {
+                desired_lrp: after,
+                trace_id,
+            };
             event("desired_lrp_created", &payload, None)
         }
         (before @ Some(_), after @ Some(_)) => {
-            let payload = DesiredLrpChangedEvent { before, after, trace_id };
+            let payload = DesiredLrpChangedEvent {
+                before,
+                after,
+                trace_id,
+            };
             event("desired_lrp_changed", &payload, None)
         }
         (before @ Some(_), None) => {
-            let payload = DesiredLrpRemovedEvent { desired_lrp: before, trace_id };
+            let payload = DesiredLrpRemovedEvent {
+                desired_lrp: before,
+                trace_id,
+            };
             event("desired_lrp_removed", &payload, None)
         }
         (None, None) => return None,
@@ -99,13 +133,20 @@ fn instance(happened: &Happened, trace: &str) -> Event {
         Happened::Crashed { before, after } => crashed(before, after),
         Happened::Created(row) => {
             let actual_lrp = Some(ActualLrp::clone(row));
-            let payload = ActualLrpInstanceCreatedEvent { actual_lrp, trace_id };
+            let payload = ActualLrpInstanceCreatedEvent {
+                actual_lrp,
+                trace_id,
+            };
             event("actual_lrp_instance_created", &payload, Some(on(row, row)))
         }
         Happened::Changed { before, after } => {
             let of = |row: &ActualLrp, other: &ActualLrp| {
                 let own = !row.instance().instance_guid.is_empty();
-                if own { row.instance().clone() } else { other.instance().clone() }
+                if own {
+                    row.instance().clone()
+                } else {
+                    other.instance().clone()
+                }
             };
             let key = of(after, before);
             let cell = key.cell_id.clone();
@@ -116,11 +157,18 @@ fn instance(happened: &Happened, trace: &str) -> Event {
                 after: Some(info(after)),
                 trace_id,
             };
-            event("actual_lrp_instance_changed", &payload, Some([&cell, &cell]))
+            event(
+                "actual_lrp_instance_changed",
+                &payload,
+                Some([&cell, &cell]),
+            )
         }
         Happened::Removed(row) => {
             let actual_lrp = Some(ActualLrp::clone(row));
-            let payload = ActualLrpInstanceRemovedEvent { actual_lrp, trace_id };
+            let payload = ActualLrpInstanceRemovedEvent {
+                actual_lrp,
+                trace_id,
+            };
             event("actual_lrp_instance_removed", &payload, Some(on(row, row)))
         }
     }
@@ -130,7 +178,9 @@ fn group(happened: &Happened) -> Event {
     match happened {
         Happened::Crashed { before, after } => crashed(before, after),
         Happened::Created(row) => {
-            let payload = ActualLrpCreatedEvent { actual_lrp_group: Some(group_of(row)) };
+            let payload = ActualLrpCreatedEvent {
+                actual_lrp_group: Some(group_of(row)),
+            };
             event("actual_lrp_created", &payload, Some(on(row, row)))
         }
         Happened::Changed { before, after } => {
@@ -141,7 +191,9 @@ fn group(happened: &Happened) -> Event {
             event("actual_lrp_changed", &payload, Some(on(before, after)))
         }
         Happened::Removed(row) => {
-            let payload = ActualLrpRemovedEvent { actual_lrp_group: Some(group_of(row)) };
+            let payload = ActualLrpRemovedEvent {
+                actual_lrp_group: Some(group_of(row)),
+            };
             event("actual_lrp_removed", &payload, Some(on(row, row)))
         }
     }
@@ -165,9 +217,15 @@ fn on<'a>(before: &'a ActualLrp, after: &'a ActualLrp) -> [&'a str; 2] {
 fn group_of(row: &ActualLrp) -> ActualLrpGroup {
     let row = row.clone();
     if row.presence() == Presence::Evacuating {
-        ActualLrpGroup { instance: None, evacuating: Some(row) }
+        ActualLrpGroup {
+            instance: None,
+            evacuating: Some(row),
+        }
     } else {
-        ActualLrpGroup { instance: Some(row), evacuating: None }
+        ActualLrpGroup {
+            instance: Some(row),
+            evacuating: None,
+        }
     }
 }
 

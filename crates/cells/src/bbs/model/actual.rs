@@ -11,8 +11,8 @@ use diego::models::{
     ActualLrp, ActualLrpInstanceKey, ActualLrpInternalRoute, ActualLrpKey, ActualLrpNetInfo, Error,
 };
 
-use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED, new_row};
 use super::Context;
+use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED, new_row};
 
 /// An instance that ran for longer than this starts counting crashes anew, in ns.
 pub const CRASH_RESET_NS: i64 = 300 * 1_000_000_000;
@@ -118,9 +118,8 @@ pub fn start(
             if !may || row.key().domain != key.domain {
                 return Err(error(Type::ActualLrpCannotBeStarted));
             }
-            let same = row.state == RUNNING
-                && row.instance() == instance
-                && Running::of(row) == running;
+            let same =
+                row.state == RUNNING && row.instance() == instance && Running::of(row) == running;
             if !same {
                 let mut row = row.touched(context.now);
                 row.state = RUNNING.to_owned();
@@ -166,7 +165,11 @@ pub fn crash(
         return Err(error(Type::ActualLrpCannotBeCrashed));
     }
     let ran_long = row.state == RUNNING && now.saturating_sub(row.since) > CRASH_RESET_NS;
-    let count = if ran_long { 1 } else { row.crash_count.saturating_add(1) };
+    let count = if ran_long {
+        1
+    } else {
+        row.crash_count.saturating_add(1)
+    };
     let restart = count < IMMEDIATE_RESTARTS;
     let mut row = without_instance(row.touched(now));
     row.crash_count = count;

@@ -7,23 +7,33 @@ use diego::models::actual_lrp::Presence;
 use diego::models::{ActualLrp, ActualLrpInstanceKey, ActualLrpKey, ActualLrpNetInfo};
 use proptest::prelude::*;
 
+use super::Context;
 use super::actual::{self, CRASH_RESET_NS, Crash, Running};
 use super::evacuation::{self, Strategy as Replace};
 use super::events::{Happened, of_groups, of_instances};
 use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED, new_row};
-use super::Context;
 
 fn key() -> ActualLrpKey {
-    ActualLrpKey { process_guid: "p".into(), index: 0, domain: "d".into() }
+    ActualLrpKey {
+        process_guid: "p".into(),
+        index: 0,
+        domain: "d".into(),
+    }
 }
 
 fn instance(guid: &str) -> ActualLrpInstanceKey {
-    ActualLrpInstanceKey { instance_guid: guid.into(), cell_id: format!("cell-{guid}") }
+    ActualLrpInstanceKey {
+        instance_guid: guid.into(),
+        cell_id: format!("cell-{guid}"),
+    }
 }
 
 fn running() -> Running {
     Running {
-        net_info: ActualLrpNetInfo { address: "1.2.3.4".into(), ..Default::default() },
+        net_info: ActualLrpNetInfo {
+            address: "1.2.3.4".into(),
+            ..Default::default()
+        },
         routable: true,
         ..Running::default()
     }
@@ -37,20 +47,28 @@ fn in_state(state: &str) -> Slot {
     if state == RUNNING {
         running().write(&mut row);
     }
-    Slot { ordinary: Some(Arc::new(row)), ..Slot::default() }
+    Slot {
+        ordinary: Some(Arc::new(row)),
+        ..Slot::default()
+    }
 }
 
 /// Applies a call at `now`; tells whether it was a crash.
 fn apply(slot: &mut Slot, call: Call, now: i64) -> Result<bool, Type> {
     let mut guids = 0..;
     let mut new_guid = || format!("g-{now}-{}", guids.next().unwrap_or_default());
-    let context = &mut Context { now, new_guid: &mut new_guid };
+    let context = &mut Context {
+        now,
+        new_guid: &mut new_guid,
+    };
     let done = match call {
         Call::Claim(who) => actual::claim(slot, &instance(who), now),
         Call::Start(who) => actual::start(slot, &key(), &instance(who), running(), context),
         Call::Crash(who) => {
             let crash = actual::crash(slot, &instance(who), "why", now);
-            return crash.map(|crash| crash != Crash::SuspectGone).map_err(|error| error.r#type());
+            return crash
+                .map(|crash| crash != Crash::SuspectGone)
+                .map_err(|error| error.r#type());
         }
         Call::Fail => actual::fail(slot, "no cell", now),
         Call::Remove(who) => actual::remove(slot, Some(&instance(who))),
@@ -94,8 +112,16 @@ fn every_call_in_every_state_does_what_the_table_says() {
         ActualLrpCannotBeUnclaimed as Unclaim, ResourceNotFound as NotFound,
     };
     let calls = [
-        Call::Claim("a"), Call::Claim("b"), Call::Start("a"), Call::Start("b"), Call::Crash("a"),
-        Call::Crash("b"), Call::Fail, Call::Unclaim, Call::Remove("a"), Call::Remove("b"),
+        Call::Claim("a"),
+        Call::Claim("b"),
+        Call::Start("a"),
+        Call::Start("b"),
+        Call::Crash("a"),
+        Call::Crash("b"),
+        Call::Fail,
+        Call::Unclaim,
+        Call::Remove("a"),
+        Call::Remove("b"),
     ];
     type Row = (&'static str, [Result<Option<&'static str>, Type>; 10]);
     #[rustfmt::skip]
@@ -113,12 +139,19 @@ fn every_call_in_every_state_does_what_the_table_says() {
     ];
     for (from, expected) in table {
         for (call, expected) in calls.into_iter().zip(expected) {
-            let before = if from.is_empty() { Slot::default() } else { in_state(from) };
+            let before = if from.is_empty() {
+                Slot::default()
+            } else {
+                in_state(from)
+            };
             let mut after = before.clone();
             let found = apply(&mut after, call, 9).map(|_| state(&after));
             assert_eq!(found, expected, "{call:?} in {from}");
             if found.is_err() {
-                assert_eq!(before, after, "{call:?} in {from} failed and changed the slot");
+                assert_eq!(
+                    before, after,
+                    "{call:?} in {from} failed and changed the slot"
+                );
             }
         }
     }
@@ -174,11 +207,17 @@ fn follow(view: &mut Vec<ActualLrp>, events: &[Happened]) {
             Happened::Crashed { .. } => {}
             Happened::Created(row) => view.push(ActualLrp::clone(row)),
             Happened::Changed { before, after } => {
-                let at = view.iter().position(|row| row == &**before).expect("changed unknown row");
+                let at = view
+                    .iter()
+                    .position(|row| row == &**before)
+                    .expect("changed unknown row");
                 view[at] = ActualLrp::clone(after);
             }
             Happened::Removed(row) => {
-                let at = view.iter().position(|old| old == &**row).expect("removed unknown row");
+                let at = view
+                    .iter()
+                    .position(|old| old == &**row)
+                    .expect("removed unknown row");
                 view.remove(at);
             }
         }

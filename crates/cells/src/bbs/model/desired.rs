@@ -219,24 +219,43 @@ mod tests {
             ..DesiredLrp::default()
         };
         let (info, rest) = split(desired.clone());
-        assert_eq!(rest, DesiredLrp { metrics_guid: "m".into(), cpu_weight: 9, ..Default::default() });
+        assert_eq!(
+            rest,
+            DesiredLrp {
+                metrics_guid: "m".into(),
+                cpu_weight: 9,
+                ..Default::default()
+            }
+        );
         assert_eq!(join(info, rest), desired);
     }
 
     #[test]
     fn an_empty_update_changes_the_modification_index_alone() {
         let desired = DesiredLrp {
-            modification_tag: Some(ModificationTag { epoch: "e".into(), index: 4 }),
+            modification_tag: Some(ModificationTag {
+                epoch: "e".into(),
+                index: 4,
+            }),
             ..DesiredLrp::default()
         };
         let new = update(&desired, &DesiredLrpUpdate::default());
         assert_eq!(new.modification_tag.as_ref().map(|tag| tag.index), Some(5));
-        assert_eq!(DesiredLrp { modification_tag: desired.modification_tag.clone(), ..new }, desired);
+        assert_eq!(
+            DesiredLrp {
+                modification_tag: desired.modification_tag.clone(),
+                ..new
+            },
+            desired
+        );
     }
 
     #[test]
     fn dynamic_tags_name_the_instance() {
-        let tag = |dynamic: DynamicValue| MetricTagValue { dynamic: dynamic.into(), ..Default::default() };
+        let tag = |dynamic: DynamicValue| MetricTagValue {
+            dynamic: dynamic.into(),
+            ..Default::default()
+        };
         let desired = DesiredLrp {
             metric_tags: BTreeMap::from([
                 ("g".into(), tag(DynamicValue::InstanceGuid)),

@@ -6,9 +6,9 @@ use diego::error::{Type, error};
 use diego::models::actual_lrp::Presence;
 use diego::models::{ActualLrp, ActualLrpInstanceKey, ActualLrpKey, Error, ModificationTag};
 
+use super::Context;
 use super::actual::{self, Running};
 use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, new_row};
-use super::Context;
 
 /// What the cell and the auctioneer are to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,8 +19,14 @@ pub struct Evacuated {
     pub auction: bool,
 }
 
-const LET_GO: Evacuated = Evacuated { keep_container: false, auction: false };
-const KEEP: Evacuated = Evacuated { keep_container: true, auction: false };
+const LET_GO: Evacuated = Evacuated {
+    keep_container: false,
+    auction: false,
+};
+const KEEP: Evacuated = Evacuated {
+    keep_container: true,
+    auction: false,
+};
 
 /// The cell has reserved the instance and will not run it.
 ///
@@ -35,7 +41,10 @@ pub fn claimed(
         return Ok(LET_GO);
     }
     actual::unclaim(slot, now)?;
-    Ok(Evacuated { keep_container: false, auction: true })
+    Ok(Evacuated {
+        keep_container: false,
+        auction: true,
+    })
 }
 
 /// The instance crashed while its cell is being emptied. No auction follows.
@@ -108,9 +117,7 @@ pub fn running(
 ) -> Result<Evacuated, Error> {
     let replaced = match &slot.ordinary {
         None => true,
-        Some(row) => {
-            !row.has_instance(instance) && matches!(row.state.as_str(), RUNNING | CRASHED)
-        }
+        Some(row) => !row.has_instance(instance) && matches!(row.state.as_str(), RUNNING | CRASHED),
     };
     if replaced || strategy == Strategy::NotDesired {
         let _ = remove_evacuating(slot, instance);
@@ -135,7 +142,10 @@ pub fn running(
                 return Ok(KEEP);
             }
             actual::unclaim(slot, context.now)?;
-            Ok(Evacuated { keep_container: true, auction: true })
+            Ok(Evacuated {
+                keep_container: true,
+                auction: true,
+            })
         }
         _ => Ok(refresh(slot, key, instance, sent, context)),
     }
@@ -158,7 +168,10 @@ fn recreate(
         return Ok(KEEP);
     }
     actual::unclaim(slot, now)?;
-    Ok(Evacuated { keep_container: false, auction: true })
+    Ok(Evacuated {
+        keep_container: false,
+        auction: true,
+    })
 }
 
 /// Creates or refreshes the evacuating record with what the cell sent.
@@ -193,7 +206,10 @@ fn evacuating_copy(row: &ActualLrp, context: &mut Context<'_>) -> ActualLrp {
         state: RUNNING.to_owned(),
         presence: Presence::Evacuating.into(),
         since: context.now,
-        modification_tag: Some(ModificationTag { epoch: (context.new_guid)(), index: 0 }),
+        modification_tag: Some(ModificationTag {
+            epoch: (context.new_guid)(),
+            index: 0,
+        }),
         crash_count: 0,
         crash_reason: String::new(),
         placement_error: String::new(),
@@ -203,10 +219,7 @@ fn evacuating_copy(row: &ActualLrp, context: &mut Context<'_>) -> ActualLrp {
 
 /// Removes the record of the instance if it is evacuating or suspect, and says
 /// whether it was.
-fn remove_unless_ordinary(
-    slot: &mut Slot,
-    instance: &ActualLrpInstanceKey,
-) -> Result<bool, Error> {
+fn remove_unless_ordinary(slot: &mut Slot, instance: &ActualLrpInstanceKey) -> Result<bool, Error> {
     let row = slot
         .of_instance(instance)
         .ok_or_else(|| error(Type::ResourceNotFound))?;

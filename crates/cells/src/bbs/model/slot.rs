@@ -52,7 +52,9 @@ impl Slot {
 
     /// Does the suspect record belong to this instance?
     pub fn is_suspect(&self, key: &ActualLrpInstanceKey) -> bool {
-        self.suspect.as_ref().is_some_and(|row| row.has_instance(key))
+        self.suspect
+            .as_ref()
+            .is_some_and(|row| row.has_instance(key))
     }
 }
 
@@ -84,7 +86,9 @@ impl Row for ActualLrp {
     }
 
     fn instance(&self) -> &ActualLrpInstanceKey {
-        self.actual_lrp_instance_key.as_ref().unwrap_or(&NO_INSTANCE)
+        self.actual_lrp_instance_key
+            .as_ref()
+            .unwrap_or(&NO_INSTANCE)
     }
 
     fn has_instance(&self, key: &ActualLrpInstanceKey) -> bool {

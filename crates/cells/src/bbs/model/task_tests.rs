@@ -90,7 +90,10 @@ fn texts_name_both_states() {
     let error = task::complete(&in_state(State::Running), "x", Outcome::default(), 2).unwrap_err();
     assert_eq!(error.message, "Running on cell c not x");
     let error = task::delete(&in_state(State::Completed)).unwrap_err();
-    assert_eq!(error.message, "Cannot transition from Completed to Resolving");
+    assert_eq!(
+        error.message,
+        "Cannot transition from Completed to Resolving"
+    );
 }
 
 #[test]
@@ -98,14 +101,23 @@ fn the_rejection_after_the_last_retry_fails_the_task() {
     let mut task = in_state(State::Pending);
     for count in 1..=RETRIES {
         task = task::reject(&task, "full", RETRIES, 5).unwrap().after;
-        assert_eq!((task.state(), task.rejection_count), (State::Pending, count));
+        assert_eq!(
+            (task.state(), task.rejection_count),
+            (State::Pending, count)
+        );
     }
     let last = task::reject(&task, "full", RETRIES, 6).unwrap();
     assert_eq!(last.before.rejection_count, 4);
     assert_eq!(last.after.state(), State::Completed);
-    assert_eq!((last.after.failed, last.after.failure_reason.as_str()), (true, "full"));
+    assert_eq!(
+        (last.after.failed, last.after.failure_reason.as_str()),
+        (true, "full")
+    );
     let error = task::reject(&last.after, "full", RETRIES, 7).unwrap_err();
-    assert_eq!(error.message, "Cannot transition from Completed to Completed");
+    assert_eq!(
+        error.message,
+        "Cannot transition from Completed to Completed"
+    );
 }
 
 proptest! {

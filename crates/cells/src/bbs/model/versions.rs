@@ -39,7 +39,11 @@ pub fn desired_v0(desired: DesiredLrp) -> DesiredLrp {
     let mut desired = desired_v2(desired);
     let seconds = u32::try_from(desired.start_timeout_ms / 1000).unwrap_or(0);
     desired.deprecated_start_timeout_s = seconds;
-    for action in [&mut desired.setup, &mut desired.action, &mut desired.monitor] {
+    for action in [
+        &mut desired.setup,
+        &mut desired.action,
+        &mut desired.monitor,
+    ] {
         action.iter_mut().for_each(fill_timeouts);
     }
     let cached = std::mem::take(&mut desired.cached_dependencies);
@@ -136,20 +140,35 @@ fn cache_key(layer: &ImageLayer) -> String {
 }
 
 fn download(action: DownloadAction) -> Action {
-    Action { download_action: Some(action), ..Action::default() }
+    Action {
+        download_action: Some(action),
+        ..Action::default()
+    }
 }
 
 fn parallel(actions: Vec<Action>) -> Action {
-    let action = ParallelAction { actions, ..ParallelAction::default() };
-    Action { parallel_action: Some(action), ..Action::default() }
+    let action = ParallelAction {
+        actions,
+        ..ParallelAction::default()
+    };
+    Action {
+        parallel_action: Some(action),
+        ..Action::default()
+    }
 }
 
 fn before(first: Action, then: Option<Action>) -> Action {
     let Some(then) = then else {
         return first;
     };
-    let action = SerialAction { actions: vec![first, then], ..SerialAction::default() };
-    Action { serial_action: Some(action), ..Action::default() }
+    let action = SerialAction {
+        actions: vec![first, then],
+        ..SerialAction::default()
+    };
+    Action {
+        serial_action: Some(action),
+        ..Action::default()
+    }
 }
 
 /// Writes the timeout in nanoseconds beside that in milliseconds. The depth is

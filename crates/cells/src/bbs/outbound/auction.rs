@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use diego::TRACE_HEADER;
 use diego::auction::{LrpStartRequest, Task};
-use http::header::{HeaderMap, HeaderValue};
 use http::Uri;
+use http::header::{HeaderMap, HeaderValue};
 use net::Client;
 use serde::Serialize;
 use telemetry::{Fields, Logger};
@@ -39,7 +39,8 @@ pub(super) async fn place_lrps(
     while queue.recv_many(&mut waiting, MERGED).await > 0 {
         // Requests of different traces cannot share a call, which has one header.
         for group in waiting.chunk_by(|left, right| left.1 == right.1) {
-            let requests: Vec<&LrpStartRequest> = group.iter().map(|(request, _)| request).collect();
+            let requests: Vec<&LrpStartRequest> =
+                group.iter().map(|(request, _)| request).collect();
             let trace = group.first().map_or("", |(_, trace)| trace);
             auctioneer.post("/v1/lrps", &requests, trace).await;
         }
@@ -65,12 +66,19 @@ impl Auctioneer {
     /// and says so.
     async fn post<T: Serialize>(&self, path: &str, requests: &[T], trace: &str) -> bool {
         let logger = self.logger.session("auctioneer-client");
-        let fields = || Fields::new().and("path", path).and("requests", requests.len());
+        let fields = || {
+            Fields::new()
+                .and("path", path)
+                .and("requests", requests.len())
+        };
         let Some(url) = &self.url else {
             logger.info("no-auctioneer", fields());
             return false;
         };
-        let (uri, body) = match (format!("{url}{path}").parse::<Uri>(), serde_json::to_vec(requests)) {
+        let (uri, body) = match (
+            format!("{url}{path}").parse::<Uri>(),
+            serde_json::to_vec(requests),
+        ) {
             (Ok(uri), Ok(body)) => (uri, Bytes::from(body)),
             (Err(cause), _) => {
                 logger.error("bad-auctioneer-address", &cause, fields());

@@ -79,7 +79,10 @@ impl Callbacks {
                 let delete = Command::DeleteTask(guid.clone());
                 match self.commands.run(delete).await {
                     Ok(_) => {
-                        logger.info("resolved-task", fields().and("status-code", status.as_u16()));
+                        logger.info(
+                            "resolved-task",
+                            fields().and("status-code", status.as_u16()),
+                        );
                     }
                     Err(error) => {
                         logger.error("resolving-task-failed", &error.message, fields());
@@ -95,7 +98,9 @@ impl Callbacks {
     async fn send(&self, task: &Task) -> Result<StatusCode, String> {
         let definition = task.task_definition.as_ref();
         let url = definition.map_or("", |definition| &definition.completion_callback_url);
-        let uri: Uri = url.parse().map_err(|error| format!("address {url:?}: {error}"))?;
+        let uri: Uri = url
+            .parse()
+            .map_err(|error| format!("address {url:?}: {error}"))?;
         let body = Body {
             task_guid: &task.task_guid,
             failed: task.failed,
@@ -108,7 +113,9 @@ impl Callbacks {
         let mut cause = String::new();
         for attempt in 1..=ATTEMPTS {
             Metrics::count(&self.metrics.callbacks);
-            let post = self.client.post(&uri, "application/json", HeaderMap::new(), body.clone());
+            let post = self
+                .client
+                .post(&uri, "application/json", HeaderMap::new(), body.clone());
             cause = match post.await {
                 Ok(answer) => match answer.status {
                     StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {

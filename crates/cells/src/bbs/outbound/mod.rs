@@ -107,7 +107,11 @@ impl Inbox {
             metrics: Arc::clone(&self.metrics),
             logger: means.logger.clone(),
         };
-        loops.spawn(callback::call_back(callbacks, self.callbacks, means.callback_workers));
+        loops.spawn(callback::call_back(
+            callbacks,
+            self.callbacks,
+            means.callback_workers,
+        ));
         loops.spawn(rep::call_reps(means.reps, self.reps, means.logger));
         loops
     }

@@ -70,7 +70,8 @@ impl Reps {
         let cell = self.cell(&instance.cell_id)?;
         let guid = &instance.instance_guid;
         let path = format!("/v1/lrps/{process_guid}/instances/{guid}/stop");
-        self.call(&cell, Method::POST, &path, Some(Bytes::new()), trace).await
+        self.call(&cell, Method::POST, &path, Some(Bytes::new()), trace)
+            .await
     }
 
     async fn update(
@@ -94,7 +95,8 @@ impl Reps {
         })
         .map_err(|error| RepError::Call(error.to_string()))?;
         let path = format!("/v2/lrps/{process}/instances/{guid}");
-        self.call(&cell, Method::PUT, &path, Some(body.into()), trace).await
+        self.call(&cell, Method::PUT, &path, Some(body.into()), trace)
+            .await
     }
 
     async fn cancel(&self, task_guid: &str, cell: &str) -> Result<(), RepError> {
@@ -117,7 +119,11 @@ impl Reps {
         trace: &str,
     ) -> Result<(), RepError> {
         Metrics::count(&self.metrics.rep_calls);
-        let url = if cell.rep_url.is_empty() { &cell.rep_address } else { &cell.rep_url };
+        let url = if cell.rep_url.is_empty() {
+            &cell.rep_address
+        } else {
+            &cell.rep_url
+        };
         let uri = format!("{}{path}", url.trim_end_matches('/'));
         let mut request = Request::builder().method(method).uri(uri);
         if json.is_some() {
@@ -142,12 +148,21 @@ impl Reps {
 
     async fn do_work(&self, work: &Work) -> Result<(), RepError> {
         match work {
-            Work::StopInstance { process_guid, instance, trace } => {
-                self.stop(process_guid, instance, trace).await
-            }
-            Work::UpdateInstance { key, instance, internal_routes, metric_tags, trace } => {
+            Work::StopInstance {
+                process_guid,
+                instance,
+                trace,
+            } => self.stop(process_guid, instance, trace).await,
+            Work::UpdateInstance {
+                key,
+                instance,
+                internal_routes,
+                metric_tags,
+                trace,
+            } => {
                 let routes = internal_routes.as_deref();
-                self.update(key, instance, routes, metric_tags.as_ref(), trace).await
+                self.update(key, instance, routes, metric_tags.as_ref(), trace)
+                    .await
             }
             Work::CancelTask { task_guid, cell } => self.cancel(task_guid, cell).await,
             Work::PlaceLrp(..) | Work::PlaceTask(_) | Work::Callback(_) => Ok(()),
@@ -168,7 +183,11 @@ pub(super) async fn call_reps(reps: Arc<Reps>, mut queue: Receiver<Work>, logger
         let (reps, logger) = (Arc::clone(&reps), logger.clone());
         under_way.spawn(async move {
             if let Err(cause) = reps.do_work(&work).await {
-                logger.error("call-failed", &cause, Fields::new().and("call", format!("{work:?}")));
+                logger.error(
+                    "call-failed",
+                    &cause,
+                    Fields::new().and("call", format!("{work:?}")),
+                );
             }
             drop(place);
         });

@@ -27,10 +27,14 @@ use crate::bbs::state::{Actual, Process};
 const RETIRE_ATTEMPTS: u32 = 5;
 
 fn fields(process_guid: &str, index: i32, instance: Option<&ActualLrpInstanceKey>) -> Fields {
-    let fields = Fields::new().and("process-guid", process_guid).and("index", index);
+    let fields = Fields::new()
+        .and("process-guid", process_guid)
+        .and("index", index);
     match instance {
         None => fields,
-        Some(key) => fields.and("instance-guid", &key.instance_guid).and("cell-id", &key.cell_id),
+        Some(key) => fields
+            .and("instance-guid", &key.instance_guid)
+            .and("cell-id", &key.cell_id),
     }
 }
 
@@ -48,28 +52,33 @@ impl Service {
                 && (request.cell_id.is_empty() || *row.cell == *request.cell_id)
                 && index.is_none_or(|index| row.index == index)
         };
-        let rows = self.select_rows(&request.process_guid, &request.cell_id, wanted);
-        Ok(answer::list(rows.into_iter().map(|row| row.bytes).collect()))
+        let bytes = |row: &Actual| Arc::clone(&row.bytes);
+        let (guid, cell) = (&request.process_guid, &request.cell_id);
+        Ok(answer::list(self.select_rows(guid, cell, wanted, bytes)))
     }
 
-    /// Rows of one process (of all, when empty) that may be on one cell (on any, when empty).
-    fn select_rows(
+    /// What `pick` takes of the rows of one process (of all, when empty) that may be
+    /// on one cell (on any, when empty).
+    fn select_rows<T>(
         &self,
         guid: &str,
         cell: &str,
         wanted: impl Fn(&Actual) -> bool,
-    ) -> Vec<Actual> {
+        pick: impl Fn(&Actual) -> T,
+    ) -> Vec<T> {
         let state = self.state.read();
         let mut rows = Vec::new();
         let mut take = |process: &Process| {
-            rows.extend(process.actual.iter().filter(|row| wanted(row)).cloned());
+            rows.extend(process.actual.iter().filter(|row| wanted(row)).map(&pick));
         };
         if !guid.is_empty() {
             state.processes.get(guid).into_iter().for_each(&mut take);
         } else if !cell.is_empty() {
             let guids = state.on_cell(cell).map(|on| on.processes.keys());
             let processes = guids.into_iter().flatten();
-            processes.filter_map(|guid| state.processes.get(guid)).for_each(&mut take);
+            processes
+                .filter_map(|guid| state.processes.get(guid))
+                .for_each(&mut take);
         } else {
             state.processes.values().for_each(&mut take);
         }
@@ -82,8 +91,9 @@ impl Service {
         guids.sort_unstable();
         guids.dedup();
         let rows = guids.iter().filter(|guid| !guid.is_empty());
-        let rows = rows.flat_map(|guid| self.select_rows(guid, "", |_| true));
-        Ok(answer::list(rows.map(|row| row.bytes).collect()))
+        let bytes = |row: &Actual| Arc::clone(&row.bytes);
+        let rows = rows.flat_map(|guid| self.select_rows(guid, "", |_| true, bytes));
+        Ok(answer::list(rows.collect()))
     }
 
     pub(super) async fn groups(&self, body: Incoming) -> Answered {
@@ -92,20 +102,25 @@ impl Service {
             (request.domain.is_empty() || *row.domain == *request.domain)
                 && (request.cell_id.is_empty() || *row.cell == *request.cell_id)
         };
-        let groups = groups_of(self.select_rows("", &request.cell_id, wanted));
-        Ok(answer::lazy_list(groups.into_iter().map(|group| group.encode_to_vec())))
+        let groups = groups_of(self.select_rows("", &request.cell_id, wanted, Actual::clone));
+        Ok(answer::lazy_list(
+            groups.into_iter().map(|group| group.encode_to_vec()),
+        ))
     }
 
     pub(super) async fn groups_by_process_guid(&self, body: Incoming) -> Answered {
         let request: ActualLrpGroupsByProcessGuidRequest = self.read(body).await?;
-        let groups = groups_of(self.select_rows(&request.process_guid, "", |_| true));
-        Ok(answer::lazy_list(groups.into_iter().map(|group| group.encode_to_vec())))
+        let groups =
+            groups_of(self.select_rows(&request.process_guid, "", |_| true, Actual::clone));
+        Ok(answer::lazy_list(
+            groups.into_iter().map(|group| group.encode_to_vec()),
+        ))
     }
 
     pub(super) async fn group(&self, body: Incoming) -> Answered {
         let request: ActualLrpGroupByProcessGuidAndIndexRequest = self.read(body).await?;
         let wanted = |row: &Actual| row.index == request.index;
-        let groups = groups_of(self.select_rows(&request.process_guid, "", wanted));
+        let groups = groups_of(self.select_rows(&request.process_guid, "", wanted, Actual::clone));
         Ok(match groups.first() {
             None => answer::error(error(Type::ResourceNotFound)),
             Some(group) => answer::record(&group.encode_to_vec()),
@@ -194,7 +209,11 @@ impl Service {
         else {
             return Ok(());
         };
-        if self.presences.cell(&instance.cell_id, Instant::now()).is_none() {
+        if self
+            .presences
+            .cell(&instance.cell_id, Instant::now())
+            .is_none()
+        {
             let request = RemoveActualLrpRequest {
                 process_guid: key.process_guid.clone(),
                 index: key.index,
@@ -214,7 +233,10 @@ fn groups_of(rows: Vec<Actual>) -> Vec<ActualLrpGroup> {
         let Ok(row) = row.decode() else { continue };
         let key = row.actual_lrp_key.clone().unwrap_or_default();
         let same = slots.last().is_some_and(|(guid, slot)| {
-            let index = slot.rows().next().and_then(|row| row.actual_lrp_key.as_ref());
+            let index = slot
+                .rows()
+                .next()
+                .and_then(|row| row.actual_lrp_key.as_ref());
             *guid == key.process_guid && index.map(|key| key.index) == Some(key.index)
         });
         if !same {
@@ -225,5 +247,8 @@ fn groups_of(rows: Vec<Actual>) -> Vec<ActualLrpGroup> {
             *slot.place(presence) = Some(Arc::new(row));
         }
     }
-    slots.iter().filter_map(|(_, slot)| group::group(slot)).collect()
+    slots
+        .iter()
+        .filter_map(|(_, slot)| group::group(slot))
+        .collect()
 }

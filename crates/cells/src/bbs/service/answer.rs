@@ -150,7 +150,9 @@ where
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = &mut *self;
-        let room = this.rest.map_or(PIECE_BYTES, |rest| rest.min(PIECE_BYTES as u64) as usize);
+        let room = this
+            .rest
+            .map_or(PIECE_BYTES, |rest| rest.min(PIECE_BYTES as u64) as usize);
         let mut piece = Vec::with_capacity(room);
         while let Some(record) = this.waiting.take().or_else(|| this.records.next()) {
             let length = encoded_len(record.as_ref()) as usize;

@@ -1,12 +1,13 @@
 //! Calls about desired LRPs and domains, and the list of cells.
 
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use diego::error::{Type, error};
 use diego::models::{
-    CellPresence, CellsResponse, DesireLrpRequest, DesiredLrp, DesiredLrpByProcessGuidRequest,
-    DesiredLrPsRequest, DomainsResponse, RemoveDesiredLrpRequest, UpdateDesiredLrpRequest,
-    UpsertDomainRequest,
+    CellPresence, CellsResponse, DesireLrpRequest, DesiredLrPsRequest, DesiredLrp,
+    DesiredLrpByProcessGuidRequest, DomainsResponse, RemoveDesiredLrpRequest,
+    UpdateDesiredLrpRequest, UpsertDomainRequest,
 };
 use http::Response;
 use net::{Body, Incoming};
@@ -20,16 +21,27 @@ use crate::bbs::state::Desired;
 
 impl Service {
     pub(super) fn domains(&self) -> Response<Body> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos();
         let state = self.state.read();
-        let fresh = state.domains.iter().filter(|(_, expires)| **expires as i128 > now as i128);
+        let fresh = state
+            .domains
+            .iter()
+            .filter(|(_, expires)| **expires as i128 > now as i128);
         let domains = fresh.map(|(domain, _)| domain.to_string()).collect();
-        answer::message(&DomainsResponse { error: None, domains })
+        answer::message(&DomainsResponse {
+            error: None,
+            domains,
+        })
     }
 
     pub(super) async fn upsert_domain(&self, body: Incoming) -> Answered {
         let request: UpsertDomainRequest = self.read(body).await?;
-        Ok(answer::lifecycle(self.run(Command::UpsertDomain(request)).await))
+        Ok(answer::lifecycle(
+            self.run(Command::UpsertDomain(request)).await,
+        ))
     }
 
     pub(super) fn cells(&self) -> Response<Body> {
@@ -77,10 +89,15 @@ impl Service {
 
     pub(super) async fn desired_lrps(&self, body: Incoming, second_form: bool) -> Answered {
         let request: DesiredLrPsRequest = self.read(body).await?;
-        let app_guids = request.app_guids.clone();
-        let selected = self.select_desired(&request.domain, &request.process_guids, |guid| {
-            app_guids.is_empty() || app_guids.iter().any(|prefix| guid.starts_with(prefix.as_str()))
-        });
+        let app_guids = &request.app_guids;
+        let wanted = |guid: &str| {
+            app_guids.is_empty()
+                || app_guids
+                    .iter()
+                    .any(|prefix| guid.starts_with(prefix.as_str()))
+        };
+        let (domain, guids) = (&request.domain, &request.process_guids);
+        let selected = self.select_desired(domain, guids, wanted, Desired::clone);
         let records = selected.into_iter().filter_map(move |record| {
             let lrp = record.decode().ok()?;
             Some(answered(lrp, second_form).encode_to_vec())
@@ -90,13 +107,20 @@ impl Service {
 
     pub(super) async fn scheduling_infos(&self, body: Incoming) -> Answered {
         let request: DesiredLrPsRequest = self.read(body).await?;
-        let selected = self.select_desired(&request.domain, &request.process_guids, |_| true);
-        Ok(answer::list(selected.into_iter().map(|record| record.info).collect()))
+        let (domain, guids) = (&request.domain, &request.process_guids);
+        let info = |record: &Desired| Arc::clone(&record.info);
+        Ok(answer::list(self.select_desired(
+            domain,
+            guids,
+            |_| true,
+            info,
+        )))
     }
 
     pub(super) async fn routing_infos(&self, body: Incoming) -> Answered {
         let request: DesiredLrPsRequest = self.read(body).await?;
-        let selected = self.select_desired("", &request.process_guids, |_| true);
+        let guids = &request.process_guids;
+        let selected = self.select_desired("", guids, |_| true, Desired::clone);
         let records = selected.into_iter().filter_map(|record| {
             let (info, rest) = (record.info().ok()?, record.rest().ok()?);
             Some(desired::routing_info(info, rest).encode_to_vec())
@@ -106,11 +130,16 @@ impl Service {
 
     pub(super) async fn desired_lrp(&self, body: Incoming, second_form: bool) -> Answered {
         let request: DesiredLrpByProcessGuidRequest = self.read(body).await?;
-        Ok(match self.find_desired(&request.process_guid).map(|record| record.decode()) {
-            None => answer::error(error(Type::ResourceNotFound)),
-            Some(Err(_)) => answer::error(error(Type::Deserialize)),
-            Some(Ok(lrp)) => answer::record(&answered(lrp, second_form).encode_to_vec()),
-        })
+        Ok(
+            match self
+                .find_desired(&request.process_guid)
+                .map(|record| record.decode())
+            {
+                None => answer::error(error(Type::ResourceNotFound)),
+                Some(Err(_)) => answer::error(error(Type::Deserialize)),
+                Some(Ok(lrp)) => answer::record(&answered(lrp, second_form).encode_to_vec()),
+            },
+        )
     }
 
     pub(super) async fn scheduling_info(&self, body: Incoming) -> Answered {
@@ -126,13 +155,15 @@ impl Service {
         state.processes.get(guid)?.desired.clone()
     }
 
-    /// Desired LRPs of a domain (all, when empty) among these guids (all, when there are none).
-    fn select_desired(
+    /// What `pick` takes of the desired LRPs of a domain (all, when empty) among
+    /// these guids (all, when there are none).
+    fn select_desired<T>(
         &self,
         domain: &str,
         guids: &[String],
         wanted: impl Fn(&str) -> bool,
-    ) -> Vec<Desired> {
+        pick: impl Fn(&Desired) -> T,
+    ) -> Vec<T> {
         let state = self.state.read();
         let fits = |guid: &str, desired: &Desired| {
             (domain.is_empty() || *desired.domain == *domain) && wanted(guid)
@@ -142,7 +173,7 @@ impl Service {
             return all
                 .filter_map(|(guid, process)| Some((guid, process.desired.as_ref()?)))
                 .filter(|(guid, desired)| fits(guid, desired))
-                .map(|(_, desired)| desired.clone())
+                .map(|(_, desired)| pick(desired))
                 .collect();
         }
         let mut guids: Vec<&str> = guids.iter().map(String::as_str).collect();
@@ -152,12 +183,16 @@ impl Service {
             .into_iter()
             .filter_map(|guid| Some((guid, state.processes.get(guid)?.desired.as_ref()?)))
             .filter(|(guid, desired)| fits(guid, desired))
-            .map(|(_, desired)| desired.clone())
+            .map(|(_, desired)| pick(desired))
             .collect()
     }
 }
 
 fn answered(lrp: DesiredLrp, second_form: bool) -> DesiredLrp {
     let lrp = desired::answered(lrp);
-    if second_form { versions::desired_v2(lrp) } else { lrp }
+    if second_form {
+        versions::desired_v2(lrp)
+    } else {
+        lrp
+    }
 }

@@ -1,11 +1,11 @@
 //! Calls of cells that are being emptied.
 
+use diego::models::Error;
 use diego::models::{
     ActualLrpInstanceKey, ActualLrpKey, EvacuateClaimedActualLrpRequest,
     EvacuateCrashedActualLrpRequest, EvacuateRunningActualLrpRequest,
     EvacuateStoppedActualLrpRequest, EvacuationResponse, RemoveEvacuatingActualLrpRequest,
 };
-use diego::models::Error;
 use http::Response;
 use net::{Body, Incoming};
 
@@ -14,7 +14,10 @@ use crate::bbs::apply::{Command, Evacuate, Evacuation, Reply};
 use crate::bbs::model::actual::Running;
 
 fn failed(error: Error, keep_container: bool) -> Response<Body> {
-    answer::message(&EvacuationResponse { error: Some(error), keep_container })
+    answer::message(&EvacuationResponse {
+        error: Some(error),
+        keep_container,
+    })
 }
 
 /// A bad request about an instance that still runs must not end it.
@@ -82,7 +85,9 @@ impl Service {
             instance: request.actual_lrp_instance_key.unwrap_or_default(),
             what: Evacuation::Done,
         };
-        Ok(answer::lifecycle(self.run(Command::Evacuate(Box::new(evacuate))).await))
+        Ok(answer::lifecycle(
+            self.run(Command::Evacuate(Box::new(evacuate))).await,
+        ))
     }
 
     async fn evacuate(
@@ -97,7 +102,11 @@ impl Service {
             instance: instance.unwrap_or_default(),
             what,
         };
-        match self.commands.run(Command::Evacuate(Box::new(evacuate))).await {
+        match self
+            .commands
+            .run(Command::Evacuate(Box::new(evacuate)))
+            .await
+        {
             Ok(reply) => answer::message(&EvacuationResponse {
                 error: None,
                 keep_container: matches!(reply, Reply::Keep(true)),

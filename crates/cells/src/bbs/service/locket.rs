@@ -34,7 +34,9 @@ impl Service {
     pub(super) async fn fetch(&self, body: Incoming) -> Answered {
         self.locket(body, |request: FetchRequest| {
             let resource = self.presences.fetch(&request.key, Instant::now())?;
-            Ok(FetchResponse { resource: Some(resource) })
+            Ok(FetchResponse {
+                resource: Some(resource),
+            })
         })
         .await
     }
@@ -52,7 +54,10 @@ impl Service {
         body: Incoming,
         call: impl FnOnce(Q) -> Result<A, Refusal>,
     ) -> Answered {
-        const UNREADABLE: Refusal = Refusal { code: 3, text: "unreadable-message" };
+        const UNREADABLE: Refusal = Refusal {
+            code: 3,
+            text: "unreadable-message",
+        };
         let bytes = self.bytes(body).await?;
         let done = Q::decode(bytes).map_err(|_| UNREADABLE).and_then(call);
         Ok(match done {

@@ -44,7 +44,9 @@ impl Logs {
 /// One line for each index that was created.
 pub(super) fn created(logger: &Logger, process_guid: &str, indices: &[i32]) {
     for index in indices {
-        let fields = Fields::new().and("process-guid", process_guid).and("index", index);
+        let fields = Fields::new()
+            .and("process-guid", process_guid)
+            .and("index", index);
         logger.info("starting", fields);
     }
 }

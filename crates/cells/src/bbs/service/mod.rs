@@ -67,13 +67,20 @@ impl Handler for Service {
         let start = Instant::now();
         let (head, body) = request.into_parts();
         let path = head.uri.path();
-        let serving = || Fields::new().and("method", head.method.as_str()).and("request", path);
+        let serving = || {
+            Fields::new()
+                .and("method", head.method.as_str())
+                .and("request", path)
+        };
         self.logs.request.debug("serving", serving());
         let response = match wanted_method(path) {
             None => answer::no_such_path(),
             Some(wanted) if wanted != head.method => answer::wrong_method(&wanted),
             Some(_) => {
-                let trace = head.headers.get(TRACE_HEADER).and_then(|trace| trace.to_str().ok());
+                let trace = head
+                    .headers
+                    .get(TRACE_HEADER)
+                    .and_then(|trace| trace.to_str().ok());
                 let answered = self.route(path, body, trace.unwrap_or_default()).await;
                 answered.unwrap_or_else(Response::from)
             }

@@ -42,7 +42,10 @@ impl Service {
             return state.tasks.values().filter(wanted).map(bytes).collect();
         }
         let guids = state.on_cell(&request.cell_id).map(|on| on.tasks.iter());
-        let tasks = guids.into_iter().flatten().filter_map(|guid| state.tasks.get(guid));
+        let tasks = guids
+            .into_iter()
+            .flatten()
+            .filter_map(|guid| state.tasks.get(guid));
         tasks.filter(wanted).map(bytes).collect()
     }
 
@@ -50,7 +53,10 @@ impl Service {
         let request: TaskByGuidRequest = self.read(body).await?;
         let record = {
             let state = self.state.read();
-            state.tasks.get(request.task_guid.as_str()).map(|task| Arc::clone(&task.bytes))
+            state
+                .tasks
+                .get(request.task_guid.as_str())
+                .map(|task| Arc::clone(&task.bytes))
         };
         let Some(record) = record else {
             return Ok(answer::error(error(Type::ResourceNotFound)));
@@ -68,9 +74,11 @@ impl Service {
         let request: DesireTaskRequest = self.read(body).await?;
         let guid = request.task_guid.clone();
         self.logs.desire_task.info("starting", task(&guid));
-        let result = self.run(Command::DesireTask(request)).await;
+        let result = self.run(Command::DesireTask(Box::new(request))).await;
         if result.is_ok() {
-            self.logs.desire_task.info("succeeded-persisting-task", task(&guid));
+            self.logs
+                .desire_task
+                .info("succeeded-persisting-task", task(&guid));
         }
         Ok(answer::lifecycle(result))
     }
@@ -83,7 +91,10 @@ impl Service {
             Ok(reply) => {
                 self.logs.start_task.info("finished", fields);
                 let should_start = matches!(reply, Reply::ShouldStart(true));
-                answer::message(&StartTaskResponse { error: None, should_start })
+                answer::message(&StartTaskResponse {
+                    error: None,
+                    should_start,
+                })
             }
         })
     }
@@ -100,22 +111,30 @@ impl Service {
 
     pub(super) async fn fail_task(&self, body: Incoming) -> Answered {
         let request: FailTaskRequest = self.read(body).await?;
-        Ok(answer::lifecycle(self.run(Command::FailTask(request)).await))
+        Ok(answer::lifecycle(
+            self.run(Command::FailTask(request)).await,
+        ))
     }
 
     pub(super) async fn cancel_task(&self, body: Incoming) -> Answered {
         let request: TaskGuidRequest = self.read(body).await?;
-        Ok(answer::lifecycle(self.run(Command::CancelTask(request.task_guid)).await))
+        Ok(answer::lifecycle(
+            self.run(Command::CancelTask(request.task_guid)).await,
+        ))
     }
 
     pub(super) async fn reject_task(&self, body: Incoming) -> Answered {
         let request: RejectTaskRequest = self.read(body).await?;
-        Ok(answer::lifecycle(self.run(Command::RejectTask(request)).await))
+        Ok(answer::lifecycle(
+            self.run(Command::RejectTask(request)).await,
+        ))
     }
 
     pub(super) async fn resolving_task(&self, body: Incoming) -> Answered {
         let request: TaskGuidRequest = self.read(body).await?;
-        Ok(answer::lifecycle(self.run(Command::ResolveTask(request.task_guid)).await))
+        Ok(answer::lifecycle(
+            self.run(Command::ResolveTask(request.task_guid)).await,
+        ))
     }
 
     pub(super) async fn delete_task(&self, body: Incoming) -> Answered {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use diego::models::{self, ActualLrp, DesiredLrp};
 
-use super::record::{Actual, Desired, Names, Process, Task};
 use super::State;
+use super::record::{Actual, Desired, Names, Process, Task};
 use crate::bbs::model::slot::Slot;
 
 /// Numbers of the next new rows, one sequence for each table.
@@ -99,7 +99,9 @@ impl<'a> Batch<'a> {
 
     pub(crate) fn put_desired(&mut self, desired: DesiredLrp) {
         let guid = desired.process_guid.clone();
-        let old = self.process(&guid).and_then(|process| process.desired.as_ref());
+        let old = self
+            .process(&guid)
+            .and_then(|process| process.desired.as_ref());
         let id = match old {
             Some(old) => old.id,
             None => take(&mut self.next.desired),
@@ -128,7 +130,9 @@ impl<'a> Batch<'a> {
 
     pub(crate) fn put_actual(&mut self, guid: &str, row: &ActualLrp) {
         let key = row.actual_lrp_key.as_ref().map_or(0, |key| key.index);
-        let rows = self.process(guid).map_or(&[][..], |process| process.at(key));
+        let rows = self
+            .process(guid)
+            .map_or(&[][..], |process| process.at(key));
         let old = rows.iter().find(|old| old.presence == row.presence);
         let id = match old {
             Some(old) => old.id,

@@ -78,8 +78,14 @@ impl State {
             let on = self.cells.entry(Arc::clone(&row.cell)).or_default();
             *on.processes.entry(Arc::clone(&guid)).or_default() += 1;
         }
-        let old = Process { desired: None, actual: old };
-        for row in old.rows_not_in(&process.actual).filter(|row| !row.cell.is_empty()) {
+        let old = Process {
+            desired: None,
+            actual: old,
+        };
+        for row in old
+            .rows_not_in(&process.actual)
+            .filter(|row| !row.cell.is_empty())
+        {
             self.leave(&row.cell, |on| {
                 if let Some(count) = on.processes.get_mut(&guid) {
                     *count -= 1;

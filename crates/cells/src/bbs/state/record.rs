@@ -6,8 +6,8 @@ use std::sync::Arc;
 use diego::models::{self, ActualLrp, DesiredLrp, DesiredLrpSchedulingInfo};
 use prost::{DecodeError, Message};
 
-use crate::bbs::model::{REASON_BYTES, desired, truncate};
 use crate::bbs::model::slot::{Row, Slot};
+use crate::bbs::model::{REASON_BYTES, desired, truncate};
 
 /// Strings that many records share, each kept once.
 #[derive(Debug, Default)]
@@ -198,7 +198,10 @@ impl Process {
     ) -> impl Iterator<Item = &'a Actual> {
         let mut others = others.iter().peekable();
         self.actual.iter().filter(move |row| {
-            while others.next_if(|other| other.place() < row.place()).is_some() {}
+            while others
+                .next_if(|other| other.place() < row.place())
+                .is_some()
+            {}
             let twin = others.peek().filter(|other| other.place() == row.place());
             twin.is_none_or(|other| !Arc::ptr_eq(&other.bytes, &row.bytes))
         })

@@ -42,7 +42,9 @@ pub(super) fn checksum(problems: &mut Problems, algorithm: &str, value: &str) {
         (false, true) => problems.field("checksum value"),
         (false, false) => {
             let known = ["md5", "sha1", "sha256"];
-            let known = known.iter().any(|name| algorithm.eq_ignore_ascii_case(name));
+            let known = known
+                .iter()
+                .any(|name| algorithm.eq_ignore_ascii_case(name));
             problems.field_if(!known, "invalid algorithm");
         }
     }

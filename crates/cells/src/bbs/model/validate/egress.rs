@@ -16,7 +16,11 @@ pub(super) fn rule(rule: &SecurityGroupRule) -> Problems {
         }
         "icmp" | "icmpv6" => {
             no_ports(&mut problems, rule);
-            let name = if rule.protocol == "icmp" { "icmp_info" } else { "icmpv6_info" };
+            let name = if rule.protocol == "icmp" {
+                "icmp_info"
+            } else {
+                "icmpv6_info"
+            };
             problems.field_if(rule.icmp_info.is_none(), name);
         }
         "all" => {
@@ -60,7 +64,11 @@ fn destination(text: &str) -> Result<(), String> {
     if let Some((from, to)) = text.split_once('-') {
         let (from, to) = (address(from)?, address(to)?);
         let ordered = from.is_ipv4() == to.is_ipv4() && from <= to;
-        return if ordered { Ok(()) } else { Err(INVALID.to_owned()) };
+        return if ordered {
+            Ok(())
+        } else {
+            Err(INVALID.to_owned())
+        };
     }
     if let Some((base, bits)) = text.split_once('/') {
         let most = match base.parse::<IpAddr>() {
@@ -70,7 +78,11 @@ fn destination(text: &str) -> Result<(), String> {
         };
         let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
         let fits = digits && bits.parse::<u32>().is_ok_and(|bits| bits <= most);
-        return if fits { Ok(()) } else { Err(format!("invalid CIDR address: {text}")) };
+        return if fits {
+            Ok(())
+        } else {
+            Err(format!("invalid CIDR address: {text}"))
+        };
     }
     address(text).map(drop)
 }

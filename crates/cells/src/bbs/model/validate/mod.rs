@@ -12,9 +12,9 @@ mod tests;
 
 use diego::error::{Type, error, with_text};
 use diego::models::{
-    ActualLrPsByProcessGuidsRequest, ActualLrpGroupByProcessGuidAndIndexRequest,
-    ActualLrpGroupsByProcessGuidRequest, ActualLrpGroupsRequest, ActualLrPsRequest,
-    DesiredLrPsRequest, Error, TasksRequest, UpsertDomainRequest,
+    ActualLrPsByProcessGuidsRequest, ActualLrPsRequest, ActualLrpGroupByProcessGuidAndIndexRequest,
+    ActualLrpGroupsByProcessGuidRequest, ActualLrpGroupsRequest, DesiredLrPsRequest, Error,
+    TasksRequest, UpsertDomainRequest,
 };
 
 /// Longest guid and domain, in characters.
@@ -93,7 +93,10 @@ fn is_root_fs(root_fs: &str) -> bool {
     let Some((scheme, rest)) = root_fs.split_once(':') else {
         return false;
     };
-    let starts = scheme.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    let starts = scheme
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphabetic());
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
     let controls = root_fs.bytes().any(|byte| byte < b' ' || byte == 0x7f);
     starts && scheme.bytes().all(legal) && !controls && (!rest.starts_with('/') || escapes(rest))
@@ -128,7 +131,12 @@ macro_rules! always_valid {
     };
 }
 
-always_valid!(ActualLrPsRequest, ActualLrpGroupsRequest, DesiredLrPsRequest, TasksRequest);
+always_valid!(
+    ActualLrPsRequest,
+    ActualLrpGroupsRequest,
+    DesiredLrPsRequest,
+    TasksRequest
+);
 
 impl Validate for UpsertDomainRequest {
     fn validate(&self) -> Result<(), Error> {

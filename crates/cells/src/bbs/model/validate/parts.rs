@@ -77,9 +77,15 @@ pub(super) fn volume_mounts(problems: &mut Problems, mounts: &[VolumeMount]) {
         need(mount.driver.is_empty(), "driver");
         need(!matches!(mount.mode.as_str(), "r" | "rw"), "mode");
         let shared = mount.shared.as_ref();
-        need(shared.is_some_and(|device| device.volume_id.is_empty()), "volume id");
+        need(
+            shared.is_some_and(|device| device.volume_id.is_empty()),
+            "volume id",
+        );
         let dedicated = mount.dedicated.as_ref();
-        need(dedicated.is_some_and(|device| device.mounter_id.is_empty()), "mounter id");
+        need(
+            dedicated.is_some_and(|device| device.mounter_id.is_empty()),
+            "mounter id",
+        );
     }
 }
 
@@ -105,8 +111,14 @@ fn one_check(problems: &mut Problems, check: &Check) {
 }
 
 pub(super) fn credentials(problems: &mut Problems, username: &str, password: &str) {
-    problems.field_if(!username.is_empty() && password.is_empty(), "image_password");
-    problems.field_if(username.is_empty() && !password.is_empty(), "image_username");
+    problems.field_if(
+        !username.is_empty() && password.is_empty(),
+        "image_password",
+    );
+    problems.field_if(
+        username.is_empty() && !password.is_empty(),
+        "image_username",
+    );
 }
 
 pub(super) fn is_bad_rate(limit: Option<&LogRateLimit>) -> bool {

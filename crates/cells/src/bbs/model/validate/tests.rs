@@ -4,10 +4,23 @@ use super::*;
 
 #[test]
 fn root_file_systems_need_a_scheme() {
-    for good in ["preloaded:cflinuxfs4", "docker:", "docker:///org/img#tag", "preloaded+layer:x?layer=y"] {
+    for good in [
+        "preloaded:cflinuxfs4",
+        "docker:",
+        "docker:///org/img#tag",
+        "preloaded+layer:x?layer=y",
+    ] {
         assert!(is_root_fs(good), "{good}");
     }
-    for bad in ["", "cflinuxfs4", ":x", "1a:x", "a b:x", "docker:\u{1}", "docker:///%zz"] {
+    for bad in [
+        "",
+        "cflinuxfs4",
+        ":x",
+        "1a:x",
+        "a b:x",
+        "docker:\u{1}",
+        "docker:///%zz",
+    ] {
         assert!(!is_root_fs(bad), "{bad}");
     }
 }
@@ -19,19 +32,42 @@ fn each_destination_of_a_list_counts() {
         destinations: vec![destination.into()],
         ..Default::default()
     };
-    for good in ["1.2.3.4", "10.0.0.0/8,192.168.0.0/16", "1.1.1.1-1.1.1.9", "::1", "fe80::/10"] {
+    for good in [
+        "1.2.3.4",
+        "10.0.0.0/8,192.168.0.0/16",
+        "1.1.1.1-1.1.1.9",
+        "::1",
+        "fe80::/10",
+    ] {
         assert!(egress::rule(&rule(good)).none(), "{good}");
     }
-    for bad in ["", "1.2.3", "1.2.3.4/33", "1.1.1.9-1.1.1.1", "1.1.1.1,x", "1.1.1.1-::1", "1.2.3.4/+1"] {
+    for bad in [
+        "",
+        "1.2.3",
+        "1.2.3.4/33",
+        "1.1.1.9-1.1.1.1",
+        "1.1.1.1,x",
+        "1.1.1.1-::1",
+        "1.2.3.4/+1",
+    ] {
         assert!(!egress::rule(&rule(bad)).none(), "{bad}");
     }
 }
 
 #[test]
 fn long_names_get_the_general_text() {
-    let request = UpsertDomainRequest { domain: "ü".repeat(256), ttl: 0 };
-    assert_eq!(request.validate().unwrap_err().message, "the request received is invalid");
-    let request = UpsertDomainRequest { domain: "ü".repeat(255), ttl: 0 };
+    let request = UpsertDomainRequest {
+        domain: "ü".repeat(256),
+        ttl: 0,
+    };
+    assert_eq!(
+        request.validate().unwrap_err().message,
+        "the request received is invalid"
+    );
+    let request = UpsertDomainRequest {
+        domain: "ü".repeat(255),
+        ttl: 0,
+    };
     assert!(request.validate().is_ok());
 }
 
