@@ -1,11 +1,14 @@
 /** A browser that opens reports from disk and reaches nothing else. */
 
+import { existsSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
 
+const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+
 export function launch() {
   return chromium.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    executablePath: process.env.CHROMIUM ?? places.find(existsSync),
     args: [
       '--headless',
       '--no-sandbox',

@@ -1,5 +1,7 @@
 //! Kills a BBS under load, over and over: what it had confirmed is still there.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

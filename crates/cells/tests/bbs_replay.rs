@@ -1,5 +1,7 @@
 //! The BBS answers, tells and asks as the recorded one did.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
 #[allow(unreachable_pub, reason = "modules of one test")]
 mod replay;
 

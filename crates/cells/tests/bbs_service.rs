@@ -1,5 +1,7 @@
 //! The BBS as a whole: what it does with bad input, a full disk and slow readers.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -400,4 +402,41 @@ fn any_body_gets_an_answer() {
         prop_assert_eq!(answer.status, StatusCode::OK);
         prop_assert!(models::TaskLifecycleResponse::decode(answer.body).is_ok());
     });
+}
+
+#[tokio::test]
+async fn group_events_can_be_followed_and_too_many_instances_are_refused() {
+    let world = world(|_| ()).await;
+    let nothing = models::EventsByCellId::default();
+    let mut events = world
+        .client
+        .subscribe(path::GROUP_EVENTS, &nothing)
+        .await
+        .unwrap();
+    let tag = models::MetricTagValue {
+        r#static: "x".into(),
+        ..Default::default()
+    };
+    let mut lrp = models::DesiredLrp {
+        process_guid: "p".into(),
+        domain: "d".into(),
+        root_fs: "preloaded:x".into(),
+        instances: i32::MAX,
+        action: desire_task("x", 0).task_definition.unwrap().action,
+        metric_tags: BTreeMap::from([("source_id".into(), tag)]),
+        ..Default::default()
+    };
+    for (instances, refused) in [(i32::MAX, true), (1, false)] {
+        lrp.instances = instances;
+        let request = models::DesireLrpRequest {
+            desired_lrp: Some(lrp.clone()),
+        };
+        let done = world
+            .client
+            .call::<models::DesiredLrpLifecycleResponse>(path::DESIRE_LRP, &request);
+        assert_eq!(done.await.is_err(), refused, "{instances} instances");
+    }
+    for name in ["desired_lrp_created", "actual_lrp_created"] {
+        assert_eq!(events.next().await.unwrap().unwrap().name, name);
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use http::{Request, StatusCode, Uri};
+use http::{Method, Request, StatusCode, Uri};
 use net::{Client, ClientError};
 use prost::Message;
 use tokio::sync::mpsc;
@@ -207,7 +207,12 @@ impl Bbs {
             path: path.to_owned(),
             cause,
         };
-        let mut post = Request::post(self.uri(path)?);
+        // The oldest stream is the one that wants GET, with a body all the same.
+        let method = match path {
+            crate::path::GROUP_EVENTS | crate::path::GROUP_EVENTS_R0 => Method::GET,
+            _ => Method::POST,
+        };
+        let mut post = Request::builder().method(method).uri(self.uri(path)?);
         if let Some(headers) = post.headers_mut() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROTOBUF));
         }

@@ -100,7 +100,7 @@ paths! {
     /// `TaskGuidRequest`.
     DELETE_TASK = "/v1/tasks/delete";
 
-    /// GET or POST with `EventsByCellId`: desired LRPs and groups of actual LRPs.
+    /// GET with `EventsByCellId` as body: desired LRPs and groups of actual LRPs.
     GROUP_EVENTS = "/v1/events.r1";
     /// As [`GROUP_EVENTS`], in the first version's form.
     GROUP_EVENTS_R0 = "/v1/events";

@@ -17,9 +17,12 @@ impl Transaction<'_> {
             return Err(error(Type::ResourceExists));
         }
         let lrp = desired::create(lrp, &mut self.context);
-        self.put_desired(None, lrp.clone(), trace);
-        let created = self.create_indices(&lrp, 0, trace);
-        Ok(Reply::Created(created))
+        let (guid, domain) = (lrp.process_guid.clone(), lrp.domain.clone());
+        let indices = 0..lrp.instances;
+        self.put_desired(None, lrp, trace);
+        Ok(Reply::Created(
+            self.create_indices(&guid, &domain, indices, trace),
+        ))
     }
 
     pub(super) fn update_lrp(
@@ -35,7 +38,8 @@ impl Transaction<'_> {
         let after = desired::update(&before, update);
         self.put_desired(Some(before.clone()), after.clone(), trace);
         let created = if after.instances > before.instances {
-            self.create_indices(&after, before.instances, trace)
+            let indices = before.instances..after.instances;
+            self.create_indices(&after.process_guid, &after.domain, indices, trace)
         } else {
             self.stop_indices(&after.process_guid, after.instances, trace)?;
             Vec::new()
@@ -75,11 +79,16 @@ impl Transaction<'_> {
         self.batch.put_desired(after);
     }
 
-    /// Creates the indices from `from` on that have no record, and asks for cells.
-    fn create_indices(&mut self, lrp: &DesiredLrp, from: i32, trace: &Arc<str>) -> Vec<i32> {
-        let guid = &lrp.process_guid;
+    /// Creates the indices that have no record, and asks for cells.
+    fn create_indices(
+        &mut self,
+        guid: &str,
+        domain: &str,
+        indices: std::ops::Range<i32>,
+        trace: &Arc<str>,
+    ) -> Vec<i32> {
         let mut created = Vec::new();
-        for index in from..lrp.instances {
+        for index in indices {
             // An index may still have a record, of an instance that outlived its
             // desired LRP: it then serves the new one.
             let Ok(before) = self.slot(guid, index) else {
@@ -89,9 +98,9 @@ impl Transaction<'_> {
                 continue;
             }
             let key = ActualLrpKey {
-                process_guid: guid.clone(),
+                process_guid: guid.to_owned(),
                 index,
-                domain: lrp.domain.clone(),
+                domain: domain.to_owned(),
             };
             let row = Arc::new(actual::unclaimed(key, &mut self.context));
             let after = Slot {

@@ -28,7 +28,7 @@ use super::state::Batch;
 #[derive(Debug)]
 pub(crate) enum Command {
     UpsertDomain(UpsertDomainRequest),
-    DesireTask(DesireTaskRequest),
+    DesireTask(Box<DesireTaskRequest>),
     StartTask(StartTaskRequest),
     CompleteTask(CompleteTaskRequest),
     FailTask(FailTaskRequest),
@@ -159,7 +159,7 @@ impl Transaction<'_> {
                 self.upsert_domain(&request);
                 Ok(Reply::Done)
             }
-            Command::DesireTask(request) => self.desire_task(request),
+            Command::DesireTask(request) => self.desire_task(*request),
             Command::StartTask(request) => self.start_task(&request),
             Command::CompleteTask(request) => self.complete_task(request),
             Command::FailTask(request) => {

@@ -1,1 +1,262 @@
+//! The whole transition table of actual LRPs, and random walks through it.
 
+use std::sync::Arc;
+
+use diego::error::Type;
+use diego::models::actual_lrp::Presence;
+use diego::models::{ActualLrp, ActualLrpInstanceKey, ActualLrpKey, ActualLrpNetInfo};
+use proptest::prelude::*;
+
+use super::Context;
+use super::actual::{self, CRASH_RESET_NS, Crash, Running};
+use super::evacuation::{self, Strategy as Replace};
+use super::events::{Happened, of_groups, of_instances};
+use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED, new_row};
+
+fn key() -> ActualLrpKey {
+    ActualLrpKey {
+        process_guid: "p".into(),
+        index: 0,
+        domain: "d".into(),
+    }
+}
+
+fn instance(guid: &str) -> ActualLrpInstanceKey {
+    ActualLrpInstanceKey {
+        instance_guid: guid.into(),
+        cell_id: format!("cell-{guid}"),
+    }
+}
+
+fn running() -> Running {
+    Running {
+        net_info: ActualLrpNetInfo {
+            address: "1.2.3.4".into(),
+            ..Default::default()
+        },
+        routable: true,
+        ..Running::default()
+    }
+}
+
+fn in_state(state: &str) -> Slot {
+    let mut row = new_row(key(), state, "e".into(), 1);
+    if matches!(state, CLAIMED | RUNNING) {
+        row.actual_lrp_instance_key = Some(instance("a"));
+    }
+    if state == RUNNING {
+        running().write(&mut row);
+    }
+    Slot {
+        ordinary: Some(Arc::new(row)),
+        ..Slot::default()
+    }
+}
+
+/// Applies a call at `now`; tells whether it was a crash.
+fn apply(slot: &mut Slot, call: Call, now: i64) -> Result<bool, Type> {
+    let mut guids = 0..;
+    let mut new_guid = || format!("g-{now}-{}", guids.next().unwrap_or_default());
+    let context = &mut Context {
+        now,
+        new_guid: &mut new_guid,
+    };
+    let done = match call {
+        Call::Claim(who) => actual::claim(slot, &instance(who), now),
+        Call::Start(who) => actual::start(slot, &key(), &instance(who), running(), context),
+        Call::Crash(who) => {
+            let crash = actual::crash(slot, &instance(who), "why", now);
+            return crash
+                .map(|crash| crash != Crash::SuspectGone)
+                .map_err(|error| error.r#type());
+        }
+        Call::Fail => actual::fail(slot, "no cell", now),
+        Call::Remove(who) => actual::remove(slot, Some(&instance(who))),
+        Call::Retire => actual::retire(slot).map(drop),
+        Call::Unclaim => actual::unclaim(slot, now),
+        Call::Evacuate(who) => {
+            let (key, who) = (key(), instance(who));
+            evacuation::running(slot, &key, &who, running(), Replace::Rolling, context).map(drop)
+        }
+        Call::EvacuateClaimed(who) => evacuation::claimed(slot, &instance(who), now).map(drop),
+        Call::EvacuateStopped(who) => evacuation::stopped(slot, &instance(who)).map(drop),
+        Call::RemoveEvacuating(who) => evacuation::remove_evacuating(slot, &instance(who)),
+    };
+    done.map(|()| false).map_err(|error| error.r#type())
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Call {
+    Claim(&'static str),
+    Start(&'static str),
+    Crash(&'static str),
+    Fail,
+    Remove(&'static str),
+    Retire,
+    Unclaim,
+    Evacuate(&'static str),
+    EvacuateClaimed(&'static str),
+    EvacuateStopped(&'static str),
+    RemoveEvacuating(&'static str),
+}
+
+fn state(slot: &Slot) -> Option<&str> {
+    slot.ordinary.as_ref().map(|row| row.state.as_str())
+}
+
+#[test]
+fn every_call_in_every_state_does_what_the_table_says() {
+    use Type::{
+        ActualLrpCannotBeClaimed as Claim, ActualLrpCannotBeCrashed as Crash,
+        ActualLrpCannotBeFailed as Fail, ActualLrpCannotBeStarted as Start,
+        ActualLrpCannotBeUnclaimed as Unclaim, ResourceNotFound as NotFound,
+    };
+    let calls = [
+        Call::Claim("a"),
+        Call::Claim("b"),
+        Call::Start("a"),
+        Call::Start("b"),
+        Call::Crash("a"),
+        Call::Crash("b"),
+        Call::Fail,
+        Call::Unclaim,
+        Call::Remove("a"),
+        Call::Remove("b"),
+    ];
+    type Row = (&'static str, [Result<Option<&'static str>, Type>; 10]);
+    #[rustfmt::skip]
+    let table: [Row; 5] = [
+        ("", [Err(NotFound), Err(NotFound), Ok(Some(RUNNING)), Ok(Some(RUNNING)), Err(NotFound),
+            Err(NotFound), Ok(None), Err(NotFound), Err(NotFound), Err(NotFound)]),
+        (UNCLAIMED, [Ok(Some(CLAIMED)), Ok(Some(CLAIMED)), Ok(Some(RUNNING)), Ok(Some(RUNNING)),
+            Err(Crash), Err(Crash), Ok(Some(UNCLAIMED)), Err(Unclaim), Err(NotFound), Err(NotFound)]),
+        (CLAIMED, [Ok(Some(CLAIMED)), Err(Claim), Ok(Some(RUNNING)), Ok(Some(RUNNING)),
+            Ok(Some(UNCLAIMED)), Err(Crash), Err(Fail), Ok(Some(UNCLAIMED)), Ok(None), Err(NotFound)]),
+        (RUNNING, [Ok(Some(CLAIMED)), Err(Claim), Ok(Some(RUNNING)), Err(Start),
+            Ok(Some(UNCLAIMED)), Err(Crash), Err(Fail), Ok(Some(UNCLAIMED)), Ok(None), Err(NotFound)]),
+        (CRASHED, [Err(Claim), Err(Claim), Err(Start), Err(Start), Err(Crash),
+            Err(Crash), Err(Fail), Ok(Some(UNCLAIMED)), Err(NotFound), Err(NotFound)]),
+    ];
+    for (from, expected) in table {
+        for (call, expected) in calls.into_iter().zip(expected) {
+            let before = if from.is_empty() {
+                Slot::default()
+            } else {
+                in_state(from)
+            };
+            let mut after = before.clone();
+            let found = apply(&mut after, call, 9).map(|_| state(&after));
+            assert_eq!(found, expected, "{call:?} in {from}");
+            if found.is_err() {
+                assert_eq!(
+                    before, after,
+                    "{call:?} in {from} failed and changed the slot"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn an_identical_start_writes_nothing() {
+    let before = in_state(RUNNING);
+    let mut after = before.clone();
+    apply(&mut after, Call::Start("a"), 9).unwrap();
+    assert_eq!(before, after);
+}
+
+#[test]
+fn the_third_crash_waits_and_a_long_run_counts_anew() {
+    let mut slot = in_state(UNCLAIMED);
+    for (count, expected) in [(1, UNCLAIMED), (2, UNCLAIMED), (3, CRASHED)] {
+        apply(&mut slot, Call::Claim("a"), 10).unwrap();
+        apply(&mut slot, Call::Crash("a"), 20).unwrap();
+        let row = slot.ordinary.as_ref().unwrap();
+        assert_eq!((row.crash_count, row.state.as_str()), (count, expected));
+    }
+    apply(&mut slot, Call::Unclaim, 30).unwrap();
+    apply(&mut slot, Call::Start("a"), 40).unwrap();
+    let mut short = slot.clone();
+    apply(&mut short, Call::Crash("a"), 40 + CRASH_RESET_NS).unwrap();
+    assert_eq!(short.ordinary.unwrap().crash_count, 4);
+    apply(&mut slot, Call::Crash("a"), 41 + CRASH_RESET_NS).unwrap();
+    assert_eq!(slot.ordinary.unwrap().crash_count, 1);
+}
+
+fn calls() -> impl proptest::strategy::Strategy<Value = Call> {
+    let who = prop_oneof![Just("a"), Just("b"), Just("c")];
+    prop_oneof![
+        who.clone().prop_map(Call::Claim),
+        who.clone().prop_map(Call::Start),
+        who.clone().prop_map(Call::Crash),
+        Just(Call::Fail),
+        who.clone().prop_map(Call::Remove),
+        Just(Call::Retire),
+        Just(Call::Unclaim),
+        who.clone().prop_map(Call::Evacuate),
+        who.clone().prop_map(Call::EvacuateClaimed),
+        who.clone().prop_map(Call::EvacuateStopped),
+        who.prop_map(Call::RemoveEvacuating),
+    ]
+}
+
+/// A subscriber's view, kept by events alone.
+fn follow(view: &mut Vec<ActualLrp>, events: &[Happened]) {
+    for event in events {
+        match event {
+            Happened::Crashed { .. } => {}
+            Happened::Created(row) => view.push(ActualLrp::clone(row)),
+            Happened::Changed { before, after } => {
+                let at = view
+                    .iter()
+                    .position(|row| row == &**before)
+                    .expect("changed unknown row");
+                view[at] = ActualLrp::clone(after);
+            }
+            Happened::Removed(row) => {
+                let at = view
+                    .iter()
+                    .position(|old| old == &**row)
+                    .expect("removed unknown row");
+                view.remove(at);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_walk_keeps_the_records_consistent_and_events_tell_all_of_it(
+        calls in proptest::collection::vec(calls(), 1..60)
+    ) {
+        let mut slot = in_state(UNCLAIMED);
+        let start: Vec<ActualLrp> = slot.rows().map(|row| ActualLrp::clone(row)).collect();
+        let (mut instances, mut groups) = (start.clone(), start);
+        for (step, call) in calls.into_iter().enumerate() {
+            let before = slot.clone();
+            let done = apply(&mut slot, call, 10 + step as i64);
+            if done.is_err() {
+                prop_assert_eq!(&before, &slot);
+            }
+            let crashed = done == Ok(true);
+            follow(&mut instances, &of_instances(&before, &slot, crashed));
+            follow(&mut groups, &of_groups(&before, &slot, crashed));
+            let mut rows: Vec<ActualLrp> = slot.rows().map(|row| ActualLrp::clone(row)).collect();
+            let order = |row: &ActualLrp| row.presence;
+            for list in [&mut rows, &mut instances, &mut groups] {
+                list.sort_by_key(order);
+            }
+            prop_assert_eq!(&rows, &instances);
+            prop_assert_eq!(&rows, &groups);
+            for row in &rows {
+                let placed = matches!(row.state.as_str(), CLAIMED | RUNNING);
+                prop_assert_eq!(placed, !row.instance().instance_guid.is_empty());
+                prop_assert!(row.presence() != Presence::Evacuating || row.state == RUNNING);
+            }
+            if let Some(row) = &slot.ordinary {
+                prop_assert_eq!(row.presence(), Presence::Ordinary);
+                prop_assert!(row.state != CRASHED || row.crash_count >= 3);
+            }
+        }
+    }
+}

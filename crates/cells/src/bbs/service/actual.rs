@@ -52,18 +52,24 @@ impl Service {
                 && (request.cell_id.is_empty() || *row.cell == *request.cell_id)
                 && index.is_none_or(|index| row.index == index)
         };
-        let rows = self.select_rows(&request.process_guid, &request.cell_id, wanted);
-        Ok(answer::list(
-            rows.into_iter().map(|row| row.bytes).collect(),
-        ))
+        let bytes = |row: &Actual| Arc::clone(&row.bytes);
+        let (guid, cell) = (&request.process_guid, &request.cell_id);
+        Ok(answer::list(self.select_rows(guid, cell, wanted, bytes)))
     }
 
-    /// Rows of one process (of all, when empty) that may be on one cell (on any, when empty).
-    fn select_rows(&self, guid: &str, cell: &str, wanted: impl Fn(&Actual) -> bool) -> Vec<Actual> {
+    /// What `pick` takes of the rows of one process (of all, when empty) that may be
+    /// on one cell (on any, when empty).
+    fn select_rows<T>(
+        &self,
+        guid: &str,
+        cell: &str,
+        wanted: impl Fn(&Actual) -> bool,
+        pick: impl Fn(&Actual) -> T,
+    ) -> Vec<T> {
         let state = self.state.read();
         let mut rows = Vec::new();
         let mut take = |process: &Process| {
-            rows.extend(process.actual.iter().filter(|row| wanted(row)).cloned());
+            rows.extend(process.actual.iter().filter(|row| wanted(row)).map(&pick));
         };
         if !guid.is_empty() {
             state.processes.get(guid).into_iter().for_each(&mut take);
@@ -85,8 +91,9 @@ impl Service {
         guids.sort_unstable();
         guids.dedup();
         let rows = guids.iter().filter(|guid| !guid.is_empty());
-        let rows = rows.flat_map(|guid| self.select_rows(guid, "", |_| true));
-        Ok(answer::list(rows.map(|row| row.bytes).collect()))
+        let bytes = |row: &Actual| Arc::clone(&row.bytes);
+        let rows = rows.flat_map(|guid| self.select_rows(guid, "", |_| true, bytes));
+        Ok(answer::list(rows.collect()))
     }
 
     pub(super) async fn groups(&self, body: Incoming) -> Answered {
@@ -95,7 +102,7 @@ impl Service {
             (request.domain.is_empty() || *row.domain == *request.domain)
                 && (request.cell_id.is_empty() || *row.cell == *request.cell_id)
         };
-        let groups = groups_of(self.select_rows("", &request.cell_id, wanted));
+        let groups = groups_of(self.select_rows("", &request.cell_id, wanted, Actual::clone));
         Ok(answer::lazy_list(
             groups.into_iter().map(|group| group.encode_to_vec()),
         ))
@@ -103,7 +110,8 @@ impl Service {
 
     pub(super) async fn groups_by_process_guid(&self, body: Incoming) -> Answered {
         let request: ActualLrpGroupsByProcessGuidRequest = self.read(body).await?;
-        let groups = groups_of(self.select_rows(&request.process_guid, "", |_| true));
+        let groups =
+            groups_of(self.select_rows(&request.process_guid, "", |_| true, Actual::clone));
         Ok(answer::lazy_list(
             groups.into_iter().map(|group| group.encode_to_vec()),
         ))
@@ -112,7 +120,7 @@ impl Service {
     pub(super) async fn group(&self, body: Incoming) -> Answered {
         let request: ActualLrpGroupByProcessGuidAndIndexRequest = self.read(body).await?;
         let wanted = |row: &Actual| row.index == request.index;
-        let groups = groups_of(self.select_rows(&request.process_guid, "", wanted));
+        let groups = groups_of(self.select_rows(&request.process_guid, "", wanted, Actual::clone));
         Ok(match groups.first() {
             None => answer::error(error(Type::ResourceNotFound)),
             Some(group) => answer::record(&group.encode_to_vec()),

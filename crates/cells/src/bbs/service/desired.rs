@@ -1,5 +1,6 @@
 //! Calls about desired LRPs and domains, and the list of cells.
 
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use diego::error::{Type, error};
@@ -88,13 +89,15 @@ impl Service {
 
     pub(super) async fn desired_lrps(&self, body: Incoming, second_form: bool) -> Answered {
         let request: DesiredLrPsRequest = self.read(body).await?;
-        let app_guids = request.app_guids.clone();
-        let selected = self.select_desired(&request.domain, &request.process_guids, |guid| {
+        let app_guids = &request.app_guids;
+        let wanted = |guid: &str| {
             app_guids.is_empty()
                 || app_guids
                     .iter()
                     .any(|prefix| guid.starts_with(prefix.as_str()))
-        });
+        };
+        let (domain, guids) = (&request.domain, &request.process_guids);
+        let selected = self.select_desired(domain, guids, wanted, Desired::clone);
         let records = selected.into_iter().filter_map(move |record| {
             let lrp = record.decode().ok()?;
             Some(answered(lrp, second_form).encode_to_vec())
@@ -104,15 +107,20 @@ impl Service {
 
     pub(super) async fn scheduling_infos(&self, body: Incoming) -> Answered {
         let request: DesiredLrPsRequest = self.read(body).await?;
-        let selected = self.select_desired(&request.domain, &request.process_guids, |_| true);
-        Ok(answer::list(
-            selected.into_iter().map(|record| record.info).collect(),
-        ))
+        let (domain, guids) = (&request.domain, &request.process_guids);
+        let info = |record: &Desired| Arc::clone(&record.info);
+        Ok(answer::list(self.select_desired(
+            domain,
+            guids,
+            |_| true,
+            info,
+        )))
     }
 
     pub(super) async fn routing_infos(&self, body: Incoming) -> Answered {
         let request: DesiredLrPsRequest = self.read(body).await?;
-        let selected = self.select_desired("", &request.process_guids, |_| true);
+        let guids = &request.process_guids;
+        let selected = self.select_desired("", guids, |_| true, Desired::clone);
         let records = selected.into_iter().filter_map(|record| {
             let (info, rest) = (record.info().ok()?, record.rest().ok()?);
             Some(desired::routing_info(info, rest).encode_to_vec())
@@ -147,13 +155,15 @@ impl Service {
         state.processes.get(guid)?.desired.clone()
     }
 
-    /// Desired LRPs of a domain (all, when empty) among these guids (all, when there are none).
-    fn select_desired(
+    /// What `pick` takes of the desired LRPs of a domain (all, when empty) among
+    /// these guids (all, when there are none).
+    fn select_desired<T>(
         &self,
         domain: &str,
         guids: &[String],
         wanted: impl Fn(&str) -> bool,
-    ) -> Vec<Desired> {
+        pick: impl Fn(&Desired) -> T,
+    ) -> Vec<T> {
         let state = self.state.read();
         let fits = |guid: &str, desired: &Desired| {
             (domain.is_empty() || *desired.domain == *domain) && wanted(guid)
@@ -163,7 +173,7 @@ impl Service {
             return all
                 .filter_map(|(guid, process)| Some((guid, process.desired.as_ref()?)))
                 .filter(|(guid, desired)| fits(guid, desired))
-                .map(|(_, desired)| desired.clone())
+                .map(|(_, desired)| pick(desired))
                 .collect();
         }
         let mut guids: Vec<&str> = guids.iter().map(String::as_str).collect();
@@ -173,7 +183,7 @@ impl Service {
             .into_iter()
             .filter_map(|guid| Some((guid, state.processes.get(guid)?.desired.as_ref()?)))
             .filter(|(guid, desired)| fits(guid, desired))
-            .map(|(_, desired)| desired.clone())
+            .map(|(_, desired)| pick(desired))
             .collect()
     }
 }

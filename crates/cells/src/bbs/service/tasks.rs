@@ -74,7 +74,7 @@ impl Service {
         let request: DesireTaskRequest = self.read(body).await?;
         let guid = request.task_guid.clone();
         self.logs.desire_task.info("starting", task(&guid));
-        let result = self.run(Command::DesireTask(request)).await;
+        let result = self.run(Command::DesireTask(Box::new(request))).await;
         if result.is_ok() {
             self.logs
                 .desire_task

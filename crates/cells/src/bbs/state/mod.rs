@@ -72,16 +72,14 @@ impl State {
     }
 
     fn put_process(&mut self, guid: Arc<str>, process: Process) {
-        let old = self.processes.get(&guid).map(|old| old.actual.clone());
-        let old = old.unwrap_or_default();
-        for row in process.rows_not_in(&old).filter(|row| !row.cell.is_empty()) {
+        let old = self.processes.remove(&guid).unwrap_or_default();
+        for row in process
+            .rows_not_in(&old.actual)
+            .filter(|row| !row.cell.is_empty())
+        {
             let on = self.cells.entry(Arc::clone(&row.cell)).or_default();
             *on.processes.entry(Arc::clone(&guid)).or_default() += 1;
         }
-        let old = Process {
-            desired: None,
-            actual: old,
-        };
         for row in old
             .rows_not_in(&process.actual)
             .filter(|row| !row.cell.is_empty())

@@ -11,6 +11,10 @@ use super::{ANNOTATION_BYTES, Problems, Validate, egress, fits, is_guid, is_root
 /// Most bytes of all routes together.
 const ROUTES_BYTES: usize = 128 * 1024;
 
+/// Most instances of one process. The protocol has no such bound; without one a
+/// single request could fill memory and disk.
+const INSTANCES: i32 = 100_000;
+
 impl Validate for DesireLrpRequest {
     fn validate(&self) -> Result<(), Error> {
         let mut problems = Problems::new();
@@ -32,7 +36,7 @@ fn scheduling(problems: &mut Problems, lrp: &DesiredLrp) {
     problems.field_if(lrp.domain.is_empty(), "domain");
     problems.field_if(lrp.root_fs.is_empty(), "rootfs");
     problems.field_if(!is_root_fs(&lrp.root_fs), "rootfs");
-    problems.field_if(lrp.instances < 0, "instances");
+    problems.field_if(!(0..=INSTANCES).contains(&lrp.instances), "instances");
     problems.field_if(lrp.memory_mb < 0, "memory_mb");
     problems.field_if(lrp.disk_mb < 0, "disk_mb");
     problems.field_if(lrp.max_pids < 0, "max_pids");
@@ -86,7 +90,10 @@ impl Validate for UpdateDesiredLrpRequest {
         let mut problems = Problems::new();
         problems.field_if(self.process_guid.is_empty(), "process_guid");
         if let Some(update) = &self.update {
-            problems.field_if(update.instances.is_some_and(|count| count < 0), "instances");
+            problems.field_if(
+                !(0..=INSTANCES).contains(&update.instances.unwrap_or(0)),
+                "instances",
+            );
             let annotation = update.annotation.as_deref().unwrap_or_default();
             problems.field_if(annotation.len() > ANNOTATION_BYTES, "annotation");
             problems.field_if(are_long(update.routes.as_ref()), "routes");
