@@ -1,6 +1,8 @@
 //! Starts the real binary as a user does and looks at what it prints, leaves and
 //! leaves behind.
 
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
 mod bad_input;
 mod interruptions;
 mod lab;
