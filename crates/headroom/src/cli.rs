@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Parts of a container scheduler that speaks Diego's protocols
     #[command(subcommand)]
-    Cells(CellsCommand),
+    Cells(Box<CellsCommand>),
     /// Removes what a run leaves behind when it is killed (started by `run`)
     #[command(hide = true)]
     Guard,
@@ -77,7 +77,7 @@ pub(crate) enum CellsCommand {
     /// Place work on cells
     Auctioneer(AuctioneerArgs),
     /// Run the work of one cell or many
-    Rep(RepArgs),
+    Rep(Box<RepArgs>),
 }
 
 /// Certificates; without them everything is plain HTTP on loopback.

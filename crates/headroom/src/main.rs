@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Command::Run(args) => lab::run(&args),
         Command::Check(args) => lab::check(&args),
         Command::Report(args) => lab::report(&args),
-        Command::Cells(part) => cells::serve(part).map(|()| Outcome::Pass),
+        Command::Cells(part) => cells::serve(*part).map(|()| Outcome::Pass),
         Command::Guard => return lab_runner::guard_main(),
     };
     match done {

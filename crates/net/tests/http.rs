@@ -1,5 +1,7 @@
 //! Servers and clients against each other, and against peers that misbehave.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

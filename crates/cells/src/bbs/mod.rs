@@ -211,6 +211,7 @@ pub async fn start(config: Config, logger: Logger) -> Result<Running, Error> {
         task_retries_max: limits.task_retries_max,
         metrics: Arc::clone(&metrics),
         logger: logger.session("writer"),
+        desire_task: logger.session("request").session("desire-task"),
     };
     let writer_ended = writer.start(queue).map_err(Error::Thread)?;
     let presences = Arc::new(Presences::default());

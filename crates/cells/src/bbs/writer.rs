@@ -15,7 +15,7 @@ use rand::RngExt;
 use telemetry::{Fields, Logger};
 use tokio::sync::{mpsc, oneshot};
 
-use super::apply::{Change, Command, Reply, Transaction};
+use super::apply::{Change, Command, Reply, Transaction, Work};
 use super::events::Hub;
 use super::metrics::Metrics;
 use super::model::Context;
@@ -85,6 +85,8 @@ pub(crate) struct Writer {
     pub(crate) task_retries_max: i32,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) logger: Logger,
+    /// For lines about tasks that became durable.
+    pub(crate) desire_task: Logger,
 }
 
 /// A queue of commands.
@@ -191,6 +193,12 @@ impl Writer {
             let _ = answer.send(reply);
         }
         for work in work {
+            if let Work::PlaceTask(task) = &work {
+                // Here, and not where the call is answered, so that the line stands
+                // before those of the auction that follows.
+                let fields = Fields::new().and("task-guid", &task.task_guid);
+                self.desire_task.info("succeeded-persisting-task", fields);
+            }
             self.outbound.dispatch(work);
         }
     }

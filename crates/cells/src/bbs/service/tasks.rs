@@ -72,14 +72,10 @@ impl Service {
 
     pub(super) async fn desire_task(&self, body: Incoming) -> Answered {
         let request: DesireTaskRequest = self.read(body).await?;
-        let guid = request.task_guid.clone();
-        self.logs.desire_task.info("starting", task(&guid));
+        self.logs
+            .desire_task
+            .info("starting", task(&request.task_guid));
         let result = self.run(Command::DesireTask(Box::new(request))).await;
-        if result.is_ok() {
-            self.logs
-                .desire_task
-                .info("succeeded-persisting-task", task(&guid));
-        }
         Ok(answer::lifecycle(result))
     }
 
