@@ -22,8 +22,11 @@ const LONG: &[&str] = &[
 
 fn interrupt(signal: Signal, at: &str) -> (Lab, Option<i32>) {
     let lab = Lab::new();
+    // Whatever a system leaves in the folder for temporary files is seen too.
+    std::fs::create_dir(lab.path("tmp")).expect("a folder");
     let mut child = lab
         .run_command(&experiment("road-to-100-cells.toml"), LONG)
+        .env("TMPDIR", lab.path("tmp"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -41,6 +44,8 @@ fn nothing_stays(lab: &Lab) {
         processes_of_run(&folder).is_empty()
     });
     wait_until("the work folder to go", || !folder.join("work").exists());
+    let left = std::fs::read_dir(lab.path("tmp")).expect("a folder").count();
+    assert_eq!(left, 0, "temporary files stay behind");
 }
 
 #[test]

@@ -61,8 +61,9 @@ fn cell_fleet() -> FleetKind {
         kind: "cell".into(),
         about: "cells of the container scheduler, all in one process".into(),
         builtin: "cells rep".into(),
-        // Ready once every cell is known to the BBS; each cell takes a free port.
-        args: "--listen 127.0.0.1:0 --admin-listen {addr}".into(),
+        // Ready once every cell is known to the BBS; each cell takes a free port. Files
+        // of containers go with the run, also when the rep is killed.
+        args: "--listen 127.0.0.1:0 --admin-listen {addr} --containers {work}/containers".into(),
         talk_to_flag: Some("--bbs http://{addr}".into()),
         seed_flag: Some("--seed".into()),
         ready: Some(Ready::Http("/ping".into())),
