@@ -44,7 +44,9 @@ fn nothing_stays(lab: &Lab) {
         processes_of_run(&folder).is_empty()
     });
     wait_until("the work folder to go", || !folder.join("work").exists());
-    let left = std::fs::read_dir(lab.path("tmp")).expect("a folder").count();
+    let left = std::fs::read_dir(lab.path("tmp"))
+        .expect("a folder")
+        .count();
     assert_eq!(left, 0, "temporary files stay behind");
 }
 

@@ -6,4 +6,5 @@
 mod bad_input;
 mod interruptions;
 mod lab;
+mod mutual_tls;
 mod runs;

@@ -5,6 +5,7 @@
 //! is only known once the run starts stays a [`Reference`] inside a [`Template`].
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -154,10 +155,34 @@ pub struct Driver {
     pub name: String,
     /// Built in, or a program that speaks JSON lines.
     pub kind: DriverKind,
-    /// The system it talks to.
+    /// The system of the run that it talks to.
     pub talk_to: Option<String>,
+    /// What it talks to instead, when that is not a system of the run.
+    pub remote: Option<Remote>,
     /// Kinds of entity that it makes, each with the states that it counts.
     pub entities: BTreeMap<String, Vec<String>>,
+}
+
+/// Something to drive that a file gives the address of.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Remote {
+    /// Its address, with `http://` or `https://`.
+    pub address: Template,
+    /// Files for mutual TLS; an `https` address needs them.
+    pub tls: Option<TlsFiles>,
+    /// Address of this machine at which it can reach the driver; `None`: loopback.
+    pub reach_at: Option<IpAddr>,
+}
+
+/// PEM files of one party of a TLS connection.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TlsFiles {
+    /// Its certificate.
+    pub certificate: Template,
+    /// Its private key.
+    pub key: Template,
+    /// The authority that the other party's certificate must come from.
+    pub authority: Template,
 }
 
 /// How a driver is reached.

@@ -31,7 +31,7 @@ impl Counter {
     /// Samples until dropped; returns only when the disk refuses.
     pub(crate) async fn run(
         &mut self,
-        drivers: &[(String, Driver)],
+        drivers: &[(String, Box<dyn Driver>)],
         status: &Status,
     ) -> StoreError {
         let mut ticks = Ticks::new(Instant::now(), PERIOD);
@@ -47,7 +47,7 @@ impl Counter {
     /// Takes one sample.
     pub(crate) fn sample(
         &mut self,
-        drivers: &[(String, Driver)],
+        drivers: &[(String, Box<dyn Driver>)],
         status: &Status,
     ) -> Result<(), StoreError> {
         let now = counts(drivers);

@@ -10,7 +10,7 @@ use lab_store::{Appender, EventKind, Outcome, ProcessSample, RunFile, RunFolder,
 use measure::Clock;
 
 use crate::alarm::{Alarm, Cause};
-use crate::drivers::{Driver, DriverError, Opening};
+use crate::drivers::{self, Driver, DriverError, Opening};
 use crate::entities::Counter;
 use crate::environment::environment;
 use crate::guard::{GuardLink, Marker};
@@ -91,7 +91,7 @@ struct Session<'a> {
     addresses: Addresses,
     ports: Ports,
     systems: Systems,
-    drivers: Vec<(String, Driver)>,
+    drivers: Vec<(String, Box<dyn Driver>)>,
 }
 
 impl<'a> Session<'a> {
@@ -218,7 +218,7 @@ impl<'a> Session<'a> {
             let opened = tokio::select! {
                 biased;
                 // What the driver says about itself is better than that it ended.
-                opened = Driver::open(driver, opening) => opened.map_err(failed)?,
+                opened = drivers::open(driver, opening) => opened.map_err(failed)?,
                 cause = alarm.raised() => return Err(early(cause)),
                 running = self.systems.first_exit() => {
                     return Err(early(Cause::Broken(exited(&running))));

@@ -25,7 +25,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) children: &'a Children,
     pub(crate) addresses: &'a Addresses,
     /// By name of the driver.
-    pub(crate) drivers: &'a [(String, Driver)],
+    pub(crate) drivers: &'a [(String, Box<dyn Driver>)],
     pub(crate) recorder: &'a Recorder,
     pub(crate) status: &'a Status,
 }
@@ -39,7 +39,7 @@ enum Trouble {
 }
 
 /// Counts of all drivers.
-pub(crate) fn counts(drivers: &[(String, Driver)]) -> Counts {
+pub(crate) fn counts(drivers: &[(String, Box<dyn Driver>)]) -> Counts {
     let mut counts = Counts::new();
     drivers
         .iter()

@@ -1,5 +1,7 @@
 //! `[[driver]]`: who makes and counts entities.
 
+use std::net::IpAddr;
+
 use super::entries::Entry;
 use super::fields::{Field, Fields};
 use super::process::system_name;
@@ -8,7 +10,7 @@ use crate::catalogue::{Catalogue, EntityKind, Setting, SettingValue};
 use crate::diagnostic::Problem;
 use crate::expr::RESERVED;
 use crate::names::Place;
-use crate::plan::{Driver, DriverKind};
+use crate::plan::{Driver, DriverKind, Remote, Segment, TlsFiles};
 
 /// Most kinds of entity of one driver, and most states of one kind.
 const MOST_KINDS: usize = 64;
@@ -39,11 +41,20 @@ fn read(
     catalogue: &Catalogue,
     makers: &mut Makers,
 ) -> Option<Driver> {
-    let known = ["name", "kind", "run", "makes", "options", "talk_to"];
+    let known: Vec<&str> = ["name", "kind", "run", "makes", "options", "talk_to"]
+        .into_iter()
+        .chain(REMOTE_KEYS)
+        .collect();
     let fields = Fields::open(entry.value, entry.label, &known, &[], &mut reader.problems)?;
+    let remote = remote(reader, &fields);
     let talk_to = match fields.get("talk_to") {
+        Some(field) if fields.get("address").is_some() => {
+            let message = "\"talk_to\" and \"address\" exclude each other";
+            reader.problem(Problem::new(field.span(), message));
+            None
+        }
         Some(field) => system_name(reader, field).map(Some),
-        None if fields.get("kind").is_some() => {
+        None if fields.get("kind").is_some() && fields.get("address").is_none() => {
             fields.require(
                 "talk_to",
                 "\"...\", the system to talk to",
@@ -86,8 +97,73 @@ fn read(
         name: entry.name.clone()?,
         kind,
         talk_to: talk_to?,
+        remote: remote?,
         entities,
     })
+}
+
+/// Keys about something that the run does not start.
+const REMOTE_KEYS: [&str; 5] = ["address", "certificate", "key", "authority", "reach_at"];
+
+fn remote(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Option<Remote>> {
+    let Some(field) = fields.get("address") else {
+        for key in &REMOTE_KEYS[1..] {
+            if let Some(field) = fields.get(key) {
+                let message = format!("\"{key}\" goes with \"address\"");
+                reader.problem(Problem::new(field.span(), message));
+            }
+        }
+        return Some(None);
+    };
+    let address = reader.template(field, Place::Command)?;
+    let secure = match address.0.first() {
+        Some(Segment::Text(text)) if text.starts_with("https://") => true,
+        Some(Segment::Text(text)) if text.starts_with("http://") => false,
+        _ => {
+            let message = "an address begins with http:// or https://";
+            reader.problem(Problem::new(field.span(), message));
+            return None;
+        }
+    };
+    let mut file = |key: &str| match fields.get(key) {
+        Some(field) if secure => reader.template(field, Place::Command),
+        Some(field) => {
+            let message = format!("\"{key}\" goes with an https address");
+            reader.problem(Problem::new(field.span(), message));
+            None
+        }
+        None if secure => {
+            let expected = "\"...\", a PEM file: https shows and asks for a certificate";
+            fields.require(key, expected, &mut reader.problems);
+            None
+        }
+        None => None,
+    };
+    let files = (file("certificate"), file("key"), file("authority"));
+    let tls = match files {
+        (Some(certificate), Some(key), Some(authority)) => Some(TlsFiles {
+            certificate,
+            key,
+            authority,
+        }),
+        _ if secure => return None,
+        _ => None,
+    };
+    let reach_at = match fields.get("reach_at") {
+        None => None,
+        Some(field) => {
+            let text = reader.text(field, "an IP address of this machine")?;
+            let Ok(ip) = text.as_str().parse::<IpAddr>() else {
+                return reader.mismatch(field, "an IP address of this machine");
+            };
+            Some(ip)
+        }
+    };
+    Some(Some(Remote {
+        address,
+        tls,
+        reach_at,
+    }))
 }
 
 fn builtin(

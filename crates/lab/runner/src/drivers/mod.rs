@@ -6,14 +6,16 @@ mod program;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::Ipv4Addr;
+use std::pin::Pin;
 
 use lab_experiment::plan::{self, DriverKind, Make};
 
 use crate::alarm::Alarm;
 use crate::processes::{Addresses, Children, Launch, Output};
 
-pub(crate) use cells::Cells;
-pub(crate) use program::{Limits, Program};
+use cells::Cells;
+use program::{Limits, Program};
 
 /// How many entities are in which state, by kind and state. A state that cannot be
 /// counted at the moment is absent: unknown is not 0.
@@ -84,10 +86,19 @@ impl DriverError {
     }
 }
 
-/// An open driver.
-pub(crate) enum Driver {
-    Cells(Cells),
-    Program(Box<Program>),
+/// An answer that comes later.
+pub(crate) type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Makes entities of a system, over its wire, and counts their states.
+pub(crate) trait Driver {
+    /// Brings entities about; returns when every request was answered.
+    fn make<'a>(&'a self, make: &'a Make) -> Later<'a, Result<Made, DriverError>>;
+
+    /// Adds what is counted now.
+    fn counts(&self, into: &mut Counts);
+
+    /// Ends it.
+    fn close(self: Box<Self>) -> Later<'static, ()>;
 }
 
 /// What opening a driver needs to know.
@@ -102,81 +113,65 @@ pub(crate) struct Opening<'a> {
     pub(crate) log: std::path::PathBuf,
 }
 
-impl Driver {
-    /// Connects a built-in driver, or starts a driver program and greets it.
-    pub(crate) async fn open(
-        driver: &plan::Driver,
-        opening: Opening<'_>,
-    ) -> Result<Self, DriverError> {
-        let fail = |cause: &dyn ToString| DriverError::new(&driver.name, cause.to_string());
-        let talk_to = driver
-            .talk_to
-            .as_deref()
-            .map(|system| format!("http://127.0.0.1:{}", opening.addresses.port(system, 0)));
-        match &driver.kind {
-            DriverKind::Builtin(kind) if kind == "cells" => {
-                let base = talk_to.ok_or_else(|| {
-                    fail(&"it needs `talk_to`, the name of the system that is a BBS")
-                })?;
-                let (seed, in_flight) = (opening.seed, opening.in_flight);
-                Cells::connect(driver, &base, seed, in_flight, opening.alarm)
-                    .await
-                    .map(Self::Cells)
-            }
-            DriverKind::Builtin(kind) => Err(fail(&format!(
-                "this version has no driver of kind {kind:?}; it has \"cells\""
-            ))),
-            DriverKind::Program(words) => {
-                let mut words = words
-                    .iter()
-                    .map(|word| opening.addresses.render(word).into());
-                let launch = Launch {
-                    name: format!("driver-{}", driver.name),
-                    program: words.next().ok_or_else(|| fail(&"its command is empty"))?,
-                    args: words.collect(),
-                    env: Vec::new(),
-                    cpus: None,
-                    cgroup: None,
-                    stdout: Output::Pipes,
-                    stderr: opening.log,
-                };
-                let child = opening
-                    .children
-                    .start(launch)
-                    .map_err(|error| fail(&error))?;
-                let greeting = program::Greeting {
-                    seed: opening.seed,
-                    talk_to,
-                };
-                let alarm = opening.alarm.clone();
-                Program::open(driver, child, greeting, Limits::default(), alarm)
-                    .await
-                    .map(|program| Self::Program(Box::new(program)))
-            }
+/// Connects a built-in driver, or starts a driver program and greets it.
+pub(crate) async fn open(
+    driver: &plan::Driver,
+    opening: Opening<'_>,
+) -> Result<Box<dyn Driver>, DriverError> {
+    let fail = |cause: &dyn ToString| DriverError::new(&driver.name, cause.to_string());
+    let addresses = opening.addresses;
+    let talk_to = match (&driver.remote, &driver.talk_to) {
+        (Some(remote), _) => Some(addresses.render(&remote.address)),
+        (None, Some(system)) => Some(format!("http://127.0.0.1:{}", addresses.port(system, 0))),
+        (None, None) => None,
+    };
+    match &driver.kind {
+        DriverKind::Builtin(kind) if kind == "cells" => {
+            let bbs = talk_to
+                .ok_or_else(|| fail(&"it needs `talk_to`, the name of the system that is a BBS"))?;
+            let remote = driver.remote.as_ref();
+            let tls = remote.and_then(|remote| remote.tls.as_ref());
+            let connection = cells::Connection {
+                bbs,
+                tls: tls.map(|files| net::tls::Files {
+                    certificate: addresses.render(&files.certificate).into(),
+                    key: addresses.render(&files.key).into(),
+                    authority: addresses.render(&files.authority).into(),
+                }),
+                reach_at: remote
+                    .and_then(|remote| remote.reach_at)
+                    .unwrap_or(Ipv4Addr::LOCALHOST.into()),
+                in_flight: opening.in_flight,
+            };
+            let cells = Cells::connect(driver, connection, opening.seed, opening.alarm).await?;
+            Ok(Box::new(cells))
         }
-    }
-
-    /// Brings entities about; returns when every request was answered.
-    pub(crate) async fn make(&self, make: &Make) -> Result<Made, DriverError> {
-        match self {
-            Self::Cells(cells) => cells.make(make).await,
-            Self::Program(program) => program.make(make).await,
-        }
-    }
-
-    /// Adds what is counted now.
-    pub(crate) fn counts(&self, into: &mut Counts) {
-        match self {
-            Self::Cells(cells) => cells.counts(into),
-            Self::Program(program) => program.counts(into),
-        }
-    }
-
-    /// Ends it.
-    pub(crate) async fn close(self) {
-        match self {
-            Self::Cells(cells) => cells.close().await,
-            Self::Program(program) => program.close().await,
+        DriverKind::Builtin(kind) => Err(fail(&format!(
+            "this version has no driver of kind {kind:?}; it has \"cells\""
+        ))),
+        DriverKind::Program(words) => {
+            let mut words = words.iter().map(|word| addresses.render(word).into());
+            let launch = Launch {
+                name: format!("driver-{}", driver.name),
+                program: words.next().ok_or_else(|| fail(&"its command is empty"))?,
+                args: words.collect(),
+                env: Vec::new(),
+                cpus: None,
+                cgroup: None,
+                stdout: Output::Pipes,
+                stderr: opening.log,
+            };
+            let child = opening
+                .children
+                .start(launch)
+                .map_err(|error| fail(&error))?;
+            let greeting = program::Greeting {
+                seed: opening.seed,
+                talk_to,
+            };
+            let alarm = opening.alarm.clone();
+            let program = Program::open(driver, child, greeting, Limits::default(), alarm).await?;
+            Ok(Box::new(program))
         }
     }
 }

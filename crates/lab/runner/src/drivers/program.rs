@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::{Counts, DriverError, Made};
+use super::{Counts, Driver, DriverError, Later, Made};
 use crate::alarm::Alarm;
 use crate::processes::{Child, last_lines};
 
@@ -201,8 +201,7 @@ impl Program {
         }
     }
 
-    pub(super) async fn make(&self, make: &Make) -> Result<Made, DriverError> {
-        let fail = |cause: String| DriverError::new(&self.name, cause);
+    async fn ask(&self, make: &Make) -> Result<Made, String> {
         let (answered, mut answer) = oneshot::channel();
         let id = {
             let mut stdin = self.stdin.lock().await;
@@ -222,46 +221,24 @@ impl Program {
             r#as: make.shape.as_deref(),
             options: &make.options,
         };
-        self.send(&request).await.map_err(fail)?;
+        self.send(&request).await?;
         let mut heard = self.shared.heard.subscribe();
         let asked = Instant::now();
         loop {
             let last = (*heard.borrow_and_update()).max(asked);
             tokio::select! {
                 answer = &mut answer => {
-                    return answer.unwrap_or_else(|_| Err("it ended".into())).map_err(fail);
+                    return answer.unwrap_or_else(|_| Err("it ended".into()));
                 }
                 _ = heard.changed() => {}
                 () = tokio::time::sleep_until(last + self.limits.silence) => {
-                    return Err(fail(format!(
+                    return Err(format!(
                         "no line for {:?} while it makes {} {}; it must send counts, or the answer{}",
                         self.limits.silence, make.count, make.what, last_lines(&self.child.logs)
-                    )));
+                    ));
                 }
             }
         }
-    }
-
-    pub(super) fn counts(&self, into: &mut Counts) {
-        let state = self.shared.state();
-        into.extend(
-            state
-                .counts
-                .iter()
-                .map(|(key, count)| (key.clone(), *count)),
-        );
-    }
-
-    pub(crate) async fn close(self) {
-        self.shared.state().closing = true;
-        // One that misbehaved is not listened to any more and hears no farewell.
-        if !self.reading.is_finished() {
-            let _ = self.send(&Request::Close).await;
-            drop(self.stdin);
-            let _ = tokio::time::timeout(self.limits.close, self.child.exit()).await;
-        }
-        self.child.stop().await;
-        self.reading.abort();
     }
 
     async fn send(&self, request: &Request<'_>) -> Result<(), String> {
@@ -282,6 +259,39 @@ impl Program {
                 self.limits.take
             )),
         }
+    }
+}
+
+impl Driver for Program {
+    fn make<'a>(&'a self, make: &'a Make) -> Later<'a, Result<Made, DriverError>> {
+        Box::pin(async move {
+            let made = self.ask(make).await;
+            made.map_err(|cause| DriverError::new(&self.name, cause))
+        })
+    }
+
+    fn counts(&self, into: &mut Counts) {
+        let state = self.shared.state();
+        into.extend(
+            state
+                .counts
+                .iter()
+                .map(|(key, count)| (key.clone(), *count)),
+        );
+    }
+
+    fn close(self: Box<Self>) -> Later<'static, ()> {
+        Box::pin(async move {
+            self.shared.state().closing = true;
+            // One that misbehaved is not listened to any more and hears no farewell.
+            if !self.reading.is_finished() {
+                let _ = self.send(&Request::Close).await;
+                drop(self.stdin);
+                let _ = tokio::time::timeout(self.limits.close, self.child.exit()).await;
+            }
+            self.child.stop().await;
+            self.reading.abort();
+        })
     }
 }
 

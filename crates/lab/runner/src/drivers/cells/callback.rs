@@ -1,6 +1,6 @@
 //! Where the BBS hands over the results of tasks.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -30,14 +30,15 @@ struct Callbacks {
     book: Arc<Mutex<TaskBook>>,
 }
 
-/// Listens on a port of the loopback address. Returns the address to be called and
+/// Listens on a free port of `ip`. Returns the address to be called and
 /// the work that answers, which ends when `stopped` says so.
 pub(super) async fn listen(
+    ip: IpAddr,
     names: Names,
     book: Arc<Mutex<TaskBook>>,
     mut stopped: watch::Receiver<bool>,
 ) -> std::io::Result<(String, JoinHandle<()>)> {
-    let listener = net::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+    let listener = net::bind(SocketAddr::from((ip, 0))).await?;
     let address = format!("http://{}/results", listener.local_addr()?);
     let handler = Arc::new(Callbacks { names, book });
     let (stop, shutdown) = net::shutdown();

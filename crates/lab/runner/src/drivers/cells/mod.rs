@@ -8,6 +8,7 @@ mod tasks;
 mod wire;
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::pace::paced;
-use super::{Counts, DriverError, Made};
+use super::{Counts, Driver, DriverError, Later, Made};
 use crate::alarm::Alarm;
 use follow::Stream;
 use lrps::{LrpBook, Operation, Shape};
@@ -81,22 +82,35 @@ fn lock<T>(book: &Mutex<T>) -> MutexGuard<'_, T> {
     book.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How the BBS is reached, and how it reaches us.
+pub(super) struct Connection {
+    /// Its address, for instance `http://127.0.0.1:8889`.
+    pub(super) bbs: String,
+    /// For an `https` address.
+    pub(super) tls: Option<net::tls::Files>,
+    /// Our address for the results of tasks.
+    pub(super) reach_at: IpAddr,
+    /// Most requests under way at once.
+    pub(super) in_flight: u32,
+}
+
 impl Cells {
     /// Announces the domain, listens for callbacks, and subscribes to the event
     /// streams that the plan's entities need, before anything is made.
     pub(super) async fn connect(
         driver: &plan::Driver,
-        base: &str,
+        connection: Connection,
         seed: u64,
-        in_flight: u32,
         alarm: &Alarm,
     ) -> Result<Self, DriverError> {
         let fail = |cause: &dyn std::fmt::Display| DriverError::new(&driver.name, cause);
+        let tls = connection.tls.as_ref().map(net::tls::client);
         let client = net::Client::new(net::ClientOptions {
-            connections_per_host: in_flight as usize + SPARE_CONNECTIONS,
+            connections_per_host: connection.in_flight as usize + SPARE_CONNECTIONS,
+            tls: tls.transpose().map_err(|error| fail(&error))?,
             ..net::ClientOptions::default()
         });
-        let bbs = Bbs::new(client, base);
+        let bbs = Bbs::new(client, connection.bbs);
         let names = Names { seed };
         // Lists of a fresh domain may be trusted: extra instances are removed.
         let domain = UpsertDomainRequest {
@@ -110,9 +124,10 @@ impl Cells {
         let (stop, stopped) = watch::channel(false);
         let tasks = Arc::new(Mutex::new(TaskBook::default()));
         let lrps = Arc::new(Mutex::new(LrpBook::default()));
-        let (callbacks, listening) = callback::listen(names, Arc::clone(&tasks), stopped)
-            .await
-            .map_err(|error| fail(&error))?;
+        let (callbacks, listening) =
+            callback::listen(connection.reach_at, names, Arc::clone(&tasks), stopped)
+                .await
+                .map_err(|error| fail(&error))?;
         let mut work = vec![listening];
         if driver.entities.contains_key(TASK) {
             let stream = follow::Tasks::new(bbs.clone(), names, Arc::clone(&tasks));
@@ -132,15 +147,6 @@ impl Cells {
             stop,
             work,
         })
-    }
-
-    pub(super) async fn make(&self, make: &Make) -> Result<Made, DriverError> {
-        let fail = |cause: String| DriverError::new(&self.name, cause);
-        match make.what.as_str() {
-            TASK => self.make_tasks(make).await.map_err(fail),
-            LRP => self.make_lrps(make).await.map_err(fail),
-            other => Err(fail(format!("it makes task and lrp, not {other:?}"))),
-        }
     }
 
     async fn make_tasks(&self, make: &Make) -> Result<Made, String> {
@@ -196,8 +202,21 @@ impl Cells {
         });
         Ok(made.await)
     }
+}
 
-    pub(super) fn counts(&self, into: &mut Counts) {
+impl Driver for Cells {
+    fn make<'a>(&'a self, make: &'a Make) -> Later<'a, Result<Made, DriverError>> {
+        Box::pin(async move {
+            let made = match make.what.as_str() {
+                TASK => self.make_tasks(make).await,
+                LRP => self.make_lrps(make).await,
+                other => Err(format!("it makes task and lrp, not {other:?}")),
+            };
+            made.map_err(|cause| DriverError::new(&self.name, cause))
+        })
+    }
+
+    fn counts(&self, into: &mut Counts) {
         let mut add = |what: &str, counts: Vec<(&'static str, u64)>| {
             into.extend(
                 counts
@@ -209,12 +228,14 @@ impl Cells {
         add(LRP, lock(&self.lrps).counts());
     }
 
-    pub(super) async fn close(self) {
-        let _ = self.stop.send(true);
-        for work in self.work {
-            work.abort();
-            let _ = work.await;
-        }
+    fn close(self: Box<Self>) -> Later<'static, ()> {
+        Box::pin(async move {
+            let _ = self.stop.send(true);
+            for work in self.work {
+                work.abort();
+                let _ = work.await;
+            }
+        })
     }
 }
 

@@ -291,13 +291,20 @@ impl Pair {
             name: "diego".into(),
             kind: DriverKind::Builtin("cells".into()),
             talk_to: Some("bbs".into()),
+            remote: None,
             entities: BTreeMap::from([
                 (TASK.to_owned(), states(&["resolved"])),
                 (LRP.to_owned(), states(&["running"])),
             ]),
         };
         let alarm = Alarm::new();
-        let cells = Cells::connect(&driver, &base, 42, 50, &alarm)
+        let connection = Connection {
+            bbs: base,
+            tls: None,
+            reach_at: Ipv4Addr::LOCALHOST.into(),
+            in_flight: 50,
+        };
+        let cells = Cells::connect(&driver, connection, 42, &alarm)
             .await
             .unwrap();
         Self {
@@ -353,7 +360,7 @@ async fn tasks_are_followed_to_their_end() {
         assert_eq!(pair.count(TASK, "alive"), Some(0));
         assert_eq!(pair.count(TASK, "running"), Some(0));
     }
-    pair.cells.close().await;
+    Box::new(pair.cells).close().await;
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ async fn open(folder: &Path, script: &str) -> Result<Program, DriverError> {
         name: "test".into(),
         kind: DriverKind::Program(Vec::new()),
         talk_to: None,
+        remote: None,
         entities: BTreeMap::from([("order".to_owned(), vec!["placed".to_owned()])]),
     };
     let greeting = Greeting {
@@ -81,7 +82,7 @@ async fn silence_during_a_make_is_given_up() {
             .contains("no line for 300ms while it makes 1 order"),
         "{error}"
     );
-    program.close().await;
+    Box::new(program).close().await;
 }
 
 #[tokio::test]
@@ -97,7 +98,7 @@ async fn counts_are_signs_of_life() {
     let mut counts = Counts::new();
     program.counts(&mut counts);
     assert_eq!(counts[&("order".to_owned(), "placed".to_owned())], 6);
-    program.close().await;
+    Box::new(program).close().await;
 }
 
 #[tokio::test]
@@ -109,5 +110,5 @@ async fn counts_begin_at_zero() {
     let mut counts = Counts::new();
     program.counts(&mut counts);
     assert_eq!(counts.into_values().collect::<Vec<_>>(), [0]);
-    program.close().await;
+    Box::new(program).close().await;
 }
