@@ -28,7 +28,8 @@ export function powerOfTen(exponent: number): string {
 
 /** A whole number with separators. */
 export function count(value: number): string {
-  return Number.isFinite(value) ? value.toLocaleString('en') : '–';
+  // Adding 0 makes 0 of -0.
+  return Number.isFinite(value) ? (value + 0).toLocaleString('en') : '–';
 }
 
 /** `212 MiB`. */

@@ -40,6 +40,15 @@ export function durations(lives: Lives, phase: number, rows: Uint32Array): Float
   return values;
 }
 
+/** The values that are numbers, sorted. */
+export function known(values: Float64Array): Float64Array {
+  // Sorting puts what is not a number last.
+  const sorted = values.slice().sort();
+  let count = sorted.length;
+  while (count > 0 && Number.isNaN(sorted[count - 1])) count--;
+  return sorted.subarray(0, count);
+}
+
 export function phaseStats(lives: Lives, rows: Uint32Array): PhaseStats[] {
   const phases = Math.max(lives.points.length - 1, 0);
   const all = Array.from({ length: phases }, (_, phase) => durations(lives, phase, rows));
@@ -59,15 +68,14 @@ export function phaseStats(lives: Lives, rows: Uint32Array): PhaseStats[] {
         worst = rows[k];
       }
     }
-    // Sorting puts what is not a number last.
-    const known = values.slice().sort().subarray(0, count);
+    const sorted = known(values);
     return {
       count,
       negative,
-      p50: percentile(known, 0.5),
-      p90: percentile(known, 0.9),
-      p99: percentile(known, 0.99),
-      max: percentile(known, 1),
+      p50: percentile(sorted, 0.5),
+      p90: percentile(sorted, 0.9),
+      p99: percentile(sorted, 0.99),
+      max: percentile(sorted, 1),
       worst,
       shareOfTime: shares.time[phase],
       shareOfVariance: shares.variance[phase],

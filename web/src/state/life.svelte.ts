@@ -2,7 +2,7 @@
 
 import { alignment, order, type Sort } from '../data/order';
 import type { Lives } from '../data/decode';
-import { edges, phaseStats, type Edges, type PhaseStats } from '../data/stats';
+import { durations, edges, known, percentile, phaseStats, type Edges, type PhaseStats } from '../data/stats';
 import type { Span, TimeAxis } from './axis.svelte';
 
 /** Where time 0 of a row is: the run's start, the entity's start, or one of its points. */
@@ -54,10 +54,10 @@ export class LifeView {
   });
   /** Numbers of each phase, over the entities in sight. */
   stats = $derived.by(() => (this.zoomed ? phaseStats(this.lives, this.visible) : this.allStats));
-  /** The same over all entities. */
-  private readonly allStats: PhaseStats[];
+  /** The same over all entities. Like the next made when it is first looked at, after the chart is drawn. */
+  allStats = $derived.by<PhaseStats[]>(() => phaseStats(this.lives, this.byStart));
   /** For each phase, when entities enter and leave it. */
-  readonly edges: Edges[];
+  edges = $derived.by<Edges[]>(() => this.phases.map((_, phase) => edges(this.lives, phase, this.byStart)));
 
   constructor(lives: Lives, axis: TimeAxis) {
     this.lives = lives;
@@ -65,9 +65,10 @@ export class LifeView {
     this.phases = lives.points.slice(1).map((to, i) => `${lives.points[i]} → ${to}`);
     this.shown = this.phases.map(() => true);
     this.byStart = order(lives, 'start');
-    this.allStats = phaseStats(lives, this.byStart);
-    this.edges = this.phases.map((_, phase) => edges(lives, phase, this.byStart));
-    this.long = this.allStats.map(({ p99 }) => (p99 > 0 ? FAR * p99 : Infinity));
+    this.long = this.phases.map((_, phase) => {
+      const p99 = percentile(known(durations(lives, phase, this.byStart)), 0.99);
+      return p99 > 0 ? FAR * p99 : Infinity;
+    });
   }
 
   get zoomed(): boolean {
