@@ -63,6 +63,17 @@ export function points(blob: Uint8Array, line: Line): Points {
   return { t: scaled(blob, line.t), v: scaled(blob, line.v) };
 }
 
+/** The last value at or before `at`; NaN before the first. */
+export function valueAt({ t, v }: Points, at: number): number {
+  let [low, high] = [0, t.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (t[middle] <= at) low = middle + 1;
+    else high = middle;
+  }
+  return low > 0 ? v[low - 1] : NaN;
+}
+
 export function text(blob: Uint8Array, place: Text): string {
   return new TextDecoder().decode(blob.subarray(place.at, place.at + place.bytes));
 }

@@ -21,6 +21,25 @@ function keys(lives: Lives, sort: Exclude<Sort, 'group'>): Float64Array {
   return lives.at[sort.phase + 1].map((to, i) => to - from[i]);
 }
 
+/** The rows of one group: from, and up to but not including; -1: entities without a group. */
+export interface Band {
+  group: number;
+  from: number;
+  to: number;
+}
+
+/** The bands of an order by group, from the top. */
+export function bands(lives: Lives, order: Uint32Array): Band[] {
+  const found: Band[] = [];
+  order.forEach((entity, row) => {
+    const group = lives.group[entity];
+    const last = found.at(-1);
+    if (last?.group === group) last.to = row + 1;
+    else found.push({ group, from: row, to: row + 1 });
+  });
+  return found;
+}
+
 /** Ranks of the groups' names as people sort them: cell-9 before cell-10. */
 function groupRanks(lives: Lives): Float64Array {
   const collator = new Intl.Collator('en', { numeric: true });
