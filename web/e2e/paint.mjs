@@ -67,3 +67,4 @@ function covered(events, end) {
   }
   return sum / 1000;
 }
+
