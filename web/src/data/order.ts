@@ -7,7 +7,8 @@ export type Sort = 'start' | 'end' | 'total' | 'group' | { phase: number };
 
 /** Entities in the order of `sort`; those without the value come last. */
 export function order(lives: Lives, sort: Sort): Uint32Array {
-  const rows = Uint32Array.from({ length: lives.count }, (_, i) => i);
+  const rows = new Uint32Array(lives.count);
+  for (let i = 0; i < rows.length; i++) rows[i] = i;
   const first = sort === 'group' ? groupRanks(lives) : keys(lives, sort);
   const then = lives.start;
   return rows.sort((a, b) => compare(first[a], first[b]) || compare(then[a], then[b]) || a - b);

@@ -158,12 +158,18 @@ export function concurrency({ starts, ends }: Edges, [x0, x1]: readonly [number,
   return most;
 }
 
-/** A share of entities that show every point, and how many lack each point. */
+/** How many entities show every point, and how many lack each point. */
 export function completeness(lives: Lives): { complete: number; missing: number[] } {
-  const missing = lives.at.map((times) => times.reduce((n, t) => n + Number(Number.isNaN(t)), 0));
+  const missing = lives.at.map(() => 0);
   let complete = 0;
   for (let i = 0; i < lives.count; i++) {
-    complete += Number(lives.at.every((times) => !Number.isNaN(times[i])));
+    let whole = true;
+    for (let point = 0; point < lives.at.length; point++) {
+      if (!Number.isNaN(lives.at[point][i])) continue;
+      missing[point]++;
+      whole = false;
+    }
+    if (whole) complete++;
   }
   return { complete, missing };
 }
