@@ -49,11 +49,35 @@ await check('shows the whole run', demo, async (page) => {
   assert.equal(await page.locator('.verdict tbody tr').count(), 5);
   assert.equal(await page.locator('.ribbon button').count(), 4);
   assert.equal(await page.locator('section.life').count(), 2);
-  assert.equal(await page.locator('figure .uplot').count(), 3);
-  assert.equal(await page.locator('.grid .cell .uplot').count(), 16);
+  assert.equal(await page.locator('figure .curve').count(), 3);
+  assert.equal(await page.locator('.grid .cell .curve').count(), 16);
   const rows = life(page).locator('table tbody tr');
   assert.equal(await rows.count(), 8);
   assert.match(await life(page).locator('.head').first().innerText(), /99\.95 % complete\s+· not seen: completed 2/);
+});
+
+await check('charts are made when they come near the screen, and all of them for paper', demo, async (page) => {
+  const made = () => page.locator('.uplot').count();
+  const before = await made();
+  assert(before < 19, `${before} curves before anyone scrolls`);
+  await page.locator('#processes').scrollIntoViewIfNeeded();
+  await page.locator('.grid .cell .uplot').first().waitFor();
+  assert((await made()) > before);
+  await page.pdf();
+  assert.equal(await made(), 19);
+  assert.equal(await page.locator('.life .grid svg').count(), 8 + 7);
+});
+
+await check('groups have names on the chart, and the slowest is a click away', demo, async (page) => {
+  const section = life(page);
+  await section.getByLabel('Sort by').selectOption('group');
+  const names = await section.locator('.rows span').allInnerTexts();
+  assert(names.length > 5 && names.every((name) => /^cell-\d+$/.test(name)), names.join());
+  const slowest = section.locator('td.group button').first();
+  const name = await slowest.innerText();
+  await slowest.click();
+  assert.deepEqual(await section.locator('.rows span').allInnerTexts(), [name]);
+  assert.match(await section.locator('.of').innerText(), /entities in sight/);
 });
 
 await check('every sort order and every alignment draws another picture', demo, async (page) => {

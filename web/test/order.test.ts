@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alignment, order } from '../src/data/order';
+import { alignment, bands, order } from '../src/data/order';
 import { livesOf } from './lives';
 
 const lives = livesOf(
@@ -39,4 +39,13 @@ it('aligns on the run, the own start, or a point', () => {
   expect(alignment(lives, 'run')).toBeNull();
   expect([...alignment(lives, 'start')!]).toEqual([3, 1, 2, NaN, 0]);
   expect([...alignment(lives, 2)!]).toEqual([9, 8.5, NaN, NaN, 20]);
+});
+
+it('rows of each group, and of those without one, from the top', () => {
+  const found = bands(lives, order(lives, 'group'));
+  expect(found.map(({ group, from, to }) => [lives.groups[group], from, to])).toEqual([
+    ['cell-2', 0, 1],
+    ['cell-9', 1, 3],
+    ['cell-10', 3, 5],
+  ]);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, completePercent, duration, percent, powerOfTen, ticks, timeLabel, timeTicks } from '../src/chart/scales';
+import { bytes, completePercent, count, duration, logTicks, percent, roundDuration, ticks, timeLabel, timeTicks } from '../src/chart/scales';
 
 describe('duration', () => {
   it.each([
@@ -21,13 +21,20 @@ describe('duration', () => {
 it('numbers as people read them', () => {
   expect([0, 1023, 1024, 223_000_000, 8e12].map(bytes)).toEqual(['0 B', '1023 B', '1.0 KiB', '213 MiB', '7.3 TiB']);
   expect([0.123, -0.0001, -0.06, NaN].map(percent)).toEqual(['12.3 %', '0.0 %', '−6.0 %', '–']);
-  expect([-5, -3, -1, 0, 3].map(powerOfTen)).toEqual(['10 µs', '1 ms', '100 ms', '1 s', '1,000 s']);
+  expect([-5, -3, -1, 0, 3].map(roundDuration)).toEqual(['10 µs', '1 ms', '100 ms', '1 s', '1,000 s']);
+  expect([Math.log10(0.02), Math.log10(5e-4)].map(roundDuration)).toEqual(['20 ms', '500 µs']);
+  expect([-0, NaN, 4000].map(count)).toEqual(['0', '–', '4,000']);
 });
 
 it('a share is not rounded up to all', () => {
   expect(completePercent(4000, 4000)).toBe('100 %');
   expect(completePercent(99_999, 100_000)).toBe('99.99 %');
   expect(completePercent(0, 0)).toBe('–');
+});
+
+it('logarithmic ticks are powers of ten, and 2 and 5 times these on a short axis', () => {
+  expect(logTicks(-3.2, 0.5)).toEqual([-3, -2, -1, 0]);
+  expect(logTicks(-1.1, -0.2).map(roundDuration)).toEqual(['100 ms', '200 ms', '500 ms']);
 });
 
 describe('ticks', () => {

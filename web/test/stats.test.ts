@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completeness, concurrency, edges, histograms, logBounds, percentile, phaseStats } from '../src/data/stats';
+import { completeness, concurrency, edges, histograms, logBounds, percentile, phaseStats, slowestGroups } from '../src/data/stats';
 import { everyone, livesOf } from './lives';
 import { dice } from './packed';
 
@@ -111,8 +111,9 @@ it('tells complete entities and the points that are missing', () => {
 describe('histograms', () => {
   it('tells the first and the last fifth by start', () => {
     const lives = livesOf(Array.from({ length: 10 }, (_, i) => [i, i + (i < 2 ? 0.02 : i < 8 ? 0.2 : 5)]));
-    const [{ first, middle, last, most }] = histograms(lives, everyone(lives), [-3, 1], 4);
+    const [{ first, middle, last, most, below, above }] = histograms(lives, everyone(lives), [-3, 1], 4);
     expect([[...first], [...middle], [...last], most]).toEqual([[0, 2, 0, 0], [0, 0, 6, 0], [0, 0, 0, 2], 6]);
+    expect([below, above]).toEqual([0, 0]);
   });
 
   it('keeps zero and negative values, in the first bin', () => {
@@ -120,11 +121,53 @@ describe('histograms', () => {
       [0, 0],
       [0, -1],
     ]);
-    expect([...histograms(lives, everyone(lives), [-3, 1], 4)[0].middle]).toEqual([2, 0, 0, 0]);
+    const [{ middle, below, above }] = histograms(lives, everyone(lives), [-3, 1], 4);
+    expect([[...middle], below, above]).toEqual([[2, 0, 0, 0], 2, 0]);
   });
 
-  it('has bounds even without any duration', () => {
-    const lives = livesOf([[null, null]]);
-    expect(logBounds(phaseStats(lives, everyone(lives)))).toEqual([-3, 0]);
+  it('counts what is longer than the axis in the last bin', () => {
+    const lives = livesOf([[0, 50]]);
+    expect(histograms(lives, everyone(lives), [-3, 1], 4)[0]).toMatchObject({ most: 1, below: 0, above: 1 });
+  });
+
+  it('have an axis that holds the 1st to the 99.9th percentile and little more', () => {
+    const lives = livesOf(Array.from({ length: 2000 }, (_, i) => [0, i < 3 ? 1e-6 : i > 1998 ? 1e4 : 0.01 + i / 2000]));
+    const [from, to] = logBounds(lives, everyone(lives));
+    expect(10 ** from).toBeGreaterThan(0.01);
+    expect(10 ** from).toBeLessThan(0.03);
+    expect(10 ** to).toBeGreaterThan(1);
+    expect(10 ** to).toBeLessThan(1.2);
+  });
+
+  it('have room around a single value, and bounds without any', () => {
+    const one = livesOf([[0, 1]]);
+    const [from, to] = logBounds(one, everyone(one));
+    expect(from).toBeLessThan(-0.2);
+    expect(to).toBeGreaterThan(0.2);
+    const none = livesOf([[null, null]]);
+    expect(logBounds(none, everyone(none))).toEqual([-3, 0]);
+  });
+});
+
+describe('slowest groups', () => {
+  const lives = (sizes: number[]) =>
+    livesOf(
+      sizes.flatMap((size, group) => Array.from({ length: size }, () => [0, 1 + group, 9 - group])),
+      sizes.flatMap((size, group) => Array<string>(size).fill(`cell-${group}`)),
+    );
+
+  it('differ from phase to phase', () => {
+    const three = lives([5, 5, 5]);
+    expect(slowestGroups(three, everyone(three))).toEqual([
+      { group: 2, p50: 3 },
+      { group: 0, p50: 8 },
+    ]);
+  });
+
+  it('need at least two groups of five', () => {
+    const small = lives([5, 4]);
+    expect(slowestGroups(small, everyone(small))).toEqual([null, null]);
+    const none = livesOf([[0, 1]]);
+    expect(slowestGroups(none, everyone(none))).toEqual([null]);
   });
 });

@@ -37,7 +37,7 @@ export function phaseColours(count: number, theme: Theme): Rgb[] {
 }
 
 /** Neutral colours of the raster. */
-const NEUTRAL: Record<Theme, { background: Rgb; gap: Rgb; skew: Rgb }> = {
+export const NEUTRAL: Record<Theme, { background: Rgb; gap: Rgb; skew: Rgb }> = {
   light: { background: [255, 255, 255], gap: [196, 198, 202], skew: [214, 40, 90] },
   dark: { background: [26, 28, 31], gap: [92, 96, 104], skew: [255, 92, 138] },
 };

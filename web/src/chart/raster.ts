@@ -100,56 +100,64 @@ function draw(scene: Scene, entity: number, tally: Tally): void {
 
 /** How many entities are in which phase, for each pixel of one row. */
 class Tally {
-  private readonly kinds: number;
   private readonly stride: number;
   /** For each kind of interval the change of its count at each pixel. */
   private readonly change: Int32Array;
+  /** For each kind the pixels that it touches: from, and up to but not including. */
+  private readonly from: Int32Array;
+  private readonly to: Int32Array;
+  /** For each pixel the highest count so far. */
+  private readonly most: Int32Array;
   private far: { code: number; a: number; b: number; duration: number }[] = [];
-  private from: number;
-  private to = 0;
 
-  constructor(points: number, private readonly width: number) {
-    // Kind 0 is the gap; the others are phases.
-    this.kinds = points;
+  constructor(points: number, width: number) {
     this.stride = width + 1;
-    this.change = new Int32Array(this.kinds * this.stride);
-    this.from = width;
+    // Kind 0 is the gap; the others are phases.
+    this.change = new Int32Array(points * this.stride);
+    this.from = new Int32Array(points).fill(width);
+    this.to = new Int32Array(points);
+    this.most = new Int32Array(width);
   }
 
   /** Counts an interval over the pixels a..b; a far one is kept for itself. */
   add(code: number, a: number, b: number, far: number): void {
     if (a >= b) return;
-    if (far > 0) this.far.push({ code, a, b, duration: far });
-    else {
-      const kind = code === GAP ? 0 : code;
-      this.change[kind * this.stride + a]++;
-      this.change[kind * this.stride + b]--;
+    if (far > 0) {
+      this.far.push({ code, a, b, duration: far });
+      return;
     }
-    if (a < this.from) this.from = a;
-    if (b > this.to) this.to = b;
+    const kind = code === GAP ? 0 : code;
+    this.change[kind * this.stride + a]++;
+    this.change[kind * this.stride + b]--;
+    if (a < this.from[kind]) this.from[kind] = a;
+    if (b > this.to[kind]) this.to[kind] = b;
   }
 
   /** Writes the codes of the row and forgets it. */
   resolve(line: Uint8Array): void {
-    const { stride, change, from, to } = this;
-    const most = new Int32Array(Math.max(to - from, 0));
-    for (let kind = 0; kind < this.kinds; kind++) {
+    const { stride, change, most } = this;
+    most.fill(0);
+    for (let kind = 0; kind < this.from.length; kind++) {
       const base = kind * stride;
+      const [from, to] = [this.from[kind], this.to[kind]];
+      if (from >= to) continue;
+      const code = kind === 0 ? GAP : kind;
       let count = 0;
       for (let x = from; x < to; x++) {
         count += change[base + x];
-        if (count > most[x - from]) {
-          most[x - from] = count;
-          line[x] = kind === 0 ? GAP : kind;
+        if (count > most[x]) {
+          most[x] = count;
+          line[x] = code;
         }
       }
-      change.fill(0, base + Math.min(from, this.width), base + to + 1);
+      change.fill(0, base + from, base + to + 1);
+      this.from[kind] = most.length;
+      this.to[kind] = 0;
     }
+    if (this.far.length === 0) return;
     this.far.sort((a, b) => a.duration - b.duration);
     for (const { code, a, b } of this.far) line.fill(code, a, b);
     this.far = [];
-    this.from = this.width;
-    this.to = 0;
   }
 }
 

@@ -19,16 +19,26 @@ function significant(value: number): string {
   return value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
 }
 
-/** `10 ms` for -2: a power of ten in seconds. */
-export function powerOfTen(exponent: number): string {
-  const [power, unit] =
-    exponent >= 0 ? [exponent, 's'] : exponent >= -3 ? [exponent + 3, 'ms'] : [exponent + 6, 'µs'];
-  return `${count(Number((10 ** power).toPrecision(12)))} ${unit}`;
+/** `20 ms` for log10(0.02): a round number of seconds, given as its logarithm. */
+export function roundDuration(log: number): string {
+  const [power, unit] = log >= 0 ? [log, 's'] : log >= -3 ? [log + 3, 'ms'] : [log + 6, 'µs'];
+  return `${count(Number((10 ** power).toPrecision(3)))} ${unit}`;
+}
+
+/** Logarithms of round numbers within the bounds: powers of ten, and 2 and 5 times these when there is room. */
+export function logTicks(from: number, to: number): number[] {
+  const steps = to - from < 1.4 ? [0, Math.log10(2), Math.log10(5)] : [0];
+  const found: number[] = [];
+  for (let power = Math.floor(from); power <= to; power++) {
+    found.push(...steps.map((step) => power + step).filter((log) => log >= from && log <= to));
+  }
+  return found;
 }
 
 /** A whole number with separators. */
 export function count(value: number): string {
-  return Number.isFinite(value) ? value.toLocaleString('en') : '–';
+  // Adding 0 makes 0 of -0.
+  return Number.isFinite(value) ? (value + 0).toLocaleString('en') : '–';
 }
 
 /** `212 MiB`. */

@@ -7,11 +7,20 @@ export const NONE = 0xffffffff;
 
 /** The inflated blob. */
 export async function inflate(base64: string): Promise<Uint8Array> {
-  const text = atob(base64.trim());
-  const packed = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+  const stream = new Blob([bytes(base64.trim())]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+type FromBase64 = { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> };
+
+function bytes(base64: string): Uint8Array<ArrayBuffer> {
+  // Many times faster, but not yet in every browser.
+  const { fromBase64 } = Uint8Array as FromBase64;
+  if (fromBase64) return fromBase64(base64);
+  const text = atob(base64);
+  const values = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) values[i] = text.charCodeAt(i);
+  return values;
 }
 
 /**
@@ -50,7 +59,11 @@ export function column(blob: Uint8Array, place: Column, left: Uint32Array[] = []
 }
 
 function scaled(blob: Uint8Array, place: Scaled): Float64Array {
-  return Float64Array.from(column(blob, place), (n) => place.origin + n * place.unit);
+  const numbers = column(blob, place);
+  // A loop, here and below: typed arrays' `from` is ten times slower, and this runs before the first paint.
+  const values = new Float64Array(numbers.length);
+  for (let i = 0; i < numbers.length; i++) values[i] = place.origin + numbers[i] * place.unit;
+  return values;
 }
 
 /** Points of a line, in order of time. */
@@ -61,6 +74,17 @@ export interface Points {
 
 export function points(blob: Uint8Array, line: Line): Points {
   return { t: scaled(blob, line.t), v: scaled(blob, line.v) };
+}
+
+/** The last value at or before `at`; NaN before the first. */
+export function valueAt({ t, v }: Points, at: number): number {
+  let [low, high] = [0, t.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (t[middle] <= at) low = middle + 1;
+    else high = middle;
+  }
+  return low > 0 ? v[low - 1] : NaN;
 }
 
 export function text(blob: Uint8Array, place: Text): string {
@@ -110,7 +134,8 @@ export function lives(blob: Uint8Array, packed: Timelines): Lives {
     at,
     ids: JSON.parse(text(blob, packed.ids)),
     groups: packed.groups,
-    group: Int32Array.from(column(blob, packed.group), (n) => (n === NONE ? -1 : n)),
+    // NONE is -1 in this type.
+    group: new Int32Array(column(blob, packed.group).buffer),
     start,
     end,
   };

@@ -7,7 +7,8 @@ export type Sort = 'start' | 'end' | 'total' | 'group' | { phase: number };
 
 /** Entities in the order of `sort`; those without the value come last. */
 export function order(lives: Lives, sort: Sort): Uint32Array {
-  const rows = Uint32Array.from({ length: lives.count }, (_, i) => i);
+  const rows = new Uint32Array(lives.count);
+  for (let i = 0; i < rows.length; i++) rows[i] = i;
   const first = sort === 'group' ? groupRanks(lives) : keys(lives, sort);
   const then = lives.start;
   return rows.sort((a, b) => compare(first[a], first[b]) || compare(then[a], then[b]) || a - b);
@@ -19,6 +20,25 @@ function keys(lives: Lives, sort: Exclude<Sort, 'group'>): Float64Array {
   if (sort === 'total') return lives.end.map((end, i) => end - lives.start[i]);
   const from = lives.at[sort.phase];
   return lives.at[sort.phase + 1].map((to, i) => to - from[i]);
+}
+
+/** The rows of one group: from, and up to but not including; -1: entities without a group. */
+export interface Band {
+  group: number;
+  from: number;
+  to: number;
+}
+
+/** The bands of an order by group, from the top. */
+export function bands(lives: Lives, order: Uint32Array): Band[] {
+  const found: Band[] = [];
+  order.forEach((entity, row) => {
+    const group = lives.group[entity];
+    const last = found.at(-1);
+    if (last?.group === group) last.to = row + 1;
+    else found.push({ group, from: row, to: row + 1 });
+  });
+  return found;
 }
 
 /** Ranks of the groups' names as people sort them: cell-9 before cell-10. */

@@ -40,6 +40,15 @@ export function durations(lives: Lives, phase: number, rows: Uint32Array): Float
   return values;
 }
 
+/** The values that are numbers, sorted. */
+export function known(values: Float64Array): Float64Array {
+  // Sorting puts what is not a number last.
+  const sorted = values.slice().sort();
+  let count = sorted.length;
+  while (count > 0 && Number.isNaN(sorted[count - 1])) count--;
+  return sorted.subarray(0, count);
+}
+
 export function phaseStats(lives: Lives, rows: Uint32Array): PhaseStats[] {
   const phases = Math.max(lives.points.length - 1, 0);
   const all = Array.from({ length: phases }, (_, phase) => durations(lives, phase, rows));
@@ -59,15 +68,14 @@ export function phaseStats(lives: Lives, rows: Uint32Array): PhaseStats[] {
         worst = rows[k];
       }
     }
-    // Sorting puts what is not a number last.
-    const known = values.slice().sort().subarray(0, count);
+    const sorted = known(values);
     return {
       count,
       negative,
-      p50: percentile(known, 0.5),
-      p90: percentile(known, 0.9),
-      p99: percentile(known, 0.99),
-      max: percentile(known, 1),
+      p50: percentile(sorted, 0.5),
+      p90: percentile(sorted, 0.9),
+      p99: percentile(sorted, 0.99),
+      max: percentile(sorted, 1),
       worst,
       shareOfTime: shares.time[phase],
       shareOfVariance: shares.variance[phase],
@@ -150,14 +158,43 @@ export function concurrency({ starts, ends }: Edges, [x0, x1]: readonly [number,
   return most;
 }
 
-/** A share of entities that show every point, and how many lack each point. */
+/** How many entities show every point, and how many lack each point. */
 export function completeness(lives: Lives): { complete: number; missing: number[] } {
-  const missing = lives.at.map((times) => times.reduce((n, t) => n + Number(Number.isNaN(t)), 0));
+  const missing = lives.at.map(() => 0);
   let complete = 0;
   for (let i = 0; i < lives.count; i++) {
-    complete += Number(lives.at.every((times) => !Number.isNaN(times[i])));
+    let whole = true;
+    for (let point = 0; point < lives.at.length; point++) {
+      if (!Number.isNaN(lives.at[point][i])) continue;
+      missing[point]++;
+      whole = false;
+    }
+    if (whole) complete++;
   }
   return { complete, missing };
+}
+
+/** Of the groups the one whose median is highest. */
+export interface SlowestGroup {
+  group: number;
+  p50: number;
+}
+
+/** Fewer entities than this say little about their group. */
+const FEWEST = 5;
+
+/** For each phase the slowest group among `rows`; null where less than two groups have enough entities. */
+export function slowestGroups(lives: Lives, rows: Uint32Array): (SlowestGroup | null)[] {
+  const members = lives.groups.map((): number[] => []);
+  for (const row of rows) members[lives.group[row]]?.push(row);
+  const groups = members.map((of) => Uint32Array.from(of));
+  return lives.points.slice(1).map((_, phase) => {
+    const medians = groups
+      .map((of, group) => ({ group, values: known(durations(lives, phase, of)) }))
+      .filter(({ values }) => values.length >= FEWEST)
+      .map(({ group, values }) => ({ group, p50: percentile(values, 0.5) }));
+    return medians.length < 2 ? null : medians.reduce((worst, one) => (one.p50 > worst.p50 ? one : worst));
+  });
 }
 
 /** Counts of the first 20 %, of the middle, and of the last 20 % of entities by start. */
@@ -167,6 +204,9 @@ export interface Histogram {
   last: Uint32Array;
   /** Highest sum over the three. */
   most: number;
+  /** How many in the outermost bins lie beyond the bounds. */
+  below: number;
+  above: number;
 }
 
 /**
@@ -184,23 +224,31 @@ export function histograms(
   const scale = bins / (bounds[1] - bounds[0]);
   return lives.points.slice(1).map((_, phase) => {
     const parts = [0, 1, 2].map(() => new Uint32Array(bins));
+    let below = 0;
+    let above = 0;
     durations(lives, phase, byStart).forEach((d, place) => {
       if (Number.isNaN(d)) return;
-      const bin = d > 0 ? Math.floor((Math.log10(d) - bounds[0]) * scale) : 0;
+      const bin = d > 0 ? Math.floor((Math.log10(d) - bounds[0]) * scale) : -1;
+      if (bin < 0) below++;
+      if (bin >= bins) above++;
       const part = place < fifth ? 0 : place >= byStart.length - fifth ? 2 : 1;
       parts[part][Math.min(Math.max(bin, 0), bins - 1)]++;
     });
     const [first, middle, last] = parts;
     const most = first.reduce((top, n, bin) => Math.max(top, n + middle[bin] + last[bin]), 0);
-    return { first, middle, last, most };
+    return { first, middle, last, most, below, above };
   });
 }
 
-/** Bounds in log10(seconds) of the phases' durations, the rare shortest ones left out. */
-export function logBounds(stats: PhaseStats[]): [number, number] {
-  const low = Math.min(...stats.map((s) => s.p50).filter((d) => d > 0));
-  const high = Math.max(...stats.map((s) => s.max).filter((d) => d > 0));
-  if (!Number.isFinite(low) || !Number.isFinite(high)) return [-3, 0];
-  const to = Math.log10(high) + 0.02;
-  return [Math.min(Math.log10(low / 8), to - 1), to];
+/** Bounds in log10(seconds) that hold the 1st to the 99.9th percentile of all phases' durations above 0. */
+export function logBounds(lives: Lives, rows: Uint32Array): [number, number] {
+  const phases = Math.max(lives.points.length - 1, 0);
+  const all = new Float64Array(phases * rows.length);
+  for (let phase = 0; phase < phases; phase++) all.set(durations(lives, phase, rows), phase * rows.length);
+  const some = known(all).filter((d) => d > 0);
+  if (some.length === 0) return [-3, 0];
+  const [from, to] = [0.01, 0.999].map((q) => Math.log10(percentile(some, q)));
+  // At least a factor of four, and a little room, so that the last bin is not only the highest value.
+  const margin = Math.max(0.02 * (to - from), (0.6 - (to - from)) / 2, 0.01);
+  return [from - margin, to + margin];
 }

@@ -1,8 +1,8 @@
 /** What is shown of one lifecycle, and how. */
 
-import { alignment, order, type Sort } from '../data/order';
+import { alignment, bands, order, type Sort } from '../data/order';
 import type { Lives } from '../data/decode';
-import { edges, phaseStats, type Edges, type PhaseStats } from '../data/stats';
+import { durations, edges, known, percentile, phaseStats, slowestGroups, type Edges, type PhaseStats } from '../data/stats';
 import type { Span, TimeAxis } from './axis.svelte';
 
 /** Where time 0 of a row is: the run's start, the entity's start, or one of its points. */
@@ -19,6 +19,8 @@ export class LifeView {
   readonly byStart: Uint32Array;
   /** For each phase the length beyond which an interval always shows. */
   readonly long: number[];
+  /** Does any phase of any entity end before it starts? */
+  readonly backwards: boolean;
 
   sort = $state.raw<Sort>('start');
   align = $state<Align>('run');
@@ -54,10 +56,12 @@ export class LifeView {
   });
   /** Numbers of each phase, over the entities in sight. */
   stats = $derived.by(() => (this.zoomed ? phaseStats(this.lives, this.visible) : this.allStats));
-  /** The same over all entities. */
-  private readonly allStats: PhaseStats[];
+  /** For each phase the slowest group, over the entities in sight. */
+  slowest = $derived.by(() => slowestGroups(this.lives, this.visible));
+  /** The same numbers over all entities. Like the next made when it is first looked at, after the chart is drawn. */
+  allStats = $derived.by<PhaseStats[]>(() => phaseStats(this.lives, this.byStart));
   /** For each phase, when entities enter and leave it. */
-  readonly edges: Edges[];
+  edges = $derived.by<Edges[]>(() => this.phases.map((_, phase) => edges(this.lives, phase, this.byStart)));
 
   constructor(lives: Lives, axis: TimeAxis) {
     this.lives = lives;
@@ -65,9 +69,10 @@ export class LifeView {
     this.phases = lives.points.slice(1).map((to, i) => `${lives.points[i]} → ${to}`);
     this.shown = this.phases.map(() => true);
     this.byStart = order(lives, 'start');
-    this.allStats = phaseStats(lives, this.byStart);
-    this.edges = this.phases.map((_, phase) => edges(lives, phase, this.byStart));
-    this.long = this.allStats.map(({ p99 }) => (p99 > 0 ? FAR * p99 : Infinity));
+    const sorted = this.phases.map((_, phase) => known(durations(lives, phase, this.byStart)));
+    const p99s = sorted.map((values) => percentile(values, 0.99));
+    this.long = p99s.map((p99) => (p99 > 0 ? FAR * p99 : Infinity));
+    this.backwards = sorted.some((values) => values[0] < 0);
   }
 
   get zoomed(): boolean {
@@ -95,6 +100,16 @@ export class LifeView {
   setSort(sort: Sort): void {
     this.sort = sort;
     this.zoomedRows = null;
+  }
+
+  /** The rows of each group, when rows are sorted by group. */
+  bands = $derived.by(() => (this.sort === 'group' ? bands(this.lives, this.order) : []));
+
+  /** Sorts by group and shows the rows of this one. */
+  showGroup(group: number): void {
+    this.setSort('group');
+    const band = this.bands.find((one) => one.group === group);
+    if (band) this.zoomedRows = [band.from, band.to];
   }
 
   setAlign(align: Align): void {
