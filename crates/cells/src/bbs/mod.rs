@@ -199,6 +199,7 @@ pub async fn start(config: Config, logger: Logger) -> Result<Running, Error> {
     let changes = hub.start().map_err(Error::Thread)?;
     let state = Shared::new(state);
     let (outbound, inbox) = outbound::queues(&metrics);
+    let lengths = outbound.lengths();
     let (commands, queue) = writer::queue();
     let writer = Writer {
         store,
@@ -239,6 +240,7 @@ pub async fn start(config: Config, logger: Logger) -> Result<Running, Error> {
         reps,
         Arc::clone(&hub),
         metrics,
+        lengths,
         &logger,
     ));
     let server_limits = net::Limits {

@@ -12,7 +12,7 @@ use diego::auction::{LrpStartRequest, Task as TaskStartRequest};
 use diego::models::Task;
 use net::Client;
 use telemetry::{Fields, Logger};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Receiver, Sender, WeakSender, channel};
 use tokio::task::JoinSet;
 
 use super::apply::Work;
@@ -74,7 +74,44 @@ pub(crate) fn queues(metrics: &Arc<Metrics>) -> (Outbound, Inbox) {
     (outbound, inbox)
 }
 
+fn length<T>(queue: &WeakSender<T>) -> usize {
+    // A queue without senders is one that is being given up.
+    queue
+        .upgrade()
+        .map_or(0, |queue| queue.max_capacity() - queue.capacity())
+}
+
+/// The lengths of the queues, seen without keeping them open.
+pub(crate) struct Lengths {
+    lrps: WeakSender<(LrpStartRequest, Arc<str>)>,
+    tasks: WeakSender<TaskStartRequest>,
+    callbacks: WeakSender<Arc<Task>>,
+    reps: WeakSender<Work>,
+}
+
+impl Lengths {
+    /// Each queue's name with what waits in it.
+    pub(crate) fn now(&self) -> [(&'static str, usize); 4] {
+        [
+            ("lrp-auctions", length(&self.lrps)),
+            ("task-auctions", length(&self.tasks)),
+            ("callbacks", length(&self.callbacks)),
+            ("reps", length(&self.reps)),
+        ]
+    }
+}
+
 impl Outbound {
+    /// A view of how much waits.
+    pub(crate) fn lengths(&self) -> Lengths {
+        Lengths {
+            lrps: self.lrps.downgrade(),
+            tasks: self.tasks.downgrade(),
+            callbacks: self.callbacks.downgrade(),
+            reps: self.reps.downgrade(),
+        }
+    }
+
     /// Takes work over; never waits.
     pub(crate) fn dispatch(&self, work: Work) {
         let taken = match work {

@@ -19,14 +19,14 @@ use diego::{TRACE_HEADER, path};
 use http::{Method, Request, Response, StatusCode};
 use net::{Body, Handler, Incoming};
 use prost::Message;
-use telemetry::{Fields, Logger};
+use telemetry::{Fields, Logger, prometheus};
 
 use super::Limits;
 use super::apply::{Command, Reply};
 use super::events::{Hub, Stream};
 use super::metrics::{Gauges, Metrics};
 use super::model::validate::Validate;
-use super::outbound::Reps;
+use super::outbound::{Lengths, Reps};
 use super::presence::Presences;
 use super::writer::{Commands, Shared};
 use logs::Logs;
@@ -40,6 +40,7 @@ pub(crate) struct Service {
     reps: Arc<Reps>,
     hub: Arc<Hub>,
     metrics: Arc<Metrics>,
+    lengths: Lengths,
     logs: Logs,
 }
 
@@ -213,6 +214,7 @@ impl Service {
         reps: Arc<Reps>,
         hub: Arc<Hub>,
         metrics: Arc<Metrics>,
+        lengths: Lengths,
         logger: &Logger,
     ) -> Self {
         Self {
@@ -223,6 +225,7 @@ impl Service {
             reps,
             hub,
             metrics,
+            lengths,
             logs: Logs::new(logger),
         }
     }
@@ -265,8 +268,10 @@ impl Service {
                 subscribers: self.hub.subscribers(),
                 tasks: state.tasks.len(),
                 processes: state.processes.len(),
+                outbound: self.lengths.now(),
             }
         };
-        answer::text(StatusCode::OK, self.metrics.text(gauges))
+        let text = self.metrics.text(gauges);
+        answer::text_of(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 }
