@@ -295,3 +295,69 @@ pub struct CellState {
     #[serde(rename = "ProxyMemoryAllocationMB")]
     pub proxy_memory_allocation_mb: i32,
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_flat_is_read_flat(
+            names in proptest::collection::vec("[a-z]{0,3}", 0..4),
+            numbers in any::<[i32; 4]>(),
+            texts in any::<[String; 5]>(),
+        ) {
+            let [memory_mb, disk_mb, max_pids, index] = numbers;
+            let [guid, process, domain, root_fs, state] = texts;
+            let placement = Placement {
+                placement_tags: names.clone(),
+                volume_drivers: names,
+                root_fs,
+            };
+            let resource = Resource { memory_mb, disk_mb, max_pids };
+            let lrp = Lrp {
+                instance_guid: guid.clone(),
+                process_guid: process.clone(),
+                index,
+                domain: domain.clone(),
+                placement: placement.clone(),
+                resource,
+                state: state.clone(),
+            };
+            let task = Task {
+                task_guid: guid,
+                domain: domain.clone(),
+                placement: placement.clone(),
+                resource,
+                state,
+                failed: index < 0,
+            };
+            let request = LrpStartRequest {
+                process_guid: process,
+                domain,
+                indices: vec![index],
+                placement,
+                resource,
+            };
+            let json = serde_json::to_string(&(&lrp, &task, &request)).unwrap();
+            let read: (Lrp, Task, LrpStartRequest) = serde_json::from_str(&json).unwrap();
+            prop_assert_eq!(read, (lrp, task, request));
+        }
+    }
+
+    #[test]
+    fn what_is_absent_or_null_is_empty() {
+        let json = r#"{"PlacementTags":null,"unknown":[1],"process_guid":"p"}"#;
+        let lrp: Lrp = serde_json::from_str(json).unwrap();
+        let process_guid = "p".into();
+        assert_eq!(
+            lrp,
+            Lrp {
+                process_guid,
+                ..Lrp::default()
+            }
+        );
+    }
+}
