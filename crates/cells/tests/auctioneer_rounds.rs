@@ -287,10 +287,11 @@ async fn a_cell_that_does_not_answer_holds_nobody_up() {
     let silent = net::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = silent.local_addr().unwrap();
     let stuck = format!(r#"{{"cell_id":"cell-stuck","rep_url":"http://{address}"}}"#);
-    let mut records = system.bbs.records();
-    records.presences.insert("cell-stuck".into(), stuck);
-    records.add_task("t", TaskDefinition::default());
-    drop(records);
+    {
+        let mut records = system.bbs.records();
+        records.presences.insert("cell-stuck".into(), stuck);
+        records.add_task("t", TaskDefinition::default());
+    }
     system.ask_tasks(&[task("t".into(), ROOT_FS)]).await;
     system
         .bbs

@@ -19,7 +19,7 @@ use diego::{TRACE_HEADER, path};
 use http::{Method, Request, Response, StatusCode};
 use net::{Body, Handler, Incoming};
 use prost::Message;
-use telemetry::{Fields, Logger, prometheus};
+use telemetry::{Fields, Level, Logger, prometheus};
 
 use super::Limits;
 use super::apply::{Command, Reply};
@@ -40,7 +40,7 @@ pub(crate) struct Service {
     reps: Arc<Reps>,
     hub: Arc<Hub>,
     metrics: Arc<Metrics>,
-    lengths: Lengths,
+    lengths: Arc<Lengths>,
     logs: Logs,
 }
 
@@ -68,12 +68,14 @@ impl Handler for Service {
         let start = Instant::now();
         let (head, body) = request.into_parts();
         let path = head.uri.path();
-        let serving = || {
-            Fields::new()
-                .and("method", head.method.as_str())
-                .and("request", path)
+        let log = |event| {
+            // Fields cost more than the check, and few look at these lines.
+            if self.logs.request.enabled(Level::Debug) {
+                let fields = Fields::new().and("method", head.method.as_str());
+                self.logs.request.debug(event, fields.and("request", path));
+            }
         };
-        self.logs.request.debug("serving", serving());
+        log("serving");
         let response = match wanted_method(path) {
             None => answer::no_such_path(),
             Some(wanted) if wanted != head.method => answer::wrong_method(&wanted),
@@ -88,7 +90,7 @@ impl Handler for Service {
         };
         Metrics::count(&self.metrics.requests);
         Metrics::time(&self.metrics.request_nanoseconds, start.elapsed());
-        self.logs.request.debug("done", serving());
+        log("done");
         response
     }
 }
@@ -214,7 +216,7 @@ impl Service {
         reps: Arc<Reps>,
         hub: Arc<Hub>,
         metrics: Arc<Metrics>,
-        lengths: Lengths,
+        lengths: Arc<Lengths>,
         logger: &Logger,
     ) -> Self {
         Self {
