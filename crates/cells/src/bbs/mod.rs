@@ -228,6 +228,8 @@ pub async fn start(config: Config, logger: Logger) -> Result<Running, Error> {
             .map(|url| url.trim_end_matches('/').to_owned()),
         client,
         reps: Arc::clone(&reps),
+        state: state.clone(),
+        lengths: Arc::clone(&lengths),
         commands: commands.clone(),
         callback_workers: limits.callback_workers,
         logger: logger.clone(),

@@ -8,6 +8,8 @@ mod desired;
 mod evacuation;
 mod task;
 
+pub(crate) use task::placement;
+
 use std::sync::Arc;
 
 use diego::auction;
