@@ -62,6 +62,6 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = versions::desired_v0(lrp);
     }
     if let Ok(task) = Task::decode(bytes) {
-        let _ = versions::task_v0(task);
+        let _ = versions::task_v2(task);
     }
 });

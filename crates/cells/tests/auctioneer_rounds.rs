@@ -274,3 +274,38 @@ async fn more_than_the_queue_holds_is_refused() {
     let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
     assert!(body["error"].as_str().unwrap().contains("try again later"));
 }
+
+/// With a timeout that no test waits for, only leaving the cell behind lets the
+/// task complete.
+#[tokio::test]
+async fn a_cell_that_does_not_answer_holds_nobody_up() {
+    let system = System::start(3, |config| {
+        config.cell_state_timeout = fake_bbs::PATIENCE * 10;
+        config.state_grace = Duration::from_millis(20);
+    })
+    .await;
+    let silent = net::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = silent.local_addr().unwrap();
+    let stuck = format!(r#"{{"cell_id":"cell-stuck","rep_url":"http://{address}"}}"#);
+    {
+        let mut records = system.bbs.records();
+        records.presences.insert("cell-stuck".into(), stuck);
+        records.add_task("t", TaskDefinition::default());
+    }
+    system.ask_tasks(&[task("t".into(), ROOT_FS)]).await;
+    system
+        .bbs
+        .until("it completes", |records| records.completed() == 1)
+        .await;
+    let line = async |line: &str| {
+        let uri = format!("http://{}/metrics", system.auctioneer.address());
+        let page = system.client.get(&uri.parse().unwrap()).await.unwrap();
+        let page = String::from_utf8(page.body.to_vec()).unwrap();
+        assert!(page.lines().any(|found| found == line), "{line} in {page}");
+    };
+    line("auctioneer_states_total 3").await;
+    line("auctioneer_states_late_total 1").await;
+    line("auctioneer_placements_total{kind=\"task\"} 1").await;
+    line("auctioneer_queued{kind=\"task\"} 0").await;
+    line("auctioneer_queue_limit 1000000").await;
+}

@@ -476,4 +476,14 @@ async fn the_admin_api_answers_once_all_cells_are_registered() {
             .unwrap(),
         200
     );
+    let metrics: http::Uri = format!("http://{free}/metrics").parse().unwrap();
+    let page = client.get(&metrics).await.unwrap();
+    let page = String::from_utf8(page.body.to_vec()).unwrap();
+    for line in [
+        "rep_cells 3",
+        "rep_cells_registered 3",
+        "rep_containers{state=\"running\"} 0",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} in {page}");
+    }
 }

@@ -1,7 +1,9 @@
 //! A client of the BBS.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -98,11 +100,36 @@ impl Failed for models::PingResponse {
     }
 }
 
+/// How calls have gone, over all clones of a [`Bbs`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallCounts {
+    /// Calls that succeeded.
+    pub answered: u64,
+    /// Calls that the BBS answered with an error.
+    pub refused: u64,
+    /// Calls that got no answer, or one that is not a BBS's.
+    pub failed: u64,
+    /// Requests that were sent again because no answer came.
+    pub resent: u64,
+    /// Time spent on calls, in nanoseconds.
+    pub nanoseconds: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    answered: AtomicU64,
+    refused: AtomicU64,
+    failed: AtomicU64,
+    resent: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
 /// A BBS at an address; cheap to clone.
 #[derive(Clone)]
 pub struct Bbs {
     client: Client,
     base: String,
+    counters: Arc<Counters>,
 }
 
 impl Bbs {
@@ -110,7 +137,23 @@ impl Bbs {
     pub fn new(client: Client, base: impl Into<String>) -> Self {
         let mut base = base.into();
         base.truncate(base.trim_end_matches('/').len());
-        Self { client, base }
+        Self {
+            client,
+            base,
+            counters: Arc::default(),
+        }
+    }
+
+    /// How the calls have gone so far.
+    pub fn counts(&self) -> CallCounts {
+        let counters = &self.counters;
+        CallCounts {
+            answered: counters.answered.load(Relaxed),
+            refused: counters.refused.load(Relaxed),
+            failed: counters.failed.load(Relaxed),
+            resent: counters.resent.load(Relaxed),
+            nanoseconds: counters.nanoseconds.load(Relaxed),
+        }
     }
 
     /// Calls `path` and decodes the answer.
@@ -136,6 +179,27 @@ impl Bbs {
         request: &impl Message,
         trace: &str,
     ) -> Result<A, CallError> {
+        let began = Instant::now();
+        let answer = self.call_again(path, request, trace).await;
+        let counters = &self.counters;
+        let outcome = match &answer {
+            Ok(_) => &counters.answered,
+            Err(CallError::Refused { .. }) => &counters.refused,
+            Err(_) => &counters.failed,
+        };
+        outcome.fetch_add(1, Relaxed);
+        let nanoseconds = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        counters.nanoseconds.fetch_add(nanoseconds, Relaxed);
+        answer
+    }
+
+    /// Sends a call until it is answered or has been sent often enough.
+    async fn call_again<A: Message + Default + Failed>(
+        &self,
+        path: &str,
+        request: &impl Message,
+        trace: &str,
+    ) -> Result<A, CallError> {
         let body = Bytes::from(request.encode_to_vec());
         let mut attempt = 1;
         let bytes = loop {
@@ -143,6 +207,7 @@ impl Bbs {
                 Ok(bytes) => break bytes,
                 Err(CallError::Transport { .. }) if attempt < ATTEMPTS => {
                     attempt += 1;
+                    self.counters.resent.fetch_add(1, Relaxed);
                     tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => return Err(error),

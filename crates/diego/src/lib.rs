@@ -11,7 +11,7 @@ pub mod error;
 pub mod path;
 pub mod sse;
 
-pub use client::{Bbs, CallError, Failed, Subscription};
+pub use client::{Bbs, CallCounts, CallError, Failed, Subscription};
 
 /// Messages of the BBS (package `models`), generated from `proto/bbs.proto`.
 #[allow(missing_docs, clippy::all, rustdoc::all)]

@@ -1,5 +1,7 @@
 //! Loggers: a source, a session path and fields that every line carries.
 
+use std::fmt::Write;
+use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -103,7 +105,8 @@ impl Logger {
             .unwrap_or_default();
         let mut line = String::with_capacity(192 + self.fixed.len() + fields.0.len());
         line.push_str(r#"{"timestamp":""#);
-        line.push_str(&format!("{}.{:09}", now.as_secs(), now.subsec_nanos()));
+        // Writing to a string cannot fail.
+        let _ = write!(line, "{}.{:09}", now.as_secs(), now.subsec_nanos());
         line.push_str(r#"","source":"#);
         append_value(&mut line, &*self.source);
         line.push_str(r#","message":"#);
@@ -155,8 +158,25 @@ fn append_field(text: &mut String, key: &str, value: &impl Serialize) {
 }
 
 fn append_value<T: Serialize + ?Sized>(text: &mut String, value: &T) {
-    match serde_json::to_string(value) {
-        Ok(json) => text.push_str(&json),
-        Err(_) => text.push_str("null"),
+    let end = text.len();
+    if serde_json::to_writer(Appending(text), value).is_err() {
+        text.truncate(end);
+        text.push_str("null");
+    }
+}
+
+/// The end of a string, as a place to write to.
+struct Appending<'a>(&'a mut String);
+
+impl io::Write for Appending<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // JSON is written in whole characters.
+        let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
+        self.0.push_str(text);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Structured logs in lager's JSON form.
+//! Structured logs in lager's JSON form, and metrics in Prometheus' text form.
 //!
 //! Lager is the log library of Cloud Foundry's components. Its lines are what
 //! Cicerone and perfchug read, so our systems write the same form and the
@@ -8,6 +8,7 @@
 //! and `data`.
 
 mod lager;
+pub mod prometheus;
 mod sink;
 
 pub use lager::{Fields, Level, Logger};

@@ -8,30 +8,29 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use net::{Body, Handler, full, read_body};
 use serde_json::json;
-use telemetry::{Fields, Logger};
+use telemetry::{Fields, Logger, prometheus};
 
 use super::intake;
+use super::metrics::{Gauges, Metrics};
 use super::queue::Queue;
+use super::round::Workers;
 
+/// Where the numbers of the auctioneer can be read.
+const METRICS: &str = "/metrics";
 const BODY_BYTES: usize = 256 << 20;
 const BODY_WITHIN: Duration = Duration::from_secs(60);
 
 pub(super) struct Api {
-    queue: Arc<Queue>,
-    logger: Logger,
+    pub(super) queue: Arc<Queue>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) workers: Workers,
+    pub(super) logger: Logger,
 }
 
 impl Api {
-    pub(super) fn new(queue: Arc<Queue>, logger: Logger) -> Self {
-        Self {
-            queue,
-            logger: logger.session("request"),
-        }
-    }
-
     fn lrps(&self, body: &[u8]) -> Response<Body> {
         match intake::lrps(body) {
-            Err(error) => refuse(StatusCode::BAD_REQUEST, &error),
+            Err(error) => self.refuse(StatusCode::BAD_REQUEST, &error),
             Ok((requests, left_out)) => {
                 self.report(left_out, "lrps");
                 self.answer(self.queue.add_lrps(requests))
@@ -41,7 +40,7 @@ impl Api {
 
     fn tasks(&self, body: &[u8]) -> Response<Body> {
         match intake::tasks(body) {
-            Err(error) => refuse(StatusCode::BAD_REQUEST, &error),
+            Err(error) => self.refuse(StatusCode::BAD_REQUEST, &error),
             Ok((tasks, left_out)) => {
                 self.report(left_out, "tasks");
                 self.answer(self.queue.add_tasks(tasks))
@@ -52,9 +51,26 @@ impl Api {
     fn report(&self, left_out: usize, what: &str) {
         if left_out > 0 {
             let cause = "guid, domain, rootfs or indices are empty, or a resource is negative";
+            self.metrics.invalid_entries.add(left_out);
             let fields = Fields::new().and("kind", what).and("count", left_out);
             self.logger.error("invalid-entries-dropped", &cause, fields);
         }
+    }
+
+    fn refuse(&self, status: StatusCode, error: &dyn std::fmt::Display) -> Response<Body> {
+        self.metrics.refused_requests.add(1);
+        json(status, json!({"error": error.to_string()}).to_string())
+    }
+
+    fn metrics(&self) -> Response<Body> {
+        let (lrps, tasks, most) = self.queue.lengths();
+        let text = self.metrics.text(Gauges {
+            lrps,
+            tasks,
+            most,
+            workers: self.workers.busy(),
+        });
+        answer(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 
     fn answer(&self, queued: Result<(), impl std::fmt::Display>) -> Response<Body> {
@@ -62,7 +78,7 @@ impl Api {
             Ok(()) => json(StatusCode::ACCEPTED, "{}".into()),
             Err(full) => {
                 self.logger.error("queue-full", &full, Fields::new());
-                refuse(StatusCode::SERVICE_UNAVAILABLE, &full)
+                self.refuse(StatusCode::SERVICE_UNAVAILABLE, &full)
             }
         }
     }
@@ -72,15 +88,20 @@ impl Handler for Api {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
-        if !matches!(path, "/v1/lrps" | "/v1/tasks") {
-            return text(StatusCode::NOT_FOUND, "404 page not found\n");
-        }
-        if head.method != Method::POST {
+        let wanted = match path {
+            "/v1/lrps" | "/v1/tasks" => Method::POST,
+            METRICS => Method::GET,
+            _ => return text(StatusCode::NOT_FOUND, "404 page not found\n"),
+        };
+        if head.method != wanted {
             return text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n");
+        }
+        if path == METRICS {
+            return self.metrics();
         }
         let body = match read_body(body, BODY_BYTES, BODY_WITHIN).await {
             Ok(body) => body,
-            Err(error) => return refuse(StatusCode::BAD_REQUEST, &error),
+            Err(error) => return self.refuse(StatusCode::BAD_REQUEST, &error),
         };
         if path == "/v1/lrps" {
             self.lrps(&body)
@@ -88,10 +109,6 @@ impl Handler for Api {
             self.tasks(&body)
         }
     }
-}
-
-fn refuse(status: StatusCode, error: &dyn std::fmt::Display) -> Response<Body> {
-    json(status, json!({"error": error.to_string()}).to_string())
 }
 
 fn json(status: StatusCode, body: String) -> Response<Body> {

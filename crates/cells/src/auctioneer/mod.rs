@@ -6,6 +6,7 @@
 
 mod api;
 mod intake;
+mod metrics;
 pub mod placement;
 mod queue;
 mod round;
@@ -20,7 +21,9 @@ use net::{Client, ClientOptions, Limits, Shutdown};
 use telemetry::{Fields, Logger};
 use tokio::task::JoinHandle;
 
+use metrics::Metrics;
 use queue::Queue;
+use round::{Auctioneer, Workers};
 
 /// Settings of an auctioneer.
 #[derive(Debug, Clone)]
@@ -37,6 +40,9 @@ pub struct Config {
     pub workers: usize,
     /// Longest wait for the state of a cell; slower cells take no part in a round.
     pub cell_state_timeout: Duration,
+    /// How long the last tenth of the cells may take beyond the others. Who is later
+    /// takes no part in the round, so that one slow cell does not hold all work up.
+    pub state_grace: Duration,
     /// Longest wait for a cell to take work, and for the BBS to answer.
     pub communication_timeout: Duration,
     /// Shortest time from the start of a round to the start of the next, so that
@@ -58,6 +64,7 @@ impl Config {
             client_tls: None,
             workers: 1000,
             cell_state_timeout: Duration::from_secs(10),
+            state_grace: Duration::from_secs(1),
             communication_timeout: Duration::from_secs(10),
             round_interval: Duration::from_millis(50),
             queue_max: 1_000_000,
@@ -141,10 +148,25 @@ pub async fn start(config: Config, logger: Logger, shutdown: Shutdown) -> Result
     let listener = net::bind(config.listen).await?;
     let address = listener.local_addr()?;
     let queue = Arc::new(Queue::new(config.queue_max));
-    let handler = Arc::new(api::Api::new(Arc::clone(&queue), logger.clone()));
+    let metrics = Arc::new(Metrics::default());
+    let workers = Workers::new(config.workers);
+    let handler = Arc::new(api::Api {
+        queue: Arc::clone(&queue),
+        metrics: Arc::clone(&metrics),
+        workers: workers.clone(),
+        logger: logger.session("request"),
+    });
     let limits = Limits::default();
     let server = net::serve(listener, server_tls, limits, handler, shutdown.clone());
-    let auctioneer = round::Auctioneer::new(config, bbs, reps, queue, logger.session("auction"));
+    let auctioneer = Auctioneer {
+        config,
+        bbs,
+        reps,
+        queue,
+        logger: logger.session("auction"),
+        workers,
+        metrics,
+    };
     logger.info("started", Fields::new().and("address", address.to_string()));
     Ok(Running {
         address,

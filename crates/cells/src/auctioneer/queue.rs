@@ -67,6 +67,12 @@ impl Queue {
         Ok(())
     }
 
+    /// Instances and tasks that wait, and how much may.
+    pub(super) fn lengths(&self) -> (usize, usize, usize) {
+        let batch = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        (batch.lrps.len(), batch.tasks.len(), self.most)
+    }
+
     /// Returns once something waits. A call may return with nothing waiting when
     /// the work behind its ring went into an earlier round.
     pub(super) async fn work(&self) {

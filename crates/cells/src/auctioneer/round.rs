@@ -10,11 +10,12 @@ use diego::{Bbs, models, path};
 use http::{HeaderMap, StatusCode, Uri};
 use net::{Client, Shutdown};
 use telemetry::{Fields, Logger};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::Config;
+use super::metrics::Metrics;
 use super::placement::{self, CellWork, Problem, REFUSED, Solution};
 use super::queue::{Batch, Queue};
 
@@ -24,12 +25,39 @@ const STATE_FETCHES: u32 = 4;
 const CELLS_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct Auctioneer {
-    config: Config,
-    bbs: Bbs,
-    reps: Client,
-    queue: Arc<Queue>,
-    logger: Logger,
-    workers: Arc<Semaphore>,
+    pub(super) config: Config,
+    pub(super) bbs: Bbs,
+    pub(super) reps: Client,
+    pub(super) queue: Arc<Queue>,
+    pub(super) logger: Logger,
+    pub(super) workers: Workers,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+/// Bounds the calls under way.
+#[derive(Clone)]
+pub(super) struct Workers {
+    places: Arc<Semaphore>,
+    most: usize,
+}
+
+impl Workers {
+    pub(super) fn new(most: usize) -> Self {
+        let most = most.clamp(1, 100_000);
+        let places = Arc::new(Semaphore::new(most));
+        Self { places, most }
+    }
+
+    /// A place for one call, once there is one.
+    async fn place(self) -> Option<OwnedSemaphorePermit> {
+        // Nobody closes the semaphore.
+        self.places.acquire_owned().await.ok()
+    }
+
+    /// Calls under way.
+    pub(super) fn busy(&self) -> usize {
+        self.most - self.places.available_permits()
+    }
 }
 
 /// Cells that answered, and where to reach them.
@@ -40,23 +68,6 @@ struct Cells {
 }
 
 impl Auctioneer {
-    pub(super) fn new(
-        config: Config,
-        bbs: Bbs,
-        reps: Client,
-        queue: Arc<Queue>,
-        logger: Logger,
-    ) -> Self {
-        Self {
-            workers: Arc::new(Semaphore::new(config.workers.clamp(1, 100_000))),
-            config,
-            bbs,
-            reps,
-            queue,
-            logger,
-        }
-    }
-
     /// Runs rounds until `shutdown`. What waits then is lost here and asked for
     /// again by the BBS.
     pub(super) async fn run(self, mut shutdown: Shutdown) {
@@ -72,13 +83,17 @@ impl Auctioneer {
             let began = Instant::now();
             let logger = self.logger.with("session", session.to_string());
             self.round(&logger).await;
+            self.metrics.rounds.add(1);
+            self.metrics.round_time.add(began.elapsed());
             sleep_until(began + self.config.round_interval).await;
         }
     }
 
     async fn round(&self, logger: &Logger) {
         logger.info("fetching-cell-reps", Fields::new());
+        let began = Instant::now();
         let cells = self.cells(logger).await;
+        self.metrics.state_time.add(began.elapsed());
         // Drained only now: what came while states were fetched is placed as well.
         let Batch { lrps, tasks } = self.queue.drain();
         if lrps.is_empty() && tasks.is_empty() {
@@ -104,14 +119,17 @@ impl Auctioneer {
         let refused = self.commit(work, &cells.addresses, logger).await;
         failed_lrps.extend(refused.lrps.into_iter().map(|lrp| (lrp, REFUSED.into())));
         failed_tasks.extend(refused.tasks.into_iter().map(|task| (task, REFUSED.into())));
+        let placed_lrps = all_lrps.saturating_sub(failed_lrps.len());
+        let placed_tasks = all_tasks.saturating_sub(failed_tasks.len());
+        self.metrics.placed_lrps.add(placed_lrps);
+        self.metrics.placed_tasks.add(placed_tasks);
+        self.metrics.failed_lrps.add(failed_lrps.len());
+        self.metrics.failed_tasks.add(failed_tasks.len());
         logger.info(
             "scheduled",
             Fields::new()
-                .and(
-                    "successful-lrp-start-auctions",
-                    all_lrps - failed_lrps.len(),
-                )
-                .and("successful-task-auctions", all_tasks - failed_tasks.len())
+                .and("successful-lrp-start-auctions", placed_lrps)
+                .and("successful-task-auctions", placed_tasks)
                 .and("failed-lrp-start-auctions", failed_lrps.len())
                 .and("failed-task-auctions", failed_tasks.len()),
         );
@@ -139,7 +157,10 @@ impl Auctioneer {
                 .await
             {
                 Ok(answer) => return answer.cells,
-                Err(error) => logger.error("failed-to-get-cell-reps", &error, Fields::new()),
+                Err(error) => {
+                    self.metrics.failed_cell_lists.add(1);
+                    logger.error("failed-to-get-cell-reps", &error, Fields::new());
+                }
             }
             sleep(CELLS_PAUSE).await;
         }
@@ -148,10 +169,11 @@ impl Auctioneer {
     async fn states(&self, presences: Vec<models::CellPresence>, logger: &Logger) -> Cells {
         let limit = self.config.cell_state_timeout;
         let mut asked = JoinSet::new();
+        let stragglers = stragglers(presences.len());
         for presence in presences {
-            let (workers, reps) = (Arc::clone(&self.workers), self.reps.clone());
+            let (workers, reps) = (self.workers.clone(), self.reps.clone());
             asked.spawn(async move {
-                let _worker = workers.acquire_owned().await;
+                let _worker = workers.place().await;
                 let address = if presence.rep_url.is_empty() {
                     presence.rep_address
                 } else {
@@ -163,7 +185,25 @@ impl Auctioneer {
             });
         }
         let mut cells = Cells::default();
-        while let Some(answer) = asked.join_next().await {
+        let mut last = None;
+        loop {
+            // Whoever is still asked when the time is over is left out of the round.
+            if asked.len() <= stragglers && last.is_none() && !cells.states.is_empty() {
+                last = Some(Instant::now() + self.config.state_grace);
+            }
+            let answer = match last {
+                None => asked.join_next().await,
+                Some(last) => match timeout_at(last, asked.join_next()).await {
+                    Ok(answer) => answer,
+                    Err(_) => {
+                        self.metrics.late_states.add(asked.len());
+                        let fields = Fields::new().and("cells", asked.len());
+                        logger.info("left-out-late-cells", fields);
+                        break;
+                    }
+                },
+            };
+            let Some(answer) = answer else { break };
             let Ok((cell_id, address, state)) = answer else {
                 continue;
             };
@@ -173,12 +213,14 @@ impl Auctioneer {
                 }
                 Ok(state) if state.evacuating => continue,
                 Ok(state) => {
+                    self.metrics.states.add(1);
                     cells.states.push(state);
                     cells.addresses.insert(cell_id, address);
                     continue;
                 }
                 Err(error) => error,
             };
+            self.metrics.failed_states.add(1);
             logger.error(
                 "failed-to-get-state",
                 &wrong,
@@ -207,9 +249,9 @@ impl Auctioneer {
             let Some(address) = addresses.get(&cell_id).cloned() else {
                 continue;
             };
-            let (workers, reps) = (Arc::clone(&self.workers), self.reps.clone());
+            let (workers, reps) = (self.workers.clone(), self.reps.clone());
             posted.spawn(async move {
-                let _worker = workers.acquire_owned().await;
+                let _worker = workers.place().await;
                 let work = Work {
                     lrps,
                     tasks,
@@ -241,6 +283,7 @@ impl Auctioneer {
                     refused.tasks.extend(work.tasks.into_iter().filter(task));
                 }
                 Ok((work, Err(error))) => {
+                    self.metrics.failed_deliveries.add(1);
                     let fields = Fields::new().and("cell-id", &work.cell_id);
                     logger.error("failed-to-commit", &error, fields);
                 }
@@ -255,9 +298,9 @@ impl Auctioneer {
     async fn report(&self, lrps: Vec<(Lrp, String)>, tasks: Vec<(Task, String)>, logger: &Logger) {
         let mut reports = JoinSet::new();
         for (lrp, reason) in lrps {
-            let (workers, bbs, logger) = self.reporter(logger);
+            let (workers, bbs, logger, metrics) = self.reporter(logger);
             reports.spawn(async move {
-                let _worker = workers.acquire_owned().await;
+                let _worker = workers.place().await;
                 let request = models::FailActualLrpRequest {
                     actual_lrp_key: Some(models::ActualLrpKey {
                         process_guid: lrp.process_guid,
@@ -268,20 +311,22 @@ impl Auctioneer {
                 };
                 type Answer = models::ActualLrpLifecycleResponse;
                 if let Err(error) = bbs.call::<Answer>(path::FAIL_ACTUAL_LRP, &request).await {
+                    metrics.failed_reports.add(1);
                     logger.error("failed-to-fail-lrp", &error, Fields::new());
                 }
             });
         }
         for (task, reason) in tasks {
-            let (workers, bbs, logger) = self.reporter(logger);
+            let (workers, bbs, logger, metrics) = self.reporter(logger);
             reports.spawn(async move {
-                let _worker = workers.acquire_owned().await;
+                let _worker = workers.place().await;
                 let request = models::RejectTaskRequest {
                     task_guid: task.task_guid,
                     rejection_reason: reason,
                 };
                 type Answer = models::TaskLifecycleResponse;
                 if let Err(error) = bbs.call::<Answer>(path::REJECT_TASK, &request).await {
+                    metrics.failed_reports.add(1);
                     logger.error("failed-to-reject-task", &error, Fields::new());
                 }
             });
@@ -289,9 +334,20 @@ impl Auctioneer {
         while reports.join_next().await.is_some() {}
     }
 
-    fn reporter(&self, logger: &Logger) -> (Arc<Semaphore>, Bbs, Logger) {
-        (Arc::clone(&self.workers), self.bbs.clone(), logger.clone())
+    fn reporter(&self, logger: &Logger) -> (Workers, Bbs, Logger, Arc<Metrics>) {
+        let metrics = Arc::clone(&self.metrics);
+        (
+            self.workers.clone(),
+            self.bbs.clone(),
+            logger.clone(),
+            metrics,
+        )
     }
+}
+
+/// How many of so many cells a round does not wait for: a tenth, and at least one.
+fn stragglers(cells: usize) -> usize {
+    (cells / 10).max(1)
 }
 
 async fn state(reps: &Client, address: &str) -> Result<CellState, String> {

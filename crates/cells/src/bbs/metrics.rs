@@ -1,8 +1,9 @@
 //! Counters of the service, and their text form for Prometheus.
 
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+
+use telemetry::prometheus::{Kind, Page};
 
 /// Everything that is counted since the start.
 #[derive(Debug, Default)]
@@ -29,6 +30,8 @@ pub(crate) struct Gauges {
     pub(crate) subscribers: usize,
     pub(crate) tasks: usize,
     pub(crate) processes: usize,
+    /// Length of each queue of calls to others.
+    pub(crate) outbound: [(&'static str, usize); 4],
 }
 
 impl Metrics {
@@ -45,50 +48,85 @@ impl Metrics {
 
     /// The text form.
     pub(crate) fn text(&self, gauges: Gauges) -> String {
-        let mut text = String::new();
-        let counters = [
-            ("bbs_requests_total", &self.requests),
-            ("bbs_requests_refused_total", &self.refused),
-            ("bbs_commands_total", &self.commands),
-            ("bbs_commits_total", &self.commits),
-            ("bbs_commits_failed_total", &self.failed_commits),
-            ("bbs_outbound_dropped_total", &self.dropped_work),
-            ("bbs_auction_posts_total", &self.auction_posts),
-            ("bbs_auction_posts_failed_total", &self.failed_auction_posts),
-            ("bbs_rep_calls_total", &self.rep_calls),
-            ("bbs_callbacks_total", &self.callbacks),
-        ];
-        for (name, counter) in counters {
-            line(&mut text, name, "counter", counter.load(Relaxed));
+        let seconds =
+            |counter: &AtomicU64| Duration::from_nanos(counter.load(Relaxed)).as_secs_f64();
+        let mut page = Page::new();
+        for (name, help, counter) in [
+            ("bbs_requests_total", "Requests answered.", &self.requests),
+            (
+                "bbs_requests_refused_total",
+                "Requests that could not be read or were not valid.",
+                &self.refused,
+            ),
+            ("bbs_commands_total", "Changes asked for.", &self.commands),
+            ("bbs_commits_total", "Transactions.", &self.commits),
+            (
+                "bbs_commits_failed_total",
+                "Transactions that failed and were undone.",
+                &self.failed_commits,
+            ),
+            (
+                "bbs_outbound_dropped_total",
+                "Calls to others that found their queue full.",
+                &self.dropped_work,
+            ),
+            (
+                "bbs_auction_posts_total",
+                "Calls to the auctioneer.",
+                &self.auction_posts,
+            ),
+            (
+                "bbs_auction_posts_failed_total",
+                "Calls to the auctioneer that failed.",
+                &self.failed_auction_posts,
+            ),
+            ("bbs_rep_calls_total", "Calls to reps.", &self.rep_calls),
+            (
+                "bbs_callbacks_total",
+                "Results of tasks sent, repeats included.",
+                &self.callbacks,
+            ),
+        ] {
+            page.counter(name, help, counter.load(Relaxed));
         }
-        let times = [
-            ("bbs_request_seconds_sum", &self.request_nanoseconds),
-            ("bbs_commit_seconds_sum", &self.commit_nanoseconds),
-        ];
-        for (name, time) in times {
-            let seconds = Duration::from_nanos(time.load(Relaxed)).as_secs_f64();
-            line(&mut text, name, "counter", seconds);
-        }
-        line(
-            &mut text,
+        page.counter(
+            "bbs_request_seconds_sum",
+            "Time spent on requests.",
+            seconds(&self.request_nanoseconds),
+        )
+        .counter(
+            "bbs_commit_seconds_sum",
+            "Time spent on transactions.",
+            seconds(&self.commit_nanoseconds),
+        )
+        .gauge(
             "bbs_batch_commands_max",
-            "gauge",
+            "Changes in the largest transaction.",
             self.largest_batch.load(Relaxed),
-        );
-        line(
-            &mut text,
+        )
+        .gauge(
             "bbs_queued_commands",
-            "gauge",
+            "Changes that wait for the writer.",
             gauges.queued_commands,
+        )
+        .gauge(
+            "bbs_subscribers",
+            "Subscribers to events.",
+            gauges.subscribers,
+        )
+        .gauge("bbs_tasks", "Tasks.", gauges.tasks)
+        .gauge(
+            "bbs_processes",
+            "Processes desired or running.",
+            gauges.processes,
+        )
+        .family(
+            Kind::Gauge,
+            "bbs_outbound_queued",
+            "Calls to others that wait.",
+            "queue",
+            gauges.outbound,
         );
-        line(&mut text, "bbs_subscribers", "gauge", gauges.subscribers);
-        line(&mut text, "bbs_tasks", "gauge", gauges.tasks);
-        line(&mut text, "bbs_processes", "gauge", gauges.processes);
-        text
+        page.into_text()
     }
-}
-
-fn line(text: &mut String, name: &str, kind: &str, value: impl std::fmt::Display) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "# TYPE {name} {kind}\n{name} {value}");
 }

@@ -199,6 +199,7 @@ pub async fn start(config: Config, logger: Logger) -> Result<Running, Error> {
     let changes = hub.start().map_err(Error::Thread)?;
     let state = Shared::new(state);
     let (outbound, inbox) = outbound::queues(&metrics);
+    let lengths = outbound.lengths();
     let (commands, queue) = writer::queue();
     let writer = Writer {
         store,
@@ -227,6 +228,8 @@ pub async fn start(config: Config, logger: Logger) -> Result<Running, Error> {
             .map(|url| url.trim_end_matches('/').to_owned()),
         client,
         reps: Arc::clone(&reps),
+        state: state.clone(),
+        lengths: Arc::clone(&lengths),
         commands: commands.clone(),
         callback_workers: limits.callback_workers,
         logger: logger.clone(),
@@ -239,6 +242,7 @@ pub async fn start(config: Config, logger: Logger) -> Result<Running, Error> {
         reps,
         Arc::clone(&hub),
         metrics,
+        lengths,
         &logger,
     ));
     let server_limits = net::Limits {

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use diego::Bbs;
 use diego::auction::Work;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use net::{Body, Handler, empty, full, read_body};
 use serde::Serialize;
-use telemetry::Fields;
+use telemetry::{Fields, prometheus};
+use tokio::sync::watch;
 
 use super::cell::Cell;
 use super::container::Kind;
 use super::executor::Executor;
+use super::metrics::{Containers, Metrics as Counters};
 use super::update::Update;
 
 const BODY_BYTES: usize = 64 << 20;
@@ -107,22 +110,49 @@ impl<E: Executor> Handler for CellApi<E> {
                     Err(_) => status(StatusCode::BAD_REQUEST),
                 }
             }
-            (_, ["state" | "container_metrics" | "work"] | ["sim", "reset"]) => {
-                text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n")
-            }
+            (
+                _,
+                ["state" | "container_metrics" | "work"]
+                | ["sim", "reset"]
+                | ["v1", "lrps", _, "instances", _, "stop"]
+                | ["v1", "tasks", _, "cancel"]
+                | ["v1" | "v2", "lrps", _, "instances", _],
+            ) => text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n"),
             _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
         }
     }
 }
 
 /// The API for whoever operates the process.
-pub(super) struct AdminApi;
+pub(super) struct AdminApi<E> {
+    pub(super) cells: Vec<Arc<Cell<E>>>,
+    /// Whether each cell's presence is held.
+    pub(super) held: Vec<watch::Receiver<bool>>,
+    pub(super) bbs: Bbs,
+    pub(super) metrics: Arc<Counters>,
+}
 
-impl Handler for AdminApi {
+impl<E: Executor> AdminApi<E> {
+    fn metrics(&self) -> Response<Body> {
+        let mut containers = Containers::default();
+        for cell in &self.cells {
+            cell.count_containers(&mut containers);
+        }
+        let held = self.held.iter().filter(|held| *held.borrow()).count();
+        let cells = (self.cells.len(), held);
+        let text = self.metrics.text(cells, containers, self.bbs.counts());
+        typed(StatusCode::OK, prometheus::CONTENT_TYPE, text.into())
+    }
+}
+
+impl<E: Executor> Handler for AdminApi<E> {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         match (request.method(), request.uri().path()) {
             (&Method::GET, "/ping") => status(StatusCode::OK),
-            (_, "/ping") => text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n"),
+            (&Method::GET, "/metrics") => self.metrics(),
+            (_, "/ping" | "/metrics") => {
+                text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n")
+            }
             _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
         }
     }
@@ -209,11 +239,15 @@ fn text(status: StatusCode, body: &'static str) -> Response<Body> {
 }
 
 fn answer(status: StatusCode, body: Vec<u8>) -> Response<Body> {
+    typed(status, SNIFFED, body)
+}
+
+fn typed(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(full(body));
     *response.status_mut() = status;
     response
         .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(SNIFFED));
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 

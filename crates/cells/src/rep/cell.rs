@@ -17,6 +17,7 @@ use super::desired::DesiredLrps;
 use super::executor::{Definition, End, Executor, Job};
 use super::ledger::Ledger;
 use super::logs::Logs;
+use super::metrics::{Containers, Metrics, count};
 use super::update::Update;
 use super::work::{Work, instance_guid, lrp_state, task_state};
 
@@ -39,6 +40,7 @@ pub(super) struct Cell<E> {
     pub(super) bbs: Bbs,
     pub(super) desired: Arc<DesiredLrps>,
     pub(super) logs: Logs,
+    metrics: Arc<Metrics>,
     executor: Arc<E>,
     inside: Mutex<Inside>,
 }
@@ -78,6 +80,7 @@ impl<E: Executor> Cell<E> {
         bbs: Bbs,
         desired: Arc<DesiredLrps>,
         executor: Arc<E>,
+        metrics: Arc<Metrics>,
         logs: Logs,
     ) -> Arc<Self> {
         let ledger = Ledger::new(identity.state.total_resources, identity.ports.clone());
@@ -86,6 +89,7 @@ impl<E: Executor> Cell<E> {
             bbs,
             desired,
             logs,
+            metrics,
             executor,
             inside: Mutex::new(Inside {
                 ledger,
@@ -123,6 +127,13 @@ impl<E: Executor> Cell<E> {
         state
     }
 
+    /// Adds the containers by state.
+    pub(super) fn count_containers(&self, containers: &mut Containers) {
+        let inside = self.lock();
+        let machines = inside.containers.values().map(|slot| &slot.machine);
+        machines.for_each(|machine| containers.add(machine.phase()));
+    }
+
     /// Takes work and returns what does not fit.
     pub(super) fn accept(self: &Arc<Self>, work: auction::Work) -> auction::Work {
         let mut refused = auction::Work::default();
@@ -152,6 +163,9 @@ impl<E: Executor> Cell<E> {
             }
         }
         drop(inside);
+        count(&self.metrics.taken, taken.len());
+        let no_room = refused.lrps.len() + refused.tasks.len();
+        count(&self.metrics.refused, no_room);
         for guid in taken {
             self.feed(&guid, Event::Reserved);
         }
@@ -293,6 +307,7 @@ impl<E: Executor> Cell<E> {
                 });
             }
             Command::RetryAfter(failures) => {
+                count(&self.metrics.repeats, 1);
                 tokio::spawn(async move {
                     tokio::time::sleep(pause(failures)).await;
                     cell.tell(epoch, &guid, Event::Retry);

@@ -20,6 +20,7 @@ mod distribution;
 mod executor;
 mod ledger;
 mod logs;
+mod metrics;
 mod presence;
 mod size;
 mod start;

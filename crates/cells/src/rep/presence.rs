@@ -1,6 +1,7 @@
 //! A cell's presence: a lock at Locket that the cell renews for as long as it lives.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +16,8 @@ use serde::Serialize;
 use telemetry::{Fields, Logger};
 use tokio::sync::watch;
 use tokio::time::sleep;
+
+use super::metrics::{Metrics, count};
 
 /// What a presence says, in the form of Diego's `CellPresence`.
 #[derive(Debug, Serialize)]
@@ -86,6 +89,7 @@ pub(super) struct Presence {
     pub(super) ttl: Duration,
     pub(super) heartbeat: Duration,
     pub(super) jitter: f64,
+    pub(super) metrics: Arc<Metrics>,
     pub(super) logger: Logger,
 }
 
@@ -98,12 +102,14 @@ impl Presence {
         loop {
             match self.lock().await {
                 Ok(()) => {
+                    count(&self.metrics.renewals, 1);
                     if !held.send_replace(true) {
                         self.logger
                             .info("succeeded-setting-presence", Fields::new());
                     }
                 }
                 Err(cause) => {
+                    count(&self.metrics.failed_renewals, 1);
                     held.send_replace(false);
                     self.logger
                         .error("failed-to-set-presence", &cause, Fields::new());

@@ -23,6 +23,7 @@ use super::executor::Executor;
 use super::executor::process::Process;
 use super::executor::simulated::Simulated;
 use super::logs::Logs;
+use super::metrics::Metrics;
 use super::presence::{self, Presence};
 use super::work::uuid;
 
@@ -105,15 +106,16 @@ pub async fn run(config: Config, logger: Logger, shutdown: Shutdown) -> Result<(
 /// When they cannot start; see [`Error`].
 pub async fn start(config: Config, logger: Logger, shutdown: Shutdown) -> Result<Running, Error> {
     check(&config)?;
+    let metrics = Arc::new(Metrics::default());
     match config.executor.clone() {
         ExecutorKind::Simulated(settings) => {
             let executor = Simulated::new(settings, config.seed);
-            start_with(config, executor, CLOSE_WITHIN, logger, shutdown).await
+            start_with(config, executor, metrics, CLOSE_WITHIN, logger, shutdown).await
         }
         ExecutorKind::Process(settings) => {
             let within = settings.grace + CLOSE_WITHIN;
-            let executor = Process::new(settings, &logger)?;
-            start_with(config, executor, within, logger, shutdown).await
+            let executor = Process::new(settings, Arc::clone(&metrics), &logger)?;
+            start_with(config, executor, metrics, within, logger, shutdown).await
         }
     }
 }
@@ -121,6 +123,7 @@ pub async fn start(config: Config, logger: Logger, shutdown: Shutdown) -> Result
 async fn start_with<E: Executor>(
     config: Config,
     executor: E,
+    metrics: Arc<Metrics>,
     close_within: Duration,
     logger: Logger,
     shutdown: Shutdown,
@@ -164,6 +167,7 @@ async fn start_with<E: Executor>(
         held: Vec::new(),
         tasks: JoinSet::new(),
     };
+    let mut cells = Vec::new();
     for (number, listener) in listeners.into_iter().enumerate() {
         let mut address = listener.local_addr()?;
         running.addresses.push(address);
@@ -183,6 +187,7 @@ async fn start_with<E: Executor>(
             ttl: config.presence_ttl,
             heartbeat: config.heartbeat,
             jitter: config.heartbeat_jitter.clamp(0.0, 1.0),
+            metrics: Arc::clone(&metrics),
             logger: logs.presence.clone(),
         };
         let identity = Identity {
@@ -195,8 +200,10 @@ async fn start_with<E: Executor>(
             bbs.clone(),
             desired.clone(),
             executor.clone(),
+            Arc::clone(&metrics),
             logs,
         );
+        cells.push(Arc::clone(&cell));
         let (held, seen) = watch::channel(false);
         running.held.push(seen);
         let limits = Limits {
@@ -228,10 +235,15 @@ async fn start_with<E: Executor>(
         });
     }
     if let Some(address) = admin {
-        let ready = registered(running.held.clone());
+        let handler = AdminApi {
+            cells,
+            held: running.held.clone(),
+            bbs,
+            metrics,
+        };
         running
             .tasks
-            .spawn(serve_admin(address, ready, logger.clone(), shutdown));
+            .spawn(serve_admin(address, handler, logger.clone(), shutdown));
     }
     let first = running.addresses.first().map(ToString::to_string);
     let fields = Fields::new()
@@ -309,16 +321,15 @@ async fn registered(held: Vec<watch::Receiver<bool>>) {
     }
 }
 
-/// Serves the admin API once `ready`, so that whoever reaches it finds all cells
-/// registered.
-async fn serve_admin(
+/// Serves the admin API once all cells are registered.
+async fn serve_admin<E: Executor>(
     address: SocketAddr,
-    ready: impl Future<Output = ()>,
+    handler: AdminApi<E>,
     logger: Logger,
     mut shutdown: Shutdown,
 ) {
     tokio::select! {
-        () = ready => {}
+        () = registered(handler.held.clone()) => {}
         () = shutdown.asked() => return,
     }
     match net::bind(address).await {
@@ -331,7 +342,7 @@ async fn serve_admin(
                 listener,
                 None,
                 Limits::default(),
-                Arc::new(AdminApi),
+                Arc::new(handler),
                 shutdown,
             )
             .await;

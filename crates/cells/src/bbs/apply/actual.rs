@@ -1,6 +1,5 @@
 //! Commands about actual LRPs.
 
-use diego::error::{Type, error};
 use diego::models::{
     ActualLrpKey, ClaimActualLrpRequest, CrashActualLrpRequest, Error, FailActualLrpRequest,
     RemoveActualLrpRequest, StartActualLrpRequest,
@@ -108,13 +107,6 @@ impl Transaction<'_> {
         let before = self.slot(&key.process_guid, key.index)?;
         let mut after = before.clone();
         let retired = actual::retire(&mut after)?;
-        let row = before.ordinary.as_ref();
-        let domain = row
-            .and_then(|row| row.actual_lrp_key.as_ref())
-            .map(|key| &key.domain);
-        if domain != Some(&key.domain) {
-            return Err(error(Type::ResourceNotFound));
-        }
         self.put_slot(
             &key.process_guid,
             key.index,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use diego::error::{Type, error};
-use diego::models::{ActualLrpKey, DesiredLrp, Error, UpdateDesiredLrpRequest};
+use diego::models::{
+    ActualLrpInstanceKey, ActualLrpKey, DesiredLrp, Error, UpdateDesiredLrpRequest,
+};
 
 use super::{Change, Reply, Transaction, Work, damaged, not_found};
 use crate::bbs::model::actual::{self, Retire};
@@ -37,13 +39,14 @@ impl Transaction<'_> {
             .ok_or_else(|| error(Type::InvalidRequest))?;
         let after = desired::update(&before, update);
         self.put_desired(Some(before.clone()), after.clone(), trace);
-        let created = if after.instances > before.instances {
+        let mut created = Vec::new();
+        if after.instances > before.instances {
             let indices = before.instances..after.instances;
-            self.create_indices(&after.process_guid, &after.domain, indices, trace)
-        } else {
+            created = self.create_indices(&after.process_guid, &after.domain, indices, trace);
+        } else if after.instances < before.instances {
+            // Only then: an instance beyond the count is otherwise convergence's matter.
             self.stop_indices(&after.process_guid, after.instances, trace)?;
-            Vec::new()
-        };
+        }
         self.update_instances(&before, &after, trace)?;
         Ok(Reply::Created(created))
     }
@@ -134,14 +137,20 @@ impl Transaction<'_> {
     fn stop_indices(&mut self, guid: &str, from: i32, trace: &Arc<str>) -> Result<(), Error> {
         for index in self.indices(guid, from) {
             let before = self.slot(guid, index)?;
-            let mut after = before.clone();
-            match actual::retire(&mut after) {
-                Ok(Retire::Gone) => self.put_slot(guid, index, before, after, false, trace),
-                Ok(Retire::Stop(instance)) => self.work.push(Work::StopInstance {
+            let mut stop = |instance: ActualLrpInstanceKey| {
+                self.work.push(Work::StopInstance {
                     process_guid: guid.to_owned(),
                     instance,
                     trace: Arc::clone(trace),
-                }),
+                });
+            };
+            if let Some(suspect) = &before.suspect {
+                stop(suspect.instance().clone());
+            }
+            let mut after = before.clone();
+            match actual::retire(&mut after) {
+                Ok(Retire::Gone) => self.put_slot(guid, index, before, after, false, trace),
+                Ok(Retire::Stop(instance)) => stop(instance),
                 Err(_) => {}
             }
         }
@@ -155,16 +164,17 @@ impl Transaction<'_> {
         after: &DesiredLrp,
         trace: &Arc<str>,
     ) -> Result<(), Error> {
-        let routes = desired::internal_routes(after);
-        let routes_changed = desired::internal_routes(before) != routes;
+        let routes_changed = desired::internal_routes(before) != desired::internal_routes(after);
         let tags_changed = before.metric_tags != after.metric_tags;
         if !routes_changed && !tags_changed {
             return Ok(());
         }
-        let routes = routes_changed.then(|| match routes {
-            Some(json) => String::from_utf8_lossy(json).into_owned(),
-            None => "[]".to_owned(),
-        });
+        let routes = match routes_changed.then(|| desired::hostnames(after)) {
+            None => None,
+            Some(Some(hostnames)) => Some(hostnames),
+            // Routes in a form that no cell understands: nobody is told anything.
+            Some(None) => return Ok(()),
+        };
         let guid = &after.process_guid;
         for index in self.indices(guid, 0) {
             let slot = self.slot(guid, index)?;

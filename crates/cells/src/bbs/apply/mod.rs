@@ -8,6 +8,8 @@ mod desired;
 mod evacuation;
 mod task;
 
+pub(crate) use task::placement;
+
 use std::sync::Arc;
 
 use diego::auction;
@@ -126,8 +128,8 @@ pub(crate) enum Work {
     UpdateInstance {
         key: ActualLrpKey,
         instance: ActualLrpInstanceKey,
-        /// Raw JSON; `None` leaves the routes as they are.
-        internal_routes: Option<String>,
+        /// Host names; `None` leaves the routes as they are.
+        internal_routes: Option<Vec<String>>,
         /// `None` leaves the tags as they are.
         metric_tags: Option<std::collections::BTreeMap<String, String>>,
         trace: Arc<str>,

@@ -132,7 +132,7 @@ impl Transaction<'_> {
 }
 
 /// What the auctioneer must know to place the task.
-fn placement(task: &Task, definition: &TaskDefinition) -> auction::Task {
+pub(crate) fn placement(task: &Task, definition: &TaskDefinition) -> auction::Task {
     auction::Task {
         task_guid: task.task_guid.clone(),
         domain: task.domain.clone(),

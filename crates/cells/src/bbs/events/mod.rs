@@ -10,6 +10,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -19,6 +20,20 @@ use super::apply::{Change, Watched};
 /// Batches of changes that may wait for the thread. It is faster than the writer
 /// by an order of magnitude; should it ever fall behind this far, the writer waits.
 const BATCHES: usize = 4096;
+
+/// Subscribers from which on events gather between one publication and the next.
+const MANY: usize = 32;
+/// Longest time that they gather.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// How long events gather once so many subscribers were told: about as long as
+/// writing to all their connections takes. Without that the writes for each small
+/// batch take the processors away from the calls that make the next.
+fn gather(told: usize) -> Duration {
+    const WRITE: Duration = Duration::from_micros(10);
+    let told = u32::try_from(told).unwrap_or(u32::MAX);
+    WRITE.saturating_mul(told).min(GATHER)
+}
 
 /// What a subscriber listens to; `old_form` is the first version's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,8 +174,12 @@ impl Hub {
             {
                 batch.extend(more);
             }
-            for stream in Stream::ALL {
-                self.publish(stream, &batch);
+            let told: usize = Stream::ALL
+                .map(|stream| self.publish(stream, &batch))
+                .iter()
+                .sum();
+            if told >= MANY {
+                std::thread::sleep(gather(told));
             }
         }
         self.close();
@@ -175,16 +194,17 @@ impl Hub {
         }
     }
 
-    fn publish(&self, stream: Stream, changes: &[Change]) {
+    /// Returns how many subscribers were told.
+    fn publish(&self, stream: Stream, changes: &[Change]) -> usize {
         if self.counts[stream.place()].load(Ordering::SeqCst) == 0 {
-            return;
+            return 0;
         }
         let mut events = Vec::with_capacity(changes.len());
         for change in changes {
             wire::of_change(stream, change, &mut events);
         }
         if events.is_empty() {
-            return;
+            return 0;
         }
         let everybody = events.iter().any(|event| event.cells.is_none());
         let cells: HashSet<&str> = events
@@ -203,9 +223,10 @@ impl Hub {
             .collect();
         drop(cells);
         let events: Arc<[Event]> = events.into();
-        for subscriber in concerned {
+        for subscriber in &concerned {
             subscriber.push(&events, self.queue_events);
         }
+        concerned.len()
     }
 }
 

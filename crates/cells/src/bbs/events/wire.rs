@@ -25,7 +25,7 @@ pub(super) fn of_change(stream: Stream, change: &Change, events: &mut Vec<Event>
             let form = |task: &Arc<Task>| {
                 let task = Task::clone(task);
                 if old_form {
-                    versions::task_v0(task)
+                    versions::task_v2(task)
                 } else {
                     task
                 }

@@ -12,7 +12,7 @@ use diego::models::{
 };
 
 use super::Context;
-use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED, new_row};
+use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED, fits, new_row};
 
 /// An instance that ran for longer than this starts counting crashes anew, in ns.
 pub const CRASH_RESET_NS: i64 = 300 * 1_000_000_000;
@@ -65,7 +65,7 @@ pub fn unclaimed(key: ActualLrpKey, context: &mut Context<'_>) -> ActualLrp {
 /// A cell reserves the index. Ignored when the instance is the suspect one.
 ///
 /// # Errors
-/// ResourceNotFound, ActualLRPCannotBeClaimed.
+/// ResourceNotFound, ActualLRPCannotBeClaimed; InvalidRequest when the key is too long.
 pub fn claim(slot: &mut Slot, key: &ActualLrpInstanceKey, now: i64) -> Result<(), Error> {
     if slot.is_suspect(key) {
         return Ok(());
@@ -82,6 +82,7 @@ pub fn claim(slot: &mut Slot, key: &ActualLrpInstanceKey, now: i64) -> Result<()
     row.actual_lrp_instance_key = Some(key.clone());
     row.actual_lrp_net_info = Some(ActualLrpNetInfo::default());
     row.placement_error.clear();
+    fits(&row)?;
     slot.ordinary = Some(Arc::new(row));
     Ok(())
 }
@@ -91,7 +92,7 @@ pub fn claim(slot: &mut Slot, key: &ActualLrpInstanceKey, now: i64) -> Result<()
 /// evacuating and suspect records have then done their duty and go.
 ///
 /// # Errors
-/// ActualLRPCannotBeStarted.
+/// ActualLRPCannotBeStarted; InvalidRequest when a name is too long.
 pub fn start(
     slot: &mut Slot,
     key: &ActualLrpKey,
@@ -107,6 +108,7 @@ pub fn start(
             let mut row = new_row(key.clone(), RUNNING, (context.new_guid)(), context.now);
             row.actual_lrp_instance_key = Some(instance.clone());
             running.write(&mut row);
+            fits(&row)?;
             slot.ordinary = Some(Arc::new(row));
         }
         Some(row) => {
@@ -126,6 +128,7 @@ pub fn start(
                 row.actual_lrp_instance_key = Some(instance.clone());
                 row.placement_error.clear();
                 running.write(&mut row);
+                fits(&row)?;
                 slot.ordinary = Some(Arc::new(row));
             }
         }

@@ -183,6 +183,52 @@ fn the_third_crash_waits_and_a_long_run_counts_anew() {
     assert_eq!(slot.ordinary.unwrap().crash_count, 1);
 }
 
+#[test]
+fn names_that_no_record_holds_are_refused_after_the_transition() {
+    let long = ActualLrpInstanceKey {
+        instance_guid: "ü".repeat(256),
+        cell_id: "c".into(),
+    };
+    let refused = |from: &str| {
+        let mut slot = in_state(from);
+        let claimed = actual::claim(&mut slot, &long, 9).unwrap_err();
+        assert_eq!(slot, in_state(from));
+        claimed.r#type()
+    };
+    assert_eq!(refused(UNCLAIMED), Type::InvalidRequest);
+    assert_eq!(refused(RUNNING), Type::ActualLrpCannotBeClaimed);
+    let mut slot = Slot::default();
+    let zone = Running {
+        availability_zone: "z".repeat(256),
+        ..running()
+    };
+    let mut guid = || "g".to_owned();
+    let context = &mut Context {
+        now: 9,
+        new_guid: &mut guid,
+    };
+    let started = actual::start(&mut slot, &key(), &instance("a"), zone, context);
+    assert_eq!(started.unwrap_err().r#type(), Type::InvalidRequest);
+    assert_eq!(slot, Slot::default());
+}
+
+#[test]
+fn the_evacuating_record_of_another_instance_is_taken_over() {
+    let mut slot = in_state(RUNNING);
+    apply(&mut slot, Call::Evacuate("a"), 9).unwrap();
+    apply(&mut slot, Call::Claim("b"), 10).unwrap();
+    let epoch = |slot: &Slot| {
+        let row = slot.evacuating.as_ref().unwrap();
+        let tag = row.modification_tag.clone().unwrap();
+        (row.instance().instance_guid.clone(), tag.epoch, tag.index)
+    };
+    let (of, first, index) = epoch(&slot);
+    assert_eq!((of.as_str(), index), ("a", 0));
+    apply(&mut slot, Call::Evacuate("b"), 11).unwrap();
+    assert_eq!(epoch(&slot), ("b".into(), first, 1));
+    assert_eq!(state(&slot), Some(UNCLAIMED));
+}
+
 fn calls() -> impl proptest::strategy::Strategy<Value = Call> {
     let who = prop_oneof![Just("a"), Just("b"), Just("c")];
     prop_oneof![

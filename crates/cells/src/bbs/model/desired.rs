@@ -173,6 +173,23 @@ pub fn internal_routes(desired: &DesiredLrp) -> Option<&[u8]> {
     routes.routes.get(INTERNAL_ROUTER).map(Vec::as_slice)
 }
 
+/// Host names of the internal routes; none when there are no such routes.
+///
+/// Returns `None` when their JSON is not a list of objects.
+pub fn hostnames(desired: &DesiredLrp) -> Option<Vec<String>> {
+    #[derive(serde::Deserialize, Default)]
+    #[serde(default)]
+    struct Route {
+        hostname: String,
+    }
+    let Some(json) = internal_routes(desired) else {
+        return Some(Vec::new());
+    };
+    let routes: Option<Vec<Route>> = serde_json::from_slice(json).ok()?;
+    let routes = routes.unwrap_or_default().into_iter();
+    Some(routes.map(|route| route.hostname).collect())
+}
+
 /// Metric tags of one instance: dynamic values become its index or guid.
 pub fn metric_tags(desired: &DesiredLrp, index: i32, instance: &str) -> BTreeMap<String, String> {
     let value = |tag: &MetricTagValue| match tag.dynamic() {
@@ -248,6 +265,27 @@ mod tests {
             },
             desired
         );
+    }
+
+    #[test]
+    fn internal_routes_are_host_names_or_nothing_is_told() {
+        let with = |json: &str| {
+            let routes = [(INTERNAL_ROUTER.into(), json.as_bytes().to_vec())].into();
+            DesiredLrp {
+                routes: Some(diego::models::ProtoRoutes { routes }),
+                ..DesiredLrp::default()
+            }
+        };
+        assert_eq!(hostnames(&DesiredLrp::default()), Some(vec![]));
+        assert_eq!(hostnames(&with("null")), Some(vec![]));
+        let routes = with(r#" [ {"hostname":"a.internal","port":8080}, {} ] "#);
+        assert_eq!(
+            hostnames(&routes),
+            Some(vec!["a.internal".into(), "".into()])
+        );
+        for bad in ["{}", "[1]", "[", r#"[{"hostname":1}]"#] {
+            assert_eq!(hostnames(&with(bad)), None, "{bad}");
+        }
     }
 
     #[test]

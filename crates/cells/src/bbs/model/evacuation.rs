@@ -8,7 +8,7 @@ use diego::models::{ActualLrp, ActualLrpInstanceKey, ActualLrpKey, Error, Modifi
 
 use super::Context;
 use super::actual::{self, Running};
-use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, new_row};
+use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, fits, new_row};
 
 /// What the cell and the auctioneer are to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -105,8 +105,7 @@ pub enum Strategy {
 /// The instance runs on a cell that is being emptied.
 ///
 /// # Errors
-/// ResourceExists when another instance of the index is evacuating already; the
-/// container is then kept.
+/// InvalidRequest when what the cell sent is longer than a record holds.
 pub fn running(
     slot: &mut Slot,
     key: &ActualLrpKey,
@@ -133,10 +132,8 @@ pub fn running(
             if !matches!(row.state.as_str(), CLAIMED | RUNNING) {
                 return Ok(LET_GO);
             }
-            if slot.evacuating.is_some() {
-                return Err(error(Type::ResourceExists));
-            }
-            slot.evacuating = Some(Arc::new(evacuating_copy(&row, context)));
+            let copy = evacuating_copy(&row, slot.evacuating.as_deref(), context);
+            slot.evacuating = Some(Arc::new(copy));
             if presence == Some(Presence::Suspect) {
                 slot.suspect = None;
                 return Ok(KEEP);
@@ -147,7 +144,7 @@ pub fn running(
                 auction: true,
             })
         }
-        _ => Ok(refresh(slot, key, instance, sent, context)),
+        _ => refresh(slot, key, instance, sent, context),
     }
 }
 
@@ -181,10 +178,10 @@ fn refresh(
     instance: &ActualLrpInstanceKey,
     sent: Running,
     context: &mut Context<'_>,
-) -> Evacuated {
+) -> Result<Evacuated, Error> {
     let row = match &slot.evacuating {
-        Some(row) if !row.has_instance(instance) => return LET_GO,
-        Some(row) if Running::of(row) == sent => return KEEP,
+        Some(row) if !row.has_instance(instance) => return Ok(LET_GO),
+        Some(row) if Running::of(row) == sent => return Ok(KEEP),
         Some(row) => row.touched(context.now),
         None => {
             let mut row = new_row(key.clone(), RUNNING, (context.new_guid)(), context.now);
@@ -195,21 +192,33 @@ fn refresh(
     };
     let mut row = row;
     sent.write(&mut row);
+    fits(&row)?;
     slot.evacuating = Some(Arc::new(row));
-    KEEP
+    Ok(KEEP)
 }
 
 /// The record of a running instance as an evacuating one, from the record itself
 /// and not from what the cell sent: so the recorded server does.
-fn evacuating_copy(row: &ActualLrp, context: &mut Context<'_>) -> ActualLrp {
+///
+/// There is one evacuating record per index: that of another instance is taken
+/// over, and its cell learns when it reports next that it may let go.
+fn evacuating_copy(
+    row: &ActualLrp,
+    other: Option<&ActualLrp>,
+    context: &mut Context<'_>,
+) -> ActualLrp {
+    let modification_tag = match other {
+        Some(other) => other.touched(context.now).modification_tag,
+        None => Some(ModificationTag {
+            epoch: (context.new_guid)(),
+            index: 0,
+        }),
+    };
     ActualLrp {
         state: RUNNING.to_owned(),
         presence: Presence::Evacuating.into(),
         since: context.now,
-        modification_tag: Some(ModificationTag {
-            epoch: (context.new_guid)(),
-            index: 0,
-        }),
+        modification_tag,
         crash_count: 0,
         crash_reason: String::new(),
         placement_error: String::new(),

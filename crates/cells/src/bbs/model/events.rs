@@ -5,7 +5,7 @@ use std::sync::Arc;
 use diego::models::ActualLrp;
 
 use super::group;
-use super::slot::{Row, Slot, UNCLAIMED};
+use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED};
 
 /// What happened to one record.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,10 +32,13 @@ pub enum Happened {
 
 use Happened::{Changed, Crashed, Created, Removed};
 
-/// Events of the instance stream: crashed first, then created and changed, then removed.
+/// Events of the instance stream: first crashes, then what brings a running
+/// instance, then the rest.
 ///
 /// An instance is followed by its key, also when its presence changes. A record
 /// that loses its instance is two events: the new one is created, the old removed.
+/// `crashed` says that the ordinary instance crashed, even if the index is to be
+/// placed again; one that becomes CRASHED has crashed in any case.
 pub fn of_instances(before: &Slot, after: &Slot, crashed: bool) -> Vec<Happened> {
     let mut events = crash(before, after, crashed);
     let mut gone: Vec<&Arc<ActualLrp>> = before.rows().collect();
@@ -54,13 +57,6 @@ pub fn of_instances(before: &Slot, after: &Slot, crashed: bool) -> Vec<Happened>
         }
     }
     events.extend(gone.into_iter().map(|old| Removed(Arc::clone(old))));
-    // Changes come before creations, as the evacuation of an instance shows them.
-    let rank = |event: &Happened| match event {
-        Crashed { .. } => 0,
-        Changed { .. } => 1,
-        Created(_) => 2,
-        Removed(_) => 3,
-    };
     events.sort_by_key(rank);
     events
 }
@@ -72,7 +68,7 @@ fn replaces(old: &ActualLrp, new: &ActualLrp, after: &Slot) -> bool {
         && (old.state == UNCLAIMED || new.state != UNCLAIMED)
 }
 
-/// Events of the group stream.
+/// Events of the group stream, in the order of the instance stream.
 pub fn of_groups(before: &Slot, after: &Slot, crashed: bool) -> Vec<Happened> {
     let mut events = crash(before, after, crashed);
     let pairs = [
@@ -82,36 +78,167 @@ pub fn of_groups(before: &Slot, after: &Slot, crashed: bool) -> Vec<Happened> {
     for pair in pairs {
         match pair {
             (Some(old), Some(new)) if old == new => {}
-            (Some(old), Some(new)) => {
-                let (from, to) = (old.instance(), new.instance());
-                let swapped = old.presence != new.presence
-                    && !from.instance_guid.is_empty()
-                    && !to.instance_guid.is_empty()
-                    && from != to;
-                if swapped {
-                    events.push(Created(Arc::clone(new)));
-                    events.push(Removed(Arc::clone(old)));
-                } else {
-                    events.push(Changed {
-                        before: Arc::clone(old),
-                        after: Arc::clone(new),
-                    });
-                }
+            (Some(old), Some(new)) if is_swapped(old, new) => {
+                events.push(Created(Arc::clone(new)));
+                events.push(Removed(Arc::clone(old)));
             }
+            (Some(old), Some(new)) => events.push(Changed {
+                before: Arc::clone(old),
+                after: Arc::clone(new),
+            }),
             (None, Some(new)) => events.push(Created(Arc::clone(new))),
             (Some(old), None) => events.push(Removed(Arc::clone(old))),
             (None, None) => {}
         }
     }
+    events.sort_by_key(rank);
     events
+}
+
+/// Has another instance taken the place of one?
+fn is_swapped(old: &ActualLrp, new: &ActualLrp) -> bool {
+    let has_instance = matches!(new.state.as_str(), CLAIMED | RUNNING);
+    has_instance && !old.instance().instance_guid.is_empty() && old.instance() != new.instance()
+}
+
+/// Whoever routes requests hears of a new running instance before it loses the old.
+fn rank(event: &Happened) -> u8 {
+    match event {
+        Crashed { .. } => 0,
+        Created(after) | Changed { after, .. } if after.state == RUNNING => 1,
+        Created(_) | Changed { .. } | Removed(_) => 2,
+    }
 }
 
 fn crash(before: &Slot, after: &Slot, crashed: bool) -> Vec<Happened> {
     match (&before.ordinary, &after.ordinary) {
-        (Some(before), Some(after)) if crashed => vec![Crashed {
-            before: Arc::clone(before),
-            after: Arc::clone(after),
-        }],
+        (Some(before), Some(after))
+            if crashed || (before.state != CRASHED && after.state == CRASHED) =>
+        {
+            vec![Crashed {
+                before: Arc::clone(before),
+                after: Arc::clone(after),
+            }]
+        }
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use diego::models::{ActualLrpInstanceKey, ActualLrpKey};
+
+    use super::*;
+    use crate::bbs::model::Context;
+    use crate::bbs::model::actual::{self, Running};
+    use crate::bbs::model::evacuation::{self, Strategy};
+
+    fn key() -> ActualLrpKey {
+        ActualLrpKey {
+            process_guid: "p".into(),
+            index: 0,
+            domain: "d".into(),
+        }
+    }
+
+    fn on(guid: &str, cell: &str) -> ActualLrpInstanceKey {
+        ActualLrpInstanceKey {
+            instance_guid: guid.into(),
+            cell_id: cell.into(),
+        }
+    }
+
+    fn context(new_guid: &mut dyn FnMut() -> String) -> Context<'_> {
+        Context { now: 7, new_guid }
+    }
+
+    fn claimed(by: &ActualLrpInstanceKey) -> Slot {
+        let mut guid = || "epoch".to_owned();
+        let mut slot = Slot {
+            ordinary: Some(Arc::new(actual::unclaimed(key(), &mut context(&mut guid)))),
+            ..Slot::default()
+        };
+        actual::claim(&mut slot, by, 1).unwrap();
+        slot
+    }
+
+    fn started(mut slot: Slot, by: &ActualLrpInstanceKey) -> Slot {
+        let mut guid = || "epoch".to_owned();
+        let context = &mut context(&mut guid);
+        actual::start(&mut slot, &key(), by, Running::default(), context).unwrap();
+        slot
+    }
+
+    fn names(events: &[Happened]) -> Vec<String> {
+        let row = |row: &ActualLrp| format!("{} {}", row.state, row.instance().instance_guid);
+        let name = |event: &Happened| match event {
+            Crashed { before, after } => format!("crashed {} to {}", row(before), after.state),
+            Created(new) => format!("created {}", row(new)),
+            Changed { before, after } => format!("changed {} to {}", row(before), row(after)),
+            Removed(old) => format!("removed {}", row(old)),
+        };
+        events.iter().map(name).collect()
+    }
+
+    #[test]
+    fn a_start_by_another_instance_swaps_the_group_and_changes_the_record() {
+        let before = claimed(&on("a", "c1"));
+        let after = started(before.clone(), &on("b", "c2"));
+        let instances = of_instances(&before, &after, false);
+        assert_eq!(names(&instances), ["changed CLAIMED a to RUNNING b"]);
+        let groups = of_groups(&before, &after, false);
+        assert_eq!(names(&groups), ["created RUNNING b", "removed CLAIMED a"]);
+    }
+
+    #[test]
+    fn an_instance_that_crashes_for_good_on_a_leaving_cell_has_crashed() {
+        for (crashes, expected) in [
+            (0, &["created UNCLAIMED ", "removed CLAIMED a"][..]),
+            (
+                2,
+                &[
+                    "crashed CLAIMED a to CRASHED",
+                    "changed CLAIMED a to CRASHED ",
+                ],
+            ),
+        ] {
+            let mut before = claimed(&on("a", "c1"));
+            let row = before.ordinary.as_deref().unwrap().clone();
+            before.ordinary = Some(Arc::new(ActualLrp {
+                crash_count: crashes,
+                ..row
+            }));
+            let mut after = before.clone();
+            evacuation::crashed(&mut after, &on("a", "c1"), "why", 9).unwrap();
+            let events = of_instances(&before, &after, false);
+            assert_eq!(names(&events), expected, "after {crashes} crashes");
+        }
+    }
+
+    #[test]
+    fn groups_hear_of_the_evacuating_instance_before_the_other_is_unclaimed() {
+        let before = started(claimed(&on("a", "c1")), &on("a", "c1"));
+        let mut after = before.clone();
+        let mut guid = || "epoch".to_owned();
+        evacuation::running(
+            &mut after,
+            &key(),
+            &on("a", "c1"),
+            Running::default(),
+            Strategy::Rolling,
+            &mut context(&mut guid),
+        )
+        .unwrap();
+        let groups = of_groups(&before, &after, false);
+        let expected = ["created RUNNING a", "changed RUNNING a to UNCLAIMED "];
+        assert_eq!(names(&groups), expected);
+        let instances = of_instances(&before, &after, false);
+        let expected = ["changed RUNNING a to RUNNING a", "created UNCLAIMED "];
+        assert_eq!(names(&instances), expected);
+        // The replacement runs: the evacuating record goes after it is announced.
+        let running = started(after.clone(), &on("b", "c2"));
+        let groups = of_groups(&after, &running, false);
+        let expected = ["changed UNCLAIMED  to RUNNING b", "removed RUNNING a"];
+        assert_eq!(names(&groups), expected);
     }
 }

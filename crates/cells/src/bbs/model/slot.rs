@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use diego::models::actual_lrp::Presence;
 use diego::models::{
-    ActualLrp, ActualLrpInstanceKey, ActualLrpKey, ActualLrpNetInfo, ModificationTag,
+    ActualLrp, ActualLrpInstanceKey, ActualLrpKey, ActualLrpNetInfo, Error, ModificationTag,
 };
 
 /// Not placed yet.
@@ -106,6 +106,21 @@ impl Row for ActualLrp {
             ..self.clone()
         }
     }
+}
+
+/// Can a record be this long? Names are bounded as those of requests are.
+///
+/// # Errors
+/// InvalidRequest with the general text.
+pub fn fits(row: &ActualLrp) -> Result<(), Error> {
+    let (key, instance) = (row.key(), row.instance());
+    super::validate::names_fit([
+        &key.process_guid,
+        &key.domain,
+        &instance.instance_guid,
+        &instance.cell_id,
+        &row.availability_zone,
+    ])
 }
 
 /// A record with everything set that Go's types always write.

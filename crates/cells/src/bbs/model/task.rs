@@ -5,6 +5,7 @@ use diego::models::task::State;
 use diego::models::{DesireTaskRequest, Error, Task};
 
 use super::truncate;
+use super::validate::names_fit;
 
 /// The reason of a task that somebody cancelled.
 pub const CANCELLED: &str = "task was cancelled";
@@ -36,16 +37,19 @@ pub fn desire(request: DesireTaskRequest, now: i64) -> Task {
 /// The task once `cell` runs it; `None` when that cell runs it already.
 ///
 /// # Errors
-/// InvalidStateTransition unless it is Pending.
+/// InvalidStateTransition unless it is Pending; InvalidRequest when the name of the
+/// cell is too long.
 pub fn start(task: &Task, cell: &str, now: i64) -> Result<Option<Task>, Error> {
     match task.state() {
         State::Running if task.cell_id == cell => Ok(None),
-        State::Pending => Ok(Some(Task {
-            state: State::Running.into(),
-            cell_id: cell.to_owned(),
-            updated_at: now,
-            ..task.clone()
-        })),
+        State::Pending => names_fit([cell]).map(|()| {
+            Some(Task {
+                state: State::Running.into(),
+                cell_id: cell.to_owned(),
+                updated_at: now,
+                ..task.clone()
+            })
+        }),
         _ => Err(no_transition(task, State::Running)),
     }
 }

@@ -50,18 +50,12 @@ pub fn desired_v0(desired: DesiredLrp) -> DesiredLrp {
     if !cached.is_empty() {
         let user = &desired.legacy_download_user;
         let downloads = cached.into_iter().map(|from| download_cached(from, user));
-        desired.setup = Some(before(parallel(downloads.collect()), desired.setup));
+        let downloads = parallel(downloads.collect());
+        desired.setup = Some(serial(
+            [downloads].into_iter().chain(desired.setup).collect(),
+        ));
     }
     desired
-}
-
-/// The task in the first version's form: timeouts also in nanoseconds.
-pub fn task_v0(task: Task) -> Task {
-    let mut task = task_v2(task);
-    if let Some(definition) = &mut task.task_definition {
-        definition.action.iter_mut().for_each(fill_timeouts);
-    }
-    task
 }
 
 fn prepend_shared(layers: &[ImageLayer], cached: &mut Vec<CachedDependency>) {
@@ -158,11 +152,15 @@ fn parallel(actions: Vec<Action>) -> Action {
 }
 
 fn before(first: Action, then: Option<Action>) -> Action {
-    let Some(then) = then else {
-        return first;
-    };
+    match then {
+        None => first,
+        Some(then) => serial(vec![first, then]),
+    }
+}
+
+fn serial(actions: Vec<Action>) -> Action {
     let action = SerialAction {
-        actions: vec![first, then],
+        actions,
         ..SerialAction::default()
     };
     Action {
@@ -195,4 +193,66 @@ fn fill_timeouts(action: &mut Action) {
         inner.extend(&mut list.actions);
     }
     inner.into_iter().for_each(fill_timeouts);
+}
+
+#[cfg(test)]
+mod tests {
+    use diego::models::{DesireTaskRequest, TaskCreatedEvent};
+    use prost::Message;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn bytes(hex: &Value) -> Vec<u8> {
+        let hex = hex.as_str().unwrap();
+        let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        (0..hex.len()).step_by(2).map(byte).collect()
+    }
+
+    /// The first version of a task is the second: nothing else was ever converted.
+    #[test]
+    fn a_task_of_the_old_stream_is_as_recorded() {
+        let file = include_str!("../../../tests/data/bbs/sse_legacy.json");
+        let file: Value = serde_json::from_str(file).unwrap();
+        let steps = file["steps"].as_array().unwrap();
+        let desire = steps
+            .iter()
+            .find(|step| step["path"] == "/v1/tasks/desire.r2")
+            .unwrap();
+        let request = DesireTaskRequest::decode(&*bytes(&desire["request"]["hex"])).unwrap();
+        let event = TaskCreatedEvent::decode(&*bytes(&desire["events"][0]["data_hex"])).unwrap();
+        let recorded = event.task.unwrap();
+        let mut ours = task_v2(crate::bbs::model::task::desire(
+            request,
+            recorded.created_at,
+        ));
+        let mut recorded = recorded;
+        for task in [&mut ours, &mut recorded] {
+            let definition = task.task_definition.as_mut().unwrap();
+            definition.network.get_or_insert_default();
+        }
+        assert_eq!(ours, recorded);
+    }
+
+    #[test]
+    fn cached_dependencies_of_the_first_version_are_a_serial_setup() {
+        let cached = CachedDependency {
+            from: "f".into(),
+            to: "t".into(),
+            ..CachedDependency::default()
+        };
+        let desired = |setup: Option<Action>| {
+            let desired = desired_v0(DesiredLrp {
+                cached_dependencies: vec![cached.clone()],
+                setup,
+                ..DesiredLrp::default()
+            });
+            assert!(desired.cached_dependencies.is_empty());
+            let serial = desired.setup.unwrap().serial_action.unwrap();
+            assert!(serial.actions[0].parallel_action.is_some());
+            serial.actions.len()
+        };
+        assert_eq!(desired(None), 1);
+        assert_eq!(desired(Some(download(DownloadAction::default()))), 2);
+    }
 }

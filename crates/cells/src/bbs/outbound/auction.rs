@@ -1,13 +1,13 @@
 //! Requests to the auctioneer. What waits goes out in one call.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use diego::TRACE_HEADER;
 use diego::auction::{LrpStartRequest, Task};
-use http::Uri;
 use http::header::{HeaderMap, HeaderValue};
+use http::{StatusCode, Uri};
 use net::Client;
 use serde::Serialize;
 use telemetry::{Fields, Logger};
@@ -18,10 +18,15 @@ use super::lines;
 
 /// Most requests in one call.
 const MERGED: usize = 1000;
-/// Times that a call is made before its requests are given up.
+/// Times that a call is made that gets a wrong answer before its requests are given up.
 const ATTEMPTS: u32 = 5;
 /// Pause after the first failed call; it doubles each time.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Longest pause.
+const PAUSE_MOST: Duration = Duration::from_secs(1);
+/// How long requests are kept for an auctioneer that cannot be reached or has no room:
+/// until a task that waits has waited too long anyway.
+const KEEP: Duration = Duration::from_secs(1800);
 
 #[derive(Clone)]
 pub(super) struct Auctioneer {
@@ -62,8 +67,8 @@ pub(super) async fn place_tasks(auctioneer: Auctioneer, mut queue: Receiver<Task
 }
 
 impl Auctioneer {
-    /// Posts the requests until they are accepted; gives up after a few attempts
-    /// and says so.
+    /// Posts the requests until they are accepted. What follows waits meanwhile, in a
+    /// bounded queue.
     async fn post<T: Serialize>(&self, path: &str, requests: &[T], trace: &str) -> bool {
         let logger = self.logger.session("auctioneer-client");
         let fields = || {
@@ -95,24 +100,28 @@ impl Auctioneer {
         {
             headers.insert(TRACE_HEADER, trace);
         }
-        let mut pause = PAUSE;
-        for attempt in 1..=ATTEMPTS {
+        let (mut pause, first) = (PAUSE, Instant::now());
+        for attempt in 1_u32.. {
             Metrics::count(&self.metrics.auction_posts);
             let answer = self
                 .client
                 .post(&uri, "application/json", headers.clone(), body.clone())
                 .await;
-            let cause = match answer {
+            let (cause, passes) = match answer {
                 Ok(answer) if answer.status.is_success() => return true,
-                Ok(answer) => format!("status code {}", answer.status),
-                Err(error) => error.to_string(),
+                Ok(answer) => {
+                    let full = answer.status == StatusCode::SERVICE_UNAVAILABLE;
+                    (format!("status code {}", answer.status), full)
+                }
+                Err(error) => (error.to_string(), true),
             };
             Metrics::count(&self.metrics.failed_auction_posts);
             logger.error("failed", &cause, fields().and("attempt", attempt));
-            if attempt < ATTEMPTS {
-                tokio::time::sleep(pause).await;
-                pause *= 2;
+            if passes && first.elapsed() > KEEP || !passes && attempt >= ATTEMPTS {
+                break;
             }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MOST);
         }
         false
     }

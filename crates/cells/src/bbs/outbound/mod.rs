@@ -3,6 +3,7 @@
 mod auction;
 mod callback;
 mod rep;
+mod resume;
 
 pub(crate) use rep::Reps;
 
@@ -12,20 +13,23 @@ use diego::auction::{LrpStartRequest, Task as TaskStartRequest};
 use diego::models::Task;
 use net::Client;
 use telemetry::{Fields, Logger};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Receiver, Sender, WeakSender, channel};
 use tokio::task::JoinSet;
 
 use super::apply::Work;
 use super::metrics::Metrics;
-use super::writer::Commands;
+use super::writer::{Commands, Shared};
 
 /// Requests of one kind that may wait. What does not fit is dropped and counted:
 /// convergence asks again for whatever was forgotten.
 const QUEUE: usize = 65_536;
 
+/// Instances to place, with the trace id of the request.
+type LrpRequest = (LrpStartRequest, Arc<str>);
+
 /// Where the writer leaves work.
 pub(crate) struct Outbound {
-    lrps: Sender<(LrpStartRequest, Arc<str>)>,
+    lrps: Sender<LrpRequest>,
     tasks: Sender<TaskStartRequest>,
     callbacks: Sender<Arc<Task>>,
     reps: Sender<Work>,
@@ -34,7 +38,7 @@ pub(crate) struct Outbound {
 
 /// The other ends, for [`Inbox::start`].
 pub(crate) struct Inbox {
-    lrps: Receiver<(LrpStartRequest, Arc<str>)>,
+    lrps: Receiver<LrpRequest>,
     tasks: Receiver<TaskStartRequest>,
     callbacks: Receiver<Arc<Task>>,
     reps: Receiver<Work>,
@@ -46,6 +50,8 @@ pub(crate) struct Means {
     pub(crate) auctioneer: Option<String>,
     pub(crate) client: Client,
     pub(crate) reps: Arc<Reps>,
+    pub(crate) state: Shared,
+    pub(crate) lengths: Arc<Lengths>,
     pub(crate) commands: Commands,
     pub(crate) callback_workers: usize,
     pub(crate) logger: Logger,
@@ -74,7 +80,44 @@ pub(crate) fn queues(metrics: &Arc<Metrics>) -> (Outbound, Inbox) {
     (outbound, inbox)
 }
 
+fn length<T>(queue: &WeakSender<T>) -> usize {
+    // A queue without senders is one that is being given up.
+    queue
+        .upgrade()
+        .map_or(0, |queue| queue.max_capacity() - queue.capacity())
+}
+
+/// The lengths of the queues, seen without keeping them open.
+pub(crate) struct Lengths {
+    lrps: WeakSender<LrpRequest>,
+    tasks: WeakSender<TaskStartRequest>,
+    callbacks: WeakSender<Arc<Task>>,
+    reps: WeakSender<Work>,
+}
+
+impl Lengths {
+    /// Each queue's name with what waits in it.
+    pub(crate) fn now(&self) -> [(&'static str, usize); 4] {
+        [
+            ("lrp-auctions", length(&self.lrps)),
+            ("task-auctions", length(&self.tasks)),
+            ("callbacks", length(&self.callbacks)),
+            ("reps", length(&self.reps)),
+        ]
+    }
+}
+
 impl Outbound {
+    /// A view of how much waits.
+    pub(crate) fn lengths(&self) -> Arc<Lengths> {
+        Arc::new(Lengths {
+            lrps: self.lrps.downgrade(),
+            tasks: self.tasks.downgrade(),
+            callbacks: self.callbacks.downgrade(),
+            reps: self.reps.downgrade(),
+        })
+    }
+
     /// Takes work over; never waits.
     pub(crate) fn dispatch(&self, work: Work) {
         let taken = match work {
@@ -99,6 +142,11 @@ impl Inbox {
             metrics: Arc::clone(&self.metrics),
             logger: means.logger.clone(),
         };
+        if auctioneer.url.is_some() {
+            let (lrps, tasks) = (means.lengths.lrps.clone(), means.lengths.tasks.clone());
+            let logger = means.logger.session("resume");
+            loops.spawn(resume::resume(means.state, lrps, tasks, logger));
+        }
         loops.spawn(auction::place_lrps(auctioneer.clone(), self.lrps));
         loops.spawn(auction::place_tasks(auctioneer, self.tasks));
         let callbacks = callback::Callbacks {

@@ -12,7 +12,6 @@ use http::{Method, Request};
 use http_body_util::Full;
 use net::Client;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use telemetry::{Fields, Logger};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::Receiver;
@@ -52,8 +51,18 @@ struct Update<'a> {
     process_guid: &'a str,
     index: i32,
     domain: &'a str,
-    internal_routes: Option<&'a RawValue>,
+    internal_routes: Option<Vec<Route<'a>>>,
     metric_tags: Option<&'a BTreeMap<String, String>>,
+}
+
+#[derive(Serialize)]
+struct Route<'a> {
+    hostname: &'a str,
+}
+
+fn routes(hostnames: &[String]) -> Vec<Route<'_>> {
+    let names = hostnames.iter();
+    names.map(|hostname| Route { hostname }).collect()
 }
 
 impl Reps {
@@ -78,19 +87,18 @@ impl Reps {
         &self,
         key: &ActualLrpKey,
         instance: &ActualLrpInstanceKey,
-        internal_routes: Option<&str>,
+        internal_routes: Option<&[String]>,
         metric_tags: Option<&BTreeMap<String, String>>,
         trace: &str,
     ) -> Result<(), RepError> {
         let cell = self.cell(&instance.cell_id)?;
         let (process, guid) = (&key.process_guid, &instance.instance_guid);
-        let routes = internal_routes.and_then(|json| serde_json::from_str(json).ok());
         let body = serde_json::to_vec(&Update {
             instance_guid: guid,
             process_guid: process,
             index: key.index,
             domain: &key.domain,
-            internal_routes: routes,
+            internal_routes: internal_routes.map(routes),
             metric_tags,
         })
         .map_err(|error| RepError::Call(error.to_string()))?;

@@ -93,11 +93,19 @@ pub(super) fn wrong_method(wanted: &Method) -> Response<Body> {
     response
 }
 
-/// A plain text.
-pub(super) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+fn text(status: StatusCode, text: &'static str) -> Response<Body> {
+    text_of(status, "text/plain; charset=utf-8", text)
+}
+
+/// A text of this content type.
+pub(super) fn text_of(
+    status: StatusCode,
+    kind: &'static str,
+    text: impl Into<Bytes>,
+) -> Response<Body> {
     let mut response = Response::new(net::full(text));
     *response.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    let kind = HeaderValue::from_static(kind);
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }

@@ -19,14 +19,14 @@ use diego::{TRACE_HEADER, path};
 use http::{Method, Request, Response, StatusCode};
 use net::{Body, Handler, Incoming};
 use prost::Message;
-use telemetry::{Fields, Logger};
+use telemetry::{Fields, Level, Logger, prometheus};
 
 use super::Limits;
 use super::apply::{Command, Reply};
 use super::events::{Hub, Stream};
 use super::metrics::{Gauges, Metrics};
 use super::model::validate::Validate;
-use super::outbound::Reps;
+use super::outbound::{Lengths, Reps};
 use super::presence::Presences;
 use super::writer::{Commands, Shared};
 use logs::Logs;
@@ -40,6 +40,7 @@ pub(crate) struct Service {
     reps: Arc<Reps>,
     hub: Arc<Hub>,
     metrics: Arc<Metrics>,
+    lengths: Arc<Lengths>,
     logs: Logs,
 }
 
@@ -67,12 +68,14 @@ impl Handler for Service {
         let start = Instant::now();
         let (head, body) = request.into_parts();
         let path = head.uri.path();
-        let serving = || {
-            Fields::new()
-                .and("method", head.method.as_str())
-                .and("request", path)
+        let log = |event| {
+            // Fields cost more than the check, and few look at these lines.
+            if self.logs.request.enabled(Level::Debug) {
+                let fields = Fields::new().and("method", head.method.as_str());
+                self.logs.request.debug(event, fields.and("request", path));
+            }
         };
-        self.logs.request.debug("serving", serving());
+        log("serving");
         let response = match wanted_method(path) {
             None => answer::no_such_path(),
             Some(wanted) if wanted != head.method => answer::wrong_method(&wanted),
@@ -87,7 +90,7 @@ impl Handler for Service {
         };
         Metrics::count(&self.metrics.requests);
         Metrics::time(&self.metrics.request_nanoseconds, start.elapsed());
-        self.logs.request.debug("done", serving());
+        log("done");
         response
     }
 }
@@ -213,6 +216,7 @@ impl Service {
         reps: Arc<Reps>,
         hub: Arc<Hub>,
         metrics: Arc<Metrics>,
+        lengths: Arc<Lengths>,
         logger: &Logger,
     ) -> Self {
         Self {
@@ -223,6 +227,7 @@ impl Service {
             reps,
             hub,
             metrics,
+            lengths,
             logs: Logs::new(logger),
         }
     }
@@ -265,8 +270,10 @@ impl Service {
                 subscribers: self.hub.subscribers(),
                 tasks: state.tasks.len(),
                 processes: state.processes.len(),
+                outbound: self.lengths.now(),
             }
         };
-        answer::text(StatusCode::OK, self.metrics.text(gauges))
+        let text = self.metrics.text(gauges);
+        answer::text_of(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 }

@@ -54,9 +54,6 @@ impl Validate for RemoveActualLrpRequest {
         let mut problems = Problems::new();
         problems.field_if(self.process_guid.is_empty(), "process_guid");
         problems.field_if(self.index < 0, "index");
-        if let Some(key) = &self.actual_lrp_instance_key {
-            instance_parts(&mut problems, key);
-        }
         problems.into_result()
     }
 }

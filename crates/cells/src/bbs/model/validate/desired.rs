@@ -25,7 +25,8 @@ impl Validate for DesireLrpRequest {
         scheduling(&mut problems, lrp);
         run(&mut problems, lrp);
         problems.into_result()?;
-        fits([&lrp.process_guid, &lrp.domain], &lrp.root_fs)
+        let names = [&*lrp.process_guid, &lrp.domain, &lrp.log_guid];
+        fits(names, &lrp.root_fs)
     }
 }
 

@@ -113,12 +113,23 @@ fn escapes(path: &str) -> bool {
 
 /// What the database of the original cannot hold is refused after validation,
 /// with the general text.
-fn fits(names: [&str; 2], root_fs: &str) -> Result<(), Error> {
-    let long = |text: &str, most: usize| text.len() > most && text.chars().count() > most;
-    if names.iter().any(|name| long(name, NAME_CHARS)) || long(root_fs, ROOT_FS_CHARS) {
+fn fits<const N: usize>(names: [&str; N], root_fs: &str) -> Result<(), Error> {
+    if is_longer(root_fs, ROOT_FS_CHARS) {
+        return Err(error(Type::InvalidRequest));
+    }
+    names_fit(names)
+}
+
+/// As [`fits`], for names that a call brings into an existing record.
+pub(super) fn names_fit<const N: usize>(names: [&str; N]) -> Result<(), Error> {
+    if names.iter().any(|name| is_longer(name, NAME_CHARS)) {
         return Err(error(Type::InvalidRequest));
     }
     Ok(())
+}
+
+fn is_longer(text: &str, most: usize) -> bool {
+    text.len() > most && text.chars().count() > most
 }
 
 macro_rules! always_valid {
@@ -143,7 +154,7 @@ impl Validate for UpsertDomainRequest {
         let mut problems = Problems::new();
         problems.field_if(self.domain.is_empty(), "domain");
         problems.into_result()?;
-        fits([&self.domain, ""], "")
+        names_fit([&self.domain])
     }
 }
 

@@ -135,8 +135,7 @@ pub(super) fn metric_tags(tags: &BTreeMap<String, MetricTagValue>, metrics_guid:
     let mut problems = Problems::new();
     for tag in tags.values() {
         let dynamic = matches!(tag.dynamic, 1 | 2);
-        let both = !tag.r#static.is_empty() && tag.dynamic != 0;
-        if both || (tag.r#static.is_empty() && !dynamic) {
+        if tag.r#static.is_empty() != dynamic {
             problems.field("static");
             problems.field("dynamic");
         }

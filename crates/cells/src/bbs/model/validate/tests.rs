@@ -71,6 +71,39 @@ fn long_names_get_the_general_text() {
     assert!(request.validate().is_ok());
 }
 
+#[test]
+fn a_metric_tag_is_static_or_dynamic_and_unknown_dynamic_values_are_none() {
+    let tag = |text: &str, dynamic: i32| {
+        let value = diego::models::MetricTagValue {
+            r#static: text.into(),
+            dynamic,
+        };
+        parts::metric_tags(&[("t".to_owned(), value)].into(), "").none()
+    };
+    for (text, dynamic, good) in [
+        ("x", 0, true),
+        ("", 1, true),
+        ("", 2, true),
+        ("x", 7, true),
+        ("", 0, false),
+        ("", 7, false),
+        ("x", 1, false),
+        ("x", 2, false),
+    ] {
+        assert_eq!(tag(text, dynamic), good, "{text:?} {dynamic}");
+    }
+}
+
+#[test]
+fn the_key_of_an_instance_to_remove_is_only_compared() {
+    let request = diego::models::RemoveActualLrpRequest {
+        process_guid: "p".into(),
+        index: 0,
+        actual_lrp_instance_key: Some(Default::default()),
+    };
+    assert!(request.validate().is_ok());
+}
+
 proptest! {
     #[test]
     fn guids_are_what_the_pattern_says(guid in "\\PC{0,12}") {

@@ -13,6 +13,7 @@ use telemetry::Fields;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::super::super::metrics::count;
 use super::super::{Definition, Job};
 use super::output::{Tail, follow};
 use super::spawn::Spawned;
@@ -224,6 +225,12 @@ impl<'a> Run<'a> {
             .map_err(refuse)?
             .limit_files(run.resource_limits.and_then(|limits| limits.nofile));
         let spawned = self.executor.spawner.spawn(program).await;
+        let metrics = &self.executor.metrics;
+        let counter = match &spawned {
+            Ok(_) => &metrics.spawned,
+            Err(_) => &metrics.failed_spawns,
+        };
+        count(counter, 1);
         let (mut spawned, output) = spawned.map_err(refuse)?;
         self.running.send_replace(true);
 

@@ -30,6 +30,7 @@ use tokio::io::AsyncReadExt;
 
 use super::super::config::ProcessSettings;
 use super::super::container::{Completion, Kind};
+use super::super::metrics::Metrics;
 use super::super::work::uuid;
 use super::{Definition, End, Executor, Job};
 use actions::Run;
@@ -43,6 +44,7 @@ pub(in crate::rep) struct Process {
     folder: Folder,
     settings: ProcessSettings,
     spawner: Spawner,
+    metrics: Arc<Metrics>,
     logger: Logger,
 }
 
@@ -66,7 +68,11 @@ impl Process {
     ///
     /// # Errors
     /// When the folder cannot be made or the thread that starts processes cannot run.
-    pub(in crate::rep) fn new(settings: ProcessSettings, logger: &Logger) -> io::Result<Self> {
+    pub(in crate::rep) fn new(
+        settings: ProcessSettings,
+        metrics: Arc<Metrics>,
+        logger: &Logger,
+    ) -> io::Result<Self> {
         let folder = match settings.root.clone() {
             Some(path) => Folder { path, ours: false },
             None => Folder {
@@ -77,6 +83,7 @@ impl Process {
         make_folder(&folder.path)?;
         Ok(Self {
             spawner: Spawner::start(settings.spawns)?,
+            metrics,
             logger: logger.session("executor.run-container.run.output"),
             folder,
             settings,

@@ -23,7 +23,7 @@ impl Bench {
         let sink = Sink::memory();
         let logger = Logger::new("rep", sink.clone(), Level::Debug);
         Self {
-            executor: Process::new(settings, &logger).unwrap(),
+            executor: Process::new(settings, Arc::default(), &logger).unwrap(),
             sink,
         }
     }

@@ -1,0 +1,138 @@
+//! Counters of a process that carries cells, and their text form for Prometheus.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use diego::CallCounts;
+use telemetry::prometheus::{Kind, Page};
+
+use super::container::Phase;
+
+/// What is counted over all cells since the start.
+#[derive(Debug, Default)]
+pub(super) struct Metrics {
+    pub(super) taken: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) repeats: AtomicU64,
+    pub(super) renewals: AtomicU64,
+    pub(super) failed_renewals: AtomicU64,
+    pub(super) spawned: AtomicU64,
+    pub(super) failed_spawns: AtomicU64,
+}
+
+/// Adds to a counter.
+pub(super) fn count(counter: &AtomicU64, more: usize) {
+    counter.fetch_add(more as u64, Relaxed);
+}
+
+/// Containers by state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Containers {
+    reserved: usize,
+    creating: usize,
+    created: usize,
+    running: usize,
+    completed: usize,
+}
+
+impl Containers {
+    pub(super) fn add(&mut self, phase: &Phase) {
+        match phase {
+            Phase::Reserved => self.reserved += 1,
+            Phase::Creating => self.creating += 1,
+            Phase::Created => self.created += 1,
+            Phase::Running => self.running += 1,
+            Phase::Completed(_) => self.completed += 1,
+            Phase::Deleted => {}
+        }
+    }
+}
+
+impl Metrics {
+    /// The text form. `cells` is the number of all cells and of those that the BBS
+    /// knows.
+    pub(super) fn text(
+        &self,
+        cells: (usize, usize),
+        containers: Containers,
+        calls: CallCounts,
+    ) -> String {
+        let mut page = Page::new();
+        page.gauge("rep_cells", "Cells of the process.", cells.0)
+            .gauge(
+                "rep_cells_registered",
+                "Cells whose presence is held.",
+                cells.1,
+            )
+            .family(
+                Kind::Gauge,
+                "rep_containers",
+                "Containers.",
+                "state",
+                [
+                    ("reserved", containers.reserved),
+                    ("initializing", containers.creating),
+                    ("created", containers.created),
+                    ("running", containers.running),
+                    ("completed", containers.completed),
+                ],
+            )
+            .family(
+                Kind::Counter,
+                "rep_bbs_calls_total",
+                "Calls to the BBS that have ended.",
+                "outcome",
+                [
+                    ("answered", calls.answered),
+                    ("refused", calls.refused),
+                    ("failed", calls.failed),
+                ],
+            )
+            .counter(
+                "rep_bbs_resends_total",
+                "Requests that were sent again because no answer came.",
+                calls.resent,
+            )
+            .counter(
+                "rep_bbs_call_seconds_sum",
+                "Time spent on calls to the BBS.",
+                Duration::from_nanos(calls.nanoseconds).as_secs_f64(),
+            );
+        for (name, help, counter) in [
+            ("rep_work_taken_total", "Pieces of work taken.", &self.taken),
+            (
+                "rep_work_refused_total",
+                "Pieces of work refused for want of room.",
+                &self.refused,
+            ),
+            (
+                "rep_container_repeats_total",
+                "Steps of containers tried again after the BBS failed them.",
+                &self.repeats,
+            ),
+            (
+                "rep_presence_renewals_total",
+                "Presences taken or renewed.",
+                &self.renewals,
+            ),
+            (
+                "rep_presence_renewals_failed_total",
+                "Presences that could not be taken or renewed.",
+                &self.failed_renewals,
+            ),
+            (
+                "rep_spawns_total",
+                "Processes started; none by a simulated executor.",
+                &self.spawned,
+            ),
+            (
+                "rep_spawns_failed_total",
+                "Processes that could not be started.",
+                &self.failed_spawns,
+            ),
+        ] {
+            page.counter(name, help, counter.load(Relaxed));
+        }
+        page.into_text()
+    }
+}

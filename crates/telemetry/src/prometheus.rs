@@ -1,0 +1,178 @@
+//! Metrics in Prometheus' text form.
+
+use std::fmt::{self, Display, Write};
+
+/// Content type of a page.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What a metric is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only rises, from zero at the start of the process. Its name ends in `_total`.
+    Counter,
+    /// What is measured at the moment of asking.
+    Gauge,
+}
+
+impl Display for Kind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+        })
+    }
+}
+
+/// A page of metrics. Names consist of letters, digits and `_` and carry their
+/// unit; help texts are one sentence.
+#[derive(Debug, Default)]
+pub struct Page(String);
+
+impl Page {
+    /// A page without metrics.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a counter.
+    pub fn counter(&mut self, name: &str, help: &str, value: impl Display) -> &mut Self {
+        self.head(Kind::Counter, name, help);
+        self.line(format_args!("{name} {value}"))
+    }
+
+    /// Adds a gauge.
+    pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) -> &mut Self {
+        self.head(Kind::Gauge, name, help);
+        self.line(format_args!("{name} {value}"))
+    }
+
+    /// Adds a metric with one sample for each value of `label`. The values of the
+    /// label must differ.
+    pub fn family<L: AsRef<str>, V: Display>(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        help: &str,
+        label: &str,
+        samples: impl IntoIterator<Item = (L, V)>,
+    ) -> &mut Self {
+        self.head(kind, name, help);
+        for (of, value) in samples {
+            let of = Escaped::label(of.as_ref());
+            self.line(format_args!("{name}{{{label}=\"{of}\"}} {value}"));
+        }
+        self
+    }
+
+    /// The page's text.
+    pub fn into_text(self) -> String {
+        self.0
+    }
+
+    fn head(&mut self, kind: Kind, name: &str, help: &str) {
+        let help = Escaped::help(help);
+        self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
+    }
+
+    fn line(&mut self, line: fmt::Arguments<'_>) -> &mut Self {
+        // Writing to a string cannot fail.
+        let _ = self.0.write_fmt(line);
+        self.0.push('\n');
+        self
+    }
+}
+
+/// A text whose special characters are escaped when it is written.
+struct Escaped<'a> {
+    text: &'a str,
+    quotes: bool,
+}
+
+impl<'a> Escaped<'a> {
+    fn label(text: &'a str) -> Self {
+        Self { text, quotes: true }
+    }
+
+    fn help(text: &'a str) -> Self {
+        Self {
+            text,
+            quotes: false,
+        }
+    }
+}
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.text.chars() {
+            match character {
+                '\\' => formatter.write_str("\\\\")?,
+                '\n' => formatter.write_str("\\n")?,
+                '"' if self.quotes => formatter.write_str("\\\"")?,
+                other => formatter.write_char(other)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_page_reads_as_prometheus_wants_it() {
+        let mut page = Page::new();
+        page.counter("a_rounds_total", "Rounds.", 3)
+            .gauge("a_queued", "Work that waits.", 0.5)
+            .family(Kind::Gauge, "a_cells", "Cells.", "zone", [("z\"1", 2)]);
+        let expected = "# HELP a_rounds_total Rounds.\n# TYPE a_rounds_total counter\n\
+            a_rounds_total 3\n\
+            # HELP a_queued Work that waits.\n# TYPE a_queued gauge\na_queued 0.5\n\
+            # HELP a_cells Cells.\n# TYPE a_cells gauge\na_cells{zone=\"z\\\"1\"} 2\n";
+        assert_eq!(page.into_text(), expected);
+    }
+
+    /// Reads a label's value back: the text, and what follows its closing quote.
+    fn unescape(text: &str) -> Option<(String, &str)> {
+        let (mut value, mut rest) = (String::new(), text.chars());
+        loop {
+            match rest.next()? {
+                '"' => return Some((value, rest.as_str())),
+                '\\' => value.push(match rest.next()? {
+                    'n' => '\n',
+                    other @ ('\\' | '"') => other,
+                    _ => return None,
+                }),
+                '\n' => return None,
+                other => value.push(other),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_label_and_help_are_read_back(
+            labels in proptest::collection::vec("(\\PC|[\"\\\\\n]){0,12}", 0..5),
+            help in "(\\PC|[\"\\\\\n]){0,20}",
+        ) {
+            let mut page = Page::new();
+            let samples = labels.iter().enumerate().map(|(value, label)| (label, value));
+            page.family(Kind::Counter, "m_total", &help, "of", samples);
+            let text = page.into_text();
+            let mut lines = text.split('\n');
+            let told = lines.next().and_then(|line| line.strip_prefix("# HELP m_total "));
+            let told = format!("{}\"", told.unwrap_or_default().replace('"', "\\\""));
+            prop_assert_eq!(unescape(&told), Some((help, "")));
+            prop_assert_eq!(lines.next(), Some("# TYPE m_total counter"));
+            for (value, label) in labels.iter().enumerate() {
+                let line = lines.next().and_then(|line| line.strip_prefix("m_total{of=\""));
+                let rest = format!("}} {value}");
+                let read = unescape(line.unwrap_or_default());
+                prop_assert_eq!(read, Some((label.clone(), rest.as_str())));
+            }
+            prop_assert_eq!(lines.collect::<Vec<_>>(), [""]);
+        }
+    }
+}
