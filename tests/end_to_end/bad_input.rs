@@ -54,6 +54,19 @@ fn a_wrong_key_is_shown_with_the_nearest_right_one() {
 }
 
 #[test]
+fn mistakes_that_nobody_reads_are_still_mistakes() {
+    let lab = Lab::new();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let mut command = lab.command();
+    command
+        .arg("check")
+        .arg(lab.write("x.toml", ""))
+        .stderr(full.expect("a file that takes nothing"));
+    let output = command.output().expect("headroom starts");
+    Finished::of(output).expect_code(4);
+}
+
+#[test]
 fn a_wrong_flag_of_a_builtin_is_found_before_anything_starts() {
     check(&format!(
         "{START}[[system]]\nname = \"bbs\"\nbuiltin = \"cells bbs\"\nargs = \"--lisen {{addr}}\"\n"
