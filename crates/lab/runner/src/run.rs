@@ -18,7 +18,7 @@ use crate::interrupt::Interrupts;
 use crate::judge::{Ending, Measured, copies, judge};
 use crate::mine::{LogMiner, Mined};
 use crate::options::{Finished, Options, RunError};
-use crate::processes::{Addresses, Children, Ports, StartError, Starting, Systems, last_lines};
+use crate::processes::{Addresses, Children, Ended, Ports, StartError, Starting, Systems, last_lines};
 use crate::progress::{Shown, Status};
 use crate::record::Recorder;
 use crate::steps::Bench;
@@ -375,8 +375,12 @@ fn exited(running: &crate::processes::Running) -> String {
         .ended()
         .map_or_else(|| "ended".to_owned(), |ended| ended.to_string());
     format!(
-        "{} {ended} while the run needed it; its command was `{}`{}",
+        "{} {ended} while the run needed it{}; its command was `{}`{}",
         running.name,
+        match child.ended().is_some_and(Ended::well) {
+            true => " (a system has to stay in the foreground)",
+            false => "",
+        },
         child.command_line,
         last_lines(&child.logs)
     )
