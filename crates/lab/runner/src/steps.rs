@@ -98,7 +98,7 @@ impl Bench<'_> {
 
     async fn make(&self, step: &Step, make: &Make) -> Result<(), Trouble> {
         self.status
-            .doing(format!("make {} {}", make.count, make.what));
+            .doing(format!("make {} × {}", make.count, make.what));
         let makes = |name: &str| {
             let mut drivers = self.plan.drivers.iter();
             drivers.any(|driver| driver.name == name && driver.entities.contains_key(&make.what))
@@ -120,11 +120,11 @@ impl Bench<'_> {
             0.0
         };
         let text = format!(
-            "{} {} with {requests} requests in {} ({}): {made}",
+            "{} × {} with {requests} requests in {} ({}): {made}",
             make.count,
             make.what,
             show_seconds(took),
-            show_rate(rate)
+            show_rate(rate.round())
         );
         self.recorder.event(EventKind::Made, &step.name, &text);
         if made.refused > 0 {
@@ -189,8 +189,11 @@ impl Bench<'_> {
                     wait.until.text
                 )));
             }
-            self.status
-                .doing(format!("wait for {} (now {seen})", wait.until.text));
+            self.status.doing(format!(
+                "wait at most {} for {} (now {seen})",
+                show_seconds(wait.at_most.as_secs_f64()),
+                wait.until.text
+            ));
             tokio::time::sleep(LOOK).await;
         }
     }
