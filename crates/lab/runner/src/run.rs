@@ -18,7 +18,9 @@ use crate::interrupt::Interrupts;
 use crate::judge::{Ending, Measured, copies, judge};
 use crate::mine::{LogMiner, Mined};
 use crate::options::{Finished, Options, RunError};
-use crate::processes::{Addresses, Children, Ended, Ports, StartError, Starting, Systems, last_lines};
+use crate::processes::{
+    Addresses, Children, Ended, Ports, StartError, Starting, Systems, last_lines,
+};
 use crate::progress::{Shown, Status};
 use crate::record::Recorder;
 use crate::steps::Bench;
@@ -321,13 +323,14 @@ impl<'a> Session<'a> {
         self.status.doing("read the logs to their end");
         let duration_s = self.clock.now_s();
         let mined = self.miner.finish();
+        let told = mined.incomplete.clone().map_or(Ok(()), Err);
         let kept = keep(&self.folder, &mined).map_err(|error| error.to_string());
         let samples = self.folder.records::<ProcessSample>();
         let (samples, read) = match samples {
             Ok(samples) => (samples, Ok(())),
             Err(error) => (Vec::new(), Err(error.to_string())),
         };
-        let ending = match (kept.and(read), ending) {
+        let ending = match (told.and(kept).and(read), ending) {
             (Err(error), Ending::Complete) => Ending::Broken(error),
             (_, ending) => ending,
         };
@@ -335,6 +338,7 @@ impl<'a> Session<'a> {
             tables,
             loops,
             notes,
+            ..
         } = mined;
         let measured = Measured {
             tables: &tables,
