@@ -149,12 +149,17 @@ impl Bench<'_> {
                 stderr: log(&format!("{name}.err")),
             })
             .map_err(|error| Trouble::Broken(error.to_string()))?;
-        let ended = child.exit().await;
-        if ended.well() {
-            return Ok(());
-        }
+        let what = match tokio::time::timeout(step.run_within, child.exit()).await {
+            Ok(ended) if ended.well() => return Ok(()),
+            Ok(ended) => ended.to_string(),
+            Err(_) => {
+                child.stop().await;
+                let within = show_seconds(step.run_within.as_secs_f64());
+                format!("did not end within {within} (`run_within`)")
+            }
+        };
         Err(Trouble::Broken(format!(
-            "`{command}` {ended}{}",
+            "`{command}` {what}{}",
             last_lines(&child.logs)
         )))
     }
