@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 use lab_experiment::plan::Plan;
 use lab_experiment::{Source, check as check_file};
-use lab_report::terminal::{Style, ending};
+use lab_report::terminal::{Style, ending, verdict_table};
 use lab_runner::Options;
 use lab_store::{Outcome, RunFile, RunFolder};
 
@@ -42,14 +42,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
             "headroom: the systems' working files are in {work}"
         ));
     }
-    let report = write_report(&finished.folder)?;
+    // The verdict is told even when the report cannot be written.
+    let report = write_report(&finished.folder);
     if args.json {
         let json = serde_json::to_string_pretty(&finished.verdict)?;
         print(&(json + "\n"))?;
     } else {
-        print(&ending(&finished.verdict, &report, Style::of_stdout()))?;
+        let style = Style::of_stdout();
+        print(&match &report {
+            Ok(path) => ending(&finished.verdict, path, style),
+            Err(_) => verdict_table(&finished.verdict, style),
+        })?;
     }
-    Ok(finished.verdict.outcome)
+    report.map(|_| finished.verdict.outcome)
 }
 
 pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
