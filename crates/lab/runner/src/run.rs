@@ -324,14 +324,21 @@ impl<'a> Session<'a> {
         let duration_s = self.clock.now_s();
         let mined = self.miner.finish();
         let told = mined.incomplete.clone().map_or(Ok(()), Err);
+        // The last samples and events are written when the steps are over.
+        let recorded = match self.alarm.cause() {
+            Some(Cause::Broken(what)) => Err(what),
+            _ => Ok(()),
+        };
         let kept = keep(&self.folder, &mined).map_err(|error| error.to_string());
         let samples = self.folder.records::<ProcessSample>();
         let (samples, read) = match samples {
             Ok(samples) => (samples, Ok(())),
             Err(error) => (Vec::new(), Err(error.to_string())),
         };
-        let ending = match (told.and(kept).and(read), ending) {
+        let ending = match (recorded.and(told).and(kept).and(read), ending) {
             (Err(error), Ending::Complete) => Ending::Broken(error),
+            // What broke may well be why the step failed.
+            (Err(error), Ending::Failed(reason)) => Ending::Broken(format!("{reason}\n{error}")),
             (_, ending) => ending,
         };
         let Mined {

@@ -81,7 +81,7 @@ fn steps(view: &View, paint: &Paint) -> Vec<String> {
     loop {
         let mut parts = Vec::new();
         if first > 0 {
-            parts.push(paint.with(Style::new().green(), &format!("✔ {first} steps")));
+            parts.push(paint.with(Style::new().green(), &format!("✔ {first} done")));
         }
         let shown = view.steps.get(first..end).unwrap_or_default();
         parts.extend(shown.iter().map(|step| ribbon(step, view.elapsed_s, paint)));

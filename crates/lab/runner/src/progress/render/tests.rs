@@ -90,7 +90,7 @@ fn of_many_steps_those_near_the_present_are_shown() {
     view.steps.extend(vec![step; 30]);
     let lines = render(&view, 60, false);
     let expected = [
-        "steps      ✔ 30 steps  ▶ instances 5 s  · teardown",
+        "steps      ✔ 30 done  ▶ instances 5 s  · teardown",
         "           · teardown  · teardown  · teardown  · 26 more",
     ];
     assert_eq!(lines[1..3], expected);
