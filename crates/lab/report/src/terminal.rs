@@ -174,6 +174,8 @@ fn summary(verdict: &Verdict) -> String {
         .count();
     let length = format!("after {:.1} s", verdict.duration_s);
     match all {
+        // Nothing failed because nothing was asked.
+        0 if verdict.outcome == Outcome::Pass => format!("nothing was expected, {length}"),
         0 => length,
         1 => format!("{held} of 1 expectation held, {length}"),
         _ => format!("{held} of {all} expectations held, {length}"),

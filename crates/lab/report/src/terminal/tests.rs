@@ -146,6 +146,19 @@ FAIL  0 of 1 expectation held, after 29.6 s
 }
 
 #[test]
+fn a_pass_without_expectations_says_so() {
+    let verdict = Verdict {
+        outcome: Outcome::Pass,
+        expectations: Vec::new(),
+        ..sample()
+    };
+    assert_eq!(
+        verdict_table(&verdict, plain(80)),
+        "PASS  nothing was expected, after 29.6 s\n"
+    );
+}
+
+#[test]
 fn colours_change_nothing_but_colours() {
     let coloured = verdict_table(
         &sample(),
