@@ -176,6 +176,7 @@ impl<'a> Session<'a> {
             addresses: &self.addresses,
             folder: &self.folder,
             recorder: &self.recorder,
+            status: &self.status,
             own_binary: self.options.own_binary.clone(),
             marker: self.marker.to_string(),
         };
