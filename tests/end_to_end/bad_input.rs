@@ -54,6 +54,19 @@ fn a_wrong_key_is_shown_with_the_nearest_right_one() {
 }
 
 #[test]
+fn mistakes_that_nobody_reads_are_still_mistakes() {
+    let lab = Lab::new();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let mut command = lab.command();
+    command
+        .arg("check")
+        .arg(lab.write("x.toml", ""))
+        .stderr(full.expect("a file that takes nothing"));
+    let output = command.output().expect("headroom starts");
+    Finished::of(output).expect_code(4);
+}
+
+#[test]
 fn a_wrong_flag_of_a_builtin_is_found_before_anything_starts() {
     check(&format!(
         "{START}[[system]]\nname = \"bbs\"\nbuiltin = \"cells bbs\"\nargs = \"--lisen {{addr}}\"\n"
@@ -128,11 +141,18 @@ fn a_folder_that_cannot_be_written_is_said_plainly() {
 
 #[test]
 fn a_full_disk_is_said_plainly() {
+    // Full while the systems start; full while a step is under way.
+    for size in ["192k", "600k"] {
+        a_disk_of(size);
+    }
+}
+
+fn a_disk_of(size: &str) {
     let lab = Lab::new();
     let disk = lab.path("disk");
     fs::create_dir(&disk).expect("a folder");
     let mounted = std::process::Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=192k", "tmpfs"])
+        .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
         .arg(&disk)
         .output();
     if !mounted.is_ok_and(|output| output.status.success()) {
@@ -148,7 +168,7 @@ fn a_full_disk_is_said_plainly() {
             "--set",
             "cells=2",
             "--set",
-            "tasks=500",
+            "tasks=800",
             "--set",
             "instances=10",
             "--out",
@@ -161,15 +181,16 @@ fn a_full_disk_is_said_plainly() {
         .arg("-l")
         .arg(&disk)
         .output();
-    assert_eq!(
-        finished.code, 4,
-        "stdout:\n{}\nstderr:\n{}",
-        finished.stdout, finished.stderr
-    );
-    let said = finished.stderr.to_lowercase();
+    // The system may notice first, which fails the step; nobody may call it a pass.
     assert!(
-        said.contains("no space left") || said.contains("disk"),
-        "{}",
+        [1, 4].contains(&finished.code),
+        "stdout:\n{}\nstderr:\n{}",
+        finished.stdout,
         finished.stderr
+    );
+    let said = format!("{}{}", finished.stdout, finished.stderr).to_lowercase();
+    assert!(
+        said.contains("no space left") || said.contains("disk is full"),
+        "{said}"
     );
 }

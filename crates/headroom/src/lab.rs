@@ -1,17 +1,18 @@
 //! `run`, `check` and `report`.
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use lab_experiment::plan::Plan;
 use lab_experiment::{Source, check as check_file};
-use lab_report::terminal::{Style, ending};
+use lab_report::terminal::{Style, ending, verdict_table};
 use lab_runner::Options;
 use lab_store::{Outcome, RunFile, RunFolder};
 
 use crate::catalogue::catalogue;
 use crate::cli::{CheckArgs, ReportArgs, RunArgs};
+use crate::output::{print, tell};
 
 /// Longest experiment file that is read, a byte more than the checker accepts, so
 /// that it is the checker that says what is wrong.
@@ -33,22 +34,27 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     options.keep = args.keep;
     let finished = lab_runner::run(plan, &text, options)?;
     for note in &finished.notes {
-        eprintln!("headroom: {note}");
+        tell(format_args!("headroom: {note}"));
     }
     if let Some(work) = &finished.kept {
-        eprintln!(
-            "headroom: the systems' working files are in {}",
-            work.display()
-        );
+        let work = work.display();
+        tell(format_args!(
+            "headroom: the systems' working files are in {work}"
+        ));
     }
-    let report = write_report(&finished.folder)?;
+    // The verdict is told even when the report cannot be written.
+    let report = write_report(&finished.folder);
     if args.json {
         let json = serde_json::to_string_pretty(&finished.verdict)?;
         print(&(json + "\n"))?;
     } else {
-        print(&ending(&finished.verdict, &report, Style::of_stdout()))?;
+        let style = Style::of_stdout();
+        print(&match &report {
+            Ok(path) => ending(&finished.verdict, path, style),
+            Err(_) => verdict_table(&finished.verdict, style),
+        })?;
     }
-    Ok(finished.verdict.outcome)
+    report.map(|_| finished.verdict.outcome)
 }
 
 pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
@@ -76,11 +82,14 @@ fn read_plan(args: &CheckArgs) -> Result<Option<(String, Plan)>> {
         Err(mistakes) => {
             let color = std::io::stderr().is_terminal() && console::colors_enabled_stderr();
             for mistake in &mistakes {
-                eprintln!("{}\n", mistake.render(color));
+                tell(format_args!("{}\n", mistake.render(color)));
             }
             let count = mistakes.len();
             let noun = if count == 1 { "mistake" } else { "mistakes" };
-            eprintln!("{count} {noun} in {}; nothing was started", source.name);
+            tell(format_args!(
+                "{count} {noun} in {}; nothing was started",
+                source.name
+            ));
             Ok(None)
         }
     }
@@ -98,18 +107,4 @@ fn read_text(path: &Path) -> Result<String> {
         let at = error.utf8_error().valid_up_to();
         anyhow!("{}: it is not UTF-8 text, from byte {at} on", reading())
     })
-}
-
-/// Standard output may be a pipe that was closed (`| head`): that is no failure.
-fn print(text: &str) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("print the result")
-        }
-        _ => Ok(()),
-    }
 }

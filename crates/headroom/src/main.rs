@@ -6,6 +6,7 @@ mod catalogue;
 mod cells;
 mod cli;
 mod lab;
+mod output;
 
 use std::process::ExitCode;
 
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
     match done {
         Ok(outcome) => exit_code(outcome),
         Err(error) => {
-            eprintln!("headroom: {error:#}");
+            output::tell(format_args!("headroom: {error:#}"));
             exit_code(Outcome::Error)
         }
     }

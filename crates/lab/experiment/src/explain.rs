@@ -118,7 +118,10 @@ fn explain_step(step: &Step) -> String {
         step.hold
             .map(|time| format!("hold for {}", write_duration(time))),
     );
-    parts.extend(step.run.as_ref().map(|run| format!("run {run}")));
+    parts.extend(step.run.as_ref().map(|run| {
+        let within = write_duration(step.run_within);
+        format!("run {run}, within {within}")
+    }));
     parts.extend(step.wait.as_ref().map(|wait| {
         let steady = match wait.steady.is_zero() {
             true => String::new(),

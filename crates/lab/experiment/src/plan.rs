@@ -234,6 +234,8 @@ pub struct Step {
     pub hold: Option<Duration>,
     /// A shell command; a status other than 0 ends the run with an error.
     pub run: Option<Template>,
+    /// Longest time that the command may take; passing it ends the run with an error.
+    pub run_within: Duration,
     /// A condition to wait for.
     pub wait: Option<Wait>,
 }

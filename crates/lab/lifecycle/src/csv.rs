@@ -48,6 +48,12 @@ pub enum CsvError {
         /// Line on which the record starts.
         line: u64,
     },
+    /// The file was cut: its last line has no end.
+    #[error("line {line}: the file ends in the middle of this line")]
+    Cut {
+        /// The last line.
+        line: u64,
+    },
     /// A record does not have the cells that the header names.
     #[error("line {line}: expected {expected} cells, found {found}")]
     Cells {
@@ -224,12 +230,11 @@ impl<R: BufRead> Records<'_, R> {
                 (_, false) => {}
             }
         }
-        if bytes.last() == Some(&b'\n') {
-            bytes.pop();
-            if bytes.last() == Some(&b'\r') {
-                bytes.pop();
-            }
+        // A number that was cut would be read as another number.
+        if bytes.pop_if(|last| *last == b'\n').is_none() {
+            return Err(CsvError::Cut { line });
         }
+        bytes.pop_if(|last| *last == b'\r');
         let text = String::from_utf8(bytes).map_err(|_| CsvError::Encoding { line })?;
         let cells = cells(&text).ok_or(CsvError::Quote { line })?;
         Ok(Some(Record { line, cells }))

@@ -45,7 +45,7 @@ fn writes_what_the_format_says() {
 
 #[test]
 fn reads_other_programs_forms() {
-    let table = read("id,group,\"a\"\r\n\"x\",,\"7\"\r\ny,g,").unwrap();
+    let table = read("id,group,\"a\"\r\n\"x\",,\"7\"\r\ny,g,\r\n").unwrap();
     assert_eq!(table.points, ["a"]);
     assert_eq!(
         table.rows,
@@ -89,6 +89,10 @@ fn says_what_is_wrong_and_where() {
             "{quote}"
         );
     }
+    assert_eq!(
+        error("id,group,a\nx,,1000\ny,,20"),
+        "line 3: the file ends in the middle of this line"
+    );
     let bytes: &[u8] = b"id,group\nx,\n\xff,\n";
     let error = Table::read_csv(bytes, "task").unwrap_err();
     assert_eq!(error.to_string(), "line 3: the text is not UTF-8");

@@ -64,8 +64,8 @@ pub fn verdict_table(verdict: &Verdict, style: Style) -> String {
     );
     push_line(&mut out, &sum);
     if let Some(reason) = &verdict.reason {
-        for line in wrap(&printable(reason), width - GAP) {
-            push_line(&mut out, &format!("  {line}"));
+        for line in reason.lines() {
+            push_indented(&mut out, line, width);
         }
     }
     out
@@ -142,15 +142,21 @@ impl Columns {
 
 fn push_row(out: &mut String, row: &Row, columns: &Columns, width: usize, style: Style) {
     let outcome = paint(mark_and_word(row.outcome), colour(row.outcome), style);
+    // Several values do not fit into a column of numbers.
+    let long = measure_text_width(&row.measured) > columns.measured;
     for (index, part) in wrap(&row.that, columns.that).into_iter().enumerate() {
         if index == 0 {
+            let measured = if long { "below" } else { &row.measured };
             push_line(
                 out,
-                &columns.line(&pad(&part, columns.that), &row.measured, &outcome),
+                &columns.line(&pad(&part, columns.that), measured, &outcome),
             );
         } else {
             push_line(out, &part);
         }
+    }
+    if long {
+        push_indented(out, &format!("measured {}", row.measured), width);
     }
     if !row.note.is_empty() {
         for line in wrap(&row.note, width - GAP) {
@@ -168,6 +174,8 @@ fn summary(verdict: &Verdict) -> String {
         .count();
     let length = format!("after {:.1} s", verdict.duration_s);
     match all {
+        // Nothing failed because nothing was asked.
+        0 if verdict.outcome == Outcome::Pass => format!("nothing was expected, {length}"),
         0 => length,
         1 => format!("{held} of 1 expectation held, {length}"),
         _ => format!("{held} of {all} expectations held, {length}"),
@@ -210,6 +218,15 @@ fn paint(text: &str, with: Paint, style: Style) -> String {
 fn push_line(out: &mut String, line: &str) {
     out.push_str(line.trim_end());
     out.push('\n');
+}
+
+/// A line of text, two columns further in than it was and broken to fit.
+fn push_indented(out: &mut String, line: &str, width: usize) {
+    let text = line.trim_start_matches(' ');
+    let indent = (line.len() - text.len()).min(THAT_MIN) + GAP;
+    for part in wrap(&printable(text), width - indent) {
+        push_line(out, &format!("{}{part}", " ".repeat(indent)));
+    }
 }
 
 fn pad(text: &str, width: usize) -> String {

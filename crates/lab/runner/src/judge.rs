@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lab_experiment::expr::{Metric, Metrics, Stat};
+use lab_experiment::expr::{Expr, Metric, Metrics, Stat};
 use lab_experiment::plan::{Plan, Watch};
 use lab_lifecycle::{Table, Turns, span, summarise};
 use lab_store::{Expectation, Outcome, ProcessSample, Verdict};
@@ -60,7 +60,7 @@ pub(crate) fn judge(
             };
             let note = match judgement.holds {
                 Some(_) => String::new(),
-                None => format!("nothing was measured for {}", judgement.missing.join(", ")),
+                None => measured.lacks(&expect.that),
             };
             Expectation {
                 that: expect.that.text.clone(),
@@ -105,7 +105,10 @@ impl Metrics for Measured<'_> {
             Metric::Negative { lifecycle } => {
                 let phases = summarise(self.table(lifecycle)?).phases;
                 let durations = phases.iter().filter_map(|phase| phase.durations.as_ref());
-                Some(durations.map(|durations| durations.negative).sum::<u64>() as f64)
+                // Of no intervals none is negative, which says nothing.
+                durations
+                    .map(|durations| durations.negative as f64)
+                    .reduce(|all, more| all + more)
             }
             Metric::Rows { lifecycle } => Some(self.table(lifecycle)?.rows.len() as f64),
             Metric::Loop { name, stat } => {
@@ -143,6 +146,49 @@ impl Metrics for Measured<'_> {
 }
 
 impl Measured<'_> {
+    /// Which metrics of an expression have no value, and why.
+    fn lacks(&self, expr: &Expr) -> String {
+        let mut lacks: Vec<String> = expr
+            .metrics()
+            .filter(|metric| self.value(metric).is_none())
+            .map(|metric| format!("nothing was measured for {metric}: {}", self.why(metric)))
+            .collect();
+        lacks.dedup();
+        lacks.join("; ")
+    }
+
+    /// Why a metric has no value.
+    fn why(&self, metric: &Metric) -> String {
+        match metric {
+            Metric::Interval { lifecycle, .. }
+            | Metric::Complete { lifecycle }
+            | Metric::Negative { lifecycle }
+            | Metric::Rows { lifecycle }
+                if self
+                    .table(lifecycle)
+                    .is_none_or(|table| table.rows.is_empty()) =>
+            {
+                format!("no log line showed a point of {lifecycle} together with its key")
+            }
+            Metric::Interval { from, to, .. } => {
+                format!("no entity passed both {from} and {to}")
+            }
+            Metric::Complete { .. } | Metric::Negative { .. } | Metric::Rows { .. } => {
+                "no entity passed two neighbouring points".to_owned()
+            }
+            Metric::Loop { name, .. } => match self.loops.iter().find(|(found, _)| found == name) {
+                Some((_, turns)) if turns.unmatched_starts + turns.unmatched_ends > 0 => format!(
+                    "the logs showed {} starts and {} ends of {name} that belong to no turn",
+                    turns.unmatched_starts, turns.unmatched_ends
+                ),
+                _ => format!("no log line showed a start or an end of {name}"),
+            },
+            Metric::Process { system, .. } => format!("{system} ended before its first sample"),
+            Metric::StepDuration { .. } => "the step did not end well".to_owned(),
+            Metric::Entities { .. } => "the run is over".to_owned(),
+        }
+    }
+
     fn table(&self, lifecycle: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.name == lifecycle)
     }

@@ -12,11 +12,14 @@ use lab_lifecycle::{
 use lab_store::{RunFile, RunFolder};
 
 use crate::alarm::Alarm;
-use crate::processes::copy_names;
+use crate::processes::{copy_names, shown};
 use crate::progress::{LifecycleView, Status};
 
 /// Time between two looks at the logs.
 const PERIOD: Duration = Duration::from_millis(100);
+
+/// Characters shown of a line that could not be read.
+const SAMPLE: usize = 100;
 
 /// Everything that the logs told.
 #[derive(Debug, Default)]
@@ -27,6 +30,8 @@ pub(crate) struct Mined {
     pub(crate) loops: Vec<(String, Turns)>,
     /// What a person should know: lines that could not be read, and the like.
     pub(crate) notes: Vec<String>,
+    /// Why the tables and loops are not all that the logs told.
+    pub(crate) incomplete: Option<String>,
 }
 
 /// A thread that follows the logs of all systems.
@@ -110,7 +115,7 @@ impl LogMiner {
     pub(crate) fn finish(self) -> Mined {
         drop(self.stop);
         self.thread.join().unwrap_or_else(|_| Mined {
-            notes: vec!["the reading of logs ended early".to_owned()],
+            incomplete: Some("the reading of logs ended early".to_owned()),
             ..Mined::default()
         })
     }
@@ -141,15 +146,18 @@ fn views(miner: &Miner) -> Vec<LifecycleView> {
 }
 
 fn collect(miner: &Miner, last: Result<(), FollowError>) -> Mined {
-    let mut notes: Vec<String> = last.err().iter().map(ToString::to_string).collect();
+    let mut notes = Vec::new();
+    let mut incomplete = last.err().map(|error| error.to_string());
     let counts = miner.counts();
     // Without lifecycles and loops nobody reads the logs for their form.
     let is_mined = !miner.lifecycles().is_empty() || !miner.loops().is_empty();
     if is_mined && counts.unreadable > 0 {
         let sample = counts.unreadable_sample.as_deref().unwrap_or_default();
         notes.push(format!(
-            "{} of {} log lines could not be read, the first: {sample}",
-            counts.unreadable, counts.lines
+            "{} of {} log lines could not be read, the first: {}",
+            counts.unreadable,
+            counts.lines,
+            shown(sample, SAMPLE)
         ));
     }
     if counts.overlong > 0 {
@@ -162,20 +170,28 @@ fn collect(miner: &Miner, last: Result<(), FollowError>) -> Mined {
         let overflow = collector.snapshot().overflow;
         if overflow > 0 {
             let name = collector.name();
-            notes.push(format!(
-                "lifecycle {name}: no room for {overflow} log lines"
+            incomplete.get_or_insert(format!(
+                "lifecycle {name} had no room for {overflow} log lines; make fewer entities"
             ));
         }
         collector.table()
     });
     let tables = tables.collect();
-    let loops = miner
-        .loops()
-        .iter()
-        .map(|found| (found.name().to_owned(), found.turns()));
+    let loops = miner.loops().iter().map(|found| {
+        let turns = found.turns();
+        if turns.overflow > 0 {
+            incomplete.get_or_insert(format!(
+                "loop {} had no room for {} log lines",
+                found.name(),
+                turns.overflow
+            ));
+        }
+        (found.name().to_owned(), turns)
+    });
     Mined {
         tables,
         loops: loops.collect(),
         notes,
+        incomplete,
     }
 }

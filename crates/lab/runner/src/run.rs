@@ -18,7 +18,9 @@ use crate::interrupt::Interrupts;
 use crate::judge::{Ending, Measured, copies, judge};
 use crate::mine::{LogMiner, Mined};
 use crate::options::{Finished, Options, RunError};
-use crate::processes::{Addresses, Children, Ports, StartError, Starting, Systems, last_lines};
+use crate::processes::{
+    Addresses, Children, Ended, Ports, StartError, Starting, Systems, last_lines,
+};
 use crate::progress::{Shown, Status};
 use crate::record::Recorder;
 use crate::steps::Bench;
@@ -174,6 +176,7 @@ impl<'a> Session<'a> {
             addresses: &self.addresses,
             folder: &self.folder,
             recorder: &self.recorder,
+            status: &self.status,
             own_binary: self.options.own_binary.clone(),
             marker: self.marker.to_string(),
         };
@@ -321,20 +324,29 @@ impl<'a> Session<'a> {
         self.status.doing("read the logs to their end");
         let duration_s = self.clock.now_s();
         let mined = self.miner.finish();
+        let told = mined.incomplete.clone().map_or(Ok(()), Err);
+        // The last samples and events are written when the steps are over.
+        let recorded = match self.alarm.cause() {
+            Some(Cause::Broken(what)) => Err(what),
+            _ => Ok(()),
+        };
         let kept = keep(&self.folder, &mined).map_err(|error| error.to_string());
         let samples = self.folder.records::<ProcessSample>();
         let (samples, read) = match samples {
             Ok(samples) => (samples, Ok(())),
             Err(error) => (Vec::new(), Err(error.to_string())),
         };
-        let ending = match (kept.and(read), ending) {
+        let ending = match (recorded.and(told).and(kept).and(read), ending) {
             (Err(error), Ending::Complete) => Ending::Broken(error),
+            // What broke may well be why the step failed.
+            (Err(error), Ending::Failed(reason)) => Ending::Broken(format!("{reason}\n{error}")),
             (_, ending) => ending,
         };
         let Mined {
             tables,
             loops,
             notes,
+            ..
         } = mined;
         let measured = Measured {
             tables: &tables,
@@ -375,8 +387,12 @@ fn exited(running: &crate::processes::Running) -> String {
         .ended()
         .map_or_else(|| "ended".to_owned(), |ended| ended.to_string());
     format!(
-        "{} {ended} while the run needed it; its command was `{}`{}",
+        "{} {ended} while the run needed it{}; its command was `{}`{}",
         running.name,
+        match child.ended().is_some_and(Ended::well) {
+            true => " (a system has to stay in the foreground)",
+            false => "",
+        },
         child.command_line,
         last_lines(&child.logs)
     )

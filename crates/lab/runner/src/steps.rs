@@ -98,7 +98,7 @@ impl Bench<'_> {
 
     async fn make(&self, step: &Step, make: &Make) -> Result<(), Trouble> {
         self.status
-            .doing(format!("make {} {}", make.count, make.what));
+            .doing(format!("make {} × {}", make.count, make.what));
         let makes = |name: &str| {
             let mut drivers = self.plan.drivers.iter();
             drivers.any(|driver| driver.name == name && driver.entities.contains_key(&make.what))
@@ -120,11 +120,11 @@ impl Bench<'_> {
             0.0
         };
         let text = format!(
-            "{} {} with {requests} requests in {} ({}): {made}",
+            "{} × {} with {requests} requests in {} ({}): {made}",
             make.count,
             make.what,
             show_seconds(took),
-            show_rate(rate)
+            show_rate(rate.round())
         );
         self.recorder.event(EventKind::Made, &step.name, &text);
         if made.refused > 0 {
@@ -149,12 +149,17 @@ impl Bench<'_> {
                 stderr: log(&format!("{name}.err")),
             })
             .map_err(|error| Trouble::Broken(error.to_string()))?;
-        let ended = child.exit().await;
-        if ended.well() {
-            return Ok(());
-        }
+        let what = match tokio::time::timeout(step.run_within, child.exit()).await {
+            Ok(ended) if ended.well() => return Ok(()),
+            Ok(ended) => ended.to_string(),
+            Err(_) => {
+                child.stop().await;
+                let within = show_seconds(step.run_within.as_secs_f64());
+                format!("did not end within {within} (`run_within`)")
+            }
+        };
         Err(Trouble::Broken(format!(
-            "`{command}` {ended}{}",
+            "`{command}` {what}{}",
             last_lines(&child.logs)
         )))
     }
@@ -189,8 +194,11 @@ impl Bench<'_> {
                     wait.until.text
                 )));
             }
-            self.status
-                .doing(format!("wait for {} (now {seen})", wait.until.text));
+            self.status.doing(format!(
+                "wait at most {} for {} (now {seen})",
+                show_seconds(wait.at_most.as_secs_f64()),
+                wait.until.text
+            ));
             tokio::time::sleep(LOOK).await;
         }
     }

@@ -1,6 +1,5 @@
 //! What is written once a run is over.
 
-use std::io::BufWriter;
 use std::time::Duration;
 
 use lab_lifecycle::{Table, Turn, span};
@@ -25,16 +24,14 @@ pub(crate) enum KeepError {
 /// Writes timelines, turns of loops, and distributions.
 pub(crate) fn keep(folder: &RunFolder, mined: &Mined) -> Result<(), KeepError> {
     for table in &mined.tables {
-        let path = folder.file(RunFile::Lifecycle(&table.name));
-        let write = || -> std::io::Result<()> {
-            let mut out = BufWriter::new(std::fs::File::create(&path)?);
-            table.write_csv(&mut out)?;
-            out.into_inner()?.sync_all()
-        };
-        write().map_err(|cause| KeepError::Table {
-            name: path.display().to_string(),
-            cause,
-        })?;
+        let mut text = Vec::new();
+        table
+            .write_csv(&mut text)
+            .map_err(|cause| KeepError::Table {
+                name: table.name.clone(),
+                cause,
+            })?;
+        folder.write(RunFile::Lifecycle(&table.name), &text)?;
     }
     let mut loops = folder.appender::<LoopTurn>()?;
     for (name, turns) in &mined.loops {

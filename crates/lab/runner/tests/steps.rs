@@ -223,3 +223,18 @@ that = "system.shop.rss max < 1GiB"
         finished.notes
     );
 }
+
+#[test]
+fn a_command_that_does_not_end_is_ended() {
+    let (_folder, finished) = run(r#"
+[[step]]
+name = "hang"
+run = "echo waiting for nobody; sleep 600"
+run_within = "300ms"
+"#);
+    let finished = finished.unwrap();
+    assert_eq!(finished.verdict.outcome, Outcome::Error);
+    let reason = finished.verdict.reason.unwrap();
+    assert!(reason.contains("did not end within 300 ms"), "{reason}");
+    assert!(reason.contains("waiting for nobody"), "{reason}");
+}

@@ -271,6 +271,30 @@ hold = "10ms"
 }
 
 #[test]
+fn a_system_killed_for_its_memory_is_told_from_one_that_was_killed() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "greedy"
+run = "python3 -c 'import time; time.sleep(0.2); print(len(b\"x\" * (256 << 20))); time.sleep(600)'"
+memory = "32MiB"
+[[step]]
+name = "look"
+hold = "1m"
+"#);
+    match finished {
+        Ok(finished) => {
+            let reason = finished.verdict.reason.unwrap();
+            let said = "was ended by SIGKILL, having used up its limit of memory";
+            assert!(reason.contains(said), "{reason}");
+        }
+        Err(error) => {
+            let refused = error.to_string().contains("no cgroup could be made");
+            assert!(refused, "{error}");
+        }
+    }
+}
+
+#[test]
 fn a_folder_that_cannot_be_written_is_an_error_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");

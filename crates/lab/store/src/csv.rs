@@ -81,7 +81,11 @@ impl<R: BufRead> Reader<R> {
                 break;
             }
         }
-        let record = self.text.strip_suffix('\n').unwrap_or(&self.text);
+        // A number that was cut would be read as another number.
+        let record = self
+            .text
+            .strip_suffix('\n')
+            .ok_or_else(|| malformed(line, CUT))?;
         let record = record.strip_suffix('\r').unwrap_or(record);
         split(record, &mut self.fields).map_err(|problem| malformed(line, problem))?;
         Ok(Some((line, &self.fields)))
@@ -106,6 +110,9 @@ impl<R: BufRead> Reader<R> {
         Ok(read)
     }
 }
+
+/// What is wrong with a file whose last line has no end.
+pub(crate) const CUT: &str = "the file ends in the middle of this line";
 
 fn malformed(line: u64, problem: &str) -> CsvError {
     CsvError::Malformed {
@@ -193,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_record_knows_the_line_it_began_on() {
-        let records = read("a\r\n\"b\nb\"\nc").unwrap();
+        let records = read("a\r\n\"b\nb\"\nc\n").unwrap();
         let lines: Vec<u64> = records.iter().map(|(line, _)| *line).collect();
         assert_eq!(lines, [1, 2, 4]);
     }
@@ -203,6 +210,11 @@ mod tests {
         assert_eq!(problem("a\n\"b").0, 2);
         assert_eq!(problem("a\nx\"y\"\n").0, 2);
         assert!(problem("\"a\"b\n").1.contains("between a closing quote"));
+    }
+
+    #[test]
+    fn a_file_that_was_cut_is_refused() {
+        assert_eq!(problem("t_s,count\n1,4000\n2,40"), (3, CUT.to_owned()));
     }
 
     #[test]

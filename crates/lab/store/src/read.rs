@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use crate::csv::{CsvError, Reader};
+use crate::csv::{CUT, CsvError, Reader};
 use crate::{LINE_BYTES_MAX, RECORDS_MAX, Record, StoreError};
 
 /// Every record of one kind in `input`, which is the file at `path`.
@@ -59,6 +59,9 @@ fn json_lines<R: Record>(path: &Path, mut input: impl BufRead) -> Result<Vec<R>,
         if text.len() > LINE_BYTES_MAX {
             let problem = format!("the line is longer than {} bytes", LINE_BYTES_MAX);
             return Err(StoreError::malformed(path, line, problem));
+        }
+        if !text.ends_with('\n') {
+            return Err(StoreError::malformed(path, line, CUT.to_owned()));
         }
         let record =
             R::from_fields(&[text]).map_err(|text| StoreError::malformed(path, line, text))?;

@@ -28,6 +28,17 @@ pub(super) fn read(
         reader.problem(Problem::new(span.clone(), message));
         return Vec::new();
     }
+    // Names of variants come with a later version; that they are not known yet is told
+    // once, at the table.
+    let variants = root
+        .get("variants")
+        .and_then(|field| field.value.get_ref().as_table());
+    for variant in variants.into_iter().flat_map(|table| table.values()) {
+        let names = variant.get_ref().as_table().into_iter();
+        let names = names.flat_map(|table| table.keys());
+        let broken = names.map(|name| (name.get_ref().to_string(), Constant::Broken));
+        reader.scope.constants.extend(broken);
+    }
     let names: Vec<&str> = fields.iter().map(|(_, field)| field.key).collect();
     let mut diagnostics: Vec<Diagnostic> = overrides
         .iter()

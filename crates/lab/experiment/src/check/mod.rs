@@ -273,6 +273,9 @@ fn plan(
         let problem = Problem::new(0..0, "the file has no [[step]], so nothing would happen");
         reader.problem(problem);
     }
+    if root.get("driver").is_none() {
+        steps::without_driver(reader, &steps, &mut makers);
+    }
     let steps: Vec<_> = steps
         .iter()
         .filter_map(|entry| steps::step(reader, entry, &makers, &names))

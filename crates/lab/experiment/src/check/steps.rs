@@ -14,6 +14,8 @@ use crate::names::Place;
 use crate::plan::{Expect, Make, Rate, Step, Wait};
 use crate::units::{self, UnitError};
 
+/// How long a command may take when a file does not say.
+const RUN_WITHIN: Duration = Duration::from_secs(600);
 /// Keys of every `make`.
 pub(super) const MAKE_KEYS: [&str; 5] = ["what", "count", "rate", "in_flight", "as"];
 /// Requests that wait for an answer at any moment, when a file does not say.
@@ -30,7 +32,7 @@ pub(super) fn step(
     makers: &Makers,
     names: &Names,
 ) -> Option<Step> {
-    let known = ["name", "make", "hold", "run", "wait"];
+    let known = ["name", "make", "hold", "run", "run_within", "wait"];
     let later = ["fault", "while", "search", "fit", "load", "background"];
     let fields = Fields::open(
         entry.value,
@@ -39,7 +41,10 @@ pub(super) fn step(
         &later,
         &mut reader.problems,
     )?;
-    if fields.keys().all(|(key, _)| key == "name") {
+    if !fields
+        .keys()
+        .any(|(key, _)| !["name", "run_within"].contains(&key))
+    {
         let message = format!("this {} does nothing", entry.label);
         let problem = Problem::new(fields.span.clone(), message);
         reader.problem(problem.help("give it make, hold, run or wait"));
@@ -55,6 +60,9 @@ pub(super) fn step(
             .template(field, Place::Command)
             .filter(|template| !template.0.is_empty())
     });
+    let run_within = fields.get("run_within").map_or(Some(RUN_WITHIN), |field| {
+        reader.duration(field, SHORTEST..=LONGEST)
+    });
     let wait = optional(fields.get("wait"), |field| {
         wait(reader, field.value, makers, names)
     });
@@ -63,8 +71,25 @@ pub(super) fn step(
         make: make?,
         hold: hold?,
         run: run?,
+        run_within: run_within?,
         wait: wait?,
     })
+}
+
+/// Reports the first step that needs a driver, in a file that has none; what further
+/// steps make and wait for is then not reported one by one.
+pub(super) fn without_driver(reader: &mut Reader<'_>, steps: &[Entry<'_>], makers: &mut Makers) {
+    let needs = steps.iter().find_map(|entry| {
+        let table = entry.value.get_ref().as_table()?;
+        let key = |key: &&str| ["make", "wait"].contains(key);
+        table.keys().find(|name| key(&name.get_ref().as_ref()))
+    });
+    if let Some(key) = needs {
+        let message = "a driver makes and counts entities, and the file has no [[driver]]";
+        let problem = Problem::new(key.span(), message);
+        reader.problem(problem.help("add a [[driver]] with `kind` or `run`"));
+        makers.incomplete = true;
+    }
 }
 
 /// Reads a value that may be left out: `Some(None)` when it is, `None` when it is wrong.

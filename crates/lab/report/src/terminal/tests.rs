@@ -108,7 +108,7 @@ FAIL  1 of 3 expectations held, after 29.6 s
 fn a_run_that_ended_early_says_why() {
     let verdict = Verdict {
         outcome: Outcome::Error,
-        reason: Some("the system `bbs` was not ready within 10 s:\nit exited with status 1".into()),
+        reason: Some("the system `bbs` ended with status 1 before it was ready\nlast lines of bbs.log:\n  no disk\n  good bye".into()),
         duration_s: 0.4,
         expectations: Vec::new(),
     };
@@ -117,11 +117,44 @@ fn a_run_that_ended_early_says_why() {
         ending(&verdict, path, plain(40)),
         "\
 ERROR  after 0.4 s
-  the system `bbs` was not ready within
-  10 s: it exited with status 1
+  the system `bbs` ended with status 1
+  before it was ready
+  last lines of bbs.log:
+    no disk
+    good bye
 
 report  runs/a-20261121-093000/report.html
 "
+    );
+}
+
+#[test]
+fn what_was_measured_is_never_cut() {
+    let mut verdict = sample();
+    let measured = "task.entities 4000, lrp.entities 3999, task.complete 100 %";
+    verdict.expectations = vec![expectation("a and b", measured, Outcome::Fail, "")];
+    assert_eq!(
+        verdict_table(&verdict, plain(80)),
+        "\
+expectation              measured  outcome
+a and b                     below  ✗ fail
+  measured task.entities 4000, lrp.entities 3999, task.complete 100 %
+
+FAIL  0 of 1 expectation held, after 29.6 s
+"
+    );
+}
+
+#[test]
+fn a_pass_without_expectations_says_so() {
+    let verdict = Verdict {
+        outcome: Outcome::Pass,
+        expectations: Vec::new(),
+        ..sample()
+    };
+    assert_eq!(
+        verdict_table(&verdict, plain(80)),
+        "PASS  nothing was expected, after 29.6 s\n"
     );
 }
 

@@ -50,7 +50,7 @@ pub fn guard_main() -> ExitCode {
     match watch(io::stdin().lock()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(left) => {
-            eprintln!("headroom guard: {left}");
+            tell(&left);
             ExitCode::FAILURE
         }
     }
@@ -70,13 +70,19 @@ fn watch(input: impl Read) -> Result<(), String> {
             Err(_) => break,
         }
         if let Err(error) = charge.take(line.trim_end_matches('\n')) {
-            eprintln!("headroom guard: {error}");
+            tell(&error);
         }
         if charge.is_done() {
             return Ok(());
         }
     }
     charge.clean_up()
+}
+
+/// Says what went wrong. Standard error may have been closed by whoever read it,
+/// which must not keep the guard from its work.
+fn tell(what: &str) {
+    let _ = writeln!(io::stderr(), "headroom guard: {what}");
 }
 
 #[cfg(test)]

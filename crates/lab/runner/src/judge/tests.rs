@@ -86,11 +86,52 @@ fn nothing_measured_is_no_value_but_a_count_of_zero() {
     assert_eq!(measured.value(&interval("a", "b", Stat::Span)), None);
     assert_eq!(measured.value(&interval("a", "b", Stat::Mean)), None);
     assert_eq!(measured.value(&interval("a", "b", Stat::Count)), Some(0.0));
+    let lifecycle = || "task".to_owned();
+    let complete = Metric::Complete {
+        lifecycle: lifecycle(),
+    };
+    assert_eq!(measured.value(&complete), None);
+    // No interval was measured, so none is known to be in order.
+    let negative = Metric::Negative {
+        lifecycle: lifecycle(),
+    };
+    assert_eq!(measured.value(&negative), None);
+}
+
+#[test]
+fn what_was_not_measured_has_a_reason() {
+    let (empty, halves) = (table(&[]), table(&[[Some(0), None, Some(2)]]));
+    let turns = Turns {
+        unmatched_starts: 3,
+        ..Turns::default()
+    };
+    let loops = [("tidy".to_owned(), turns)];
+    let why = |tables: &[Table], metric: &Metric| {
+        let measured = Measured {
+            tables,
+            loops: &loops,
+            ..Measured::default()
+        };
+        assert_eq!(measured.value(metric), None);
+        measured.why(metric)
+    };
+    let max = interval("a", "b", Stat::Max);
     assert_eq!(
-        measured.value(&Metric::Complete {
-            lifecycle: "task".into()
-        }),
-        None
+        why(&[empty], &max),
+        "no log line showed a point of task together with its key"
+    );
+    assert_eq!(why(&[halves], &max), "no entity passed both a and b");
+    let tidy = |name: &str| Metric::Loop {
+        name: name.into(),
+        stat: Stat::Max,
+    };
+    assert_eq!(
+        why(&[], &tidy("tidy")),
+        "the logs showed 3 starts and 0 ends of tidy that belong to no turn"
+    );
+    assert_eq!(
+        why(&[], &tidy("idle")),
+        "no log line showed a start or an end of idle"
     );
 }
 

@@ -131,6 +131,20 @@ fn make(parent: &Parent, name: &str, bytes: u64) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
+/// Did the kernel kill a process in this cgroup to keep its limit?
+pub(super) fn out_of_memory(path: &Path) -> bool {
+    // Version 2 and version 1; either has a line `oom_kill` with the count.
+    ["memory.events", "memory.oom_control"]
+        .iter()
+        .filter_map(|file| fs::read_to_string(path.join(file)).ok())
+        .any(|text| {
+            let mut counts = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("oom_kill "));
+            counts.any(|count| count.trim() != "0")
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,7 @@ use nix::sys::signal::Signal;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::watch;
 
+use super::cgroup::out_of_memory;
 use super::launch::Launch;
 use crate::guard::{GuardError, GuardLink, Marker, VARIABLE, kill_group};
 
@@ -21,25 +22,33 @@ const GRACE: Duration = Duration::from_secs(5);
 const KILLED_WITHIN: Duration = Duration::from_secs(5);
 
 /// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended(ExitStatus);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Ended {
+    status: ExitStatus,
+    /// Did the kernel kill anything in its cgroup, to keep the limit of memory?
+    out_of_memory: bool,
+}
 
 impl Ended {
     /// Did it end with status 0?
     pub(crate) fn well(self) -> bool {
-        self.0.success()
+        self.status.success()
     }
 }
 
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.0.code(), self.0.signal()) {
-            (Some(code), _) => write!(f, "ended with status {code}"),
+        match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => write!(f, "ended with status {code}")?,
             (None, Some(number)) => match Signal::try_from(number) {
-                Ok(signal) => write!(f, "was ended by {signal}"),
-                Err(_) => write!(f, "was ended by signal {number}"),
+                Ok(signal) => write!(f, "was ended by {signal}")?,
+                Err(_) => write!(f, "was ended by signal {number}")?,
             },
-            (None, None) => write!(f, "ended in an unknown way"),
+            (None, None) => write!(f, "ended in an unknown way")?,
+        }
+        match self.out_of_memory {
+            true => write!(f, ", having used up its limit of memory"),
+            false => Ok(()),
         }
     }
 }
@@ -110,6 +119,7 @@ impl Children {
         let (stdin, stdout) = (process.stdin.take(), process.stdout.take());
         let (tell, exit) = watch::channel(None);
         let guard = Arc::clone(&self.guard);
+        let cgroup = launch.cgroup.clone();
         tokio::spawn(async move {
             let status = process.wait().await;
             // What the process left behind in its group has no one to answer to.
@@ -117,7 +127,10 @@ impl Children {
             // When the guard is lost, the run ends for that reason elsewhere.
             let _ = guard.gone(group);
             // Waiting for a child of ours fails only if someone else collected it.
-            let _ = tell.send(Some(Ended(status.unwrap_or_default())));
+            let _ = tell.send(Some(Ended {
+                status: status.unwrap_or_default(),
+                out_of_memory: cgroup.as_deref().is_some_and(out_of_memory),
+            }));
         });
         Ok(Child {
             logs: launch.logs(),
@@ -151,7 +164,7 @@ impl Exit {
         // The sender lives until it has sent.
         match exit.wait_for(Option::is_some).await.map(|ended| *ended) {
             Ok(Some(ended)) => ended,
-            _ => Ended(ExitStatus::default()),
+            _ => Ended::default(),
         }
     }
 }

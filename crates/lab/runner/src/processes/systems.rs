@@ -1,5 +1,6 @@
 //! The systems of a plan: all started, all ready, all stopped.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use super::ports::Ports;
 use super::ready::{describe, until_ready};
 use super::tail::last_lines;
 use crate::guard::{GuardError, GuardLink};
+use crate::progress::Status;
 use crate::record::Recorder;
 
 /// Why the systems could not be started.
@@ -101,6 +103,7 @@ pub(crate) struct Starting<'a> {
     pub(crate) addresses: &'a Addresses,
     pub(crate) folder: &'a RunFolder,
     pub(crate) recorder: &'a Recorder,
+    pub(crate) status: &'a Status,
     /// Path of the binary that makes the run.
     pub(crate) own_binary: OsString,
     /// Name of the run's cgroups, unlike that of any other run.
@@ -152,20 +155,28 @@ impl Systems {
                 return Err(StartError::Circle { names });
             }
             let mut waits = JoinSet::new();
+            let mut unready = BTreeSet::new();
             for system in &now {
                 let copies = self.start_copies(system, ports, starting)?;
                 for (index, running) in copies.iter().enumerate() {
                     started(system, running);
                     let port = starting.addresses.port(&system.name, index as u32);
                     waits.spawn(wait_for(System::clone(system), running.clone(), port));
+                    unready.insert(running.name.clone());
                 }
             }
-            while let Some(waited) = waits.join_next().await {
+            loop {
+                let names: Vec<&str> = unready.iter().map(String::as_str).collect();
+                let doing = format!("wait until {} can be used", names.join(", "));
+                starting.status.doing(doing);
+                let Some(waited) = waits.join_next().await else {
+                    break;
+                };
                 // The waits do not panic and are not cancelled.
                 let Ok(waited) = waited else { continue };
-                starting
-                    .recorder
-                    .event(EventKind::SystemReady, &waited?, "");
+                let name = waited?;
+                starting.recorder.event(EventKind::SystemReady, &name, "");
+                unready.remove(&name);
             }
             ready.extend(now.iter().map(|system| system.name.as_str()));
             waiting = later;

@@ -51,14 +51,15 @@ fn tail(path: &Path) -> Vec<String> {
         lines.remove(0);
     }
     let skip = lines.len().saturating_sub(LINES);
-    lines.into_iter().skip(skip).map(shown).collect()
+    let last = lines.into_iter().skip(skip);
+    last.map(|line| shown(line, WIDTH)).collect()
 }
 
-/// A line without control characters, which could change the terminal.
-fn shown(line: &str) -> String {
+/// The first characters of a line, without those that could steer the terminal.
+pub(crate) fn shown(line: &str, width: usize) -> String {
     let mut text: String = line
         .chars()
-        .take(WIDTH)
+        .take(width)
         .map(|c| {
             if c.is_control() && c != '\t' {
                 '\u{fffd}'
@@ -67,7 +68,7 @@ fn shown(line: &str) -> String {
             }
         })
         .collect();
-    if line.chars().nth(WIDTH).is_some() {
+    if line.chars().nth(width).is_some() {
         text.push('…');
     }
     text

@@ -1,49 +1,68 @@
 //! A view as lines of text.
 
-use console::{Style, truncate_str};
+use console::{Style, measure_text_width, truncate_str};
 use lab_experiment::units::{show_bytes, show_cores, show_seconds};
 use lab_store::{Event, EventKind};
 
-use super::status::{EntityView, Progress, SystemView, View};
+use super::status::{EntityView, Progress, StepView, SystemView, View};
 
 /// Systems that are shown; the busiest ones.
 const SYSTEMS: usize = 8;
 /// Width of the first column.
 const LABEL: usize = 10;
 
-struct Paint(bool);
+/// Lines that steps may take.
+const STEP_LINES: usize = 2;
+
+struct Paint {
+    color: bool,
+    width: usize,
+}
 
 impl Paint {
     fn with(&self, style: Style, text: &str) -> String {
-        style.force_styling(self.0).apply_to(text).to_string()
+        style.force_styling(self.color).apply_to(text).to_string()
     }
 
-    fn line(&self, label: &str, text: &str) -> String {
+    /// A label and the parts that belong to it, on as many lines as they need.
+    fn lines(&self, label: &str, gap: &str, parts: &[String]) -> Vec<String> {
         let label = format!("{:LABEL$} ", truncate_str(label, LABEL, "…"));
-        format!("{}{text}", self.with(Style::new().dim(), &label))
+        let room = self.width.saturating_sub(LABEL + 1);
+        let mut texts: Vec<String> = Vec::new();
+        for part in parts {
+            match texts.last_mut() {
+                Some(text) if measure_text_width(&format!("{text}{gap}{part}")) <= room => {
+                    text.push_str(gap);
+                    text.push_str(part);
+                }
+                _ => texts.push(part.clone()),
+            }
+        }
+        let labels = std::iter::once(label).chain(std::iter::repeat(" ".repeat(LABEL + 1)));
+        labels
+            .zip(&texts)
+            .map(|(label, text)| format!("{}{text}", self.with(Style::new().dim(), &label)))
+            .collect()
     }
 }
 
 /// The lines that show `view`, none wider than `width` columns.
 pub(super) fn render(view: &View, width: usize, color: bool) -> Vec<String> {
-    let paint = Paint(color);
+    let paint = Paint { color, width };
     let mut lines = vec![format!(
         "{}  {}",
         paint.with(Style::new().bold(), &view.name),
-        show_seconds(round(view.elapsed_s))
+        seconds(view.elapsed_s)
     )];
-    if !view.steps.is_empty() {
-        lines.push(paint.line("steps", &ribbon(view, &paint)));
+    lines.extend(steps(view, &paint));
+    let doing: Vec<String> = view.doing.split(' ').map(str::to_owned).collect();
+    lines.extend(paint.lines("now", " ", &doing));
+    for entity in &view.entities {
+        lines.extend(paint.lines(&entity.what, "  ", &states(entity, &paint)));
     }
-    lines.push(paint.line("now", &view.doing));
-    lines.extend(
-        view.entities
-            .iter()
-            .map(|entity| paint.line(&entity.what, &states(entity, &paint))),
-    );
     lines.extend(systems(&view.systems, &paint));
     if view.lines > 0 || !view.lifecycles.is_empty() {
-        lines.push(paint.line("logs", &logs(view)));
+        lines.extend(paint.lines("logs", "  ", &logs(view)));
     }
     lines
         .iter()
@@ -52,24 +71,53 @@ pub(super) fn render(view: &View, width: usize, color: bool) -> Vec<String> {
 }
 
 /// Tenths are enough for the eye.
-fn round(seconds: f64) -> f64 {
-    (seconds * 10.0).round() / 10.0
+fn seconds(seconds: f64) -> String {
+    show_seconds((seconds * 10.0).round() / 10.0)
 }
 
-fn ribbon(view: &View, paint: &Paint) -> String {
-    let steps = view.steps.iter().map(|step| {
-        let (mark, style) = match step.progress {
-            Progress::Done => ("✔", Style::new().green()),
-            Progress::Now => ("▶", Style::new().cyan().bold()),
-            Progress::Failed => ("✘", Style::new().red().bold()),
-            Progress::Next => ("·", Style::new().dim()),
-        };
+/// The steps; where there are too many, those near the one under way.
+fn steps(view: &View, paint: &Paint) -> Vec<String> {
+    let (mut first, mut end) = (0, view.steps.len());
+    loop {
+        let mut parts = Vec::new();
+        if first > 0 {
+            parts.push(paint.with(Style::new().green(), &format!("✔ {first} done")));
+        }
+        let shown = view.steps.get(first..end).unwrap_or_default();
+        parts.extend(shown.iter().map(|step| ribbon(step, view.elapsed_s, paint)));
+        if end < view.steps.len() {
+            let more = view.steps.len() - end;
+            parts.push(paint.with(Style::new().dim(), &format!("· {more} more")));
+        }
+        let lines = paint.lines("steps", "  ", &parts);
+        if lines.len() <= STEP_LINES || shown.len() <= 1 {
+            return lines;
+        }
+        match shown.first() {
+            Some(step) if step.progress == Progress::Done => first += 1,
+            _ => end -= 1,
+        }
+    }
+}
+
+fn ribbon(step: &StepView, now_s: f64, paint: &Paint) -> String {
+    let (mark, style) = match step.progress {
+        Progress::Done => ("✔", Style::new().green()),
+        Progress::Now => ("▶", Style::new().cyan().bold()),
+        Progress::Failed => ("✘", Style::new().red().bold()),
+        Progress::Next => ("·", Style::new().dim()),
+    };
+    let took = match step.progress {
+        Progress::Next => String::new(),
+        _ => format!(" {}", seconds(step.to_s.unwrap_or(now_s) - step.from_s)),
+    };
+    format!(
+        "{}{took}",
         paint.with(style, &format!("{mark} {}", step.name))
-    });
-    steps.collect::<Vec<_>>().join("  ")
+    )
 }
 
-fn states(entity: &EntityView, paint: &Paint) -> String {
+fn states(entity: &EntityView, paint: &Paint) -> Vec<String> {
     let states = entity.states.iter().map(|state| {
         let count = state
             .count
@@ -84,7 +132,7 @@ fn states(entity: &EntityView, paint: &Paint) -> String {
             paint.with(Style::new().bold(), &count)
         )
     });
-    states.collect::<Vec<_>>().join("  ")
+    states.collect()
 }
 
 fn systems(systems: &[SystemView], paint: &Paint) -> Vec<String> {
@@ -95,30 +143,30 @@ fn systems(systems: &[SystemView], paint: &Paint) -> Vec<String> {
     }
     let mut lines: Vec<String> = busiest
         .iter()
-        .map(|system| {
+        .flat_map(|system| {
             let cores = show_cores((system.cpu_cores * 100.0).round() / 100.0);
             let rss = show_bytes(system.rss_bytes as f64);
-            paint.line(&system.name, &format!("cpu {cores}  rss {rss}"))
+            let used = [format!("cpu {cores}"), format!("rss {rss}")];
+            paint.lines(&system.name, "  ", &used)
         })
         .collect();
     if systems.len() > SYSTEMS {
         let more = systems.len() - SYSTEMS;
-        lines.push(paint.line("", &format!("and {more} systems that use less")));
+        lines.extend(paint.lines("", "", &[format!("and {more} systems that use less")]));
     }
     lines
 }
 
-fn logs(view: &View) -> String {
-    let mut text = format!("{} lines", view.lines);
-    for lifecycle in &view.lifecycles {
-        let last = lifecycle.reached.last();
-        let last = last.map_or(String::new(), |(point, count)| format!(", {point} {count}"));
-        text.push_str(&format!(
-            "  {} {}{last}",
-            lifecycle.name, lifecycle.entities
-        ));
-    }
-    text
+fn logs(view: &View) -> Vec<String> {
+    let mut parts = vec![format!("{} lines", view.lines)];
+    parts.extend(view.lifecycles.iter().map(|lifecycle| {
+        let (name, all) = (&lifecycle.name, lifecycle.entities);
+        match lifecycle.reached.last() {
+            Some((point, count)) => format!("{name}.{point} {count} of {all}"),
+            None => format!("{name} {all}"),
+        }
+    }));
+    parts
 }
 
 /// One line that says where the run is.

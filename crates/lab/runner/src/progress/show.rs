@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use console::Term;
+use console::{Term, measure_text_width};
 
 use super::render::{event, render, summary};
 use super::status::Status;
@@ -37,7 +37,10 @@ impl Shown {
         let (stop, stopped) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let mut screen: Box<dyn Screen> = match live {
-                true => Box::new(Block { term, height: 0 }),
+                true => Box::new(Block {
+                    term,
+                    widths: Vec::new(),
+                }),
                 false => Box::new(Lines {
                     next: Instant::now() + STATUS_EVERY,
                 }),
@@ -47,6 +50,7 @@ impl Shown {
                 // A closed terminal is no reason to end the run.
                 let _ = screen.show(&status);
                 if ended {
+                    let _ = screen.close();
                     return;
                 }
             }
@@ -67,12 +71,16 @@ impl Shown {
 
 trait Screen {
     fn show(&mut self, status: &Status) -> std::io::Result<()>;
+
+    /// Sets apart what comes after.
+    fn close(&mut self) -> std::io::Result<()>;
 }
 
 /// A block that is drawn again and again in its place.
 struct Block {
     term: Term,
-    height: usize,
+    /// Widths of the lines on the screen.
+    widths: Vec<usize>,
 }
 
 impl Screen for Block {
@@ -83,8 +91,11 @@ impl Screen for Block {
         // What has scrolled out of the window could not be drawn over.
         lines.truncate(usize::from(rows).saturating_sub(1).max(1));
         let mut text = String::new();
-        if self.height > 0 {
-            text.push_str(&format!("\x1b[{}A", self.height));
+        // A window that became narrower has broken the lines on it.
+        let broken = |width: &usize| width.div_ceil(usize::from(columns).max(1)).max(1);
+        let height: usize = self.widths.iter().map(broken).sum();
+        if height > 0 {
+            text.push_str(&format!("\x1b[{height}A\r"));
         }
         for line in &lines {
             text.push_str("\x1b[2K");
@@ -93,9 +104,13 @@ impl Screen for Block {
         }
         // A shorter block leaves lines of the one before.
         text.push_str("\x1b[J");
-        self.height = lines.len();
+        self.widths = lines.iter().map(|line| measure_text_width(line)).collect();
         self.term.write_str(&text)?;
         self.term.flush()
+    }
+
+    fn close(&mut self) -> std::io::Result<()> {
+        self.term.write_line("")
     }
 }
 
@@ -119,5 +134,9 @@ impl Screen for Lines {
             writeln!(out, "{}", summary(&status.view()))?;
         }
         out.flush()
+    }
+
+    fn close(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }

@@ -33,6 +33,10 @@ pub(crate) struct View {
 pub(crate) struct StepView {
     pub(crate) name: String,
     pub(crate) progress: Progress,
+    /// When it began.
+    pub(crate) from_s: f64,
+    /// When it ended.
+    pub(crate) to_s: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,6 +96,8 @@ impl Status {
         let steps = plan.steps.iter().map(|step| StepView {
             name: step.name.clone(),
             progress: Progress::Next,
+            from_s: 0.0,
+            to_s: None,
         });
         let entities = plan.drivers.iter().flat_map(|driver| &driver.entities);
         let entities = entities.map(|(what, states)| EntityView {
@@ -141,6 +147,10 @@ impl Status {
             let mut steps = state.view.steps.iter_mut();
             if let Some(step) = steps.find(|step| step.name == event.name) {
                 step.progress = progress;
+                match progress {
+                    Progress::Now => step.from_s = event.t_s,
+                    _ => step.to_s = Some(event.t_s),
+                }
             }
         }
         if state.events.len() == EVENTS {

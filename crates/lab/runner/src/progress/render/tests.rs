@@ -4,9 +4,11 @@ use super::super::status::{LifecycleView, StateView, StepView};
 use super::*;
 
 fn view() -> View {
-    let step = |name: &str, progress| StepView {
+    let step = |name: &str, progress, from_s, to_s| StepView {
         name: name.into(),
         progress,
+        from_s,
+        to_s,
     };
     let state = |name: &str, count, rate| StateView {
         name: name.into(),
@@ -22,9 +24,9 @@ fn view() -> View {
         name: "road-to-100-cells".into(),
         elapsed_s: 12.345,
         steps: vec![
-            step("tasks", Progress::Done),
-            step("instances", Progress::Now),
-            step("teardown", Progress::Next),
+            step("tasks", Progress::Done, 1.0, Some(7.3)),
+            step("instances", Progress::Now, 7.3, None),
+            step("teardown", Progress::Next, 0.0, None),
         ],
         doing: "wait for lrp.running == 4000 (now 1213)".into(),
         entities: vec![EntityView {
@@ -52,13 +54,46 @@ fn view() -> View {
 fn a_run_is_shown_as_a_block() {
     let expected = "\
 road-to-100-cells  12.3 s
-steps      ✔ tasks  ▶ instances  · teardown
+steps      ✔ tasks 6.3 s  ▶ instances 5 s  · teardown
 now        wait for lrp.running == 4000 (now 1213)
 lrp        claimed 310 (-12/s)  running 1213 (+412/s)  crashed ?
 bbs        cpu 0.82 cores  rss 212 MiB
 auctioneer cpu 0.1 cores  rss 40 MiB
-logs       48211 lines  task 4000, resolved 3999";
+logs       48211 lines  task.resolved 3999 of 4000";
     assert_eq!(render(&view(), 100, false).join("\n"), expected);
+}
+
+#[test]
+fn a_narrow_terminal_shows_every_state() {
+    let expected = "\
+road-to-100-cells  12.3 s
+steps      ✔ tasks 6.3 s
+           ▶ instances 5 s  · teardown
+now        wait for lrp.running == 4000
+           (now 1213)
+lrp        claimed 310 (-12/s)
+           running 1213 (+412/s)
+           crashed ?
+bbs        cpu 0.82 cores  rss 212 MiB
+auctioneer cpu 0.1 cores  rss 40 MiB
+logs       48211 lines
+           task.resolved 3999 of 4000";
+    assert_eq!(render(&view(), 40, false).join("\n"), expected);
+}
+
+#[test]
+fn of_many_steps_those_near_the_present_are_shown() {
+    let mut view = view();
+    let step = view.steps.remove(2);
+    let done = view.steps.remove(0);
+    view.steps.splice(0..0, vec![done; 30]);
+    view.steps.extend(vec![step; 30]);
+    let lines = render(&view, 60, false);
+    let expected = [
+        "steps      ✔ 30 done  ▶ instances 5 s  · teardown",
+        "           · teardown  · teardown  · teardown  · 26 more",
+    ];
+    assert_eq!(lines[1..3], expected);
 }
 
 #[test]
