@@ -41,6 +41,19 @@ pub(crate) enum Ending {
     Broken(String),
 }
 
+impl Ending {
+    /// The ending on this record of the run. One with holes cannot show that
+    /// something held.
+    pub(crate) fn on(self, record: Result<(), String>) -> Self {
+        match (record, self) {
+            (Err(hole), Self::Complete) => Self::Broken(hole),
+            // What broke the record may well be why the step failed.
+            (Err(hole), Self::Failed(reason)) => Self::Broken(format!("{reason}\n{hole}")),
+            (_, ending) => ending,
+        }
+    }
+}
+
 /// Judges every expectation, also those of a run that ended early.
 pub(crate) fn judge(
     plan: &Plan,

@@ -336,12 +336,7 @@ impl<'a> Session<'a> {
             Ok(samples) => (samples, Ok(())),
             Err(error) => (Vec::new(), Err(error.to_string())),
         };
-        let ending = match (recorded.and(told).and(kept).and(read), ending) {
-            (Err(error), Ending::Complete) => Ending::Broken(error),
-            // What broke may well be why the step failed.
-            (Err(error), Ending::Failed(reason)) => Ending::Broken(format!("{reason}\n{error}")),
-            (_, ending) => ending,
-        };
+        let ending = ending.on(recorded.and(told).and(kept).and(read));
         let Mined {
             tables,
             loops,

@@ -99,6 +99,18 @@ fn nothing_measured_is_no_value_but_a_count_of_zero() {
 }
 
 #[test]
+fn no_run_ends_well_on_a_record_with_holes() {
+    let hole = || Err("disk full".to_owned());
+    let failed = || Ending::Failed("waited".into());
+    let broken = |text: &str| Ending::Broken(text.into());
+    assert_eq!(Ending::Complete.on(Ok(())), Ending::Complete);
+    assert_eq!(failed().on(Ok(())), failed());
+    assert_eq!(Ending::Complete.on(hole()), broken("disk full"));
+    assert_eq!(failed().on(hole()), broken("waited\ndisk full"));
+    assert_eq!(broken("first").on(hole()), broken("first"));
+}
+
+#[test]
 fn what_was_not_measured_has_a_reason() {
     let (empty, halves) = (table(&[]), table(&[[Some(0), None, Some(2)]]));
     let turns = Turns {
