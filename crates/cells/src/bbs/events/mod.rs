@@ -26,11 +26,11 @@ const MANY: usize = 32;
 /// Longest time that they gather.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// How long events gather once so many subscribers were told: about as long as
+/// How long events gather once so many subscribers were told: somewhat longer than
 /// writing to all their connections takes. Without that the writes for each small
 /// batch take the processors away from the calls that make the next.
 fn gather(told: usize) -> Duration {
-    const WRITE: Duration = Duration::from_micros(10);
+    const WRITE: Duration = Duration::from_micros(20);
     let told = u32::try_from(told).unwrap_or(u32::MAX);
     WRITE.saturating_mul(told).min(GATHER)
 }
