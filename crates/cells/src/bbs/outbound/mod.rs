@@ -133,7 +133,8 @@ impl Outbound {
 }
 
 impl Inbox {
-    /// Starts the loops; they end with the returned set.
+    /// Starts the loops; they end with the returned set. No request may have been
+    /// served yet.
     pub(crate) fn start(self, means: Means) -> JoinSet<()> {
         let mut loops = JoinSet::new();
         let auctioneer = auction::Auctioneer {
@@ -145,7 +146,8 @@ impl Inbox {
         if auctioneer.url.is_some() {
             let (lrps, tasks) = (means.lengths.lrps.clone(), means.lengths.tasks.clone());
             let logger = means.logger.session("resume");
-            loops.spawn(resume::resume(means.state, lrps, tasks, logger));
+            let waiting = resume::Waiting::of(&means.state.read());
+            loops.spawn(resume::resume(waiting, means.state, lrps, tasks, logger));
         }
         loops.spawn(auction::place_lrps(auctioneer.clone(), self.lrps));
         loops.spawn(auction::place_tasks(auctioneer, self.tasks));

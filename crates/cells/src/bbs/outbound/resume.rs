@@ -4,7 +4,9 @@
 //! not, so they are asked for again. Asking twice does no harm: a cell that takes
 //! work which is under way elsewhere is told so when it reports.
 
-use diego::models::task::State;
+use std::sync::Arc;
+
+use diego::models::task::State as TaskState;
 use telemetry::{Fields, Logger};
 use tokio::sync::mpsc::WeakSender;
 
@@ -12,30 +14,44 @@ use super::{LrpRequest, TaskStartRequest};
 use crate::bbs::apply::placement;
 use crate::bbs::model::desired;
 use crate::bbs::model::slot::UNCLAIMED;
-use crate::bbs::state::{Process, Task};
+use crate::bbs::state::{Process, State, Task};
 use crate::bbs::writer::Shared;
 
-/// Asks for cells for everything that waits for one, as fast as the queues take it.
+/// Guids of what may wait for a cell. To be taken before any request is served: what
+/// comes later is asked for when it comes.
+pub(super) struct Waiting {
+    tasks: Vec<Arc<str>>,
+    processes: Vec<Arc<str>>,
+}
+
+impl Waiting {
+    /// What may wait as of now.
+    pub(super) fn of(state: &State) -> Self {
+        let task = |(guid, task): (&Arc<str>, &Task)| {
+            let waits = task.cell.is_empty();
+            waits.then(|| Arc::clone(guid))
+        };
+        let process = |(guid, process): (&Arc<str>, &Process)| {
+            let waits = process.actual.iter().any(|row| row.cell.is_empty());
+            waits.then(|| Arc::clone(guid))
+        };
+        Self {
+            tasks: state.tasks.iter().filter_map(task).collect(),
+            processes: state.processes.iter().filter_map(process).collect(),
+        }
+    }
+}
+
+/// Asks for cells for what waits, as fast as the queues take it.
 pub(super) async fn resume(
+    waiting: Waiting,
     state: Shared,
     lrps: WeakSender<LrpRequest>,
     tasks: WeakSender<TaskStartRequest>,
     logger: Logger,
 ) {
-    let (waiting_tasks, waiting_processes) = {
-        let state = state.read();
-        let task = |(guid, task): (&_, &Task)| task.cell.is_empty().then(|| Clone::clone(guid));
-        let process = |(guid, process): (&_, &Process)| {
-            let waits = process.actual.iter().any(|row| row.cell.is_empty());
-            waits.then(|| Clone::clone(guid))
-        };
-        let tasks: Vec<std::sync::Arc<str>> = state.tasks.iter().filter_map(task).collect();
-        let processes: Vec<std::sync::Arc<str>> =
-            state.processes.iter().filter_map(process).collect();
-        (tasks, processes)
-    };
     let (mut resumed_tasks, mut resumed_lrps) = (0, 0);
-    for guid in waiting_tasks {
+    for guid in waiting.tasks {
         let request = state.read().tasks.get(&guid).and_then(of_task);
         // Without senders the BBS is ending.
         if let (Some(request), Some(queue)) = (request, tasks.upgrade()) {
@@ -43,7 +59,7 @@ pub(super) async fn resume(
             let _ = queue.send(request).await;
         }
     }
-    for guid in waiting_processes {
+    for guid in waiting.processes {
         let request = state.read().processes.get(&guid).and_then(of_process);
         if let (Some(request), Some(queue)) = (request, lrps.upgrade()) {
             resumed_lrps += request.0.indices.len();
@@ -58,7 +74,7 @@ pub(super) async fn resume(
 
 fn of_task(task: &Task) -> Option<TaskStartRequest> {
     let task = task.decode().ok()?;
-    let pending = task.state() == State::Pending && task.cell_id.is_empty();
+    let pending = task.state() == TaskState::Pending && task.cell_id.is_empty();
     pending
         .then(|| Some(placement(&task, task.task_definition.as_ref()?)))
         .flatten()
