@@ -118,8 +118,8 @@ pub struct Lrp {
 }
 
 /// Reads a struct whose parts are flattened into it. `flatten` would gather every
-/// field in a map first, which costs ten times as much; and states of cells are read
-/// by the hundred in every round of an auction.
+/// field in a map first, and states of cells are read by the hundred in every round
+/// of an auction.
 macro_rules! read_flat {
     ($flat:ident => $whole:ident { $($(#[$attribute:meta])* $field:ident: $kind:ty,)* }) => {
         #[derive(Default, Deserialize)]
