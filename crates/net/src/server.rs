@@ -12,7 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
@@ -79,9 +79,23 @@ pub fn shutdown() -> (watch::Sender<bool>, Shutdown) {
 /// # Errors
 /// The error names the address: "listen on 127.0.0.1:8889: address in use".
 pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
+    listen(address)
         .map_err(|cause| io::Error::new(cause.kind(), format!("listen on {address}: {cause}")))
+}
+
+/// Connections that may wait to be accepted. The usual 128 overflows when a client
+/// opens hundreds at once; each one dropped then tries again only after a second.
+const BACKLOG: u32 = 4096;
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // Else a port could not be taken again for a minute after a restart.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Serves `handler` on `listener` until `shutdown`, then waits for requests

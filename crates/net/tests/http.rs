@@ -125,6 +125,20 @@ async fn many_requests_share_few_connections() {
 }
 
 #[tokio::test]
+async fn hundreds_of_connections_may_wait_to_be_accepted() {
+    let listener = net::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    // Nobody accepts. A full queue would leave some of them unanswered for a second.
+    let connects = (0..500).map(|_| TcpStream::connect(address));
+    let mut open = Vec::new();
+    for connect in connects {
+        let connected = tokio::time::timeout(Duration::from_millis(900), connect).await;
+        open.push(connected.expect("the queue was full").unwrap());
+    }
+    assert_eq!(open.len(), 500);
+}
+
+#[tokio::test]
 async fn a_long_body_is_refused_before_it_is_read() {
     let server = serve(Limits::default(), None).await;
     let client = Client::new(ClientOptions::default());
