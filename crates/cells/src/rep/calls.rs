@@ -5,6 +5,7 @@ use diego::error::Type;
 use diego::models::actual_lrp_net_info::PreferredAddress;
 use diego::models::{self, ActualLrpLifecycleResponse, TaskLifecycleResponse};
 use diego::{CallError, path};
+use prost::Message;
 use telemetry::{Fields, Logger};
 
 use super::cell::{Cell, Subject};
@@ -21,6 +22,15 @@ impl<E: Executor> Cell<E> {
         }
     }
 
+    /// A call that changes an instance's record.
+    async fn lifecycle(
+        &self,
+        path: &str,
+        request: &impl Message,
+    ) -> Result<ActualLrpLifecycleResponse, CallError> {
+        self.bbs.call(path, request).await
+    }
+
     async fn call_for_lrp(&self, subject: &Subject, lrp: &Lrp, call: Call) -> Answer {
         let (key, instance_key) = keys(lrp, self.id());
         match call {
@@ -30,18 +40,12 @@ impl<E: Executor> Cell<E> {
                     index: key.index,
                     actual_lrp_instance_key: Some(instance_key),
                 };
-                type Answered = ActualLrpLifecycleResponse;
-                let answer = self
-                    .bbs
-                    .call::<Answered>(path::CLAIM_ACTUAL_LRP, &request)
-                    .await;
+                let answer = self.lifecycle(path::CLAIM_ACTUAL_LRP, &request).await;
                 tell(&self.logs.claim, "succeeded", subject, answer)
             }
             Call::StartLrp => {
                 let request = self.start_request(subject, lrp);
-                type Answered = ActualLrpLifecycleResponse;
-                let path = path::START_ACTUAL_LRP;
-                match self.bbs.call::<Answered>(path, &request).await {
+                match self.lifecycle(path::START_ACTUAL_LRP, &request).await {
                     Ok(_) if subject.announced => {
                         self.logs.start.debug("repeated", subject.work.fields());
                         Answer::Done
@@ -55,11 +59,7 @@ impl<E: Executor> Cell<E> {
                     index: key.index,
                     actual_lrp_instance_key: Some(instance_key),
                 };
-                type Answered = ActualLrpLifecycleResponse;
-                let answer = self
-                    .bbs
-                    .call::<Answered>(path::REMOVE_ACTUAL_LRP, &request)
-                    .await;
+                let answer = self.lifecycle(path::REMOVE_ACTUAL_LRP, &request).await;
                 tell(&self.logs.remove, "succeeded", subject, answer)
             }
             Call::CrashLrp(error_message) => {
@@ -68,11 +68,7 @@ impl<E: Executor> Cell<E> {
                     actual_lrp_instance_key: Some(instance_key),
                     error_message,
                 };
-                type Answered = ActualLrpLifecycleResponse;
-                let answer = self
-                    .bbs
-                    .call::<Answered>(path::CRASH_ACTUAL_LRP, &request)
-                    .await;
+                let answer = self.lifecycle(path::CRASH_ACTUAL_LRP, &request).await;
                 tell(&self.logs.crash, "succeeded", subject, answer)
             }
             Call::Fetch => match self.desired.get(&lrp.process_guid).await {
