@@ -9,10 +9,14 @@ use serde_json::Value;
 const FLOORS: &[(&str, u32)] = &[
     ("stats", 0),
     ("measure", 0),
+    ("units", 0),
     ("telemetry", 1),
     ("net", 1),
     ("diego", 1),
+    ("wire", 1),
     ("cells", 2),
+    ("lab-load", 3),
+    ("lab-generator", 3),
     ("lab-lifecycle", 3),
     ("lab-experiment", 3),
     ("lab-store", 3),
@@ -24,10 +28,16 @@ const FLOORS: &[(&str, u32)] = &[
 /// Uses within a floor; each is a decision, listed in ARCHITECTURE.md.
 const SAME_FLOOR: &[(&str, &str)] = &[
     ("diego", "net"),
+    ("lab-generator", "lab-load"),
+    ("lab-experiment", "lab-load"),
+    ("lab-store", "lab-load"),
     ("lab-store", "lab-lifecycle"),
+    ("lab-report", "lab-load"),
     ("lab-report", "lab-lifecycle"),
     ("lab-report", "lab-store"),
     ("lab-runner", "lab-experiment"),
+    ("lab-runner", "lab-generator"),
+    ("lab-runner", "lab-load"),
     ("lab-runner", "lab-lifecycle"),
     ("lab-runner", "lab-store"),
 ];

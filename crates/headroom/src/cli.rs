@@ -249,11 +249,11 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
 }
 
 fn duration(text: &str) -> Result<std::time::Duration, String> {
-    lab_experiment::units::parse_duration(text).map_err(|error| error.to_string())
+    units::parse_duration(text).map_err(|error| error.to_string())
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    let share = lab_experiment::units::parse_share(text).map_err(|error| error.to_string())?;
+    let share = units::parse_share(text).map_err(|error| error.to_string())?;
     match (0.0..=1.0).contains(&share) {
         true => Ok(share),
         false => Err("expected a share from 0 to 1, or from 0% to 100%".into()),

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::nearest::nearest;
 use crate::text::Span;
+use units::nearest;
 
 /// Most characters of a source line that are shown.
 const LINE_SHOWN: usize = 120;

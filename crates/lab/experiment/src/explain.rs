@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::plan::{DriverKind, Make, Plan, Program, Rate, Ready, Step, System, Template};
-use crate::units::{show_bytes, show_rate, write_duration};
+use units::{show_bytes, show_rate, write_duration};
 
 impl Plan {
     /// What a run would do, as text of several lines.

@@ -10,11 +10,9 @@ mod diagnostic;
 mod explain;
 pub mod expr;
 mod names;
-mod nearest;
 pub mod plan;
 mod template;
 mod text;
-pub mod units;
 mod words;
 
 pub use check::{Source, check};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use lab_experiment::expr::{Metric, Metrics};
 use lab_experiment::plan::{Make, Plan, Step, Wait};
-use lab_experiment::units::{show_rate, show_seconds};
 use lab_store::{EventKind, RunFile, RunFolder};
 use tokio::time::Instant;
+use units::{show_rate, show_seconds};
 
 use crate::drivers::{Counts, Driver};
 use crate::judge::Ending;

@@ -6,7 +6,6 @@ use super::fields::{Field, Fields, described};
 use super::values::{Reader, name_problem};
 use crate::diagnostic::{Diagnostic, Lines, Problem};
 use crate::names::{Constant, RUNTIME};
-use crate::units;
 
 /// Most constants of a file.
 const MOST_CONSTANTS: usize = 1_000;

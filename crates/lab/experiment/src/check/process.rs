@@ -13,7 +13,6 @@ use crate::expr::{WATCHES, watch_name};
 use crate::names::Place;
 use crate::plan::{LogFormat, Program, Ready, Reference, System, Template, Watch};
 use crate::text::Span;
-use crate::units;
 
 /// Wait for readiness when a file does not say.
 const READY_WITHIN: Duration = Duration::from_secs(30);

@@ -6,9 +6,9 @@ use super::fields::{Field, Fields};
 use super::values::Reader;
 use crate::catalogue::{Setting, SettingValue};
 use crate::diagnostic::Problem;
-use crate::nearest::nearest;
 use crate::text::Span;
-use crate::units::{self, UnitError};
+use units::UnitError;
+use units::nearest;
 
 /// Most of what is counted anywhere in a file.
 pub(super) const MOST: u64 = 10_000_000;

@@ -12,7 +12,7 @@ use crate::diagnostic::Problem;
 use crate::expr::{Expr, Names, Use, compile};
 use crate::names::Place;
 use crate::plan::{Expect, Make, Rate, Step, Wait};
-use crate::units::{self, UnitError};
+use units::UnitError;
 
 /// How long a command may take when a file does not say.
 const RUN_WITHIN: Duration = Duration::from_secs(600);

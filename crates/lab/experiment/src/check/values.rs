@@ -11,8 +11,8 @@ use crate::expr::in_name;
 use crate::names::{Place, Scope};
 use crate::plan::Template;
 use crate::text::{Span, Text};
-use crate::units::{self, UnitError};
 use crate::words;
+use units::UnitError;
 
 /// Most items of any list.
 const MOST_ITEMS: usize = 1_000;

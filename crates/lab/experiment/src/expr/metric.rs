@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::plan::Watch;
-use crate::units::{self, Shown};
+use units::Shown;
 
 /// One measured quantity.
 ///

@@ -7,10 +7,10 @@ use super::metric::{WATCHES, watch_name};
 use super::parser::{Raw, Subject, Tree, Word, parse};
 use super::{Comparison, Dimension, Expr, Metric, Node, Op, Stat};
 use crate::diagnostic::{Problem, listed};
-use crate::nearest::nearest;
 use crate::plan::Watch;
 use crate::text::Text;
-use crate::units::{self, UnitError};
+use units::UnitError;
+use units::nearest;
 
 /// Names that an expression may use.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! A view as lines of text.
 
 use console::{Style, measure_text_width, truncate_str};
-use lab_experiment::units::{show_bytes, show_cores, show_seconds};
 use lab_store::{Event, EventKind};
+use units::{show_bytes, show_cores, show_seconds};
 
 use super::status::{EntityView, Progress, StepView, SystemView, View};
 

@@ -8,7 +8,7 @@ use diego::models::{
     RemoveDesiredLrpRequest, RunAction, TaskDefinition, UpdateDesiredLrpRequest,
 };
 use lab_experiment::plan::Make;
-use lab_experiment::units::parse_bytes;
+use units::parse_bytes;
 
 use super::DOMAIN;
 

@@ -8,6 +8,7 @@
 //! | share | `10%`, `99.9%`, or a number from 0 to 1 |
 //! | count | `4000`, `4_000` |
 
+mod nearest;
 mod number;
 mod show;
 
@@ -15,10 +16,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use number::Number;
-pub(crate) use show::{Shown, bytes, cores, count, seconds, share};
+pub use show::{Shown, bytes, cores, count, seconds, share};
 pub use show::{show_bytes, show_cores, show_count, show_rate, show_seconds, show_share};
 
-use crate::nearest::nearest;
+pub use nearest::nearest;
 
 /// Text that is no quantity of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +43,7 @@ impl UnitError {
     }
 
     /// The same error in a text that has `by` more bytes in front.
-    pub(crate) fn shifted(mut self, by: usize) -> Self {
+    pub fn shifted(mut self, by: usize) -> Self {
         self.at = self.at.start + by..self.at.end + by;
         self
     }
@@ -238,8 +239,7 @@ pub fn parse_number(text: &str) -> Result<f64, UnitError> {
     }
 }
 
-/// Checks a length of time that may vary; see
-/// [`SettingValue::Distribution`](crate::catalogue::SettingValue::Distribution).
+/// Checks a length of time that may vary: `uniform 10ms 90ms` and the like.
 ///
 /// # Errors
 /// Text of another form, or bounds in the wrong order.

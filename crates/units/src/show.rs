@@ -5,11 +5,11 @@ const DIGITS: usize = 3;
 
 /// A quantity as it is shown, and the value that a reader takes from it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Shown {
+pub struct Shown {
     /// Number and unit.
-    pub(crate) text: String,
+    pub text: String,
     /// What the text says, in the base unit.
-    pub(crate) value: f64,
+    pub value: f64,
 }
 
 /// A length of time in seconds: `1.27 s`, `45 ms`, `20.5 min`.
@@ -42,7 +42,8 @@ pub fn show_rate(value: f64) -> String {
     plain(value, DIGITS, " /s").text
 }
 
-pub(crate) fn seconds(value: f64, digits: usize) -> Shown {
+/// As [`show_seconds`], with so many significant digits, and the value shown.
+pub fn seconds(value: f64, digits: usize) -> Shown {
     // Minutes and hours begin at two: 90 s reads better than 1.5 min.
     const UNITS: [(f64, f64, &str); 6] = [
         (1e-9, 0.0, "ns"),
@@ -55,7 +56,8 @@ pub(crate) fn seconds(value: f64, digits: usize) -> Shown {
     scaled(value, digits, &UNITS, "s")
 }
 
-pub(crate) fn bytes(value: f64, digits: usize) -> Shown {
+/// As [`show_bytes`], with so many significant digits, and the value shown.
+pub fn bytes(value: f64, digits: usize) -> Shown {
     const KI: f64 = 1024.0;
     const UNITS: [(f64, f64, &str); 5] = [
         (1.0, 0.0, "B"),
@@ -67,7 +69,8 @@ pub(crate) fn bytes(value: f64, digits: usize) -> Shown {
     scaled(value, digits, &UNITS, "B")
 }
 
-pub(crate) fn share(value: f64, digits: usize) -> Shown {
+/// As [`show_share`], with so many significant digits, and the value shown.
+pub fn share(value: f64, digits: usize) -> Shown {
     let percent = value * 100.0;
     let mut shown = Shown {
         text: String::new(),
@@ -75,7 +78,7 @@ pub(crate) fn share(value: f64, digits: usize) -> Shown {
     };
     for digits in digits..=17 {
         let text = significant(percent, digits);
-        shown.value = super::parse_share(&format!("{text}%")).unwrap_or(value);
+        shown.value = crate::parse_share(&format!("{text}%")).unwrap_or(value);
         shown.text = format!("{text} %");
         let extreme = |share: f64| share == 0.0 || share == 1.0;
         if extreme(shown.value) == extreme(value) {
@@ -85,11 +88,13 @@ pub(crate) fn share(value: f64, digits: usize) -> Shown {
     shown
 }
 
-pub(crate) fn count(value: f64, digits: usize) -> Shown {
+/// As [`show_count`], with so many significant digits, and the value shown.
+pub fn count(value: f64, digits: usize) -> Shown {
     plain(value, digits, "")
 }
 
-pub(crate) fn cores(value: f64, digits: usize) -> Shown {
+/// As [`show_cores`], with so many significant digits, and the value shown.
+pub fn cores(value: f64, digits: usize) -> Shown {
     plain(value, digits, " cores")
 }
 

@@ -6,10 +6,7 @@ const LONGEST: usize = 64;
 /// The candidate nearest to `word`, when it is near enough to be meant: the same
 /// but for case, or at most a third of the word's letters (and at most three) away.
 /// Of equally near candidates the first wins.
-pub(crate) fn nearest<'c>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'c str>,
-) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let length = word.chars().count();
     if length > LONGEST {
         return None;

@@ -1,0 +1,17 @@
+//! What load is asked for, and what was seen of it.
+//!
+//! Pure: no socket, no file, no clock. A [`Workload`] and its [`Segment`]s say what a
+//! generator shall do; [`Recorded`] is what it saw; everything between the two that
+//! touches the machine stands in `lab/generator`, behind [`Generate`].
+
+pub mod arrivals;
+mod generate;
+pub mod recording;
+pub mod request;
+mod segment;
+mod workload;
+
+pub use generate::{Flow, Generate, GenerateError};
+pub use recording::{Recorded, Span};
+pub use segment::{Length, Model, Segment};
+pub use workload::{Connections, GuardLimits, Pace, Protocol, Target, TlsSettings, Workload};

@@ -1,0 +1,147 @@
+//! What does not change over a generator's life.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::request::Mix;
+
+/// A target, what is asked of it, and how its generator behaves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Where requests go.
+    pub target: Target,
+    /// The requests, by kind.
+    pub mix: Mix,
+    /// How connections are held.
+    pub connections: Connections,
+    /// Longest wait for a whole answer, from the moment the request was sent.
+    pub timeout: Duration,
+    /// How closely sends follow the schedule.
+    pub pace: Pace,
+    /// Threads, each with its own connections and its share of the schedule; 1 to 256.
+    pub threads: u32,
+    /// Processors the threads are pinned to, in turn; empty: not pinned.
+    pub cpus: Vec<u32>,
+    /// Seed of arrivals, of the choice of kinds and of variables.
+    pub seed: u64,
+    /// How the target proves who it is.
+    pub tls: TlsSettings,
+    /// When a run is INVALID.
+    pub guard: GuardLimits,
+}
+
+/// Where requests go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// Inside TLS.
+    pub tls: bool,
+    /// Name or address to connect to; an IPv6 address without brackets.
+    pub host: String,
+    /// Port to connect to.
+    pub port: u16,
+    /// Name and port as the target is told (`Host`, `:authority`), when requests do
+    /// not say otherwise. Its name is also asked of the certificate.
+    pub authority: String,
+}
+
+/// A way to exchange one request for one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// HTTP/1.1, one request at a time on a connection.
+    Http1,
+    /// HTTP/2, many at a time on a connection; without TLS by prior knowledge.
+    Http2,
+    /// A unary call of gRPC over HTTP/2.
+    Grpc,
+    /// One message out, one message in, over an upgraded HTTP/1.1 connection.
+    WebSocket,
+    /// Bytes out, an answer of known form in.
+    Tcp,
+    /// One datagram out, one in.
+    Udp,
+}
+
+/// How connections are held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// Opened before the first request and kept open; 1 to 1,000,000 over all threads.
+    pub held: u32,
+    /// Most that may be open at once. An open-loop request that finds every connection
+    /// busy opens another until this is reached; then it waits, which counts as
+    /// latency from its intended time and, beyond the guard's limit, makes the run
+    /// INVALID. Equal to `held`: the number never changes.
+    pub most: u32,
+    /// Requests after which a connection is closed and replaced; `None`: never.
+    pub requests_each: Option<u64>,
+    /// Exchanges at a time on one connection; above 1 for HTTP/2 and gRPC only.
+    pub streams: u32,
+    /// Longest wait for resolving, connecting and the TLS handshake together.
+    pub connect_within: Duration,
+}
+
+/// How closely sends follow the schedule, and what that costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pace {
+    /// Each request at its own time; a thread sleeps until then.
+    Exact,
+    /// Each request at its own time; a thread never sleeps. Halves the floor of
+    /// latency, costs a processor.
+    Spin,
+    /// Requests that fall due within the same tick are sent together at its end.
+    Tick(Duration),
+    /// For closed loops: under load, wait a moment for more answers before reading
+    /// any. Up to 100 µs are added to a latency, and two fifths of the work are saved.
+    Coalesce,
+}
+
+/// How the target proves who it is, and we to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsSettings {
+    /// PEM text of authorities to trust; empty: those of the public web.
+    pub authorities: String,
+    /// PEM text of the own certificate, for targets that ask for one.
+    pub certificate: String,
+    /// PEM text of the own private key. Never shown.
+    pub key: String,
+    /// Accept any certificate. Said in every result.
+    pub insecure: bool,
+}
+
+/// Limits beyond which a run says nothing about its target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GuardLimits {
+    /// A send later than this by the generator's own fault is late.
+    pub late_after: Duration,
+    /// Largest share of late sends.
+    pub late_share: f64,
+    /// Largest share of one processor that any thread may use; not asked of spinning
+    /// threads, nor of closed loops without a rate.
+    pub thread_cpu: f64,
+    /// Smallest share of the planned requests that must have been sent.
+    pub sent_share: f64,
+    /// Largest share of requests that had to wait because all connections were busy.
+    pub waited_share: f64,
+    /// Largest share of time that the hypervisor took away (steal).
+    pub steal_share: f64,
+    /// Largest relative difference between requests seen in flight and X·R.
+    pub little: f64,
+}
+
+impl Default for GuardLimits {
+    fn default() -> Self {
+        Self {
+            late_after: Duration::from_millis(1),
+            late_share: 0.01,
+            thread_cpu: 0.8,
+            sent_share: 0.99,
+            waited_share: 0.01,
+            steal_share: 0.02,
+            little: 0.05,
+        }
+    }
+}

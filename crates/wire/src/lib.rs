@@ -1,0 +1,1 @@
+//! HTTP/1.1 over bytes, and an event loop for clients.
