@@ -6,12 +6,15 @@
 
 pub mod arrivals;
 mod generate;
+pub mod knee;
 pub mod recording;
 pub mod request;
 mod segment;
+pub mod summary;
 mod workload;
 
 pub use generate::{Flow, Generate, GenerateError};
 pub use recording::{Recorded, Span};
 pub use segment::{Length, Model, Segment};
+pub use summary::Summary;
 pub use workload::{Connections, GuardLimits, Pace, Protocol, Target, TlsSettings, Workload};

@@ -1,0 +1,85 @@
+//! The highest rate that holds.
+
+use serde::{Deserialize, Serialize};
+
+/// What a search for a limit found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Capacity {
+    /// What had to hold, as it was asked for: `p99 < 20ms, errors < 0.1%`.
+    pub slo: String,
+    /// Every hold, in the order it was made.
+    pub points: Vec<Point>,
+    /// The highest rate at which the objective holds; absent when none was found.
+    pub knee: Option<Estimate>,
+    /// The rate beyond which the target answers no more, whatever the objective.
+    pub physical: Option<Estimate>,
+    /// What set the limit: `target`, `generator` (the knee is at least this),
+    /// `range` (the highest rate asked for held), `none` (no rate held).
+    pub limit: String,
+    /// What the search has to say in a sentence: also why something is absent.
+    pub note: String,
+    /// The universal scalability law through the points, or why it was refused.
+    pub usl: Usl,
+}
+
+/// One hold at one rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Rate asked for.
+    pub rate: f64,
+    /// Rate sent.
+    pub sent: f64,
+    /// Rate of good answers.
+    pub good_rate: f64,
+    /// Median latency from intended send, in seconds.
+    pub p50: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// Share of requests that failed.
+    pub errors: f64,
+    /// Requests in flight on average.
+    pub in_flight: f64,
+    /// Length of the hold in seconds.
+    pub length_s: f64,
+    /// Whether the objective held.
+    pub good: bool,
+    /// Why the guard did not let it count; empty otherwise.
+    pub invalid: Vec<String>,
+    /// `bracket`, `bisect`, `confirm`.
+    pub purpose: String,
+}
+
+/// A rate with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Best estimate.
+    pub rate: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Probability that the interval covers the truth.
+    pub confidence: f64,
+}
+
+/// The universal scalability law, X(N) = λN / (1 + α(N−1) + βN(N−1)).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Usl {
+    /// Fitted.
+    Fit {
+        /// Throughput at N = 1.
+        lambda: f64,
+        /// Contention.
+        alpha: f64,
+        /// Coherency.
+        beta: f64,
+        /// Concurrency at the peak, with its interval; absent where it may not be
+        /// told (no point beyond 0.7 N*, or the interval of β touches 0).
+        peak: Option<Estimate>,
+        /// What may be said in words.
+        note: String,
+    },
+    /// Not fitted, and why.
+    Refused(String),
+}

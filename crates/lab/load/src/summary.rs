@@ -1,0 +1,292 @@
+//! The result of a load, as it is stored, printed as JSON and drawn. Version 1 of the
+//! schema that `docs/load.md` documents. Times are in seconds.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::knee::Capacity;
+use crate::recording::{ConnectionCounts, Phase};
+
+/// Version of this schema; readers refuse a newer one.
+pub const SCHEMA: u32 = 1;
+
+/// What one load came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`SCHEMA`] of the writer.
+    pub schema: u32,
+    /// Name of the load (in an experiment), or `load`.
+    pub name: String,
+    /// Target as people write it: `http://127.0.0.1:8080/`.
+    pub target: String,
+    /// `open` or `closed`.
+    pub model: String,
+    /// Arrivals in words: `poisson 5000/s`; for a closed loop `64 users`.
+    pub arrivals: String,
+    /// Begin of the load, nanoseconds of Unix time.
+    pub began_unix_ns: i64,
+    /// Length of the whole load.
+    pub duration_s: f64,
+    /// Why it ended early, when it did: the numbers are those until then.
+    pub partial: Option<String>,
+    /// Whether these numbers say something about the target.
+    pub validity: Validity,
+    /// The part that the numbers below are about.
+    pub steady: Steady,
+    /// Requests a second.
+    pub rate: Rates,
+    /// How many requests.
+    pub requests: Counts,
+    /// Latency, from the intended and from the actual send time.
+    pub latency: Latency,
+    /// Lateness of sends by the generator's own fault.
+    pub lateness: Distribution,
+    /// Answers by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Requests without a whole answer, by phase and cause.
+    pub errors: Vec<ErrorCount>,
+    /// Whole answers that were refused, by assertion.
+    pub refusals: BTreeMap<String, u64>,
+    /// Bytes sent and received.
+    pub bytes: Bytes,
+    /// Connections over the whole load.
+    pub connections: ConnectionCounts,
+    /// The generator itself.
+    pub generator: GeneratorUse,
+    /// The same numbers for each kind of request, when there are several.
+    pub kinds: Vec<KindSummary>,
+    /// Over time; the part left out as warm-up included.
+    pub timeline: Vec<Slot>,
+    /// HdrHistograms of the steady part: V2, deflated, base64, in microseconds.
+    pub histograms: Histograms,
+    /// What was found when a limit was searched for.
+    pub capacity: Option<Capacity>,
+    /// The floor of this machine, when `headroom calibrate` measured it.
+    pub floor: Option<Floor>,
+}
+
+/// Whether a load says something about its target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Validity {
+    /// It does.
+    pub valid: bool,
+    /// Why it does not.
+    pub reasons: Vec<Reason>,
+    /// Limits of the guard that differ from their defaults, in words.
+    pub loosened: Vec<String>,
+}
+
+/// A reason why a load is INVALID.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reason {
+    /// Short constant name: `late-sends`, `generator-cpu`, `in-flight-cap`,
+    /// `under-sent`, `steal`, `throttled`, `no-ports`, `no-descriptors`, `little`,
+    /// `worker-lost`.
+    pub check: String,
+    /// What was found, against which limit.
+    pub found: String,
+    /// What to do next.
+    pub help: String,
+}
+
+/// The part of a load that its numbers are about (MSER-5).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Steady {
+    /// Seconds from the start that were left out.
+    pub from_s: f64,
+    /// Seconds from the start where it ends.
+    pub to_s: f64,
+    /// `steady`, `short` (too few slots to tell; nothing left out), `not-steady`
+    /// (nothing left out), `ramp` (rates that change by plan; nothing left out).
+    pub state: String,
+}
+
+/// Requests a second in the steady part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Planned; absent in a closed loop.
+    pub asked: Option<f64>,
+    /// Sent.
+    pub sent: f64,
+    /// Answered whole and not refused.
+    pub good: f64,
+}
+
+/// Numbers of requests in the steady part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Due by the schedule.
+    pub planned: u64,
+    /// Sent.
+    pub sent: u64,
+    /// Sent after waiting for a connection.
+    pub waited: u64,
+    /// Answered whole.
+    pub answered: u64,
+    /// Of the answers, those that an assertion or a status made failures.
+    pub refused: u64,
+    /// Without a whole answer.
+    pub errors: u64,
+}
+
+/// Latency of whole answers, both ways.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// From the intended send time: what a user feels.
+    pub intended: Distribution,
+    /// From the actual send time: what the target took.
+    pub actual: Distribution,
+}
+
+/// A distribution of times, in seconds. A percentile with fewer than ten samples
+/// beyond it is absent. Nearest rank, to three digits.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// Number of samples.
+    pub count: u64,
+    /// Smallest.
+    pub min: Option<f64>,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Standard deviation.
+    pub stddev: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 75th percentile.
+    pub p75: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// 99.99th percentile.
+    pub p9999: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+/// Requests that failed in one way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorCount {
+    /// Where.
+    pub phase: Phase,
+    /// How.
+    pub cause: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// Bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bytes {
+    /// Sent.
+    pub sent: u64,
+    /// Received.
+    pub received: u64,
+}
+
+/// What the generator used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorUse {
+    /// Threads, over all workers.
+    pub threads: u32,
+    /// Workers; 1 without `--workers`.
+    pub workers: u32,
+    /// Processor time in all, user and system.
+    pub cpu_s: f64,
+    /// Processor time for one request.
+    pub cpu_per_request_s: Option<f64>,
+    /// Largest share of a processor that one thread used, over the steady part.
+    pub busiest_thread: f64,
+    /// How sends were paced: `exact`, `spin`, `tick 1ms`, `coalesce`.
+    pub pace: String,
+    /// Largest share of time taken by the hypervisor in any slot.
+    pub steal: f64,
+    /// Requests in flight on average, as seen.
+    pub in_flight: f64,
+    /// The same as Little's law has it, X·R.
+    pub in_flight_little: f64,
+}
+
+/// Numbers of one kind of request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KindSummary {
+    /// Its name.
+    pub name: String,
+    /// How many.
+    pub requests: Counts,
+    /// Latency.
+    pub latency: Latency,
+    /// Answers by status.
+    pub statuses: BTreeMap<u16, u64>,
+}
+
+/// One slot of the timeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Slot {
+    /// Start, from the start of the load.
+    pub t_s: f64,
+    /// Length.
+    pub length_s: f64,
+    /// Due.
+    pub planned: u64,
+    /// Sent.
+    pub sent: u64,
+    /// Answered whole and not refused.
+    pub good: u64,
+    /// Refused or without a whole answer.
+    pub failed: u64,
+    /// Median latency from intended send.
+    pub p50: Option<f64>,
+    /// 99th percentile from intended send; shown whatever the number of samples.
+    pub p99: Option<f64>,
+    /// Largest from intended send.
+    pub max: Option<f64>,
+    /// Most requests in flight.
+    pub in_flight: u64,
+    /// Most arrivals due and not sent.
+    pub backlog: u64,
+    /// Answers by latency from intended send, as pairs of bin and count, ascending;
+    /// bin `b` holds latencies from `1e-5 * 10^(b/10)` s to that of `b + 1`; 0 to 79.
+    pub heat: Vec<(u8, u64)>,
+}
+
+/// Histograms of the steady part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Histograms {
+    /// Latency from the intended send.
+    pub intended: String,
+    /// Latency from the actual send.
+    pub actual: String,
+    /// Lateness of sends.
+    pub lateness: String,
+}
+
+/// What this machine can tell apart, measured by `headroom calibrate`. In seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Floor {
+    /// When it was measured, nanoseconds of Unix time.
+    pub measured_unix_ns: i64,
+    /// Median of a ping-pong of one byte over loopback, sleeping.
+    pub ping_pong_p50: f64,
+    /// Its 99th percentile.
+    pub ping_pong_p99: f64,
+    /// The same, spinning.
+    pub ping_pong_spin_p50: f64,
+    /// How late a sleep of 100 µs to 1 ms ends: median.
+    pub timer_p50: f64,
+    /// Its 99th percentile.
+    pub timer_p99: f64,
+    /// Longest time in which a spinning thread did not run.
+    pub longest_gap: f64,
+    /// Share of time lost to gaps above 100 µs.
+    pub gap_share: f64,
+    /// Share of time that the hypervisor took away.
+    pub steal: f64,
+    /// Cost of reading the clock.
+    pub clock: f64,
+}
