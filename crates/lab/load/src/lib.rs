@@ -17,4 +17,6 @@ pub use generate::{Flow, Generate, GenerateError};
 pub use recording::{Recorded, Span};
 pub use segment::{Length, Model, Segment};
 pub use summary::Summary;
-pub use workload::{Connections, GuardLimits, Pace, Protocol, Target, TlsSettings, Workload};
+pub use workload::{
+    Connections, GuardLimits, Pace, Protocol, Share, Target, TlsSettings, Workload,
+};

@@ -21,6 +21,8 @@ pub struct Workload {
     pub pace: Pace,
     /// Threads, each with its own connections and its share of the schedule; 1 to 256.
     pub threads: u32,
+    /// Which arrivals are this generator's own, when several work together.
+    pub share: Share,
     /// Processors the threads are pinned to, in turn; empty: not pinned.
     pub cpus: Vec<u32>,
     /// Seed of arrivals, of the choice of kinds and of variables.
@@ -29,6 +31,17 @@ pub struct Workload {
     pub tls: TlsSettings,
     /// When a run is INVALID.
     pub guard: GuardLimits,
+}
+
+/// A generator's part of a schedule that several generators carry out together. Arrival
+/// `k` (from 0 in each segment) belongs to the thread whose number over all generators
+/// is `k % threads`; so what is sent, and when, does not depend on who sends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Number of this generator's first thread, over all generators.
+    pub first: u32,
+    /// Threads of all generators together.
+    pub threads: u32,
 }
 
 /// Where requests go.
