@@ -1,1 +1,3 @@
 //! HTTP/1.1 over bytes, and an event loop for clients.
+
+pub mod http1;
