@@ -1,3 +1,4 @@
 //! HTTP/1.1 over bytes, and an event loop for clients.
 
 pub mod http1;
+pub mod http2;
