@@ -1,4 +1,6 @@
 //! HTTP/1.1 over bytes, and an event loop for clients.
 
+pub mod framing;
 pub mod http1;
 pub mod http2;
+pub mod websocket;
