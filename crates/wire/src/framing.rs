@@ -28,7 +28,7 @@ pub struct AnswerScanner {
 enum Rule {
     Count { length: u64 },
     Echo { length: u64 },
-    Delimiter(Delimiter),
+    Delimiter(Box<Delimiter>),
     Close,
 }
 
@@ -70,7 +70,7 @@ impl AnswerScanner {
         let rule = match end {
             AnswerEnd::Bytes(length) => Rule::Count { length: *length },
             AnswerEnd::Echo => Rule::Echo { length: 0 },
-            AnswerEnd::Delimiter(bytes) => Rule::Delimiter(Delimiter::new(bytes)),
+            AnswerEnd::Delimiter(bytes) => Rule::Delimiter(Box::new(Delimiter::new(bytes))),
             AnswerEnd::Close => Rule::Close,
         };
         Self { rule, bytes: 0 }

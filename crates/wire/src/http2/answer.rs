@@ -32,12 +32,14 @@ pub(super) struct Exchange {
     request: SendStream<Bytes>,
     keep: usize,
     stage: Stage,
+    /// What is known of it so far.
+    answer: Answer,
 }
 
 #[derive(Debug)]
 enum Stage {
     Head(ResponseFuture),
-    Body(RecvStream, Answer),
+    Body(RecvStream),
     Ended,
 }
 
@@ -47,6 +49,7 @@ impl Exchange {
             request,
             keep,
             stage: Stage::Head(response),
+            answer: Answer::default(),
         }
     }
 
@@ -63,32 +66,25 @@ impl Exchange {
     }
 
     fn advance(&mut self, context: &mut Context<'_>) -> Poll<Result<Answer, h2::Error>> {
+        let answer = &mut self.answer;
         loop {
             match &mut self.stage {
                 Stage::Head(response) => {
                     let response = ready!(Pin::new(response).poll(context))?;
                     let (head, body) = response.into_parts();
-                    let answer = Answer {
-                        status: head.status.as_u16(),
-                        headers: head.headers,
-                        trailers: None,
-                        body_bytes: 0,
-                        body: Vec::new(),
-                    };
-                    if body.is_end_stream() {
-                        return Poll::Ready(Ok(answer));
-                    }
-                    self.stage = Stage::Body(body, answer);
+                    answer.status = head.status.as_u16();
+                    answer.headers = head.headers;
+                    self.stage = Stage::Body(body);
                 }
-                Stage::Body(stream, answer) => {
-                    while let Some(part) = ready!(stream.poll_data(context)) {
+                Stage::Body(body) => {
+                    while let Some(part) = ready!(body.poll_data(context)) {
                         let part = part?;
                         answer.body_bytes = answer.body_bytes.saturating_add(part.len() as u64);
                         let room = self.keep.saturating_sub(answer.body.len());
                         answer.body.extend_from_slice(&part[..room.min(part.len())]);
-                        stream.flow_control().release_capacity(part.len())?;
+                        body.flow_control().release_capacity(part.len())?;
                     }
-                    answer.trailers = ready!(stream.poll_trailers(context))?;
+                    answer.trailers = ready!(body.poll_trailers(context))?;
                     return Poll::Ready(Ok(std::mem::take(answer)));
                 }
                 Stage::Ended => return Poll::Pending,

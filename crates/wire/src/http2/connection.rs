@@ -36,7 +36,7 @@ enum Stage<S> {
     Handshake(Handshake<S>),
     Open {
         send: SendRequest<Bytes>,
-        wire: Wire<S>,
+        wire: Box<Wire<S>>,
         draining: bool,
     },
     Ended(Http2Error),
@@ -117,7 +117,7 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
                     Poll::Ready(Ok((send, wire))) => {
                         self.stage = Stage::Open {
                             send,
-                            wire,
+                            wire: Box::new(wire),
                             draining: false,
                         };
                         continue;
