@@ -5,7 +5,10 @@
 //! touches the machine stands in `lab/generator`, behind [`Generate`].
 
 pub mod arrivals;
+#[cfg(test)]
+mod example;
 mod generate;
+pub mod guard;
 pub mod knee;
 pub mod recording;
 pub mod request;
