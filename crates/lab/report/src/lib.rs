@@ -2,6 +2,7 @@
 
 mod blob;
 mod error;
+pub mod load;
 mod page_data;
 mod series;
 pub mod terminal;
