@@ -1,5 +1,6 @@
 //! What a search for the knee found.
 
+use console::truncate_str;
 use lab_load::Summary;
 use lab_load::knee::{Estimate, Point, Usl};
 use units::{show_count, show_share};
@@ -34,7 +35,8 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
         "{:<LABEL$}{:>11}{:>11}{:>11}{:>11}{:>11}{:>9}",
         "holds", "rate", "good", "p50", "p99", "in flight", "errors"
     )));
-    lines.extend(capacity.points.iter().map(|one| point_line(page, one)));
+    let points = capacity.points.iter().map(|one| point_line(page, one));
+    lines.extend(points.map(|line| truncate_str(&line, page.width, "…").into_owned()));
     lines
 }
 

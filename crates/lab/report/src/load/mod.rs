@@ -20,13 +20,13 @@ use crate::terminal::{Style, printable, wrap};
 use words::{Paint, grouped, rate, seconds};
 
 /// Narrowest and widest text.
-const WIDTH: (usize, usize) = (60, 100);
+const WIDTH: (usize, usize) = (80, 100);
 /// Width of the first column.
 const LABEL: usize = 12;
 
 /// The result of a load: first whether it says something, then what it says.
 ///
-/// Lines are at most `style.width` columns wide, 60 at least and 100 at most. Control
+/// Lines are at most `style.width` columns wide, but 80 at least and 100 at most. Control
 /// characters are shown as `\u{..}`, so that nothing that the target answered can steer
 /// the terminal.
 #[must_use]

@@ -282,7 +282,7 @@ fn text_fits_its_width_and_holds_nothing_that_steers_the_terminal() {
     let mut summary = summary(&workload, &recorded(spans));
     summary.target = "http://host/\u{1b}]0;x\u{7}".into();
     summary.refusals.insert("body \u{1b}[2J".into(), 3);
-    for width in [1, 60, 77, 100, 300] {
+    for width in [1, 80, 93, 100, 300] {
         let text = load_text(&summary, Style { width, ..PLAIN });
         assert!(!text.contains('\u{1b}'), "{text}");
         fits(&text, width.clamp(WIDTH.0, WIDTH.1));
