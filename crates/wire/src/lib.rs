@@ -1,6 +1,7 @@
 //! HTTP/1.1 over bytes, and an event loop for clients.
 
 pub mod clock;
+pub mod http1;
 pub mod poller;
 pub mod socket;
 pub mod stream;
