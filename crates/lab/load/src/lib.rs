@@ -5,6 +5,7 @@
 //! touches the machine stands in `lab/generator`, behind [`Generate`].
 
 pub mod arrivals;
+mod draw;
 mod generate;
 pub mod knee;
 pub mod recording;
