@@ -1,1 +1,3 @@
 //! The load generator.
+
+pub mod workers;
