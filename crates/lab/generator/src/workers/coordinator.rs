@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::driver::Core;
 use super::frame::{Body, Frame};
 use super::link::Link;
-use super::message::{Answer, Hello, Order, Word, from_hex, hex, hello_subject, run_subject, worker_subject};
+use super::message::{
+    Answer, Hello, Order, Word, from_hex, hello_subject, hex, run_subject, worker_subject,
+};
 use super::offset::{Exchanges, Offset};
 
 /// Words of one worker that wait to be read. Beyond it the worker keeps them.
@@ -123,7 +125,9 @@ impl Coordinator {
         match serde_json::from_slice(&bytes) {
             Ok(word) => Some(word),
             Err(error) => {
-                let _ = peer.lost.get_or_insert(format!("it sent something else than expected: {error}"));
+                let _ = peer
+                    .lost
+                    .get_or_insert(format!("it sent something else than expected: {error}"));
                 None
             }
         }
@@ -158,7 +162,8 @@ impl Coordinator {
                     if self.refusals.len() == 8 {
                         self.refusals.pop_front();
                     }
-                    self.refusals.push_back(format!("{}: {why}", short(&hello.name)));
+                    self.refusals
+                        .push_back(format!("{}: {why}", short(&hello.name)));
                     Answer::Refused(why)
                 }
                 None => {
@@ -242,7 +247,10 @@ impl Coordinator {
 impl Core for Coordinator {
     fn subjects(&self) -> Vec<String> {
         let session = &self.terms.session;
-        vec![hello_subject(session), run_subject(session, &hex(self.terms.token))]
+        vec![
+            hello_subject(session),
+            run_subject(session, &hex(self.terms.token)),
+        ]
     }
 
     fn take(&mut self, subject: &str, payload: &[u8], now: Duration) {
@@ -267,7 +275,11 @@ impl Core for Coordinator {
             let mut bodies = peer.link.due(now);
             if now >= peer.next_ping {
                 bodies.push(Body::Ping { asked });
-                let wait = if peer.aligned() { PING_LATER } else { PING_SOON };
+                let wait = if peer.aligned() {
+                    PING_LATER
+                } else {
+                    PING_SOON
+                };
                 peer.next_ping = now + wait;
             }
             let subject = worker_subject(&self.terms.session, &hex(peer.id));

@@ -24,7 +24,9 @@ struct Part {
 impl Merge {
     /// For so many workers.
     pub(crate) fn new(workers: usize) -> Self {
-        let workers = std::iter::repeat_with(Part::default).take(workers).collect();
+        let workers = std::iter::repeat_with(Part::default)
+            .take(workers)
+            .collect();
         Self { workers }
     }
 
@@ -134,7 +136,16 @@ mod tests {
         merge.end(0);
         merge.push(1, span(1, 3, &[]));
         let ms = Duration::from_millis;
-        let cpu: Vec<_> = pop_all(&mut merge).into_iter().map(|span| span.threads_cpu).collect();
-        assert_eq!(cpu, [vec![ms(1), ms(1), ms(2), ms(2)], vec![ms(0), ms(0), ms(3), ms(3)]]);
+        let cpu: Vec<_> = pop_all(&mut merge)
+            .into_iter()
+            .map(|span| span.threads_cpu)
+            .collect();
+        assert_eq!(
+            cpu,
+            [
+                vec![ms(1), ms(1), ms(2), ms(2)],
+                vec![ms(0), ms(0), ms(3), ms(3)]
+            ]
+        );
     }
 }

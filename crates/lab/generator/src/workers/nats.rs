@@ -198,7 +198,12 @@ fn refused(found: &str, help: &str) -> GenerateError {
 
 /// A part of a URL without its percent signs.
 fn decoded(text: &str) -> Result<String, GenerateError> {
-    let wrong = || refused("a percent sign in the address is not followed by two hexadecimal digits", "");
+    let wrong = || {
+        refused(
+            "a percent sign in the address is not followed by two hexadecimal digits",
+            "",
+        )
+    };
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
@@ -237,8 +242,16 @@ mod tests {
             ("nats://n1", "nats://n1:4222", Proof::None),
             ("n1:99", "nats://n1:99", Proof::None),
             ("tls://[::1]:99", "tls://[::1]:99", Proof::None),
-            ("nats://s3cr%40t@n1", "nats://n1:4222", Proof::Token("s3cr@t".into())),
-            ("nats://me:s3cret@n1", "nats://n1:4222", password("me", "s3cret")),
+            (
+                "nats://s3cr%40t@n1",
+                "nats://n1:4222",
+                Proof::Token("s3cr@t".into()),
+            ),
+            (
+                "nats://me:s3cret@n1",
+                "nats://n1:4222",
+                password("me", "s3cret"),
+            ),
         ] {
             let nats = nats(Some(url), &[]).unwrap();
             assert_eq!(nats.to_string(), shown);
@@ -255,7 +268,11 @@ mod tests {
         let from = nats(None, &[url, ("HEADROOM_NATS_TOKEN", "t")]).unwrap();
         assert_eq!(from.to_string(), "nats://n2:4222");
         assert!(from.proof == Proof::Token("t".into()));
-        let named = [url, ("HEADROOM_NATS_USER", "u"), ("HEADROOM_NATS_PASSWORD", "p")];
+        let named = [
+            url,
+            ("HEADROOM_NATS_USER", "u"),
+            ("HEADROOM_NATS_PASSWORD", "p"),
+        ];
         assert!(nats(None, &named).unwrap().proof == password("u", "p"));
         let waits = nats(None, &[url, ("HEADROOM_NATS_WITHIN", "90s")]).unwrap();
         assert_eq!(waits.patience, Duration::from_secs(90));
@@ -263,7 +280,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_refused_without_repeating_it() {
-        for url in ["nats://", "http://me:s3cret@h", "nats://s3cret%4@h", "ws://s3cret@h"] {
+        for url in [
+            "nats://",
+            "http://me:s3cret@h",
+            "nats://s3cret%4@h",
+            "ws://s3cret@h",
+        ] {
             let error = nats(Some(url), &[]).unwrap_err().to_string();
             assert!(!error.contains("s3cret"), "{error}");
         }

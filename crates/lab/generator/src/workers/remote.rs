@@ -68,7 +68,10 @@ impl Settings {
         if self.silence < Duration::from_secs(1) {
             return Err(GenerateError {
                 doing: doing(),
-                found: format!("silence of {} ms is taken for a loss", self.silence.as_millis()),
+                found: format!(
+                    "silence of {} ms is taken for a loss",
+                    self.silence.as_millis()
+                ),
                 help: Some("allow at least a second: signs of life come every quarter".into()),
             });
         }
@@ -184,7 +187,10 @@ impl Remote {
         let until = Instant::now() + settings.within;
         loop {
             let ready = self.driver.wait(LOOK_EVERY, |core| {
-                let aligned = core.workers().iter().all(|peer| peer.aligned() || peer.lost.is_some());
+                let aligned = core
+                    .workers()
+                    .iter()
+                    .all(|peer| peer.aligned() || peer.lost.is_some());
                 (core.complete() && aligned).then_some(())
             });
             let facts = self.workers();
@@ -200,8 +206,9 @@ impl Remote {
                 return Ok(());
             }
             if stop || Instant::now() >= until {
-                let refusals: Vec<String> =
-                    self.driver.with(|core| core.refusals().map(str::to_owned).collect());
+                let refusals: Vec<String> = self
+                    .driver
+                    .with(|core| core.refusals().map(str::to_owned).collect());
                 let refused = match refusals.is_empty() {
                     true => String::new(),
                     false => format!("; refused: {}", refusals.join("; ")),
@@ -301,7 +308,9 @@ impl Remote {
         self.driver.with(|core| {
             let at = core.unix_ns(now + LEAD);
             for worker in 0..core.workers().len() {
-                let offset = core.workers()[worker].offset().map_or(0, |offset| offset.ns);
+                let offset = core.workers()[worker]
+                    .offset()
+                    .map_or(0, |offset| offset.ns);
                 let order = Order::Run {
                     run: self.run,
                     segment: segment.clone(),
@@ -407,7 +416,9 @@ impl Generate for Remote {
         while !run.is_over() {
             for (worker, word) in self.words() {
                 match word {
-                    Word::Span { run: number, span } if number == self.run => run.span(worker, *span),
+                    Word::Span { run: number, span } if number == self.run => {
+                        run.span(worker, *span)
+                    }
                     Word::Done { run: number, end } if number == self.run => {
                         if end.is_err() {
                             self.tell_all(&Order::Stop { run: self.run });
@@ -429,7 +440,10 @@ impl Generate for Remote {
                 if facts.lost.is_some() {
                     run.lost(worker);
                 } else if quiet > self.report_within {
-                    let why = format!("alive, but said nothing of its load for {} s", quiet.as_secs());
+                    let why = format!(
+                        "alive, but said nothing of its load for {} s",
+                        quiet.as_secs()
+                    );
                     self.driver.with(|core| core.give_up(worker, why));
                     run.lost(worker);
                 }
@@ -497,6 +511,8 @@ impl Drop for Remote {
     fn drop(&mut self) {
         self.tell_all(&Order::Stop { run: self.run });
         self.tell_all(&Order::Leave);
-        let _ = self.driver.wait(LEAVE_WITHIN, |core| core.is_idle().then_some(()));
+        let _ = self
+            .driver
+            .wait(LEAVE_WITHIN, |core| core.is_idle().then_some(()));
     }
 }

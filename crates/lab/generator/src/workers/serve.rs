@@ -74,7 +74,12 @@ fn follow(
     join_until: Instant,
     start_local: impl Fn(Workload) -> Result<Box<dyn Generate + Send>, GenerateError>,
 ) -> Result<(), GenerateError> {
-    let doing = || format!("take part in session {} over {}", settings.session, settings.nats);
+    let doing = || {
+        format!(
+            "take part in session {} over {}",
+            settings.session, settings.nats
+        )
+    };
     let error = |found: String, help: &str| GenerateError {
         doing: doing(),
         found,
@@ -83,7 +88,9 @@ fn follow(
     let mut local: Option<Box<dyn Generate + Send>> = None;
     loop {
         let order = driver.wait(LOOK_EVERY, |core| {
-            core.hear().map(Ok).or_else(|| core.over().cloned().map(Err))
+            core.hear()
+                .map(Ok)
+                .or_else(|| core.over().cloned().map(Err))
         });
         if settings.interrupted.load(Ordering::Relaxed) {
             driver.with(|core| core.tell(&Word::Bye));
@@ -93,10 +100,16 @@ fn follow(
             Some(Ok(order)) => order,
             Some(Err(Over::Left)) => return Ok(()),
             Some(Err(Over::Refused(why))) => {
-                return Err(error(format!("the coordinator refused: {why}"), "use another session, or more --workers there"));
+                return Err(error(
+                    format!("the coordinator refused: {why}"),
+                    "use another session, or more --workers there",
+                ));
             }
             Some(Err(Over::Lost(why))) => {
-                return Err(error(format!("the coordinator was lost: {why}"), "look at what it printed, and at NATS"));
+                return Err(error(
+                    format!("the coordinator was lost: {why}"),
+                    "look at what it printed, and at NATS",
+                ));
             }
             None => {
                 let joined = driver.with(|core| core.has_joined());
@@ -126,8 +139,13 @@ fn follow(
                 at_unix_ns,
             } => {
                 let end = match &mut local {
-                    Some(local) => run_part(settings, driver, local.as_mut(), run, &segment, at_unix_ns),
-                    None => Err(error("told to run before it was told what".into(), "this is a mistake in headroom; report it")),
+                    Some(local) => {
+                        run_part(settings, driver, local.as_mut(), run, &segment, at_unix_ns)
+                    }
+                    None => Err(error(
+                        "told to run before it was told what".into(),
+                        "this is a mistake in headroom; report it",
+                    )),
                 };
                 driver.with(|core| core.tell(&Word::Done { run, end }));
             }
@@ -150,7 +168,9 @@ fn run_part(
         i128::from(now) - i128::from(at_unix_ns)
     };
     let ahead = u64::try_from(-behind()).unwrap_or(0);
-    let _ = driver.wait(Duration::from_nanos(ahead), |core| (!core.goes_on(run)).then_some(()));
+    let _ = driver.wait(Duration::from_nanos(ahead), |core| {
+        (!core.goes_on(run)).then_some(())
+    });
     let late = Duration::from_nanos(u64::try_from(behind()).unwrap_or(0));
     if late > LATEST {
         return Err(GenerateError {

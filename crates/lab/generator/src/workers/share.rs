@@ -22,7 +22,8 @@ pub(crate) fn shares(workload: &Workload, workers: u32) -> Result<Vec<Workload>,
             threads,
         };
         share.connections.held = part(workload.connections.held, worker);
-        share.connections.most = part(workload.connections.most, worker).max(share.connections.held);
+        share.connections.most =
+            part(workload.connections.most, worker).max(share.connections.held);
         share
     });
     Ok(shares.collect())

@@ -7,7 +7,9 @@ use super::coordinator::{OUTGOING, unix_ns};
 use super::driver::Core;
 use super::frame::{Body, Frame};
 use super::link::Link;
-use super::message::{Answer, Hello, Order, Word, from_hex, hello_subject, run_subject, worker_subject};
+use super::message::{
+    Answer, Hello, Order, Word, from_hex, hello_subject, run_subject, worker_subject,
+};
 
 /// Time between hellos until one is answered.
 const HELLO_EVERY: Duration = Duration::from_millis(250);
@@ -50,7 +52,12 @@ pub(crate) enum Over {
 }
 
 impl Worker {
-    pub(crate) fn new(session: String, hello: Hello, origin_unix_ns: i64, max_payload: usize) -> Self {
+    pub(crate) fn new(
+        session: String,
+        hello: Hello,
+        origin_unix_ns: i64,
+        max_payload: usize,
+    ) -> Self {
         Self {
             session,
             hello,
@@ -103,7 +110,11 @@ impl Worker {
 
     /// Whether the coordinator has taken everything.
     pub(crate) fn is_idle(&self) -> bool {
-        self.over.is_some() || self.joined.as_ref().is_none_or(|joined| joined.link.is_idle())
+        self.over.is_some()
+            || self
+                .joined
+                .as_ref()
+                .is_none_or(|joined| joined.link.is_idle())
     }
 
     fn answered(&mut self, answer: Answer, now: Duration) {
@@ -125,7 +136,11 @@ impl Worker {
 
     fn take_frame(&mut self, frame: &Frame, now: Duration) {
         let came = self.unix_ns(now);
-        let Some(joined) = self.joined.as_mut().filter(|joined| joined.token == frame.sender) else {
+        let Some(joined) = self
+            .joined
+            .as_mut()
+            .filter(|joined| joined.token == frame.sender)
+        else {
             return;
         };
         if let Body::Ping { asked } = frame.body {
@@ -145,7 +160,11 @@ impl Worker {
             Ok(Order::Stop { run }) => self.stopped = self.stopped.max(Some(run)),
             Ok(Order::Leave) => self.over = Some(Over::Left),
             Ok(order) => self.orders.push_back(order),
-            Err(why) => self.over = Some(Over::Lost(format!("it sent something else than expected: {why}"))),
+            Err(why) => {
+                self.over = Some(Over::Lost(format!(
+                    "it sent something else than expected: {why}"
+                )))
+            }
         }
     }
 
@@ -153,7 +172,8 @@ impl Worker {
         if let Some(sender) = from_hex(&self.hello.id)
             && self.outgoing.len() < OUTGOING
         {
-            self.outgoing.push_back((subject, Frame { sender, body }.to_bytes()));
+            self.outgoing
+                .push_back((subject, Frame { sender, body }.to_bytes()));
         }
     }
 }
@@ -181,7 +201,8 @@ impl Core for Worker {
             if self.over.is_none() && now >= self.next_hello {
                 self.next_hello = now + HELLO_EVERY;
                 if let Ok(bytes) = serde_json::to_vec(&self.hello) {
-                    self.outgoing.push_back((hello_subject(&self.session), bytes));
+                    self.outgoing
+                        .push_back((hello_subject(&self.session), bytes));
                 }
             }
             return;
