@@ -1,3 +1,4 @@
 //! The load generator.
 
+pub mod calibrate;
 pub mod workers;

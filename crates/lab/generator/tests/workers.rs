@@ -1,5 +1,8 @@
 //! Workers and their coordinator over a real NATS server, with simulated load.
 
+// What fails outside of a test function fails the test as well.
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::sync::atomic::Ordering;

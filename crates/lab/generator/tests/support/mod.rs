@@ -2,7 +2,8 @@
 //! simulated.
 
 // Each test file uses a part of it; what fails here fails the test.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+#![allow(dead_code, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 pub mod simulated;
 
