@@ -1,1 +1,10 @@
-//! The load generator.
+//! The load generator: everything between a [`Workload`](lab_load::Workload) and what
+//! was [`Recorded`](lab_load::Recorded) that touches the machine.
+
+pub mod calibrate;
+mod compose;
+mod engine;
+mod local;
+pub mod workers;
+
+pub use local::{Local, Stopper};
