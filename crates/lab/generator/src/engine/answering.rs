@@ -9,7 +9,7 @@ use wire::stream::Received;
 use super::connection::Use;
 use super::talk::Whole;
 use super::{BUFFER, Engine};
-use crate::compose::{Answer, Next};
+use lab_load::request::{Answer, Next};
 
 impl Engine {
     /// Takes what came in on an open connection, and says when.
@@ -109,8 +109,9 @@ impl Engine {
             body_bytes: whole.body_bytes,
         };
         let end = self.setup.composer.finish(visit, &answer);
-        if let Some(refusal) = &end.refusal {
-            kind.refuse(refusal);
+        if let Some(refusal) = end.refusal {
+            let name = self.setup.composer.refusals().get(refusal);
+            kind.refuse(name.map_or("refused", String::as_str));
         }
         exchange.kept.forget();
         let each = self.setup.workload.connections.requests_each;

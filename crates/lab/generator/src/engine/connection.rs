@@ -1,6 +1,6 @@
 //! One connection, and the one exchange that it carries at a time.
 
-use crate::compose::Visit;
+use lab_load::request::Visit;
 use wire::stream::Stream;
 
 use super::talk::{Kept, Talk};

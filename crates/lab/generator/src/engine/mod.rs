@@ -30,7 +30,7 @@ use wire::clock;
 use wire::poller::{Event, Poller, Waker};
 use wire::tls::TlsClient;
 
-use crate::compose::Composer;
+use lab_load::request::Composer;
 use coalesce::Coalescer;
 use connection::{Connection, Link, Use};
 use deadlines::Deadlines;
@@ -318,7 +318,10 @@ impl Engine {
 
     fn begin(&mut self, segment: &Segment, began: u64, outlet: &Outlet) {
         let seed = self.setup.workload.seed;
+        // What happened to connections since the last segment belongs to this one.
+        let connections = std::mem::take(&mut self.tally.span.connections);
         self.tally = Tally::new(began, self.empty_span(outlet));
+        self.tally.span.connections = connections;
         (self.first, self.excused, self.capped) = (segment.first, 0, 0);
         (self.came_due, self.later_steps, self.ended) = (0, 0, None);
         self.source = match &segment.model {

@@ -2,11 +2,12 @@
 
 use lab_load::Protocol;
 use lab_load::recording::Phase;
+use lab_load::request::Answer;
 use wire::http1::{Expect, Limits, ResponseError, ResponseScanner, Sink};
 
-/// Most bytes of fields, and of body, that are kept of an answer for assertions and
-/// values; the rest is counted and let go.
-const MOST_KEPT: usize = 1024 * 1024;
+/// Most bytes of fields, and of body, that are kept of an answer; the rest is counted
+/// and let go.
+const MOST_KEPT: usize = Answer::KEPT;
 
 /// Memory that each connection may keep for the next answer.
 const USUAL: usize = 16 * 1024;

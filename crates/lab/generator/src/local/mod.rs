@@ -18,7 +18,7 @@ use wire::clock;
 use wire::poller::Waker;
 use wire::tls::{TlsClient, TlsOptions};
 
-use crate::compose::Composer;
+use lab_load::request::Composer;
 use crate::engine::{Engine, Outlet, Report, Setup, Trouble};
 use machine::Machine;
 use merge::Merge;
