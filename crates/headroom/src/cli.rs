@@ -24,6 +24,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Rebuild the report of a stored run
     Report(ReportArgs),
+    /// Measure what this machine can tell apart, and keep it for reports of load
+    Calibrate(CalibrateArgs),
     /// Parts of a container scheduler that speaks Diego's protocols
     #[command(subcommand)]
     Cells(Box<CellsCommand>),
@@ -68,6 +70,16 @@ pub(crate) struct RunArgs {
 pub(crate) struct ReportArgs {
     /// The folder of the run
     pub(crate) run: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArgs {
+    /// Measure for 2 s instead of 10 s
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print JSON, times in seconds, instead of words
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

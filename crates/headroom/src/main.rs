@@ -2,6 +2,7 @@
 //! come with it. This crate is the command line, and the one place that joins the
 //! two.
 
+mod calibrate;
 mod catalogue;
 mod cells;
 mod cli;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Run(args) => lab::run(&args),
         Command::Check(args) => lab::check(&args),
         Command::Report(args) => lab::report(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Cells(part) => cells::serve(*part).map(|()| Outcome::Pass),
         Command::Guard => return lab_runner::guard_main(),
     };
