@@ -14,6 +14,8 @@ pub(super) enum Link {
     Connecting,
     /// TLS has begun.
     Handshaking,
+    /// The upgrade to WebSocket was asked for.
+    Upgrading,
     /// It can carry requests.
     Open,
 }
