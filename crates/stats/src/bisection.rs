@@ -20,6 +20,11 @@ pub enum Noise {
         scales: Vec<f64>,
         /// Share of answers that have nothing to do with the rate; below 0.5.
         lapse: f64,
+        /// How much of an independent answer each one counts for, above 0 and at most
+        /// 1: below 1 where the form above is not quite that of the truth, so that
+        /// intervals do not claim too much (Grünwald and van Ommen, "Inconsistency of
+        /// Bayesian inference for misspecified linear models", 2017).
+        weight: f64,
     },
 }
 
@@ -63,7 +68,12 @@ impl Bisection {
                 slopes,
                 scales,
                 lapse,
-            } if slopes.iter().chain(scales).all(|x| *x > 0.0) && (0.0..0.5).contains(lapse) => {
+                weight,
+            } if slopes.iter().chain(scales).all(|x| *x > 0.0)
+                && (0.0..0.5).contains(lapse)
+                && *weight > 0.0
+                && *weight <= 1.0 =>
+            {
                 slopes.len() * scales.len()
             }
             _ => 0,
@@ -104,6 +114,7 @@ impl Bisection {
                 slopes,
                 scales,
                 lapse,
+                weight,
             } => {
                 let pairs = slopes
                     .iter()
@@ -115,7 +126,8 @@ impl Bisection {
                             continue;
                         }
                         let z = (seen - slope * (at - threshold(cell))) / scale;
-                        *share *= (1.0 - lapse) * likelihood(answer, z, *scale) + lapse * STRAY;
+                        let likely = likelihood(answer, z, *scale);
+                        *share *= ((1.0 - lapse) * likely + lapse * STRAY).powf(*weight);
                     }
                 }
             }
@@ -190,6 +202,7 @@ mod tests {
             slopes: vec![1.5, 3.0, 6.0, 12.0, 24.0, 48.0, 96.0],
             scales: vec![0.05, 0.1, 0.2, 0.4, 0.8, 1.6],
             lapse: 0.01,
+            weight: 1.0,
         }
     }
 
@@ -223,6 +236,7 @@ mod tests {
             slopes: vec![],
             scales: vec![1.0],
             lapse: 0.0,
+            weight: 1.0,
         };
         assert!(Bisection::new(1.0, 2.0, empty).is_none());
     }

@@ -121,7 +121,10 @@ fn constant(model: &Model) -> bool {
 fn latencies(spans: &[&Span]) -> Vec<f64> {
     let mut last = 0.0;
     let median = |span: &&Span| {
-        let median = span.requests().intended.quantile(0.5);
+        let median = match span.kinds.as_slice() {
+            [only] => only.intended.quantile(0.5),
+            _ => span.requests().intended.quantile(0.5),
+        };
         last = median.map_or(last, |median| median.as_secs_f64());
         last
     };

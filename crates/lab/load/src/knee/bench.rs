@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use measure::Histogram;
 use stats::Answer;
 
 use crate::arrivals::{Arrivals, Shape};
@@ -306,7 +307,8 @@ impl<'b> Bench<'b> {
 }
 
 /// Whether a hold counts.
-enum Reading {
+#[derive(Debug, PartialEq)]
+pub(super) enum Reading {
     Counts,
     /// Nothing can be said of a percentile.
     TooFew,
@@ -320,7 +322,7 @@ enum Reading {
 /// fills the in-flight cap, and then not everything can be sent; its window has more
 /// requests coming than going, so Little's law does not hold. Where the objective is
 /// broken, these are the target's doing and the hold counts.
-fn weigh(found: Vec<String>, holds: Option<bool>) -> Reading {
+pub(super) fn weigh(found: Vec<String>, holds: Option<bool>) -> Reading {
     let has = |name: &str| found.iter().any(|check| check == name);
     if has("worker-lost") {
         return Reading::Lost(found);
@@ -346,8 +348,10 @@ fn grows(recorded: &Recorded) -> bool {
     let means: Vec<(f64, f64)> = steady::sending_spans(recorded)
         .filter_map(|span| {
             let middle = span.start + span.length / 2;
-            let mean = span.requests().intended.mean()?;
-            Some((middle.as_secs_f64(), mean.as_secs_f64()))
+            let answers = || span.kinds.iter().map(|kind| &kind.intended);
+            let sum: f64 = answers().map(Histogram::sum_seconds).sum();
+            let count: u64 = answers().map(Histogram::count).sum();
+            (count > 0).then(|| (middle.as_secs_f64(), sum / count as f64))
         })
         .collect();
     let (times, latencies): (Vec<f64>, Vec<f64>) = means.into_iter().unzip();

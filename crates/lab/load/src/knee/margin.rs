@@ -85,7 +85,9 @@ impl Excess {
             _ => term.bound,
         };
         let spans = hold.timeline.spans().iter();
-        let parts = spans.map(|span| count(&span.requests())).collect();
+        let add = |sum: (f64, f64), part: (f64, f64)| (sum.0 + part.0, sum.1 + part.1);
+        let parts = spans.map(|span| span.kinds.iter().map(&count).fold((0.0, 0.0), add));
+        let parts = parts.collect();
         (allowed > 0.0).then_some(Self { parts, allowed })
     }
 
