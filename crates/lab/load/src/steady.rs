@@ -19,7 +19,7 @@ const MATTERS: f64 = 0.02;
 
 /// The same in deviations of a mean of so many spans. MSER chooses the cut that differs
 /// most, so this is more than the usual two or three.
-const SURELY: f64 = 4.0;
+const SURELY: f64 = 5.0;
 
 /// Finds the steady part. States are those of [`Steady::state`]: `steady` with the
 /// warm-up left out, `short` below ten spans, `not-steady`, `ramp`; in the latter

@@ -67,6 +67,11 @@ impl Queue {
     }
 }
 
+fn place(span: &mut Span, begin: f64, end: f64) {
+    span.start = Duration::from_secs_f64(begin);
+    span.length = Duration::from_secs_f64((end - begin).max(0.0));
+}
+
 impl Generate for Queue {
     fn run(
         &mut self,
@@ -89,12 +94,22 @@ impl Generate for Queue {
         let mean = self.servers as f64 / capacity;
         let slots = (length / SPAN).ceil() as usize;
         let mut spans: Vec<Span> = (0..=slots).map(|_| Span::empty(1)).collect();
-        let mut stop_at = slots;
+        let mut length = length;
+        let mut told = 0;
         let mut at = 0.0;
-        let mut last = length;
+        let mut last: f64 = 0.0;
         loop {
             at += self.random.exponential() / rate;
-            let slot = (at / SPAN) as usize;
+            let slot = ((at / SPAN) as usize).min(slots);
+            // What ends in a slot is known once arrivals have left it.
+            while told < slot && length > told as f64 * SPAN {
+                let end = ((told + 1) as f64 * SPAN).min(length);
+                place(&mut spans[told], told as f64 * SPAN, end);
+                if watch(&spans[told]) == Flow::Stop {
+                    length = end;
+                }
+                told += 1;
+            }
             if at >= length {
                 break;
             }
@@ -131,22 +146,21 @@ impl Generate for Queue {
         let mut timeline = Timeline::default();
         let mut total = Span::empty(1);
         for (index, span) in spans.iter_mut().enumerate() {
-            let begin = index as f64 * SPAN;
-            let end = if index < slots {
-                (begin + SPAN).min(length)
-            } else {
-                last
-            };
-            span.start = Duration::from_secs_f64(begin.min(length));
-            span.length = Duration::from_secs_f64((end - begin.min(length)).max(0.0));
-            if index > stop_at || span.length.is_zero() {
-                continue;
+            let begin = (index as f64 * SPAN).min(length.max(last));
+            let end = (begin + SPAN).min(length.max(last));
+            place(
+                span,
+                begin,
+                if index == slots {
+                    length.max(last)
+                } else {
+                    end
+                },
+            );
+            if !span.length.is_zero() {
+                total.append(span);
+                timeline.push(span.clone());
             }
-            if watch(span) == Flow::Stop {
-                stop_at = stop_at.min(index);
-            }
-            total.append(span);
-            timeline.push(span.clone());
         }
         let past = total.length.as_secs_f64();
         for free in &mut self.free {
