@@ -171,3 +171,6 @@ pub struct Table {
     /// Values, a row after the other.
     pub rows: Vec<Vec<String>>,
 }
+
+#[cfg(test)]
+mod tests;
