@@ -2,7 +2,6 @@
 //! was [`Recorded`](lab_load::Recorded) that touches the machine.
 
 pub mod calibrate;
-mod compose;
 mod engine;
 mod local;
 pub mod workers;
