@@ -34,9 +34,7 @@ pub(super) struct Queue {
     pub(super) timeout: f64,
     /// Whether what was left undone at the end of a segment delays the next one.
     pub(super) remembers: bool,
-    /// Requests of this rate and above the generator cannot make.
-    pub(super) generator: f64,
-    pub(super) random: SplitMix,
+    random: SplitMix,
     /// When each server is free, from the start of the segment.
     free: Vec<f64>,
     /// Segments that were run: rate and length.
@@ -52,7 +50,6 @@ impl Queue {
             drift: 0.0,
             timeout: 10.0,
             remembers: false,
-            generator: f64::INFINITY,
             random: SplitMix::new(seed),
             free: vec![0.0; servers],
             ran: Vec::new(),
@@ -68,16 +65,6 @@ impl Queue {
             }
         }
     }
-}
-
-/// Names the guard's checks that apply: the rate was beyond the generator.
-pub(super) fn guard(recorded: &Recorded) -> Vec<String> {
-    recorded
-        .cut
-        .iter()
-        .cloned()
-        .chain(recorded.lost.iter().map(|_| String::new()))
-        .collect()
 }
 
 impl Generate for Queue {
@@ -169,13 +156,12 @@ impl Generate for Queue {
                 0.0
             };
         }
-        let beyond = (*rate >= self.generator).then(|| "late-sends".to_owned());
         Ok(Recorded {
             segment: segment.clone(),
             began_unix_ns: 0,
             total,
             timeline,
-            cut: beyond,
+            cut: None,
             lost: Vec::new(),
         })
     }

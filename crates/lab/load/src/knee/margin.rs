@@ -1,0 +1,131 @@
+//! By how much a hold missed its objective or had room, as the response that the
+//! bisection works on.
+
+use std::time::Duration;
+
+use stats::Answer;
+
+use crate::recording::{Recorded, Recording};
+use crate::slo::{Quantity, Slo, Statistic, Term};
+
+/// Logarithm of the excess up to which it is taken to be linear in that of the rate.
+const LINEAR: f64 = 1.5;
+
+/// The excess of a hold: how many times what is allowed was seen, for the term that is
+/// worst, in logarithms; above 0 the objective is broken. `p99 < 20ms` allows one of
+/// a hundred to be slower than 20 ms, so the share that was slower is compared with
+/// that, not the percentile with its bound: shares of short holds average to those of
+/// a long one, percentiles do not.
+///
+/// Far from the knee only the side is told, and so it is when the queue `grows` or no
+/// term has an excess.
+pub(super) fn answer(slo: &Slo, hold: &Recorded, holds: Option<bool>, grows: bool) -> Answer {
+    let excess = slo.terms.iter().filter_map(|term| Excess::of(term, hold));
+    let worst = excess.max_by(|a, b| a.all().total_cmp(&b.all()));
+    match (worst.map(|excess| excess.unbiased()), holds) {
+        _ if grows => Answer::Over(0.0),
+        (Some(excess), _) if excess >= LINEAR => Answer::Over(LINEAR),
+        (Some(excess), _) if excess <= -LINEAR => Answer::Under(-LINEAR),
+        (Some(excess), _) if excess.is_finite() => Answer::Exactly(excess),
+        (_, Some(true)) => Answer::Under(0.0),
+        (_, _) => Answer::Over(0.0),
+    }
+}
+
+/// What was seen over what is allowed, span by span.
+struct Excess {
+    /// Numerator and denominator of each span.
+    parts: Vec<(f64, f64)>,
+    /// What the ratio of their sums may be.
+    allowed: f64,
+}
+
+impl Excess {
+    /// `None` for terms that are held from below: they say nothing until they break.
+    fn of(term: &Term, hold: &Recorded) -> Option<Self> {
+        let count: Box<dyn Fn(&Recording) -> (f64, f64)> = match term.quantity {
+            Quantity::Intended(statistic) | Quantity::Actual(statistic) => {
+                let actual = matches!(term.quantity, Quantity::Actual(_));
+                let limit = Duration::try_from_secs_f64(term.bound).ok()?;
+                let mean = match statistic {
+                    Statistic::Mean => true,
+                    Statistic::Max => return None,
+                    _ => false,
+                };
+                Box::new(move |requests| {
+                    let answers = if actual {
+                        &requests.actual
+                    } else {
+                        &requests.intended
+                    };
+                    let (sum, answered) = (answers.sum_seconds(), answers.count() as f64);
+                    if mean {
+                        return (sum, answered);
+                    }
+                    let failed = requests.failed() as f64;
+                    (
+                        answers.count_above(limit) as f64 + failed,
+                        answered + failed,
+                    )
+                })
+            }
+            Quantity::Errors => Box::new(|requests| {
+                let failed = requests.failed() + requests.refused;
+                (
+                    failed as f64,
+                    (requests.sent + requests.unsendable()) as f64,
+                )
+            }),
+            Quantity::Sent | Quantity::Rate => return None,
+        };
+        let allowed = match term.quantity {
+            Quantity::Intended(statistic) | Quantity::Actual(statistic) => statistic
+                .percentile()
+                .map_or(term.bound, |share| 1.0 - share),
+            _ => term.bound,
+        };
+        let spans = hold.timeline.spans().iter();
+        let add = |sum: (f64, f64), part: (f64, f64)| (sum.0 + part.0, sum.1 + part.1);
+        let parts = spans.map(|span| span.kinds.iter().map(&count).fold((0.0, 0.0), add));
+        let parts = parts.collect();
+        (allowed > 0.0).then_some(Self { parts, allowed })
+    }
+
+    fn sums(&self) -> (f64, f64) {
+        let add = |sum: (f64, f64), part: &(f64, f64)| (sum.0 + part.0, sum.1 + part.1);
+        self.parts.iter().fold((0.0, 0.0), add)
+    }
+
+    fn log(&self, seen: f64, of: f64) -> f64 {
+        if of > 0.0 {
+            (seen / of / self.allowed).ln()
+        } else {
+            f64::NEG_INFINITY
+        }
+    }
+
+    /// Logarithm of the excess over the whole hold.
+    fn all(&self) -> f64 {
+        let (seen, of) = self.sums();
+        self.log(seen, of)
+    }
+
+    /// The same without the bias that a logarithm has when few groups of slow requests
+    /// were seen: the jackknife over spans (Quenouille, "Notes on bias in estimation",
+    /// 1956). Where one span holds everything there is nothing to correct it by.
+    fn unbiased(&self) -> f64 {
+        let (seen, of) = self.sums();
+        let whole = self.log(seen, of);
+        let n = self.parts.len() as f64;
+        let without = self
+            .parts
+            .iter()
+            .map(|part| self.log(seen - part.0, of - part.1));
+        let mean = without.sum::<f64>() / n;
+        if mean.is_finite() && whole.is_finite() {
+            n * whole - (n - 1.0) * mean
+        } else {
+            whole
+        }
+    }
+}
