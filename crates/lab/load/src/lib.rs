@@ -7,6 +7,7 @@
 pub mod arrivals;
 mod generate;
 pub mod knee;
+pub mod kubernetes;
 pub mod recording;
 pub mod request;
 mod segment;
