@@ -5,6 +5,7 @@
 //! touches the machine stands in `lab/generator`, behind [`Generate`].
 
 pub mod arrivals;
+mod draw;
 mod generate;
 pub mod knee;
 pub mod kubernetes;
@@ -12,12 +13,14 @@ pub mod recording;
 pub mod request;
 mod segment;
 pub mod summary;
+mod target;
 mod workload;
 
 pub use generate::{Flow, Generate, GenerateError};
 pub use recording::{Recorded, Span};
 pub use segment::{Length, Model, Segment};
 pub use summary::Summary;
+pub use target::TargetError;
 pub use workload::{
     Connections, GuardLimits, Pace, Protocol, Share, Target, TlsSettings, Workload,
 };
