@@ -6,12 +6,18 @@
 
 pub mod arrivals;
 mod draw;
+#[cfg(test)]
+mod example;
 mod generate;
+pub mod guard;
 pub mod knee;
 pub mod kubernetes;
+pub mod output;
 pub mod recording;
 pub mod request;
 mod segment;
+pub mod slo;
+pub mod steady;
 pub mod summary;
 mod target;
 mod workload;
@@ -19,6 +25,7 @@ mod workload;
 pub use generate::{Flow, Generate, GenerateError};
 pub use recording::{Recorded, Span};
 pub use segment::{Length, Model, Segment};
+pub use slo::Slo;
 pub use summary::Summary;
 pub use target::TargetError;
 pub use workload::{
