@@ -30,10 +30,10 @@ use wire::clock;
 use wire::poller::{Event, Poller, Waker};
 use wire::tls::TlsClient;
 
-use lab_load::request::Composer;
 use coalesce::Coalescer;
 use connection::{Connection, Link, Use};
 use deadlines::Deadlines;
+use lab_load::request::Composer;
 use plan::{Plan, Timing};
 use tally::Tally;
 use timers::Timers;

@@ -156,7 +156,9 @@ impl Server {
         };
         let passed = Duration::from_nanos(clock::now() - first);
         let stops = self.behaviour.stops.iter();
-        let next = stops.filter_map(|(begin, _)| begin.checked_sub(passed)).min();
+        let next = stops
+            .filter_map(|(begin, _)| begin.checked_sub(passed))
+            .min();
         next.unwrap_or(Duration::MAX)
     }
 
@@ -165,7 +167,11 @@ impl Server {
             let _ = stream.set_nonblocking(true);
             let _ = stream.set_nodelay(true);
             let place = self.connections.len();
-            if self.poller.add(&stream, place as u64, Interest::Read).is_ok() {
+            if self
+                .poller
+                .add(&stream, place as u64, Interest::Read)
+                .is_ok()
+            {
                 self.connections.push(Some(stream));
             }
         }
@@ -185,7 +191,10 @@ impl Server {
             Err(_) => return,
         };
         // Requests without bodies, whole in one read: that is how they are sent.
-        let requests = buffer[..read].windows(4).filter(|end| end == b"\r\n\r\n").count();
+        let requests = buffer[..read]
+            .windows(4)
+            .filter(|end| end == b"\r\n\r\n")
+            .count();
         for _ in 0..requests {
             let now = clock::now();
             self.first.get_or_insert(now);
