@@ -77,17 +77,13 @@ function timelineOf(blob: Uint8Array, packed: PackedTimeline, start: number): Ti
   };
 }
 
-/**
- * A line through the slots of several results; it breaks between results.
- *
- * At the start of slots the values hold; `middle` puts them in the middle, for lines.
- */
-export function line(results: Result[], of: (timeline: Timeline, slot: number) => number, middle = false): Points {
+/** A line through the slots of several results, in which values hold; it breaks between results. */
+export function line(results: Result[], of: (timeline: Timeline, slot: number) => number): Points {
   const [times, values]: number[][] = [[], []];
   for (const { timeline } of results) {
     const { t, length } = timeline;
     t.forEach((start, slot) => {
-      times.push(start + (middle ? length[slot] / 2 : 0));
+      times.push(start);
       values.push(of(timeline, slot));
     });
     if (t.length === 0) continue;
