@@ -19,7 +19,9 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<Outcome> {
     let length = if args.quick { QUICK } else { FULL };
     if std::io::stderr().is_terminal() {
         let length = show_seconds(length.as_secs_f64());
-        tell(format_args!("headroom: measuring this machine for {length}"));
+        tell(format_args!(
+            "headroom: measuring this machine for {length}"
+        ));
     }
     let floor = calibrate::measure(length)?;
     // What was measured is shown even if it cannot be kept.
@@ -32,7 +34,10 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<Outcome> {
     }
     let path = kept?;
     if !args.json {
-        print(&format!("Kept in {}; reports of load show it.\n", path.display()))?;
+        print(&format!(
+            "Kept in {}; reports of load show it.\n",
+            path.display()
+        ))?;
     }
     Ok(Outcome::Pass)
 }
@@ -139,7 +144,10 @@ Latencies below 60 µs are this machine, not your target.
         };
         let notes = notes(&floor);
         assert_eq!(notes.len(), 3);
-        assert!(notes[0].contains("--spin") && notes[0].contains("30 µs"), "{notes:?}");
+        assert!(
+            notes[0].contains("--spin") && notes[0].contains("30 µs"),
+            "{notes:?}"
+        );
         assert!(notes[1].contains("4 ms"), "{notes:?}");
         assert!(notes[2].contains("quiet"), "{notes:?}");
     }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use cells::rep::{Distribution, Mebibytes};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::load::{AFTER_HELP, LoadArgs};
+
 /// A scale laboratory for distributed platforms: find out how far it goes before
 /// your users do.
 #[derive(Debug, Parser)]
@@ -24,6 +26,9 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Rebuild the report of a stored run
     Report(ReportArgs),
+    /// Put load on a target, and say whether the result can be trusted
+    #[command(after_help = AFTER_HELP)]
+    Load(Box<LoadArgs>),
     /// Measure what this machine can tell apart, and keep it for reports of load
     Calibrate(CalibrateArgs),
     /// Parts of a container scheduler that speaks Diego's protocols

@@ -7,6 +7,7 @@ mod catalogue;
 mod cells;
 mod cli;
 mod lab;
+mod load;
 mod output;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Run(args) => lab::run(&args),
         Command::Check(args) => lab::check(&args),
         Command::Report(args) => lab::report(&args),
+        Command::Load(args) => load::run(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Cells(part) => cells::serve(*part).map(|()| Outcome::Pass),
         Command::Guard => return lab_runner::guard_main(),
