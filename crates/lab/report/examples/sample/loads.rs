@@ -73,10 +73,7 @@ impl Sketch {
         let mut free = vec![0.0_f64; self.connections];
         let (mut intended, mut actual, mut late) = <(Histogram, Histogram, Histogram)>::default();
         let (mut due, mut waited) = (0.0_f64, 0);
-        loop {
-            let Some(next) = (0..free.len()).min_by(|&a, &b| free[a].total_cmp(&free[b])) else {
-                break;
-            };
+        while let Some(next) = (0..free.len()).min_by(|&a, &b| free[a].total_cmp(&free[b])) {
             due = if self.closed {
                 free[next]
             } else {
