@@ -1,5 +1,5 @@
 //! `{name}` in the strings of a file: constants are filled in, references to the
-//! running system stay.
+//! running system stay, and so do the variables of requests.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,13 @@ pub(crate) struct Scope {
     pub(crate) later: Vec<String>,
     /// Names of systems and fleets.
     pub(crate) systems: Vec<String>,
+    /// Values that the request being read can use, because a request before it in the
+    /// same journey takes them from its answer.
+    pub(crate) taken: Vec<String>,
 }
+
+/// Variables of requests that are a single word.
+pub(crate) const VARIABLES: [&str; 2] = ["seq", "uuid"];
 
 /// Where a string is used, which decides what it may refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +62,26 @@ pub(crate) enum Place {
     System,
     /// A command of a driver or a step, which has no port of its own.
     Command,
+    /// What a request says, where variables stand for another value each time.
+    Request,
 }
 
 /// A part of a string that was filled in.
 enum Part {
     Text(Text),
-    Reference(Reference),
+    /// With its place.
+    Reference(Reference, Span),
+    /// What stands between the braces of a variable.
+    Variable(Text),
+}
+
+/// A text of the request language, in two forms.
+pub(crate) struct Request {
+    /// With the references that are filled in when the run starts.
+    pub(crate) template: Template,
+    /// As the request language will see it, with something in place of each
+    /// reference, so that its problems can be shown in the file.
+    pub(crate) text: Text,
 }
 
 impl Scope {
@@ -89,22 +109,70 @@ impl Scope {
             match (part, segments.last_mut()) {
                 (Part::Text(text), Some(Segment::Text(last))) => last.push_str(text.as_str()),
                 (Part::Text(text), _) => segments.push(Segment::Text(text.as_str().to_owned())),
-                (Part::Reference(reference), _) => segments.push(Segment::Reference(reference)),
+                (Part::Reference(reference, _), _) => segments.push(Segment::Reference(reference)),
+                (Part::Variable(inner), _) => {
+                    segments.push(Segment::Variable(inner.as_str().to_owned()));
+                }
             }
         }
         Some(Template(segments))
+    }
+
+    /// Fills in constants and keeps references and the variables of requests.
+    pub(crate) fn request(&self, text: &Text, problems: &mut Vec<Problem>) -> Option<Request> {
+        let template = self.template(text, Place::Request, problems)?;
+        let stands = |reference: &Reference| stand_in(reference).to_owned();
+        Some(Request {
+            template,
+            text: self.language(text, &stands, &mut Vec::new())?,
+        })
+    }
+
+    /// Text for [`Scope::request`] in which constants are filled in already, so that
+    /// it can be taken apart first.
+    pub(crate) fn written(&self, text: &Text, problems: &mut Vec<Problem>) -> Option<Text> {
+        self.language(text, &|reference| format!("{{{reference}}}"), problems)
+    }
+
+    /// Text in the language of requests, with `stands` in place of references.
+    fn language(
+        &self,
+        text: &Text,
+        stands: &dyn Fn(&Reference) -> String,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Text> {
+        let mut written = text.slice(0..0);
+        for part in self.parts(text, Place::Request, problems)? {
+            match part {
+                Part::Text(text) => written.push(&doubled(&text)),
+                Part::Reference(reference, span) => written.push_at(&stands(&reference), &span),
+                Part::Variable(inner) => {
+                    written.push_at("{", &inner.span(0..0));
+                    written.push(&inner);
+                    written.push_at("}", &inner.span(inner.len()..inner.len()));
+                }
+            }
+        }
+        Some(written)
     }
 
     fn parts(&self, text: &Text, place: Place, problems: &mut Vec<Problem>) -> Option<Vec<Part>> {
         let mut parts = Vec::new();
         let mut length = 0;
         let mut good = true;
-        for piece in pieces(text) {
+        for piece in pieces(text, place) {
             match piece {
                 Ok(Piece::Literal(literal)) => {
                     length += literal.len();
                     parts.push(Part::Text(literal));
                 }
+                Ok(Piece::Variable(inner)) => match self.text(&inner, problems) {
+                    Some(inner) => {
+                        length += inner.len();
+                        parts.push(Part::Variable(inner));
+                    }
+                    None => good = false,
+                },
                 Ok(Piece::Name { name, span }) => match self.resolve(&name, &span, place) {
                     Ok(Some(part)) => {
                         if let Part::Text(text) = &part {
@@ -146,6 +214,14 @@ impl Scope {
         if let Some(reference) = own(word) {
             return self.allowed(reference, span, place).map(Some);
         }
+        let taken = self.taken.iter().map(String::as_str);
+        let variables: Vec<&str> = match place {
+            Place::Request => taken.chain(VARIABLES).collect(),
+            _ => Vec::new(),
+        };
+        if variables.contains(&word) {
+            return Ok(Some(Part::Variable(name.clone())));
+        }
         if let Some((system, what)) = word.split_once('.') {
             return self.of_system(name, system, what, span, place).map(Some);
         }
@@ -158,13 +234,13 @@ impl Scope {
         let runtime: &[&str] = match place {
             Place::Plain => &[],
             Place::System => &RUNTIME,
-            Place::Command => &["work"],
+            Place::Command | Place::Request => &["work"],
         };
         Err(
             Problem::new(name.whole(), format!("unknown name {{{word}}}")).suggest_from(
                 word,
                 "names that can be used here",
-                constants.chain(runtime.iter().copied()),
+                constants.chain(runtime.iter().copied()).chain(variables),
             ),
         )
     }
@@ -206,12 +282,14 @@ impl Scope {
         );
         let problem = |message: String| Err(Problem::new(span.clone(), message));
         match place {
-            Place::System => Ok(Part::Reference(reference)),
-            Place::Command if !is_own => Ok(Part::Reference(reference)),
-            Place::Command if reference == Reference::Index => {
+            Place::System => Ok(Part::Reference(reference, span.clone())),
+            Place::Command | Place::Request if !is_own => {
+                Ok(Part::Reference(reference, span.clone()))
+            }
+            Place::Command | Place::Request if reference == Reference::Index => {
                 problem("{index} belongs to a system; there is none here".to_owned())
             }
-            Place::Command => problem(format!("{{{reference}}} belongs to a system; which one?"))
+            Place::Command | Place::Request => problem(format!("{{{reference}}} belongs to a system; which one?"))
                 .map_err(|problem| problem.help(format!("write {{NAME.{reference}}}"))),
             Place::Plain => problem(format!(
                 "{{{reference}}} is known only when the run has started"
@@ -242,20 +320,22 @@ enum Piece {
         name: Text,
         span: Span,
     },
+    /// What stands between the braces of a variable.
+    Variable(Text),
 }
 
 /// Splits a string at its braces; stops at the first problem.
-fn pieces(text: &Text) -> impl Iterator<Item = Result<Piece, Problem>> {
+fn pieces(text: &Text, place: Place) -> impl Iterator<Item = Result<Piece, Problem>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = text.as_str().get(at..).filter(|rest| !rest.is_empty())?;
-        let (piece, used) = piece(text, at, rest);
+        let (piece, used) = piece(text, at, rest, place);
         at = if piece.is_ok() { at + used } else { text.len() };
         Some(piece)
     })
 }
 
-fn piece(text: &Text, at: usize, rest: &str) -> (Result<Piece, Problem>, usize) {
+fn piece(text: &Text, at: usize, rest: &str, place: Place) -> (Result<Piece, Problem>, usize) {
     let doubled = |brace: &str| {
         let mut literal = text.slice(at..at);
         literal.push_at(brace, &text.span(at..at + 2));
@@ -277,6 +357,13 @@ fn piece(text: &Text, at: usize, rest: &str) -> (Result<Piece, Problem>, usize) 
         return stray("this brace closes nothing", '}');
     }
     if let Some(inner) = rest.strip_prefix('{') {
+        if place == Place::Request
+            && let Some(length) = inner_length(inner)
+            && inner[..length].contains(|c: char| !in_reference(c))
+        {
+            let inner = text.slice(at + 1..at + 1 + length);
+            return (Ok(Piece::Variable(inner)), length + 2);
+        }
         let Some(length) = inner
             .find(['{', '}'])
             .filter(|&end| inner[end..].starts_with('}'))
@@ -298,6 +385,44 @@ fn piece(text: &Text, at: usize, rest: &str) -> (Result<Piece, Problem>, usize) 
     }
     let used = rest.find(['{', '}']).unwrap_or(rest.len());
     (Ok(Piece::Literal(text.slice(at..at + used))), used)
+}
+
+/// Bytes up to the brace that closes the one before `inner`; braces within belong to
+/// constants.
+fn inner_length(inner: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, c) in inner.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => return Some(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Text as it is written where braces have a meaning.
+fn doubled(text: &Text) -> Text {
+    let mut doubled = text.slice(0..0);
+    for (at, c) in text.as_str().char_indices() {
+        let part = text.slice(at..at + c.len_utf8());
+        if matches!(c, '{' | '}') {
+            doubled.push(&part);
+        }
+        doubled.push(&part);
+    }
+    doubled
+}
+
+/// Something of the form that a reference will have.
+pub(crate) fn stand_in(reference: &Reference) -> &'static str {
+    match reference {
+        Reference::OwnPort | Reference::Port(_) => "1",
+        Reference::OwnAddr | Reference::Addr(_) => "127.0.0.1:1",
+        Reference::Work => "/work",
+        Reference::Index => "0",
+    }
 }
 
 fn in_reference(c: char) -> bool {
@@ -365,6 +490,46 @@ mod tests {
         assert_eq!(message("a } b"), "this brace closes nothing");
         assert_eq!(message("{}"), "there is no name in these braces");
         assert_eq!(message("{bad}"), "");
+    }
+
+    #[test]
+    fn variables_of_requests_stay_and_constants_within_them_are_filled_in() {
+        let request = |text: &str| {
+            let mut scope = scope();
+            scope.taken = vec!["token".to_owned()];
+            let mut problems = Vec::new();
+            let request = scope.request(&Text::at(text, 0..1), &mut problems);
+            match request {
+                Some(request) => Ok((
+                    request.template.to_string(),
+                    request.text.as_str().to_owned(),
+                )),
+                None => Err(problems.remove(0).message),
+            }
+        };
+        let text = "{bbs.addr}/{zipf 1.1 {cells}}/{seq}/{token}?{{{uuid}}}";
+        let both = |written: &str, shown: &str| Ok((written.to_owned(), shown.to_owned()));
+        assert_eq!(
+            request(text),
+            both(
+                "{bbs.addr}/{zipf 1.1 100}/{seq}/{token}?{{{uuid}}}",
+                "127.0.0.1:1/{zipf 1.1 100}/{seq}/{token}?{{{uuid}}}"
+            )
+        );
+        assert_eq!(request("{dir}"), both("a b{{", "a b{{"));
+        assert_eq!(
+            request("{tokn}").unwrap_err(),
+            "unknown name {tokn}".to_owned()
+        );
+        assert_eq!(
+            request("{zipf 1.1 {cels}}").unwrap_err(),
+            "unknown name {cels}".to_owned()
+        );
+        assert_eq!(
+            request("{zipf 1.1 5").unwrap_err(),
+            "this brace is not closed".to_owned()
+        );
+        assert!(template("{seq}", Place::Command).is_err());
     }
 
     #[test]

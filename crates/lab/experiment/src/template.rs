@@ -19,6 +19,20 @@ impl Template {
             .map(|segment| match segment {
                 Segment::Text(text) => text.clone(),
                 Segment::Reference(reference) => resolve(reference),
+                Segment::Variable(variable) => format!("{{{variable}}}"),
+            })
+            .collect()
+    }
+
+    /// The text in the language of requests, with each reference replaced by what
+    /// `resolve` says: variables stand in braces, all other braces are doubled.
+    pub fn request(&self, resolve: impl Fn(&Reference) -> String) -> String {
+        self.0
+            .iter()
+            .map(|segment| match segment {
+                Segment::Text(text) => doubled(text),
+                Segment::Reference(reference) => doubled(&resolve(reference)),
+                Segment::Variable(variable) => format!("{{{variable}}}"),
             })
             .collect()
     }
@@ -26,10 +40,14 @@ impl Template {
     /// Its references, in order.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.0.iter().filter_map(|segment| match segment {
-            Segment::Text(_) => None,
+            Segment::Text(_) | Segment::Variable(_) => None,
             Segment::Reference(reference) => Some(reference),
         })
     }
+}
+
+fn doubled(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
 }
 
 /// The form that the file uses: references in braces, other braces doubled.
@@ -37,10 +55,9 @@ impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for segment in &self.0 {
             match segment {
-                Segment::Text(text) => {
-                    f.write_str(&text.replace('{', "{{").replace('}', "}}"))?;
-                }
+                Segment::Text(text) => f.write_str(&doubled(text))?,
                 Segment::Reference(reference) => write!(f, "{{{reference}}}")?,
+                Segment::Variable(variable) => write!(f, "{{{variable}}}")?,
             }
         }
         Ok(())
