@@ -57,9 +57,9 @@ pub enum StoreError {
         .path.display()
     )]
     Newer {
-        /// The folder of the run.
+        /// The folder of the run, or the file of a load.
         path: PathBuf,
-        /// Schema of the run.
+        /// Schema that was found.
         found: u64,
         /// Newest schema that can be read.
         supported: u32,
@@ -102,7 +102,7 @@ pub enum StoreError {
         path: PathBuf,
         /// The bound.
         limit: u64,
-        /// What is counted, `bytes` or `records`.
+        /// What is counted, `bytes`, `records` or `loads`.
         unit: &'static str,
     },
 }

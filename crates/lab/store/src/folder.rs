@@ -16,7 +16,7 @@ use crate::{
 /// Highest suffix tried when an id is taken.
 const SUFFIX_MAX: u32 = 999;
 /// Folders inside a run.
-const FOLDERS: [&str; 3] = ["series", "lifecycles", "logs"];
+const FOLDERS: [&str; 4] = ["series", "lifecycles", "loads", "logs"];
 
 /// The folder of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub enum RunFile<'a> {
     Loops,
     /// The timelines of one lifecycle, by its name.
     Lifecycle(&'a str),
+    /// The result of one load, by its name in the store: see [`RunFolder::load_names`].
+    Load(&'a str),
     /// A list of [`StoredHistogram`].
     Histograms,
     /// [`Verdict`]; written last, so that its presence says that the run ended.
@@ -66,6 +68,7 @@ impl RunFile<'_> {
             Self::Entities => "series/entities.csv".into(),
             Self::Loops => "series/loops.csv".into(),
             Self::Lifecycle(name) => format!("lifecycles/{}.csv", file_stem(name)).into(),
+            Self::Load(name) => format!("loads/{}.json", file_stem(name)).into(),
             Self::Histograms => "histograms.json".into(),
             Self::Verdict => "verdict.json".into(),
             Self::Log(system) => format!("logs/{}.log", file_stem(system)).into(),

@@ -9,6 +9,7 @@ pub mod csv;
 mod error;
 mod folder;
 mod line;
+mod loads;
 mod read;
 mod records;
 
@@ -16,6 +17,7 @@ pub use append::Appender;
 pub use error::StoreError;
 pub use folder::{RunFile, RunFolder};
 pub use line::Record;
+pub use loads::{LOADS_MAX, StoredLoad};
 pub use records::*;
 
 /// Longest line that is read, in bytes.
