@@ -9,6 +9,7 @@
 //! unit is checked against the file before a run; see [`check`](crate::check()).
 
 mod lexer;
+mod loads;
 mod metric;
 mod parser;
 mod resolve;
@@ -18,8 +19,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub(crate) use lexer::in_name;
-pub use metric::{Dimension, Metric, Stat};
+pub use metric::{Dimension, KneeEnd, LoadQuantity, Metric, Stat};
 pub(crate) use metric::{WATCHES, watch_name};
+pub(crate) use loads::LoadUse;
 pub(crate) use resolve::{Names, RESERVED, Use, compile};
 
 /// A checked expression.
