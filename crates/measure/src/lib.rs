@@ -10,7 +10,7 @@ mod proc_text;
 mod process;
 
 pub use clock::{Clock, Ticks};
-pub use histogram::{HIGHEST, Histogram, HistogramError};
+pub use histogram::{Bin, HIGHEST, Histogram, HistogramError};
 pub use machine::Machine;
 pub use proc_text::{Malformed, Stat, cpu_model, memory_bytes, parse_stat};
 pub use process::{ProcessSampler, Sample, SampleError};

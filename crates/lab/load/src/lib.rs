@@ -5,7 +5,11 @@
 //! touches the machine stands in `lab/generator`, behind [`Generate`].
 
 pub mod arrivals;
+mod draw;
+#[cfg(test)]
+mod example;
 mod generate;
+pub mod guard;
 pub mod knee;
 pub mod recording;
 pub mod request;

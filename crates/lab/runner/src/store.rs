@@ -85,7 +85,7 @@ fn of(
     name: String,
     lengths: impl Iterator<Item = Duration>,
 ) -> Result<StoredHistogram, HistogramError> {
-    let mut histogram = Histogram::new()?;
+    let mut histogram = Histogram::new();
     lengths.for_each(|length| histogram.record(length));
     Ok(StoredHistogram {
         name,

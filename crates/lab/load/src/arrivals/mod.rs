@@ -1,9 +1,21 @@
 //! When requests are due. A schedule is fixed by its arrivals and a seed before the
 //! first request; nothing that the target does can stretch it.
 
+mod check;
+mod curve;
+mod schedule;
+mod text;
+pub mod trace;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+pub use check::ArrivalsError;
+pub use schedule::Schedule;
+
+use crate::segment::Length;
 
 /// When requests are due.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,8 +28,9 @@ pub enum Arrivals {
         /// How the rate changes over the segment.
         shape: Shape,
     },
-    /// Recorded times, from the start of the segment, ascending, in nanoseconds.
-    Trace(Vec<u64>),
+    /// Recorded times, from the start of the segment, ascending, in nanoseconds; shared,
+    /// because there may be millions. See [`trace::parse`].
+    Trace(Arc<[u64]>),
 }
 
 /// How points lie around a rate.
@@ -34,7 +47,8 @@ pub enum Process {
     Burst(u32),
 }
 
-/// A rate over time, per second. Rates are above 0 and at most 10,000,000.
+/// A rate over time, per second, at most 10,000,000. Ramps and steps may touch 0;
+/// other rates are above it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
@@ -51,7 +65,7 @@ pub enum Shape {
     },
     /// Each rate for its time; the last one goes on.
     Steps(Vec<(f64, Duration)>),
-    /// Around a mean, as a day is.
+    /// Around a mean, as a day is: from the mean upwards first.
     Sine {
         /// Mean rate.
         mean: f64,
@@ -61,3 +75,56 @@ pub enum Shape {
         period: Duration,
     },
 }
+
+impl Arrivals {
+    /// Requests that are independent of each other, at a constant rate per second.
+    pub fn poisson(rate: f64) -> Self {
+        Self::Rate {
+            process: Process::Poisson,
+            shape: Shape::Constant(rate),
+        }
+    }
+
+    /// Evenly spaced requests at a constant rate per second.
+    pub fn constant(rate: f64) -> Self {
+        Self::Rate {
+            process: Process::Constant,
+            shape: Shape::Constant(rate),
+        }
+    }
+
+    /// When the requests of a segment are due. The same arguments always give the same
+    /// times. Segments that shall differ need different seeds.
+    ///
+    /// A segment of known length gets exactly [`planned`](Self::planned) requests, all
+    /// before its end. Where only their number is known, the length is the time in
+    /// which the rate adds up to that number. Arrivals that [`check`](Self::check)
+    /// refuses give some schedule, possibly an empty one.
+    pub fn schedule(&self, length: &Length, seed: u64) -> Schedule {
+        Schedule::new(self, length, seed)
+    }
+
+    /// How many requests a segment has, to the request; `None` when it has no end.
+    pub fn planned(&self, length: &Length) -> Option<f64> {
+        schedule::planned(self, length).map(|count| count as f64)
+    }
+
+    /// Requests a second so long after the start; `None` for recorded times.
+    pub fn rate_at(&self, at: Duration) -> Option<f64> {
+        schedule::rate_at(self, at)
+    }
+
+    /// Whether the rate changes by plan; so does that of recorded times.
+    pub fn varies(&self) -> bool {
+        !matches!(
+            self,
+            Self::Rate {
+                shape: Shape::Constant(_),
+                ..
+            }
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

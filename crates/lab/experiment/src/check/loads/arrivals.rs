@@ -81,7 +81,7 @@ fn open(reader: &mut Reader<'_>, fields: &Fields<'_>, is_probe: bool) -> Option<
         }
         (Some(path), None) => Some(Schedule::Trace(path)),
         (None, Some(field)) => Some(Schedule::Arrivals(at_rate(reader, field, process)?)),
-        (None, None) if is_probe => parse(PROBE_RATE, process).ok().map(Schedule::Arrivals),
+        (None, None) if is_probe => parse(PROBE_RATE, &word(process)).ok().map(Schedule::Arrivals),
         (None, None) => None,
     };
     Some(LoadModel::Open { process, arrivals })
@@ -108,40 +108,30 @@ pub(super) fn at_rate(
     field: Field<'_>,
     process: Process,
 ) -> Option<Arrivals> {
-    reader.quantity(field, "a rate such as \"500/s\"", |text| parse(text, process))
+    reader.quantity(field, "a rate such as \"500/s\"", |text| {
+        parse(text, &word(process))
+    })
 }
 
-/// What stands before a rate.
-pub(super) trait Prefix {
-    fn prefix(&self) -> String;
-}
-
-impl Prefix for Process {
-    fn prefix(&self) -> String {
-        match self {
-            Self::Poisson => "poisson".to_owned(),
-            Self::Constant => "constant".to_owned(),
-            Self::Burst(size) => format!("burst {size}"),
-        }
-    }
-}
-
-impl Prefix for &str {
-    fn prefix(&self) -> String {
-        (*self).to_owned()
-    }
-}
-
-/// Reads arrivals at a rate; the text may say itself how they lie around it.
-pub(super) fn parse(text: &str, process: impl Prefix) -> Result<Arrivals, UnitError> {
-    if text.starts_with(|c: char| c.is_ascii_alphabetic()) {
+/// Reads arrivals at a rate. Unless the text says itself how they lie around it, they
+/// are as `process` says.
+pub(super) fn parse(text: &str, process: &str) -> Result<Arrivals, UnitError> {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    if ["poisson", "constant", "burst"].contains(&first) {
         return Arrivals::parse(text);
     }
-    let prefix = process.prefix();
-    let whole = format!("{prefix} {text}");
-    Arrivals::parse(&whole).map_err(|mut error| {
-        let before = prefix.len() + 1;
-        error.at = error.at.start.saturating_sub(before)..error.at.end.saturating_sub(before);
+    Arrivals::parse(&format!("{process} {text}")).map_err(|mut error| {
+        let place = |at: usize| at.saturating_sub(process.len() + 1).min(text.len());
+        error.at = place(error.at.start)..place(error.at.end);
         error
     })
+}
+
+/// The words that ask for a process.
+pub(super) fn word(process: Process) -> String {
+    match process {
+        Process::Poisson => "poisson".to_owned(),
+        Process::Constant => "constant".to_owned(),
+        Process::Burst(size) => format!("burst {size}"),
+    }
 }

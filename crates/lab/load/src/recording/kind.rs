@@ -1,0 +1,137 @@
+//! Requests of one kind.
+
+use std::collections::BTreeMap;
+
+use measure::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::failure::{self, Failure, Phase};
+
+/// Requests of one kind in one span.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    /// Requests whose bytes were handed to the kernel.
+    pub sent: u64,
+    /// Of these, requests that had to wait because every connection was busy.
+    pub waited: u64,
+    /// Whole answers, whatever their status.
+    pub answered: u64,
+    /// Whole answers that an assertion (or a status of 400 and above) made failures.
+    pub refused: u64,
+    /// Time from the intended send to the end of the answer, of every whole answer.
+    pub intended: Histogram,
+    /// Time from the actual send to the end of the answer, of the same answers.
+    pub actual: Histogram,
+    /// Actual minus intended send time, of every send that did not have to wait for a
+    /// connection: the generator's own lateness.
+    pub lateness: Histogram,
+    /// Answers by status (HTTP; gRPC: `grpc-status`; others: nothing).
+    pub statuses: BTreeMap<u16, u64>,
+    /// Requests without a whole answer, by phase and cause.
+    #[serde(with = "failure::counts")]
+    pub errors: BTreeMap<Failure, u64>,
+    /// Answers refused, by assertion.
+    pub refusals: BTreeMap<String, u64>,
+    /// Bytes handed to the kernel (before TLS).
+    pub bytes_sent: u64,
+    /// Bytes taken from it (after TLS).
+    pub bytes_received: u64,
+}
+
+impl Recording {
+    /// Nothing yet.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Counts a request without a whole answer. Allocates for the first of its sort only.
+    pub fn fail(&mut self, phase: Phase, cause: &str) {
+        let same = |failure: &Failure| failure.phase == phase && failure.cause == cause;
+        match self.errors.iter_mut().find(|(failure, _)| same(failure)) {
+            Some((_, count)) => *count += 1,
+            None => {
+                let cause = cause.to_owned();
+                self.errors.insert(Failure { phase, cause }, 1);
+            }
+        }
+    }
+
+    /// Counts a whole answer that `assertion` made a failure. Allocates for the first of
+    /// its sort only.
+    pub fn refuse(&mut self, assertion: &str) {
+        self.refused += 1;
+        match self.refusals.get_mut(assertion) {
+            Some(count) => *count += 1,
+            None => {
+                self.refusals.insert(assertion.to_owned(), 1);
+            }
+        }
+    }
+
+    /// Requests without a whole answer.
+    pub fn failed(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// Requests that could not be sent because no connection came about.
+    pub fn unsendable(&self) -> u64 {
+        let before = self
+            .errors
+            .iter()
+            .filter(|(failure, _)| failure.phase.before_send());
+        before.map(|(_, count)| count).sum()
+    }
+
+    /// Whole answers that nothing refused.
+    pub fn good(&self) -> u64 {
+        self.answered.saturating_sub(self.refused)
+    }
+
+    /// Adds requests of the same kind, or of another where kinds are told together.
+    pub fn merge(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.waited += other.waited;
+        self.answered += other.answered;
+        self.refused += other.refused;
+        self.intended.merge(&other.intended);
+        self.actual.merge(&other.actual);
+        self.lateness.merge(&other.lateness);
+        add(&mut self.statuses, &other.statuses);
+        add(&mut self.errors, &other.errors);
+        add(&mut self.refusals, &other.refusals);
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        let Self {
+            intended,
+            actual,
+            lateness,
+            ..
+        } = std::mem::take(self);
+        (self.intended, self.actual, self.lateness) = (intended, actual, lateness);
+        for histogram in [&mut self.intended, &mut self.actual, &mut self.lateness] {
+            histogram.reset();
+        }
+    }
+
+    /// Takes as little memory as it can.
+    pub(super) fn pack(&mut self) {
+        for histogram in [&mut self.intended, &mut self.actual, &mut self.lateness] {
+            histogram.pack();
+        }
+    }
+}
+
+fn add<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
+    for (key, count) in from {
+        match to.get_mut(key) {
+            Some(sum) => *sum += count,
+            None => {
+                to.insert(key.clone(), *count);
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! One span of time.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::kind::Recording;
+
+/// Numbers of one span of time. Spans of the same workload can be added.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// Start, from the start of the segment.
+    pub start: Duration,
+    /// Length.
+    pub length: Duration,
+    /// Arrivals that fell due in the span (closed loops: requests sent).
+    pub planned: u64,
+    /// One per step of the mix, in its order.
+    pub kinds: Vec<Recording>,
+    /// Connections.
+    pub connections: ConnectionCounts,
+    /// Integral of requests in flight over the span, in request-seconds.
+    pub in_flight_seconds: f64,
+    /// Most arrivals at any moment that were due and not yet sent.
+    pub backlog: u64,
+    /// Most requests in flight at any moment.
+    pub in_flight: u64,
+    /// Processor time of each generator thread in the span, threads of all workers.
+    pub threads_cpu: Vec<Duration>,
+    /// What the machine did to the generator.
+    pub machine: MachineNoise,
+}
+
+/// Connections in one span.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionCounts {
+    /// Opened (handshakes finished).
+    pub opened: u64,
+    /// That could not be opened.
+    pub failed: u64,
+    /// Closed by the target while a request was neither sent nor awaited, or as its
+    /// answers said.
+    pub closed: u64,
+    /// Requests on a connection that had carried one before.
+    pub reused: u64,
+    /// Open at the end of the span.
+    pub open: u64,
+}
+
+/// What the machine did to the generator in one span.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineNoise {
+    /// Share of processor time that the hypervisor gave to others, 0 to 1; the largest
+    /// of all workers.
+    pub steal: f64,
+    /// Times that a cgroup's quota stopped the generator.
+    pub throttled: u64,
+}
+
+impl Span {
+    /// Nothing yet, for a mix of so many kinds of requests.
+    pub fn empty(kinds: usize) -> Self {
+        Self {
+            start: Duration::ZERO,
+            length: Duration::ZERO,
+            planned: 0,
+            kinds: vec![Recording::empty(); kinds],
+            connections: ConnectionCounts::default(),
+            in_flight_seconds: 0.0,
+            backlog: 0,
+            in_flight: 0,
+            threads_cpu: Vec::new(),
+            machine: MachineNoise::default(),
+        }
+    }
+
+    /// Forgets everything but the number of kinds, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.kinds.iter_mut().for_each(Recording::clear);
+        let kinds = std::mem::take(&mut self.kinds);
+        let threads_cpu = std::mem::take(&mut self.threads_cpu);
+        *self = Self::empty(0);
+        (self.kinds, self.threads_cpu) = (kinds, threads_cpu);
+        self.threads_cpu.clear();
+    }
+
+    /// Adds what other threads saw in the same time. The peaks of `backlog` and
+    /// `in_flight` are added too: together they were at most that high.
+    pub fn merge(&mut self, other: &Self) {
+        let end = self.end().max(other.end());
+        // An empty span has no place in time yet.
+        if self.length.is_zero() || (!other.length.is_zero() && other.start < self.start) {
+            self.start = other.start;
+        }
+        self.length = end.saturating_sub(self.start);
+        self.add_counts(other);
+        self.connections.open += other.connections.open;
+        self.backlog += other.backlog;
+        self.in_flight += other.in_flight;
+        self.threads_cpu.extend_from_slice(&other.threads_cpu);
+        self.machine.steal = self.machine.steal.max(other.machine.steal);
+    }
+
+    /// Adds the span that follows in time, of the same threads.
+    pub fn append(&mut self, next: &Self) {
+        let own = self.length.as_secs_f64();
+        let theirs = next.length.as_secs_f64();
+        if self.length.is_zero() {
+            self.start = next.start;
+        }
+        self.length = next.end().max(self.end()).saturating_sub(self.start);
+        self.add_counts(next);
+        self.connections.open = next.connections.open;
+        self.backlog = self.backlog.max(next.backlog);
+        self.in_flight = self.in_flight.max(next.in_flight);
+        let threads = self.threads_cpu.len().max(next.threads_cpu.len());
+        self.threads_cpu.resize(threads, Duration::ZERO);
+        for (sum, cpu) in self.threads_cpu.iter_mut().zip(&next.threads_cpu) {
+            *sum += *cpu;
+        }
+        if own + theirs > 0.0 {
+            let stolen = self.machine.steal * own + next.machine.steal * theirs;
+            self.machine.steal = stolen / (own + theirs);
+        }
+    }
+
+    /// What adds up in the same way over threads and over time.
+    fn add_counts(&mut self, other: &Self) {
+        self.planned += other.planned;
+        let kinds = self.kinds.len().max(other.kinds.len());
+        self.kinds.resize_with(kinds, Recording::empty);
+        for (sum, kind) in self.kinds.iter_mut().zip(&other.kinds) {
+            sum.merge(kind);
+        }
+        self.connections.opened += other.connections.opened;
+        self.connections.failed += other.connections.failed;
+        self.connections.closed += other.connections.closed;
+        self.connections.reused += other.connections.reused;
+        self.in_flight_seconds += other.in_flight_seconds;
+        self.machine.throttled += other.machine.throttled;
+    }
+
+    /// All kinds of requests together.
+    pub fn requests(&self) -> Recording {
+        let mut sum = Recording::empty();
+        self.kinds.iter().for_each(|kind| sum.merge(kind));
+        sum
+    }
+
+    /// Its end, from the start of the segment.
+    pub fn end(&self) -> Duration {
+        self.start + self.length
+    }
+
+    /// Takes as little memory as it can; what is added later makes it large again.
+    pub fn pack(&mut self) {
+        self.kinds.iter_mut().for_each(Recording::pack);
+    }
+}
