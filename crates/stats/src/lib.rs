@@ -1,13 +1,31 @@
-//! Percentiles, shares of variance, concurrency: pure functions over numbers.
+//! Percentiles, shares of variance, concurrency, limits: pure functions over numbers.
 //!
 //! Every number that the laboratory prints is computed by one of these, so that
 //! a name means the same thing everywhere. There is one definition of a
 //! percentile: [`nearest_rank`].
 
+mod bisection;
+mod goodness;
+mod little;
+mod minimise;
 mod moments;
+mod quantile_interval;
+mod random;
 mod rank;
+mod saturation;
+mod scalability;
 mod steps;
+mod student;
+mod warmup;
 
+pub use bisection::{Bisection, Noise};
+pub use goodness::{Goodness, kolmogorov_smirnov};
+pub use little::little_gap;
 pub use moments::{covariance, mean, share_of_variance, variance};
+pub use quantile_interval::quantile_ranks;
+pub use random::SplitMix;
 pub use rank::nearest_rank;
+pub use saturation::{Saturation, saturation};
+pub use scalability::{Peak, Scalability, Scaling, TooLittle, scalability};
 pub use steps::Steps;
+pub use warmup::{FEWEST_BATCHES, WarmUp, mser, mser5};
