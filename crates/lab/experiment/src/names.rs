@@ -142,9 +142,17 @@ impl Scope {
         problems: &mut Vec<Problem>,
     ) -> Option<Text> {
         let mut written = text.slice(0..0);
+        let mut braces = Braces::default();
         for part in self.parts(text, Place::Request, problems)? {
             match part {
-                Part::Text(text) => written.push(&doubled(&text)),
+                Part::Text(text) => {
+                    for (at, c) in text.as_str().char_indices() {
+                        let place = text.span(at..at + c.len_utf8());
+                        let mut bytes = [0; 4];
+                        let c = braces.write(c).unwrap_or(c.encode_utf8(&mut bytes));
+                        written.push_at(c, &place);
+                    }
+                }
                 Part::Reference(reference, span) => written.push_at(&stands(&reference), &span),
                 Part::Variable(inner) => {
                     written.push_at("{", &inner.span(0..0));
@@ -327,15 +335,19 @@ enum Piece {
 /// Splits a string at its braces; stops at the first problem.
 fn pieces(text: &Text, place: Place) -> impl Iterator<Item = Result<Piece, Problem>> {
     let mut at = 0;
+    let mut braces = Braces::default();
     std::iter::from_fn(move || {
         let rest = text.as_str().get(at..).filter(|rest| !rest.is_empty())?;
-        let (piece, used) = piece(text, at, rest, place);
+        let (piece, used) = match place {
+            Place::Request => braces.piece(text, at, rest),
+            _ => piece(text, at, rest),
+        };
         at = if piece.is_ok() { at + used } else { text.len() };
         Some(piece)
     })
 }
 
-fn piece(text: &Text, at: usize, rest: &str, place: Place) -> (Result<Piece, Problem>, usize) {
+fn piece(text: &Text, at: usize, rest: &str) -> (Result<Piece, Problem>, usize) {
     let doubled = |brace: &str| {
         let mut literal = text.slice(at..at);
         literal.push_at(brace, &text.span(at..at + 2));
@@ -357,13 +369,6 @@ fn piece(text: &Text, at: usize, rest: &str, place: Place) -> (Result<Piece, Pro
         return stray("this brace closes nothing", '}');
     }
     if let Some(inner) = rest.strip_prefix('{') {
-        if place == Place::Request
-            && let Some(length) = inner_length(inner)
-            && inner[..length].contains(|c: char| !in_reference(c))
-        {
-            let inner = text.slice(at + 1..at + 1 + length);
-            return (Ok(Piece::Variable(inner)), length + 2);
-        }
         let Some(length) = inner
             .find(['{', '}'])
             .filter(|&end| inner[end..].starts_with('}'))
@@ -387,32 +392,84 @@ fn piece(text: &Text, at: usize, rest: &str, place: Place) -> (Result<Piece, Pro
     (Ok(Piece::Literal(text.slice(at..at + used))), used)
 }
 
-/// Bytes up to the brace that closes the one before `inner`; braces within belong to
-/// constants.
-fn inner_length(inner: &str) -> Option<usize> {
+/// Braces of the language of requests. A brace begins a name only before a letter or
+/// `_`, so JSON needs no escapes; `{{` stands for one brace, and so does the `}}` that
+/// closes it.
+#[derive(Debug, Default)]
+struct Braces {
+    /// Those that are open; whether each is written twice.
+    open: Vec<bool>,
+}
+
+impl Braces {
+    /// How a character of plain text is written, if not as itself.
+    fn write(&mut self, c: char) -> Option<&'static str> {
+        match c {
+            '{' => {
+                self.open.push(true);
+                Some("{{")
+            }
+            '}' => self.open.pop().map(|_| "}}"),
+            _ => None,
+        }
+    }
+
+    /// The next part of a text, and its length.
+    fn piece(&mut self, text: &Text, at: usize, rest: &str) -> (Result<Piece, Problem>, usize) {
+        let literal = |length: usize| (Ok(Piece::Literal(text.slice(at..at + length))), length);
+        let doubled = |brace: &str| {
+            let mut literal = text.slice(at..at);
+            literal.push_at(brace, &text.span(at..at + 2));
+            (Ok(Piece::Literal(literal)), 2)
+        };
+        let begins_a_name = |c: char| c.is_alphabetic() || c == '_';
+        match (rest.strip_prefix('{'), rest.strip_prefix('}')) {
+            (Some(inner), _) if inner.starts_with('{') => {
+                self.open.push(true);
+                doubled("{")
+            }
+            (Some(inner), _) if inner.starts_with(begins_a_name) => name_or_variable(text, at, inner),
+            (Some(_), _) => {
+                self.open.push(false);
+                literal(1)
+            }
+            (_, Some(inner)) => match self.open.pop() {
+                Some(true) if inner.starts_with('}') => doubled("}"),
+                _ => literal(1),
+            },
+            _ => literal(rest.find(['{', '}']).unwrap_or(rest.len())),
+        }
+    }
+}
+
+/// What begins with a brace at `at`, which `inner` follows. Braces within a variable
+/// belong to constants.
+fn name_or_variable(text: &Text, at: usize, inner: &str) -> (Result<Piece, Problem>, usize) {
     let mut depth = 0_usize;
-    for (at, c) in inner.char_indices() {
+    let end = inner.char_indices().find_map(|(end, c)| {
         match c {
             '{' => depth += 1,
-            '}' if depth == 0 => return Some(at),
+            '}' if depth == 0 => return Some(end),
             '}' => depth -= 1,
             _ => {}
         }
-    }
-    None
-}
-
-/// Text as it is written where braces have a meaning.
-fn doubled(text: &Text) -> Text {
-    let mut doubled = text.slice(0..0);
-    for (at, c) in text.as_str().char_indices() {
-        let part = text.slice(at..at + c.len_utf8());
-        if matches!(c, '{' | '}') {
-            doubled.push(&part);
-        }
-        doubled.push(&part);
-    }
-    doubled
+        None
+    });
+    let Some(length) = end else {
+        let problem = Problem::new(text.span(at..at + 1), "this brace is not closed")
+            .help("write {{ for a brace that is sent");
+        return (Err(problem), 1);
+    };
+    let name = text.slice(at + 1..at + 1 + length);
+    let used = length + 2;
+    let piece = match name.as_str().chars().all(in_reference) {
+        true => Piece::Name {
+            name,
+            span: text.span(at..at + used),
+        },
+        false => Piece::Variable(name),
+    };
+    (Ok(piece), used)
 }
 
 /// Something of the form that a reference will have.
@@ -517,6 +574,11 @@ mod tests {
             )
         );
         assert_eq!(request("{dir}"), both("a b{{", "a b{{"));
+        let json = "{\"a\": {\"b\": {seq}}, \"c\": {}}";
+        let written = "{{\"a\": {{\"b\": {seq}}}, \"c\": {{}}}}";
+        assert_eq!(request(json), both(written, written));
+        assert_eq!(request(written), both(written, written));
+        assert_eq!(request("}a}}"), both("}}a}}}}", "}a}}"));
         assert_eq!(
             request("{tokn}").unwrap_err(),
             "unknown name {tokn}".to_owned()

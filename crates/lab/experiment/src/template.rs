@@ -25,16 +25,34 @@ impl Template {
     }
 
     /// The text in the language of requests, with each reference replaced by what
-    /// `resolve` says: variables stand in braces, all other braces are doubled.
+    /// `resolve` says: variables stand in braces, other braces are doubled, but for those
+    /// that close nothing.
     pub fn request(&self, resolve: impl Fn(&Reference) -> String) -> String {
-        self.0
-            .iter()
-            .map(|segment| match segment {
-                Segment::Text(text) => doubled(text),
-                Segment::Reference(reference) => doubled(&resolve(reference)),
-                Segment::Variable(variable) => format!("{{{variable}}}"),
-            })
-            .collect()
+        let mut text = String::new();
+        let mut open = 0_usize;
+        let mut plain = |plain: &str, text: &mut String| {
+            for c in plain.chars() {
+                text.push(c);
+                match c {
+                    '{' => open += 1,
+                    '}' if open > 0 => open -= 1,
+                    _ => continue,
+                }
+                text.push(c);
+            }
+        };
+        for segment in &self.0 {
+            match segment {
+                Segment::Text(part) => plain(part, &mut text),
+                Segment::Reference(reference) => plain(&resolve(reference), &mut text),
+                Segment::Variable(variable) => {
+                    text.push('{');
+                    text.push_str(variable);
+                    text.push('}');
+                }
+            }
+        }
+        text
     }
 
     /// Its references, in order.

@@ -54,6 +54,8 @@ pub struct Comparison {
     pub op: Op,
     /// The right side, in the unit of [`Metric::dimension`].
     pub quantity: f64,
+    /// The right side as it is written, without white space.
+    pub written: String,
 }
 
 /// How two values are compared.
@@ -193,6 +195,7 @@ fn holds(node: &Node, value: &dyn Fn(&Metric) -> Option<f64>) -> Option<bool> {
             metric,
             op,
             quantity,
+            ..
         }) => value(metric).map(|value| op.holds(value, *quantity)),
         Node::All(parts) => decided_by(parts, false),
         Node::Any(parts) => decided_by(parts, true),

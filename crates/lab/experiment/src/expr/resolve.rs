@@ -120,6 +120,7 @@ fn comparison(raw: &Raw, place: Use<'_>, names: &Names) -> Result<Comparison, Fa
         metric,
         op: raw.op,
         quantity,
+        written: raw.quantity.text.clone(),
     })
 }
 

@@ -52,6 +52,19 @@ pub struct Period {
     pub to: Option<String>,
 }
 
+impl Period {
+    /// The names among those of all steps.
+    pub fn steps<'s>(&self, all: &'s [String]) -> &'s [String] {
+        let place = |name: &Option<String>| {
+            let name = name.as_ref()?;
+            all.iter().position(|step| step == name)
+        };
+        let first = place(&self.from).unwrap_or(0);
+        let last = place(&self.to).map_or(all.len(), |last| last + 1);
+        all.get(first..last).unwrap_or_default()
+    }
+}
+
 /// Who decides when a request is made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -160,7 +173,7 @@ pub enum Traffic {
     Arrivals(Arrivals),
     /// A share of what a search before the step found.
     ShareOfKnee {
-        /// From 0 to 2.
+        /// Above 0, at most 10.
         share: f64,
         /// Name of the step that searches.
         search: String,

@@ -12,7 +12,7 @@ use super::entries::Entry;
 use super::fields::{Field, Fields};
 use super::values::{Reader, parse_cpus};
 use crate::diagnostic::Problem;
-use crate::expr::RESERVED;
+use crate::expr::{LoadUse, RESERVED};
 use crate::names::Place;
 use crate::plan::{Load, LoadModel, LoadTls, Period, Template};
 use crate::text::Text;
@@ -65,6 +65,21 @@ pub(super) struct Found {
     pub(super) is_probe: bool,
     /// `None`: it is wrong, which is told already.
     pub(super) load: Option<Load>,
+}
+
+impl Found {
+    /// Its name, and where it runs as far as it says so itself.
+    pub(super) fn used(&self, steps: &[String]) -> (String, LoadUse) {
+        let period = self.load.as_ref().and_then(|load| load.probe.as_ref());
+        let mut used = LoadUse {
+            probe: self.is_probe,
+            ..LoadUse::default()
+        };
+        if self.is_probe {
+            used.steps = period.map_or(steps, |period| period.steps(steps)).to_vec();
+        }
+        (self.name.clone(), used)
+    }
 }
 
 /// Reads a `[[load]]` or a `[[probe]]`. `steps` are the names of all steps, in order.
