@@ -14,12 +14,15 @@ pub mod knee;
 pub mod recording;
 pub mod request;
 mod segment;
+pub mod slo;
+pub mod steady;
 pub mod summary;
 mod workload;
 
 pub use generate::{Flow, Generate, GenerateError};
 pub use recording::{Recorded, Span};
 pub use segment::{Length, Model, Segment};
+pub use slo::Slo;
 pub use summary::Summary;
 pub use workload::{
     Connections, GuardLimits, Pace, Protocol, Share, Target, TlsSettings, Workload,

@@ -1,6 +1,14 @@
-//! The highest rate that holds.
+//! The highest rate that holds. How it is found stands in `docs/knee.md`.
+
+mod bench;
+mod fit;
+mod search;
+mod settings;
 
 use serde::{Deserialize, Serialize};
+
+pub use search::search;
+pub use settings::{Event, Purpose, Search, SearchError, Settle};
 
 /// What a search for a limit found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,11 +53,21 @@ pub struct Point {
     pub good: bool,
     /// Why the guard did not let it count; empty otherwise.
     pub invalid: Vec<String>,
-    /// `bracket`, `bisect`, `confirm`.
+    /// `bracket`, `bisect`, `confirm`, `overload`.
     pub purpose: String,
 }
 
-/// A rate with its interval.
+impl Capacity {
+    /// A share of the knee, as a rate: `share(0.7)` is "70 % of knee". `None` when no
+    /// knee was found, or the share is not above 0 and finite.
+    pub fn share(&self, share: f64) -> Option<f64> {
+        let knee = self.knee.filter(|_| share.is_finite() && share > 0.0)?;
+        Some(knee.rate * share)
+    }
+}
+
+/// A rate with its interval. Where only a lower bound is known (see
+/// [`Capacity::limit`]), `rate` and `high` are that bound too.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Best estimate.
@@ -83,3 +101,8 @@ pub enum Usl {
     /// Not fitted, and why.
     Refused(String),
 }
+
+#[cfg(test)]
+mod simulated;
+#[cfg(test)]
+mod tests;

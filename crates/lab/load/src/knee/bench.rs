@@ -1,0 +1,358 @@
+//! Making holds: one rate for a while, and what it says.
+
+use std::time::Duration;
+
+use crate::arrivals::{Arrivals, Shape};
+use crate::generate::{Flow, Generate, GenerateError};
+use crate::recording::Recorded;
+use crate::segment::{Length, Model, Segment};
+use crate::steady;
+
+use super::settings::{Event, Purpose, Search, Settle};
+use super::{Estimate, Point};
+
+/// Names of what the guard finds in a recording; see [`search`](super::search).
+pub(super) type Guard<'g> = &'g dyn Fn(&Recorded) -> Vec<String>;
+
+/// Attempts at one hold that the machine or the generator spoiled.
+const ATTEMPTS: u32 = 3;
+
+/// Latency that grows faster than this share of the time that passes shows a queue
+/// that grows: the target takes less than is asked of it by about this share.
+const GROWTH: f64 = 0.03;
+
+/// What one hold says.
+pub(super) enum Outcome {
+    /// The objective held.
+    Good,
+    /// It did not.
+    Bad,
+    /// The generator or its machine cannot make this rate; names of what the guard found.
+    Limited(Vec<String>),
+    /// Nothing more may be tried; why, to follow "the search ended because".
+    Over(String),
+}
+
+/// A generator with a budget, and what came out of it so far.
+pub(super) struct Bench<'b> {
+    pub(super) settings: &'b Search,
+    generator: &'b mut dyn Generate,
+    guard: Guard<'b>,
+    watch: &'b mut dyn FnMut(&Event<'_>) -> Flow,
+    /// Every hold, in order.
+    pub(super) points: Vec<Point>,
+    /// Rests after which the target was still slow.
+    pub(super) unrested: u32,
+    spent: Duration,
+    arrivals: u64,
+    stopped: bool,
+}
+
+impl<'b> Bench<'b> {
+    pub(super) fn new(
+        generator: &'b mut dyn Generate,
+        settings: &'b Search,
+        guard: Guard<'b>,
+        watch: &'b mut dyn FnMut(&Event<'_>) -> Flow,
+    ) -> Self {
+        Self {
+            settings,
+            generator,
+            guard,
+            watch,
+            points: Vec::new(),
+            unrested: 0,
+            spent: Duration::ZERO,
+            arrivals: 0,
+            stopped: false,
+        }
+    }
+
+    /// Holds that may still be made.
+    pub(super) fn left(&self) -> u32 {
+        let made = u32::try_from(self.points.len()).unwrap_or(u32::MAX);
+        self.settings.holds.saturating_sub(made)
+    }
+
+    /// The lowest rate at which the longest hold has requests enough for the objective.
+    pub(super) fn lowest(&self) -> f64 {
+        self.samples() / self.settings.longest.as_secs_f64()
+    }
+
+    /// Highest rate that held and lowest that did not.
+    pub(super) fn bracket(&self) -> (Option<f64>, Option<f64>) {
+        let counted = || self.points.iter().filter(|point| point.invalid.is_empty());
+        let good = counted().filter(|point| point.good).map(|point| point.rate);
+        let bad = counted()
+            .filter(|point| !point.good)
+            .map(|point| point.rate);
+        (good.reduce(f64::max), bad.reduce(f64::min))
+    }
+
+    /// Tells what is believed; whether the search goes on is seen at the next hold.
+    pub(super) fn believe(&mut self, estimate: Estimate) {
+        self.stopped |= (self.watch)(&Event::Believed(estimate)) == Flow::Stop;
+    }
+
+    /// Holds a rate, again when the machine spoiled it, and lets the target rest when
+    /// it was too much. The point is kept.
+    pub(super) fn hold(&mut self, rate: f64, purpose: Purpose) -> Result<Outcome, GenerateError> {
+        let usual = match purpose {
+            Purpose::Confirm => self.settings.confirm,
+            _ => self.settings.each,
+        };
+        let needed = Duration::try_from_secs_f64(self.samples() / rate).unwrap_or(Duration::MAX);
+        let mut length = usual.max(needed).min(self.settings.longest.max(usual));
+        let mut attempt = 1;
+        loop {
+            if let Some(why) = self.over(length, purpose) {
+                return Ok(Outcome::Over(why));
+            }
+            let number = u32::try_from(self.points.len() + 1).unwrap_or(u32::MAX);
+            let recorded = self.run(rate, length, |watch| {
+                watch(&Event::Hold {
+                    number,
+                    rate,
+                    length,
+                    purpose,
+                })
+            })?;
+            if self.stopped {
+                return Ok(Outcome::Over("it was stopped".to_owned()));
+            }
+            if let Some(why) = &recorded.cut {
+                return Ok(Outcome::Over(format!("a hold was cut short: {why}")));
+            }
+            let (point, reading) = self.read(rate, purpose, &recorded);
+            let good = point.good;
+            self.points.push(point);
+            if let Some(point) = self.points.last() {
+                self.stopped |= (self.watch)(&Event::Held(point)) == Flow::Stop;
+            }
+            match reading {
+                Reading::Counts if good => return Ok(Outcome::Good),
+                Reading::Counts => {
+                    self.rest(rate)?;
+                    return Ok(Outcome::Bad);
+                }
+                Reading::TooFew if attempt < ATTEMPTS && length < self.settings.longest => {
+                    length = (length * 2).min(self.settings.longest);
+                }
+                Reading::TooFew => {
+                    let why = format!(
+                        "a hold of {length:?} at {} has too few requests for the objective; \
+                         allow longer holds, or ask for a lower percentile",
+                        units::show_rate(rate)
+                    );
+                    return Ok(Outcome::Over(why));
+                }
+                Reading::Lost(why) => return Ok(Outcome::Limited(why)),
+                Reading::Spoiled(_) if attempt < ATTEMPTS => self.rest(rate)?,
+                Reading::Spoiled(why) => return Ok(Outcome::Limited(why)),
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Requests that a hold should have, with a fifth more for what is left out.
+    fn samples(&self) -> f64 {
+        self.settings.slo.samples_needed() as f64 * 1.25
+    }
+
+    /// Why no hold of this length may be made any more.
+    fn over(&self, length: Duration, purpose: Purpose) -> Option<String> {
+        if self.stopped {
+            return Some("it was stopped".to_owned());
+        }
+        if self.left() == 0 && purpose != Purpose::Overload {
+            return Some(format!("its {} holds were made", self.settings.holds));
+        }
+        let within = self.settings.within;
+        (self.spent + length > within).then(|| format!("its time of {within:?} was used up"))
+    }
+
+    fn run(
+        &mut self,
+        rate: f64,
+        length: Duration,
+        begin: impl FnOnce(&mut dyn FnMut(&Event<'_>) -> Flow) -> Flow,
+    ) -> Result<Recorded, GenerateError> {
+        self.stopped |= begin(self.watch) == Flow::Stop;
+        self.segment(rate, length, |_| Flow::Continue)
+    }
+
+    fn segment(
+        &mut self,
+        rate: f64,
+        length: Duration,
+        mut enough: impl FnMut(&crate::Span) -> Flow,
+    ) -> Result<Recorded, GenerateError> {
+        let segment = Segment {
+            model: Model::Open(Arrivals::Rate {
+                process: self.settings.process,
+                shape: Shape::Constant(rate),
+            }),
+            length: Length {
+                duration: Some(length),
+                requests: None,
+            },
+            first: self.arrivals,
+        };
+        let (watch, stopped) = (&mut *self.watch, &mut self.stopped);
+        let recorded = self.generator.run(&segment, &mut |span| {
+            *stopped |= watch(&Event::Passed(span)) == Flow::Stop;
+            if *stopped { Flow::Stop } else { enough(span) }
+        })?;
+        self.arrivals = self.arrivals.saturating_add(recorded.total.planned);
+        self.spent = self.spent.saturating_add(recorded.total.length);
+        Ok(recorded)
+    }
+
+    /// Lets the target work off what an overload left behind, at a tenth of the load,
+    /// until its median is near that of a good hold.
+    fn rest(&mut self, rate: f64) -> Result<(), GenerateError> {
+        let most = self.settings.drain;
+        if most.is_zero() || self.stopped {
+            return Ok(());
+        }
+        let (good, _) = self.bracket();
+        let slow = (rate.min(good.unwrap_or(rate)) / 10.0).max(1.0).min(rate);
+        let usual = self.points.iter().filter(|point| point.good);
+        let usual = usual.filter_map(|point| point.p50).reduce(f64::max);
+        self.stopped |= (self.watch)(&Event::Rest { rate: slow, most }) == Flow::Stop;
+        let mut rested = false;
+        self.segment(slow, most, |span| {
+            let requests = span.requests();
+            let median = requests.intended.quantile(0.5);
+            rested = match (median, usual) {
+                (Some(median), Some(usual)) => {
+                    requests.failed() == 0 && median.as_secs_f64() <= 2.0 * usual
+                }
+                // Without a good hold there is nothing to compare with.
+                (_, None) => true,
+                (None, Some(_)) => requests.sent == 0,
+            };
+            if rested { Flow::Stop } else { Flow::Continue }
+        })?;
+        self.unrested += u32::from(!rested && !self.stopped);
+        Ok(())
+    }
+
+    /// What a hold says: its point, and whether it counts.
+    fn read(&self, rate: f64, purpose: Purpose, recorded: &Recorded) -> (Point, Reading) {
+        let counted = self.counted(recorded);
+        let judged = self.settings.slo.judge(&counted).holds;
+        let holds = judged.map(|holds| holds && !grows(&counted));
+        let mut reading = weigh((self.guard)(recorded), holds);
+        if !recorded.lost.is_empty() {
+            reading = Reading::Lost(vec!["worker-lost".to_owned()]);
+        }
+        let invalid = match &reading {
+            Reading::Spoiled(why) | Reading::Lost(why) => why.clone(),
+            Reading::TooFew => vec!["too-few".to_owned()],
+            Reading::Counts => Vec::new(),
+        };
+        let good = holds == Some(true) && invalid.is_empty();
+        (point(rate, purpose, &counted, good, invalid), reading)
+    }
+
+    /// The hold without its warm-up.
+    fn counted(&self, recorded: &Recorded) -> Recorded {
+        let mut steady = steady::find(recorded);
+        match self.settings.settle {
+            Settle::Lead(lead) => steady.from_s = lead.as_secs_f64(),
+            Settle::Auto if steady.state == "short" => {
+                let spans: Vec<_> = steady::sending_spans(recorded).collect();
+                if let [_, second, _, _, ..] = spans.as_slice() {
+                    steady.from_s = second.start.as_secs_f64();
+                }
+            }
+            Settle::Auto => {}
+        }
+        let part = steady::part(recorded, &steady);
+        // A lead as long as the hold would leave nothing.
+        if part.total.length.is_zero() {
+            recorded.clone()
+        } else {
+            part
+        }
+    }
+}
+
+/// Whether a hold counts.
+enum Reading {
+    Counts,
+    /// Nothing can be said of a percentile.
+    TooFew,
+    /// By the generator or its machine; another attempt may do.
+    Spoiled(Vec<String>),
+    /// No other attempt can do.
+    Lost(Vec<String>),
+}
+
+/// Whether what the guard found takes a hold its meaning. A target that is overloaded
+/// fills the in-flight cap, and then not everything can be sent; its window has more
+/// requests coming than going, so Little's law does not hold. Where the objective is
+/// broken, these are the target's doing and the hold counts.
+fn weigh(found: Vec<String>, holds: Option<bool>) -> Reading {
+    let has = |name: &str| found.iter().any(|check| check == name);
+    if has("worker-lost") {
+        return Reading::Lost(found);
+    }
+    let overload = holds == Some(false);
+    let full = has("in-flight-cap");
+    let by_target = |check: &str| match check {
+        "in-flight-cap" | "little" => overload,
+        "under-sent" => overload && full,
+        _ => false,
+    };
+    match holds {
+        _ if found.iter().any(|check| !by_target(check)) => Reading::Spoiled(found),
+        None => Reading::TooFew,
+        Some(_) => Reading::Counts,
+    }
+}
+
+/// Whether latency grows with time so fast that the target cannot keep up. A short hold
+/// just above the limit would otherwise pass an objective that is wide against its
+/// length: the queue had no time to become long enough.
+fn grows(recorded: &Recorded) -> bool {
+    let means: Vec<(f64, f64)> = steady::sending_spans(recorded)
+        .filter_map(|span| {
+            let middle = span.start + span.length / 2;
+            let mean = span.requests().intended.mean()?;
+            Some((middle.as_secs_f64(), mean.as_secs_f64()))
+        })
+        .collect();
+    let (times, latencies): (Vec<f64>, Vec<f64>) = means.into_iter().unzip();
+    let slope = stats::covariance(&times, &latencies).zip(stats::variance(&times));
+    times.len() >= 3 && slope.is_some_and(|(together, times)| together > GROWTH * times)
+}
+
+fn point(rate: f64, purpose: Purpose, part: &Recorded, good: bool, invalid: Vec<String>) -> Point {
+    let requests = part.total.requests();
+    let sending = steady::sending(part);
+    let length = sending.length.as_secs_f64().max(f64::MIN_POSITIVE);
+    let answers = sending.requests();
+    let tried = requests.sent + requests.unsendable();
+    let quantile = |share: f64| {
+        let beyond = requests.intended.count() as f64 * (1.0 - share);
+        let latency = requests.intended.quantile(share);
+        latency
+            .filter(|_| beyond >= 10.0 - 1e-6)
+            .map(|latency| latency.as_secs_f64())
+    };
+    Point {
+        rate,
+        sent: answers.sent as f64 / length,
+        good_rate: answers.good() as f64 / length,
+        p50: quantile(0.5),
+        p99: quantile(0.99),
+        errors: (requests.failed() + requests.refused) as f64 / tried.max(1) as f64,
+        in_flight: sending.in_flight_seconds / length,
+        length_s: sending.length.as_secs_f64(),
+        good,
+        invalid,
+        purpose: purpose.to_string(),
+    }
+}

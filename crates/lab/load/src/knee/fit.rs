@@ -1,0 +1,76 @@
+//! What the holds say of the target beyond its objective: where it saturates, and how
+//! its throughput follows concurrency.
+
+use stats::{Scaling, SplitMix};
+
+use super::{Estimate, Point, Usl};
+
+/// Where throughput follows the rate no more.
+pub(super) fn physical(points: &[Point], confidence: f64) -> Option<Estimate> {
+    let pairs: Vec<(f64, f64)> = counted(points).map(|p| (p.rate, p.good_rate)).collect();
+    let found = stats::saturation(&pairs, confidence)?;
+    Some(Estimate {
+        rate: found.rate,
+        low: found.low,
+        high: found.high,
+        confidence,
+    })
+}
+
+/// Whether enough holds were saturated for [`physical`].
+pub(super) fn saturated(points: &[Point]) -> bool {
+    physical(points, 0.9).is_some()
+}
+
+/// The universal scalability law through all holds that count: concurrency is the mean
+/// number of requests in flight, each hold weighs as much as it is long.
+pub(super) fn usl(points: &[Point], confidence: f64, seed: u64) -> Usl {
+    let points: Vec<(f64, f64, f64)> = counted(points)
+        .map(|p| (p.in_flight, p.good_rate, p.length_s))
+        .collect();
+    match stats::scalability(&points, confidence, &mut SplitMix::new(seed)) {
+        Err(too_little) => Usl::Refused(too_little.to_string()),
+        Ok(law) => {
+            let (peak, note) = match law.scaling {
+                Scaling::Peak(peak) => {
+                    let note = format!(
+                        "throughput peaks at {} with {:.0} requests in flight ({:.0} to {:.0})",
+                        units::show_rate(peak.throughput),
+                        peak.at,
+                        peak.low,
+                        peak.high
+                    );
+                    let estimate = Estimate {
+                        rate: peak.at,
+                        low: peak.low,
+                        high: peak.high,
+                        confidence,
+                    };
+                    (Some(estimate), note)
+                }
+                Scaling::NotReached { seen } => {
+                    let note = format!(
+                        "no peak seen up to {seen:.0} requests in flight, and none that is \
+                         near enough to be told"
+                    );
+                    (None, note)
+                }
+                Scaling::NoPeak { seen } => (
+                    None,
+                    format!("no peak seen up to {seen:.0} requests in flight"),
+                ),
+            };
+            Usl::Fit {
+                lambda: law.lambda,
+                alpha: law.alpha,
+                beta: law.beta,
+                peak,
+                note,
+            }
+        }
+    }
+}
+
+fn counted(points: &[Point]) -> impl Iterator<Item = &Point> {
+    points.iter().filter(|point| point.invalid.is_empty())
+}

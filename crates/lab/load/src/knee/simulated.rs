@@ -1,0 +1,182 @@
+//! Queues with a known limit, as a generator sees them.
+
+use std::time::Duration;
+
+use stats::SplitMix;
+
+use crate::arrivals::{Arrivals, Shape};
+use crate::generate::{Flow, Generate, GenerateError};
+use crate::recording::{Phase, Recorded, Span, Timeline};
+use crate::segment::{Model, Segment};
+
+/// Length of a span.
+const SPAN: f64 = 1.0;
+
+/// How long the work of one request takes, for a mean of 1.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Work {
+    Exponential,
+    Constant,
+    /// Log-normal with this deviation of the logarithm.
+    LogNormal(f64),
+}
+
+/// A queue in front of several servers, first come first served: M/M/c or M/G/c.
+#[derive(Debug, Clone)]
+pub(super) struct Queue {
+    /// Requests a second that all servers together can work off.
+    pub(super) capacity: f64,
+    pub(super) servers: usize,
+    pub(super) work: Work,
+    /// Deviation of the logarithm of the capacity from one segment to the next.
+    pub(super) drift: f64,
+    /// Seconds until a request is given up; it is worked off all the same.
+    pub(super) timeout: f64,
+    /// Whether what was left undone at the end of a segment delays the next one.
+    pub(super) remembers: bool,
+    /// Requests of this rate and above the generator cannot make.
+    pub(super) generator: f64,
+    pub(super) random: SplitMix,
+    /// When each server is free, from the start of the segment.
+    free: Vec<f64>,
+    /// Segments that were run: rate and length.
+    pub(super) ran: Vec<(f64, f64)>,
+}
+
+impl Queue {
+    pub(super) fn new(capacity: f64, servers: usize, work: Work, seed: u64) -> Self {
+        Self {
+            capacity,
+            servers,
+            work,
+            drift: 0.0,
+            timeout: 10.0,
+            remembers: false,
+            generator: f64::INFINITY,
+            random: SplitMix::new(seed),
+            free: vec![0.0; servers],
+            ran: Vec::new(),
+        }
+    }
+
+    fn work(&mut self) -> f64 {
+        match self.work {
+            Work::Exponential => self.random.exponential(),
+            Work::Constant => 1.0,
+            Work::LogNormal(deviation) => {
+                (deviation * self.random.normal() - deviation * deviation / 2.0).exp()
+            }
+        }
+    }
+}
+
+/// Names the guard's checks that apply: the rate was beyond the generator.
+pub(super) fn guard(recorded: &Recorded) -> Vec<String> {
+    recorded
+        .cut
+        .iter()
+        .cloned()
+        .chain(recorded.lost.iter().map(|_| String::new()))
+        .collect()
+}
+
+impl Generate for Queue {
+    fn run(
+        &mut self,
+        segment: &Segment,
+        watch: &mut dyn FnMut(&Span) -> Flow,
+    ) -> Result<Recorded, GenerateError> {
+        let (
+            Model::Open(Arrivals::Rate {
+                shape: Shape::Constant(rate),
+                ..
+            }),
+            Some(duration),
+        ) = (&segment.model, segment.length.duration)
+        else {
+            panic!("only constant rates are simulated");
+        };
+        let length = duration.as_secs_f64();
+        self.ran.push((*rate, length));
+        let capacity = self.capacity * (self.drift * self.random.normal()).exp();
+        let mean = self.servers as f64 / capacity;
+        let slots = (length / SPAN).ceil() as usize;
+        let mut spans: Vec<Span> = (0..=slots).map(|_| Span::empty(1)).collect();
+        let mut stop_at = slots;
+        let mut at = 0.0;
+        let mut last = length;
+        loop {
+            at += self.random.exponential() / rate;
+            let slot = (at / SPAN) as usize;
+            if at >= length {
+                break;
+            }
+            let server = (0..self.servers)
+                .min_by(|a, b| self.free[*a].total_cmp(&self.free[*b]))
+                .unwrap();
+            let done = at.max(self.free[server]) + self.work() * mean;
+            self.free[server] = done;
+            let latency = done - at;
+            spans[slot].planned += 1;
+            spans[slot].kinds[0].sent += 1;
+            let ended = at + latency.min(self.timeout);
+            let end_slot = ((ended / SPAN) as usize).min(slots);
+            let kind = &mut spans[end_slot].kinds[0];
+            if latency > self.timeout {
+                kind.fail(Phase::Timeout, "timeout");
+            } else {
+                kind.answered += 1;
+                let nanos = (latency * 1e9) as u64;
+                kind.intended.record_ns(nanos);
+                kind.actual.record_ns(nanos);
+            }
+            for (index, span) in spans.iter_mut().enumerate().take(end_slot + 1).skip(slot) {
+                let begin = at.max(index as f64 * SPAN);
+                let until = if index == slots {
+                    ended
+                } else {
+                    ended.min((index + 1) as f64 * SPAN)
+                };
+                span.in_flight_seconds += until - begin;
+            }
+            last = last.max(ended);
+        }
+        let mut timeline = Timeline::default();
+        let mut total = Span::empty(1);
+        for (index, span) in spans.iter_mut().enumerate() {
+            let begin = index as f64 * SPAN;
+            let end = if index < slots {
+                (begin + SPAN).min(length)
+            } else {
+                last
+            };
+            span.start = Duration::from_secs_f64(begin.min(length));
+            span.length = Duration::from_secs_f64((end - begin.min(length)).max(0.0));
+            if index > stop_at || span.length.is_zero() {
+                continue;
+            }
+            if watch(span) == Flow::Stop {
+                stop_at = stop_at.min(index);
+            }
+            total.append(span);
+            timeline.push(span.clone());
+        }
+        let past = total.length.as_secs_f64();
+        for free in &mut self.free {
+            *free = if self.remembers {
+                (*free - past).max(0.0)
+            } else {
+                0.0
+            };
+        }
+        let beyond = (*rate >= self.generator).then(|| "late-sends".to_owned());
+        Ok(Recorded {
+            segment: segment.clone(),
+            began_unix_ns: 0,
+            total,
+            timeline,
+            cut: beyond,
+            lost: Vec::new(),
+        })
+    }
+}

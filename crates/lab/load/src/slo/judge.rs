@@ -1,0 +1,168 @@
+//! Whether a load met its objective.
+
+use measure::Histogram;
+
+use super::{BEYOND, Quantity, Slo, Statistic, Term};
+use crate::recording::{Recorded, Recording};
+use crate::steady;
+
+/// Confidence with which a percentile of few samples must be beyond its bound to be
+/// called so.
+const CONFIDENCE: f64 = 0.99;
+
+/// What an objective comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// Whether it holds; `None` when too few requests were made to tell. One term that
+    /// does not hold is enough for `Some(false)`.
+    pub holds: Option<bool>,
+    /// Each term, in its order.
+    pub measured: Vec<Measured>,
+}
+
+/// What one term comes to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// What was asked.
+    pub term: Term,
+    /// What was found, in the unit of the bound. Infinite where so many requests had
+    /// no answer that the percentile is among them; absent where nothing was seen.
+    pub value: Option<f64>,
+    /// Whether the term holds; `None` when too few requests were made to tell.
+    pub holds: Option<bool>,
+}
+
+impl Slo {
+    /// Judges a load, or the part of it that [`steady::part`] made.
+    ///
+    /// A request without a whole answer counts as slower than any bound: `p99 < 20ms`
+    /// says that 99 of 100 requests were answered within 20 ms. A percentile with
+    /// fewer than ten samples beyond it, or a share of errors below one request, is
+    /// not told unless it is surely too large.
+    pub fn judge(&self, recorded: &Recorded) -> Judgement {
+        let requests = recorded.total.requests();
+        let seen = Seen {
+            recorded,
+            unanswered: requests.failed(),
+            tried: requests.sent + requests.unsendable(),
+            requests,
+        };
+        let measured: Vec<Measured> = self.terms.iter().map(|term| seen.term(*term)).collect();
+        let fails = measured.iter().any(|one| one.holds == Some(false));
+        let unknown = measured.iter().any(|one| one.holds.is_none());
+        Judgement {
+            holds: if fails {
+                Some(false)
+            } else {
+                (!unknown).then_some(true)
+            },
+            measured,
+        }
+    }
+}
+
+struct Seen<'r> {
+    recorded: &'r Recorded,
+    requests: Recording,
+    unanswered: u64,
+    tried: u64,
+}
+
+impl Seen<'_> {
+    fn term(&self, term: Term) -> Measured {
+        let told = |value: f64| Measured {
+            term,
+            value: Some(value),
+            holds: Some(term.holds(value)),
+        };
+        let unknown = |value| Measured {
+            term,
+            value,
+            holds: None,
+        };
+        match term.quantity {
+            Quantity::Intended(statistic) => self.latency(term, statistic, &self.requests.intended),
+            Quantity::Actual(statistic) => self.latency(term, statistic, &self.requests.actual),
+            Quantity::Errors if self.tried == 0 => unknown(None),
+            Quantity::Errors => {
+                let failed = self.unanswered + self.requests.refused;
+                let share = failed as f64 / self.tried as f64;
+                if failed == 0 && term.bound > 0.0 && self.tried as f64 * term.bound < 1.0 {
+                    return unknown(Some(0.0));
+                }
+                told(share)
+            }
+            Quantity::Sent if self.recorded.total.planned == 0 => unknown(None),
+            Quantity::Sent => {
+                let share = self.requests.sent as f64 / self.recorded.total.planned as f64;
+                told(share.min(1.0))
+            }
+            Quantity::Rate => {
+                let sending = steady::sending(self.recorded);
+                let length = sending.length.as_secs_f64();
+                if length > 0.0 {
+                    told(sending.requests().good() as f64 / length)
+                } else {
+                    unknown(None)
+                }
+            }
+        }
+    }
+
+    fn latency(&self, term: Term, statistic: Statistic, answers: &Histogram) -> Measured {
+        let all = answers.count() + self.unanswered;
+        let at_rank = |rank: u64| {
+            let latency = (rank <= answers.count())
+                .then(|| answers.quantile(rank as f64 / answers.count() as f64))
+                .flatten();
+            latency.map_or(f64::INFINITY, |latency| latency.as_secs_f64())
+        };
+        let (value, holds) = match (statistic, statistic.percentile()) {
+            _ if all == 0 => (None, None),
+            (_, Some(share)) => {
+                let value = at_rank(rank(all, share));
+                let few = (all as f64) * (1.0 - share) < BEYOND * (1.0 - 1e-9);
+                let surely = || {
+                    let (low, _) = stats::quantile_ranks(all, share, CONFIDENCE)?;
+                    (!term.holds(at_rank(low?))).then_some(false)
+                };
+                let holds = if few {
+                    surely()
+                } else {
+                    Some(term.holds(value))
+                };
+                (Some(value), holds)
+            }
+            (Statistic::Max, None) => {
+                let value = at_rank(all);
+                (Some(value), Some(term.holds(value)))
+            }
+            (_, None) => match answers.mean() {
+                Some(mean) => {
+                    let value = mean.as_secs_f64();
+                    (Some(value), Some(term.holds(value)))
+                }
+                None => (Some(f64::INFINITY), Some(false)),
+            },
+        };
+        Measured { term, value, holds }
+    }
+}
+
+impl Term {
+    /// Whether a value is on the right side of the bound.
+    pub fn holds(&self, value: f64) -> bool {
+        match (self.quantity.held_from_above(), self.inclusive) {
+            (true, false) => value < self.bound,
+            (true, true) => value <= self.bound,
+            (false, false) => value > self.bound,
+            (false, true) => value >= self.bound,
+        }
+    }
+}
+
+/// Nearest rank, counted from 1.
+fn rank(n: u64, share: f64) -> u64 {
+    let exact = share * n as f64 * (1.0 - 4.0 * f64::EPSILON);
+    (exact.ceil() as u64).clamp(1, n.max(1))
+}
