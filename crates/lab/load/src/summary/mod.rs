@@ -1,12 +1,19 @@
 //! The result of a load, as it is stored, printed as JSON and drawn. Version 1 of the
 //! schema that `docs/load.md` documents. Times are in seconds.
 
+mod numbers;
+mod of;
+mod part;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::knee::Capacity;
 use crate::recording::{ConnectionCounts, Phase};
+
+pub use numbers::heat;
+pub use part::WarmUp;
 
 /// Version of this schema; readers refuse a newer one.
 pub const SCHEMA: u32 = 1;
@@ -64,6 +71,10 @@ pub struct Summary {
     pub capacity: Option<Capacity>,
     /// The floor of this machine, when `headroom calibrate` measured it.
     pub floor: Option<Floor>,
+    /// What a reader should know besides: that certificates were not checked, why a
+    /// rate was chosen.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// Whether a load says something about its target.
@@ -290,3 +301,6 @@ pub struct Floor {
     /// Cost of reading the clock.
     pub clock: f64,
 }
+
+#[cfg(test)]
+mod tests;
