@@ -18,6 +18,7 @@ mod segment;
 pub mod slo;
 pub mod steady;
 pub mod summary;
+mod target;
 mod workload;
 
 pub use generate::{Flow, Generate, GenerateError};
@@ -25,6 +26,7 @@ pub use recording::{Recorded, Span};
 pub use segment::{Length, Model, Segment};
 pub use slo::Slo;
 pub use summary::Summary;
+pub use target::TargetError;
 pub use workload::{
     Connections, GuardLimits, Pace, Protocol, Share, Target, TlsSettings, Workload,
 };

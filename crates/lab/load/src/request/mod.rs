@@ -1,9 +1,28 @@
 //! What is asked: kinds of requests, their templates, and what is made of answers.
 
+mod answer;
+mod compile;
+mod compiled;
+mod composer;
+mod cookies;
+mod error;
+mod field;
+mod table;
+mod template;
+mod text;
+mod variable;
+mod zipf;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+pub use answer::Answer;
+pub use composer::{Composer, Needs, Next, Parts, StepEnd, Visit};
+pub use error::RequestError;
+pub use field::parse_header;
+pub use table::TableError;
 
 /// All that is asked of a target. Each arrival starts one journey, chosen by weight.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -25,12 +44,12 @@ pub struct Journey {
     pub steps: Vec<Step>,
 }
 
-/// One kind of request. Texts are templates; see `docs/load.md`.
+/// One kind of request. Texts are templates; see `docs/requests.md`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Name of the kind, unique in the mix.
     pub name: String,
-    /// Method (HTTP) or nothing.
+    /// Method (HTTP); empty: GET, or POST where there is a body.
     pub method: String,
     /// Path and query (HTTP), full method (gRPC), or nothing.
     pub path: String,
@@ -46,6 +65,38 @@ pub struct Step {
     pub assertions: Vec<Assertion>,
     /// How the end of an answer is told over TCP.
     pub answer: AnswerEnd,
+}
+
+impl Step {
+    /// A request without header fields and body, of which nothing is asked.
+    pub fn new(name: &str, method: &str, path: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            method: method.to_owned(),
+            path: path.to_owned(),
+            headers: Vec::new(),
+            body: Body::Empty,
+            think: Duration::ZERO,
+            take: Vec::new(),
+            assertions: Vec::new(),
+            answer: AnswerEnd::Close,
+        }
+    }
+}
+
+impl Mix {
+    /// Nothing but this kind of request.
+    pub fn of(step: Step) -> Self {
+        let journey = Journey {
+            name: step.name.clone(),
+            weight: 1.0,
+            steps: vec![step],
+        };
+        Self {
+            journeys: vec![journey],
+            tables: BTreeMap::new(),
+        }
+    }
 }
 
 /// A body.

@@ -1,0 +1,163 @@
+//! What came back, and what is asked of it.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use regex::bytes::Regex;
+use serde_json::Value;
+
+use super::{Assertion, Source};
+
+/// A whole answer, as far as [`Needs`](super::Needs) asked for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer<'a> {
+    /// Status of HTTP, `grpc-status` of gRPC, nothing (0) else.
+    pub status: u16,
+    /// Header lines, `Name: value`, each ended by LF or CRLF, without the status line.
+    pub fields: &'a [u8],
+    /// The body, without framing and chunk sizes; at most [`Answer::KEPT`] bytes of it.
+    pub body: &'a [u8],
+    /// Size of the whole body.
+    pub body_bytes: u64,
+}
+
+impl<'a> Answer<'a> {
+    /// Bytes of a body that are kept for assertions and values: 1 MiB. An assertion on
+    /// a longer body, or a value from it, is a refusal.
+    pub const KEPT: usize = 1 << 20;
+
+    /// The values of all fields of this name, whatever its case.
+    pub(super) fn values(&self, name: &str) -> impl Iterator<Item = Cow<'a, str>> {
+        self.fields.split(|&b| b == b'\n').filter_map(move |line| {
+            let colon = line.iter().position(|&b| b == b':')?;
+            let (found, value) = (&line[..colon], &line[colon + 1..]);
+            found
+                .eq_ignore_ascii_case(name.as_bytes())
+                .then(|| String::from_utf8_lossy(value.trim_ascii()))
+        })
+    }
+
+    /// Whether not all of the body is here.
+    pub(super) fn is_cut(&self) -> bool {
+        (self.body.len() as u64) < self.body_bytes
+    }
+}
+
+/// An assertion made ready.
+#[derive(Debug, Clone)]
+pub(super) enum Check {
+    Status(Vec<(u16, u16)>),
+    /// HTTP without an assertion on the status.
+    StatusBelow400,
+    /// gRPC without an assertion on the status.
+    StatusZero,
+    Header(String, String),
+    BodyContains(String),
+    BodyMatches(Regex),
+    Size(u64, u64),
+}
+
+impl Check {
+    /// The assertion; its expressions are known to compile.
+    pub(super) fn of(assertion: &Assertion) -> Result<Self, String> {
+        Ok(match assertion {
+            Assertion::Status(ranges) => Self::Status(ranges.clone()),
+            Assertion::Header(name, part) => Self::Header(name.clone(), part.clone()),
+            Assertion::BodyContains(part) => Self::BodyContains(part.clone()),
+            Assertion::BodyMatches(pattern) => Self::BodyMatches(expression(pattern)?),
+            Assertion::Size(low, high) => Self::Size(*low, *high),
+        })
+    }
+
+    pub(super) fn needs_fields(&self) -> bool {
+        matches!(self, Self::Header(..))
+    }
+
+    pub(super) fn needs_body(&self) -> bool {
+        matches!(self, Self::BodyContains(_) | Self::BodyMatches(_))
+    }
+
+    pub(super) fn holds(&self, answer: &Answer<'_>) -> bool {
+        match self {
+            Self::Status(ranges) => ranges
+                .iter()
+                .any(|&(low, high)| (low..=high).contains(&answer.status)),
+            Self::StatusBelow400 => answer.status < 400,
+            Self::StatusZero => answer.status == 0,
+            Self::Header(name, part) => answer.values(name).any(|value| value.contains(part)),
+            Self::BodyContains(part) => contains(answer.body, part.as_bytes()),
+            Self::BodyMatches(pattern) => pattern.is_match(answer.body),
+            Self::Size(low, high) => (*low..=*high).contains(&answer.body_bytes),
+        }
+    }
+}
+
+/// Compiles an expression; its size is bounded by the library's default (10 MiB).
+pub(super) fn expression(pattern: &str) -> Result<Regex, String> {
+    Regex::new(pattern).map_err(|error| {
+        let text = error.to_string();
+        let last = text.lines().last().unwrap_or_default();
+        format!(
+            "this is no regular expression: {}",
+            last.trim_start_matches("error: ")
+        )
+    })
+}
+
+fn contains(body: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(body, part).is_some()
+}
+
+/// A place in an answer, made ready.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    Json(String),
+    Header(String),
+    Group(Regex),
+}
+
+impl Place {
+    pub(super) fn of(source: &Source) -> Result<Self, String> {
+        match source {
+            Source::Json(pointer) => Ok(Self::Json(pointer.clone())),
+            Source::Header(name) => Ok(Self::Header(name.clone())),
+            Source::Regex(pattern) => match expression(pattern)? {
+                regex if regex.captures_len() > 1 => Ok(Self::Group(regex)),
+                _ => Err(
+                    "the expression has no group; put what shall be taken in parentheses"
+                        .to_owned(),
+                ),
+            },
+        }
+    }
+
+    pub(super) fn needs_body(&self) -> bool {
+        !matches!(self, Self::Header(_))
+    }
+
+    /// The value, when it is there and is text. `json` holds the parsed body between
+    /// several values of the same answer.
+    pub(super) fn find(
+        &self,
+        answer: &Answer<'_>,
+        json: &OnceCell<Option<Value>>,
+    ) -> Option<String> {
+        match self {
+            Self::Header(name) => answer.values(name).next().map(Cow::into_owned),
+            Self::Group(regex) => {
+                let group = regex.captures(answer.body)?.get(1)?;
+                std::str::from_utf8(group.as_bytes())
+                    .ok()
+                    .map(str::to_owned)
+            }
+            Self::Json(pointer) => {
+                let body = json.get_or_init(|| serde_json::from_slice(answer.body).ok());
+                match body.as_ref()?.pointer(pointer)? {
+                    Value::Null => None,
+                    Value::String(text) => Some(text.clone()),
+                    other => Some(other.to_string()),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Assertions, values and ends of answers as people write them.
+
+use super::error::{Fault, RequestError};
+use super::{AnswerEnd, Assertion, Source, Take};
+
+impl Assertion {
+    /// Reads an assertion: `status 200`, `status 200..299, 304`,
+    /// `header Content-Type contains json`, `body contains ok`, `body matches ^\{`,
+    /// `size 100..2000`, `size 1KiB..64KiB`. Texts go on to the end and are taken as
+    /// they are.
+    ///
+    /// # Errors
+    /// Text of another form.
+    pub fn parse(text: &str) -> Result<Self, RequestError> {
+        let fail = |fault: Fault| fault.within("assertion", text);
+        let (kind, rest) = word(text, 0);
+        match kind {
+            "status" => statuses(text, rest).map_err(fail),
+            "size" => size(text, rest).map_err(fail),
+            "header" => {
+                let (name, after) = word(text, rest);
+                let (verb, part) = word(text, after);
+                match verb {
+                    "contains" if !text[part..].is_empty() => {
+                        Ok(Self::Header(name.to_owned(), text[part..].to_owned()))
+                    }
+                    _ => {
+                        let message = "expected header NAME contains TEXT";
+                        Err(fail(Fault::new(after.min(text.len())..text.len(), message)))
+                    }
+                }
+            }
+            "body" => match word(text, rest) {
+                (_, part) if text[part..].is_empty() => {
+                    let message = "expected body contains TEXT or body matches EXPRESSION";
+                    Err(fail(Fault::new(0..text.len(), message)))
+                }
+                ("contains", part) => Ok(Self::BodyContains(text[part..].to_owned())),
+                ("matches", part) => Ok(Self::BodyMatches(text[part..].to_owned())),
+                (verb, _) => {
+                    let fault = Fault::new(
+                        rest..rest + verb.len(),
+                        "a body contains or matches something",
+                    );
+                    Err(fail(fault.meant(verb, ["contains", "matches"])))
+                }
+            },
+            kind => {
+                let message = "an assertion begins with status, header, body or size";
+                let at = place(text, kind);
+                Err(fail(
+                    Fault::new(at, message).meant(kind, ["status", "header", "body", "size"]),
+                ))
+            }
+        }
+    }
+
+    /// The assertion as [`parse`](Self::parse) reads it.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Status(ranges) => {
+                let range = |&(low, high): &(u16, u16)| match low == high {
+                    true => low.to_string(),
+                    false => format!("{low}..{high}"),
+                };
+                let ranges: Vec<String> = ranges.iter().map(range).collect();
+                format!("status {}", ranges.join(", "))
+            }
+            Self::Header(name, part) => format!("header {name} contains {part}"),
+            Self::BodyContains(part) => format!("body contains {part}"),
+            Self::BodyMatches(pattern) => format!("body matches {pattern}"),
+            Self::Size(low, high) if low == high => format!("size {low}"),
+            Self::Size(low, high) => format!("size {low}..{high}"),
+        }
+    }
+}
+
+impl Take {
+    /// Reads where a value comes from: `token = json /access_token`,
+    /// `id = header X-Request-Id`, `csrf = regex name="csrf" value="([^"]*)"`.
+    ///
+    /// # Errors
+    /// Text of another form.
+    pub fn parse(text: &str) -> Result<Self, RequestError> {
+        let fail = |fault: Fault| fault.within("value", text);
+        let Some((name, from)) = text.split_once('=') else {
+            let message = "expected NAME = json POINTER, header NAME or regex EXPRESSION";
+            return Err(fail(Fault::new(0..text.len(), message)));
+        };
+        let start = text.len() - from.len();
+        let (kind, rest) = word(text, start);
+        let place_of = text[rest..].to_owned();
+        let from = match kind {
+            "json" => Source::Json(place_of.trim_end().to_owned()),
+            "header" if !place_of.is_empty() => Source::Header(place_of.trim_end().to_owned()),
+            "regex" if !place_of.is_empty() => Source::Regex(place_of),
+            "header" | "regex" => {
+                let message = format!("{kind} needs to know which");
+                return Err(fail(Fault::new(place(text, kind), message)));
+            }
+            kind => {
+                let fault = Fault::new(
+                    place(text, kind),
+                    "a value comes from json, header or regex",
+                );
+                return Err(fail(fault.meant(kind, ["json", "header", "regex"])));
+            }
+        };
+        Ok(Self {
+            name: name.trim().to_owned(),
+            from,
+        })
+    }
+
+    /// The value as [`parse`](Self::parse) reads it.
+    pub fn describe(&self) -> String {
+        let (kind, place) = match &self.from {
+            Source::Json(pointer) => ("json", pointer),
+            Source::Header(name) => ("header", name),
+            Source::Regex(pattern) => ("regex", pattern),
+        };
+        format!("{} = {kind} {place}", self.name)
+    }
+}
+
+impl AnswerEnd {
+    /// Reads how the end of an answer is told: `bytes 512`, `delimiter \r\n` (with
+    /// `\r`, `\n`, `\t`, `\0`, `\\` and `\xHH`), `echo`, `close`.
+    ///
+    /// # Errors
+    /// Text of another form.
+    pub fn parse(text: &str) -> Result<Self, RequestError> {
+        let fail = |fault: Fault| fault.within("answer", text);
+        let (kind, rest) = word(text, 0);
+        let more = &text[rest..];
+        match (kind, more) {
+            ("echo", "") => Ok(Self::Echo),
+            ("close", "") => Ok(Self::Close),
+            ("bytes", more) => match units::parse_count(more) {
+                Ok(count) => Ok(Self::Bytes(count)),
+                Err(error) => Err(fail(Fault::from(error).shifted(rest))),
+            },
+            ("delimiter", more) if !more.is_empty() => unescape(more)
+                .map(Self::Delimiter)
+                .map_err(|fault| fail(fault.shifted(rest))),
+            (kind, _) => {
+                let message = "expected bytes 512, delimiter \\r\\n, echo or close";
+                let fault = Fault::new(0..text.len(), message);
+                Err(fail(
+                    fault.meant(kind, ["bytes", "delimiter", "echo", "close"]),
+                ))
+            }
+        }
+    }
+}
+
+/// The word at or after `from`, and where the text after it and its space begins.
+fn word(text: &str, from: usize) -> (&str, usize) {
+    let rest = &text[from..];
+    let start = from + rest.len() - rest.trim_start().len();
+    let rest = &text[start..];
+    let end = start + rest.find(char::is_whitespace).unwrap_or(rest.len());
+    let after = &text[end..];
+    (
+        &text[start..end],
+        end + after.len() - after.trim_start().len(),
+    )
+}
+
+/// Where a word stands that is a part of the text.
+fn place(text: &str, word: &str) -> std::ops::Range<usize> {
+    let start = word.as_ptr() as usize - text.as_ptr() as usize;
+    start..start + word.len()
+}
+
+/// Low and high end of `A..B` or of `A`.
+fn ends(range: &str) -> (&str, &str) {
+    range.split_once("..").unwrap_or((range, range))
+}
+
+fn statuses(text: &str, from: usize) -> Result<Assertion, Fault> {
+    let mut ranges = Vec::new();
+    for range in text[from..].split(',').map(str::trim) {
+        let at = place(text, range);
+        let status = |text: &str| {
+            text.trim()
+                .parse::<u16>()
+                .ok()
+                .filter(|status| *status < 1_000)
+        };
+        let (low, high) = ends(range);
+        ranges.push(
+            match (
+                range.strip_suffix("xx").map(str::parse::<u16>),
+                status(low),
+                status(high),
+            ) {
+                (Some(Ok(class @ 1..=9)), ..) => (class * 100, class * 100 + 99),
+                (_, Some(low), Some(high)) if low <= high => (low, high),
+                _ => {
+                    return Err(Fault::new(
+                        at,
+                        "expected a status such as 200, 200..299 or 2xx",
+                    ));
+                }
+            },
+        );
+    }
+    Ok(Assertion::Status(ranges))
+}
+
+fn size(text: &str, from: usize) -> Result<Assertion, Fault> {
+    let bytes = |part: &str| {
+        let part = part.trim();
+        units::parse_count(part).or_else(|_| {
+            let at = place(text, part);
+            units::parse_bytes(part).map_err(|error| Fault::from(error).shifted(at.start))
+        })
+    };
+    let (low, high) = ends(&text[from..]);
+    match (bytes(low)?, bytes(high)?) {
+        (low, high) if low <= high => Ok(Assertion::Size(low, high)),
+        (low, high) => {
+            let message = format!("the smallest size, {low}, is above the largest, {high}");
+            Err(Fault::new(from..text.len(), message))
+        }
+    }
+}
+
+fn unescape(text: &str) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
+        let start = text.len() - rest.len() + at;
+        let code = &rest[at + 1..];
+        let (byte, used) = match code.as_bytes() {
+            [b'r', ..] => (Some(b'\r'), 1),
+            [b'n', ..] => (Some(b'\n'), 1),
+            [b't', ..] => (Some(b'\t'), 1),
+            [b'0', ..] => (Some(0), 1),
+            [b'\\', ..] => (Some(b'\\'), 1),
+            [b'x', ..] => {
+                let digits = code
+                    .get(1..3)
+                    .filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+                (
+                    digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()),
+                    3,
+                )
+            }
+            _ => (None, 0),
+        };
+        let Some(byte) = byte else {
+            let message = "unknown escape; there are \\r \\n \\t \\0 \\\\ \\xHH";
+            return Err(Fault::new(start..start + 1, message));
+        };
+        bytes.push(byte);
+        rest = &code[used..];
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    Ok(bytes)
+}

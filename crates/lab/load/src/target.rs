@@ -1,0 +1,289 @@
+//! Targets as people write them.
+
+use std::fmt;
+use std::ops::Range;
+
+use units::nearest;
+
+use crate::workload::{Protocol, Target};
+
+/// Text that is no target.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}{}", suggestion.as_ref().map(|s| format!("; did you mean \"{s}\"?")).unwrap_or_default())]
+pub struct TargetError {
+    /// What was found and what was expected.
+    pub message: String,
+    /// The bytes of the text that are wrong.
+    pub at: Range<usize>,
+    /// What these bytes were most likely meant to be.
+    pub suggestion: Option<String>,
+}
+
+/// Schemes, what they speak, whether inside TLS, and their port where they have one.
+const SCHEMES: [(&str, Protocol, bool, Option<u16>); 11] = [
+    ("http", Protocol::Http1, false, Some(80)),
+    ("https", Protocol::Http1, true, Some(443)),
+    ("h2c", Protocol::Http2, false, Some(80)),
+    ("h2", Protocol::Http2, true, Some(443)),
+    ("ws", Protocol::WebSocket, false, Some(80)),
+    ("wss", Protocol::WebSocket, true, Some(443)),
+    ("grpc", Protocol::Grpc, false, Some(80)),
+    ("grpcs", Protocol::Grpc, true, Some(443)),
+    ("tcp", Protocol::Tcp, false, None),
+    ("tls", Protocol::Tcp, true, None),
+    ("udp", Protocol::Udp, false, None),
+];
+
+impl Target {
+    /// Reads a URL: where requests go, and path with query (nothing for TCP and UDP).
+    /// The path may hold variables of requests; it is not looked at here.
+    ///
+    /// | Scheme | Meaning |
+    /// |---|---|
+    /// | `http`, `https` | HTTP/1.1 |
+    /// | `h2c`, `h2` | HTTP/2 without and with TLS |
+    /// | `ws`, `wss` | WebSocket |
+    /// | `grpc`, `grpcs` | gRPC; the path is `/package.Service/Method` |
+    /// | `tcp`, `tls`, `udp` | bytes; the port must be given |
+    ///
+    /// Without a scheme `http` is meant. A fragment (`#…`) is dropped, as browsers do.
+    /// A user name or a password is refused: URLs are kept in results.
+    ///
+    /// # Errors
+    /// Text of another form, with the place and, where it can be told, what was meant.
+    pub fn parse(url: &str) -> Result<(Self, String), TargetError> {
+        let trimmed = url.trim();
+        if trimmed.is_empty() {
+            return Err(error(
+                0..url.len(),
+                "expected a URL such as http://127.0.0.1:8080/",
+            ));
+        }
+        if trimmed != url {
+            let error = error(0..url.len(), "there are spaces around the URL");
+            return Err(suggest(error, trimmed.to_owned()));
+        }
+        let (index, start) = scheme(url)?;
+        let (_, protocol, tls, default_port) = SCHEMES[index];
+        let end = url[start..]
+            .find(['/', '?', '#'])
+            .map_or(url.len(), |length| start + length);
+        let (host, port) = authority(url, start..end)?;
+        let Some(port) = port.or(default_port) else {
+            let message = "this scheme has no usual port; write one, as in tcp://127.0.0.1:7000";
+            return Err(error(start..end, message));
+        };
+        let shown = match host.contains(':') {
+            true => format!("[{host}]"),
+            false => host.clone(),
+        };
+        let authority = match Some(port) == default_port {
+            true => shown,
+            false => format!("{shown}:{port}"),
+        };
+        let path = path(url, end, protocol)?;
+        let target = Self {
+            protocol,
+            tls,
+            host,
+            port,
+            authority,
+        };
+        Ok((target, path))
+    }
+
+    /// Reads a method and a URL, `GET http://127.0.0.1:8080/path`; the method may be
+    /// left out and is empty then.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_with_method(text: &str) -> Result<(String, Self, String), TargetError> {
+        let is_method = |word: &str| word.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-');
+        let (method, url) = match text.split_once(' ') {
+            Some((method, url)) if is_method(method) && !method.is_empty() => (method, url),
+            _ => ("", text),
+        };
+        let skipped = url.len() - url.trim_start().len();
+        let offset = text.len() - url.len() + skipped;
+        match Self::parse(&url[skipped..]) {
+            Ok((target, path)) => Ok((method.to_owned(), target, path)),
+            Err(error) => Err(TargetError {
+                at: error.at.start + offset..error.at.end + offset,
+                ..error
+            }),
+        }
+    }
+
+    /// The scheme of this protocol.
+    pub fn scheme(&self) -> &'static str {
+        let found = SCHEMES
+            .iter()
+            .find(|(_, protocol, tls, _)| (*protocol, *tls) == (self.protocol, self.tls));
+        // Only UDP has no form inside TLS.
+        found.map_or("udp", |(name, ..)| name)
+    }
+}
+
+impl fmt::Display for Target {
+    /// Scheme and authority: `http://127.0.0.1:8080`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme(), self.authority)
+    }
+}
+
+/// Index of the scheme, and where the authority begins.
+fn scheme(url: &str) -> Result<(usize, usize), TargetError> {
+    let end = url.find(['/', '?', '#', '{']).unwrap_or(url.len());
+    let (before, after) = url.split_at(end);
+    let names = || SCHEMES.iter().map(|(name, ..)| *name);
+    let position = |name: &str| names().position(|known| known.eq_ignore_ascii_case(name));
+    if let Some(name) = before.strip_suffix(':')
+        && after.starts_with("//")
+    {
+        return match position(name) {
+            Some(index) => Ok((index, end + 2)),
+            None => {
+                let known: Vec<&str> = names().collect();
+                let message = format!(
+                    "unknown scheme \"{name}\"; schemes are {}",
+                    known.join(", ")
+                );
+                let error = error(0..name.len(), &message);
+                Err(match nearest(name, names()) {
+                    Some(known) => suggest(error, known.to_owned()),
+                    None => error,
+                })
+            }
+        };
+    }
+    // `http:/host` and `http:host`, but not `http:80`, which is a host called http.
+    if let Some((name, rest)) = before.split_once(':')
+        && position(name).is_some()
+        && !rest.starts_with(|c: char| c.is_ascii_digit())
+    {
+        let slashes = url[name.len() + 1..]
+            .bytes()
+            .take_while(|b| *b == b'/')
+            .count();
+        let error = error(0..name.len() + 1 + slashes, "two slashes follow the scheme");
+        return Err(suggest(error, format!("{name}://")));
+    }
+    Ok((0, 0))
+}
+
+/// Host and port of the authority that stands at `at`.
+fn authority(url: &str, at: Range<usize>) -> Result<(String, Option<u16>), TargetError> {
+    let text = &url[at.clone()];
+    if let Some(end) = text.rfind('@') {
+        let message = "a user name or password in a URL would be kept in results; \
+                       give a header instead: Authorization: Basic …";
+        return Err(error(at.start..at.start + end + 1, message));
+    }
+    if let Some(brace) = text.find(['{', '}']) {
+        let message = "variables stand in path and query, not in the host";
+        return Err(error(at.start + brace..at.end, message));
+    }
+    if let Some(space) = text.find(char::is_whitespace) {
+        let at = at.start + space..at.start + space + 1;
+        return Err(error(at, "a host has no spaces"));
+    }
+    if text.starts_with('[') && !text.contains(']') {
+        return Err(error(at, "the bracket of this address is not closed"));
+    }
+    let (host, port) = match text.rfind(']') {
+        Some(end) => text.split_at(end + 1),
+        None => text.split_at(text.find(':').unwrap_or(text.len())),
+    };
+    if port.matches(':').count() > 1 && text.parse::<std::net::Ipv6Addr>().is_ok() {
+        let error = error(at, "an IPv6 address stands in brackets");
+        return Err(suggest(error, format!("[{text}]")));
+    }
+    if host.is_empty() {
+        let found = if text.is_empty() {
+            at.start..url.len()
+        } else {
+            at
+        };
+        return Err(error(
+            found,
+            "the URL has no host; expected one such as http://127.0.0.1:8080/",
+        ));
+    }
+    let port_at = at.start + host.len() + 1..at.end;
+    let port = match port.strip_prefix(':') {
+        Some(digits) => Some(port_number(digits, port_at)?),
+        None if port.is_empty() => None,
+        None => {
+            return Err(error(
+                port_at.start - 1..at.end,
+                "expected : and a port after the address",
+            ));
+        }
+    };
+    let host_at = at.start..at.start + host.len();
+    let host = match url::Host::parse(host) {
+        Ok(url::Host::Domain(name)) => name,
+        Ok(url::Host::Ipv4(address)) => address.to_string(),
+        Ok(url::Host::Ipv6(address)) => address.to_string(),
+        Err(problem) => {
+            let zone = if host.contains('%') {
+                "; zones (%eth0) are not supported"
+            } else {
+                ""
+            };
+            return Err(error(
+                host_at,
+                &format!("\"{host}\" is no host: {problem}{zone}"),
+            ));
+        }
+    };
+    Ok((host, port))
+}
+
+fn port_number(digits: &str, at: Range<usize>) -> Result<u16, TargetError> {
+    let number = digits
+        .bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| digits.parse::<u16>());
+    match number {
+        Some(Ok(port)) if port > 0 => Ok(port),
+        _ => Err(error(
+            at,
+            &format!("a port is a number from 1 to 65535, found \"{digits}\""),
+        )),
+    }
+}
+
+/// Path and query from `start` on.
+fn path(url: &str, start: usize, protocol: Protocol) -> Result<String, TargetError> {
+    let end = url[start..]
+        .find('#')
+        .map_or(url.len(), |length| start + length);
+    let path = &url[start..end];
+    let bytes = matches!(protocol, Protocol::Tcp | Protocol::Udp);
+    match path {
+        "" | "/" if bytes => Ok(String::new()),
+        _ if bytes => Err(error(start..end, "TCP and UDP have no path")),
+        "" => Ok("/".to_owned()),
+        path if path.starts_with('?') => Ok(format!("/{path}")),
+        path => Ok(path.to_owned()),
+    }
+}
+
+fn error(at: Range<usize>, message: &str) -> TargetError {
+    TargetError {
+        message: message.to_owned(),
+        at,
+        suggestion: None,
+    }
+}
+
+fn suggest(error: TargetError, meant: String) -> TargetError {
+    TargetError {
+        suggestion: Some(meant),
+        ..error
+    }
+}
+
+#[cfg(test)]
+mod tests;

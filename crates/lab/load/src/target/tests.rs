@@ -1,0 +1,175 @@
+//! URLs that people write, right and wrong.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn read(url: &str) -> (Target, String) {
+    Target::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
+}
+
+#[test]
+fn urls_are_taken_apart() {
+    let cases = [
+        (
+            "http://127.0.0.1:8080/",
+            "http://127.0.0.1:8080",
+            "127.0.0.1",
+            8080,
+            "/",
+        ),
+        (
+            "http://example.com",
+            "http://example.com",
+            "example.com",
+            80,
+            "/",
+        ),
+        (
+            "HTTP://Example.com:80/A?b=c#d",
+            "http://example.com",
+            "example.com",
+            80,
+            "/A?b=c",
+        ),
+        (
+            "https://example.com?q=1",
+            "https://example.com",
+            "example.com",
+            443,
+            "/?q=1",
+        ),
+        (
+            "https://example.com:8443/",
+            "https://example.com:8443",
+            "example.com",
+            8443,
+            "/",
+        ),
+        ("http://[::1]:9/x", "http://[::1]:9", "::1", 9, "/x"),
+        ("h2c://[::1]", "h2c://[::1]", "::1", 80, "/"),
+        ("h2://a/b", "h2://a", "a", 443, "/b"),
+        (
+            "localhost:8080/a",
+            "http://localhost:8080",
+            "localhost",
+            8080,
+            "/a",
+        ),
+        ("localhost", "http://localhost", "localhost", 80, "/"),
+        ("http:80/", "http://http", "http", 80, "/"),
+        (
+            "my_service/a?u=http://x",
+            "http://my_service",
+            "my_service",
+            80,
+            "/a?u=http://x",
+        ),
+        ("ws://a:1/chat", "ws://a:1", "a", 1, "/chat"),
+        ("wss://a/chat", "wss://a", "a", 443, "/chat"),
+        (
+            "grpc://a:50051/p.S/M",
+            "grpc://a:50051",
+            "a",
+            50051,
+            "/p.S/M",
+        ),
+        ("grpcs://a/p.S/M", "grpcs://a", "a", 443, "/p.S/M"),
+        ("tcp://a:7", "tcp://a:7", "a", 7, ""),
+        ("tls://a:7", "tls://a:7", "a", 7, ""),
+        ("udp://a:7/", "udp://a:7", "a", 7, ""),
+        (
+            "http://bücher.example/",
+            "http://xn--bcher-kva.example",
+            "xn--bcher-kva.example",
+            80,
+            "/",
+        ),
+        (
+            "http://a/{uniform 0 9}/{line t.c}?x={seq}",
+            "http://a",
+            "a",
+            80,
+            "/{uniform 0 9}/{line t.c}?x={seq}",
+        ),
+    ];
+    for (url, shown, host, port, path) in cases {
+        let (target, found) = read(url);
+        assert_eq!(target.to_string(), shown, "{url}");
+        assert_eq!((target.host.as_str(), target.port), (host, port), "{url}");
+        assert_eq!(found, path, "{url}");
+    }
+    assert!(read("https://a").0.tls && !read("http://a").0.tls);
+    assert_eq!(read("wss://a").0.protocol, Protocol::WebSocket);
+}
+
+#[test]
+fn wrong_urls_say_what_is_wrong_and_where() {
+    let cases = [
+        ("", "expected a URL", "", None),
+        ("  ", "expected a URL", "  ", None),
+        (" http://a", "spaces around", " http://a", Some("http://a")),
+        ("htp://a/", "unknown scheme", "htp", Some("http")),
+        ("ftp://a/", "unknown scheme", "ftp", None),
+        ("gopher://a/", "unknown scheme", "gopher", None),
+        ("http:/a/", "two slashes", "http:/", Some("http://")),
+        ("https:a", "two slashes", "https:", Some("https://")),
+        ("http://", "no host", "", None),
+        ("http:///x", "no host", "/x", None),
+        ("/x", "no host", "/x", None),
+        ("http://:80/", "no host", ":80", None),
+        (
+            "http://me:secret@a/",
+            "user name or password",
+            "me:secret@",
+            None,
+        ),
+        ("http://a b/", "no spaces", " ", None),
+        ("http://a:http/", "a port is", "http", None),
+        ("http://a:0/", "a port is", "0", None),
+        ("http://a:65536/", "a port is", "65536", None),
+        ("http://a:/", "a port is", "", None),
+        ("http://::1/", "brackets", "::1", Some("[::1]")),
+        ("http://[::1/", "not closed", "[::1", None),
+        ("http://[::1]80/", "expected :", "80", None),
+        ("http://[fe80::1%eth0]/", "zones", "[fe80::1%eth0]", None),
+        ("http://{seq}/", "path and query", "{seq}", None),
+        ("http://999.1.1.1/", "is no host", "999.1.1.1", None),
+        ("tcp://a", "no usual port", "a", None),
+        ("tcp://a:7/x", "no path", "/x", None),
+    ];
+    for (url, part, place, suggestion) in cases {
+        let error = Target::parse(url).expect_err(url);
+        assert!(error.message.contains(part), "{url}: {error}");
+        assert!(!error.to_string().contains("secret"), "{url}: {error}");
+        assert_eq!(&url[error.at.clone()], place, "{url}: {error}");
+        assert_eq!(error.suggestion.as_deref(), suggestion, "{url}: {error}");
+    }
+}
+
+#[test]
+fn a_method_may_stand_before_the_url() {
+    let read = |text| Target::parse_with_method(text).unwrap();
+    let (method, target, path) = read("POST  http://a:1/b?c={uniform 0 9}");
+    assert_eq!(
+        (method.as_str(), target.port, path.as_str()),
+        ("POST", 1, "/b?c={uniform 0 9}")
+    );
+    assert_eq!(read("http://a/{uniform 0 9}").0, "");
+    let error = Target::parse_with_method("GET htp://a/").unwrap_err();
+    assert_eq!(&"GET htp://a/"[error.at], "htp");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused_in_place(url in "(http|tcp|h)?:?/{0,2}[a-z0-9:@\\[\\]{}%.é ]{0,20}[/?#]?.{0,9}") {
+        match Target::parse(&url) {
+            Err(error) => prop_assert!(url.get(error.at.clone()).is_some(), "{:?}", error),
+            Ok((target, path)) => {
+                // What is shown reads back as the same.
+                let shown = format!("{target}{path}");
+                prop_assert_eq!(Target::parse(shown.trim()).unwrap().0, target);
+            }
+        }
+    }
+}
