@@ -18,4 +18,4 @@ mod words;
 
 pub use check::{Source, check};
 pub use diagnostic::Diagnostic;
-pub use load::LoadFiles;
+pub use load::{LoadError, LoadFiles};

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use lab_load::request::{Body, Journey, Mix, Step, Table};
-use lab_load::{Share, Target, TlsSettings, Workload};
+use lab_load::request::{Body, Composer, Journey, Mix, RequestError, Step, Table};
+use lab_load::{Share, Target, TargetError, TlsSettings, Workload};
 
+use crate::names::stand_in;
 use crate::plan::{Load, Reference, Request, RequestBody, Template};
 
 /// Files that a load names, as they were read.
@@ -18,7 +19,30 @@ pub struct LoadFiles {
     pub tls: TlsSettings,
 }
 
+/// What is wrong with what a load asks.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum LoadError {
+    /// Where requests go cannot be read.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A request cannot be made.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
 impl Load {
+    /// Checks that requests can be made with these files, before the addresses of a run
+    /// are known.
+    ///
+    /// # Errors
+    /// What cannot be understood or made.
+    pub fn check(&self, files: &LoadFiles) -> Result<(), LoadError> {
+        let stands = |reference: &Reference| stand_in(reference).to_owned();
+        let workload = self.workload(0, files.clone(), &stands)?;
+        Composer::new(&workload.mix, &workload.target, workload.seed)?;
+        Ok(())
+    }
+
     /// Paths of the files that hold bodies.
     pub fn body_files(&self) -> impl Iterator<Item = &str> {
         self.requests().filter_map(|request| match &request.body {
@@ -78,14 +102,17 @@ impl Load {
     }
 
     /// What a generator of this machine is told; `seed` is that of the run.
+    ///
+    /// # Errors
+    /// When the target is none once references are filled in.
     pub fn workload(
         &self,
-        target: Target,
         seed: u64,
         files: LoadFiles,
         resolve: &dyn Fn(&Reference) -> String,
-    ) -> Workload {
-        Workload {
+    ) -> Result<Workload, TargetError> {
+        let (target, _) = Target::parse(&self.target.render(resolve))?;
+        Ok(Workload {
             target: Target {
                 protocol: self.protocol,
                 ..target
@@ -106,7 +133,7 @@ impl Load {
                 ..files.tls
             },
             guard: self.guard.clone(),
-        }
+        })
     }
 }
 

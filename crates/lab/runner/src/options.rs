@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use lab_load::{Generate, GenerateError, Workload};
 use lab_store::{RunFolder, StoreError, Verdict};
 
 use crate::drivers::DriverError;
 use crate::guard::GuardError;
+use crate::loads::FileError;
 use crate::processes::{PortError, StartError};
 
 /// How progress is shown, on standard error.
@@ -19,6 +21,15 @@ pub enum Display {
     Plain,
     /// Nothing.
     None,
+}
+
+/// Starts a generator of load; its connections are open when it returns. It is called,
+/// and the generator used, on a thread of its own.
+pub type StartGenerator = fn(Workload) -> Result<Box<dyn Generate>, GenerateError>;
+
+/// Threads of this process.
+fn local(workload: Workload) -> Result<Box<dyn Generate>, GenerateError> {
+    Ok(Box::new(lab_generator::Local::start(workload)?))
 }
 
 /// Settings of a run.
@@ -36,6 +47,8 @@ pub struct Options {
     pub own_binary: OsString,
     /// The command that runs [`guard_main`](crate::guard_main).
     pub guard: Vec<OsString>,
+    /// What makes load.
+    pub generator: StartGenerator,
     /// Version of the binary, for the record.
     pub version: String,
     /// Versions of further parts, by name, for the record.
@@ -59,6 +72,7 @@ impl Options {
             display: Display::Auto,
             guard: vec![own_binary.clone(), "guard".into()],
             own_binary,
+            generator: local,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             versions: std::collections::BTreeMap::new(),
         })
@@ -97,6 +111,9 @@ pub enum RunError {
     /// A lifecycle or loop cannot be mined.
     #[error(transparent)]
     Definition(#[from] lab_lifecycle::DefinitionError),
+    /// A file of a load cannot be used. Nothing was started.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A system could not be started.
     #[error("{cause}\nall logs are in {}", logs.display())]
     Start {

@@ -12,8 +12,7 @@ use lab_load::{Flow, Generate, GenerateError, Recorded, Segment, Span, Workload}
 use lab_load::{Model, guard};
 use tokio::sync::oneshot;
 
-/// Starts a generator; its connections are open when it returns.
-pub(crate) type Start = fn(Workload) -> Result<Box<dyn Generate>, GenerateError>;
+use crate::options::StartGenerator;
 
 /// Most recordings of holds that are kept of a search, to show one of them.
 const HOLDS: usize = 64;
@@ -75,7 +74,7 @@ pub(crate) struct Hand {
 
 impl Hand {
     /// Starts the generator; waits until its connections are open.
-    pub(crate) async fn open(workload: Workload, start: Start) -> Result<Self, GenerateError> {
+    pub(crate) async fn open(workload: Workload, start: StartGenerator) -> Result<Self, GenerateError> {
         let workload = Arc::new(workload);
         let (orders, taken) = mpsc::channel();
         let (opened, opens) = oneshot::channel();

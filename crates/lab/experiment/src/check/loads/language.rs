@@ -4,56 +4,55 @@ use std::collections::BTreeMap;
 
 use super::super::values::Reader;
 use crate::diagnostic::Problem;
-use crate::load::LoadFiles;
-use crate::names::stand_in;
-use crate::plan::{Load, Reference};
-use crate::text::Text;
-use lab_load::Target;
-use lab_load::request::{Composer, RequestError, Table};
+use crate::load::{LoadError, LoadFiles};
+use crate::plan::Load;
+use crate::text::{Span, Text};
+use lab_load::request::{RequestError, Table};
 
 /// Checks that the target and every text can be understood; says what cannot.
 pub(super) fn check(reader: &mut Reader<'_>, load: &Load, target: &Text, texts: &[Text]) -> bool {
-    let stands = |reference: &Reference| stand_in(reference).to_owned();
-    let found = match Target::parse(target.as_str()) {
-        Ok((found, _)) => found,
-        Err(error) => {
-            let problem = Problem::new(target.span(error.at.clone()), error.message);
-            reader.problem(match error.suggestion {
-                Some(meant) => problem.suggest(meant),
-                None => problem,
-            });
-            return false;
-        }
-    };
     let files = LoadFiles {
         tables: tables(load, texts),
         ..LoadFiles::default()
     };
-    let workload = load.workload(found, 0, files, &stands);
-    match Composer::new(&workload.mix, &workload.target, workload.seed) {
-        Ok(_) => true,
-        Err(error) => {
-            reader.problem(shown(target, texts, error));
-            false
+    let problem = match load.check(&files) {
+        Ok(()) => return true,
+        Err(LoadError::Target(error)) => {
+            let problem = Problem::new(target.span(error.at.clone()), error.message);
+            suggest(problem, error.suggestion)
         }
-    }
-}
-
-/// The problem at its place in the file; where no text of the file is meant, at the
-/// target.
-fn shown(target: &Text, texts: &[Text], error: RequestError) -> Problem {
-    let text = texts.iter().find(|text| text.as_str() == error.text);
-    let problem = match text {
-        Some(text) => Problem::new(text.span(error.at), error.message),
-        None => {
-            let message = format!("{}: {}", error.place, error.message);
-            Problem::new(target.whole(), message)
+        Err(LoadError::Request(error)) => {
+            let problem = match place(texts, &error) {
+                Some(span) => Problem::new(span, error.message),
+                None => {
+                    let message = format!("{}: {}", error.place, error.message);
+                    Problem::new(target.whole(), message)
+                }
+            };
+            suggest(problem, error.suggestion)
         }
     };
-    match error.suggestion {
+    reader.problem(problem);
+    false
+}
+
+fn suggest(problem: Problem, suggestion: Option<String>) -> Problem {
+    match suggestion {
         Some(meant) => problem.suggest(meant),
         None => problem,
     }
+}
+
+/// Where the text stands that the language speaks of; it may be a part of one.
+fn place(texts: &[Text], error: &RequestError) -> Option<Span> {
+    if error.text.is_empty() {
+        return None;
+    }
+    let whole = texts.iter().find(|text| text.as_str() == error.text);
+    let part = || texts.iter().find(|text| text.as_str().contains(&error.text));
+    let text = whole.or_else(part)?;
+    let from = text.as_str().find(&error.text)?;
+    Some(text.span(from + error.at.start..from + error.at.end))
 }
 
 /// A table in place of each file, with every column that is asked for: the files are

@@ -22,14 +22,15 @@ use units::UnitError;
 pub(super) use search::search;
 pub(super) use step::{Under, loads};
 
-/// Protocols by the key that names the target.
-const PROTOCOLS: [(&str, Protocol); 6] = [
-    ("http", Protocol::Http1),
-    ("http2", Protocol::Http2),
-    ("grpc", Protocol::Grpc),
-    ("websocket", Protocol::WebSocket),
-    ("tcp", Protocol::Tcp),
-    ("udp", Protocol::Udp),
+/// Protocols by the key that names the target, with the schemes that it may have; the
+/// first is the usual one.
+const PROTOCOLS: [(&str, Protocol, &[&str]); 6] = [
+    ("http", Protocol::Http1, &["http", "https"]),
+    ("http2", Protocol::Http2, &["http", "https", "h2c", "h2"]),
+    ("grpc", Protocol::Grpc, &["grpc", "grpcs", "http", "https"]),
+    ("websocket", Protocol::WebSocket, &["ws", "wss"]),
+    ("tcp", Protocol::Tcp, &["tcp", "tls"]),
+    ("udp", Protocol::Udp, &["udp"]),
 ];
 /// Keys besides those of protocols and of a single request.
 const KEYS: [&str; 22] = [
@@ -101,7 +102,7 @@ fn read(
 ) -> Option<Load> {
     let known: Vec<&str> = KEYS
         .into_iter()
-        .chain(PROTOCOLS.map(|(key, _)| key))
+        .chain(PROTOCOLS.map(|(key, ..)| key))
         .chain(requests::KEYS)
         .chain(OF_PROBES.into_iter().filter(|_| is_probe))
         .collect();
@@ -170,11 +171,11 @@ struct Address {
 }
 
 fn address(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Address> {
-    let given: Vec<(&'static str, Protocol, Field<'_>)> = PROTOCOLS
+    let given: Vec<_> = PROTOCOLS
         .iter()
-        .filter_map(|(key, protocol)| Some((*key, *protocol, fields.get(key)?)))
+        .filter_map(|(key, protocol, schemes)| Some((*key, *protocol, *schemes, fields.get(key)?)))
         .collect();
-    let (key, protocol, field) = match given.as_slice() {
+    let (key, protocol, schemes, field) = match given.as_slice() {
         [] => {
             let message = format!("{} needs a target", fields.label);
             let problem = Problem::new(fields.span.clone(), message);
@@ -182,7 +183,7 @@ fn address(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Address> {
             return None;
         }
         [one] => *one,
-        [(first, ..), (second, _, field), ..] => {
+        [(first, ..), (second, .., field), ..] => {
             let message = format!("\"{first}\" and \"{second}\" exclude each other");
             reader.problem(Problem::new(field.span(), message));
             return None;
@@ -191,19 +192,21 @@ fn address(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Address> {
     let text = reader.verbatim(field, "a target such as \"GET http://{NAME.addr}/\"")?;
     let written = reader.scope.written(&text, &mut reader.problems)?;
     let (method, url) = requests::method(&written);
+    let usual = schemes.first().copied().unwrap_or_default();
     let Some(scheme) = url.as_str().find("://") else {
         let message = format!("\"{}\" has no scheme", url.as_str());
         let problem = Problem::new(url.whole(), message);
-        let scheme = match protocol {
-            Protocol::Http1 | Protocol::Http2 => "http",
-            Protocol::Grpc => "grpc",
-            Protocol::WebSocket => "ws",
-            Protocol::Tcp => "tcp",
-            Protocol::Udp => "udp",
-        };
-        reader.problem(problem.suggest(format!("{scheme}://{}", url.as_str())));
+        reader.problem(problem.suggest(format!("{usual}://{}", url.as_str())));
         return None;
     };
+    let given = url.slice(0..scheme);
+    if !schemes.contains(&given.as_str()) {
+        let message = format!("the scheme of a {key} target cannot be \"{}\"", given.as_str());
+        let problem = Problem::new(given.whole(), message);
+        let known = schemes.iter().copied();
+        reader.problem(problem.suggest_from(given.as_str(), "schemes", known));
+        return None;
+    }
     let host = scheme + "://".len();
     let end = url.as_str()[host..].find(['/', '?', '#']);
     let end = end.map_or(url.len(), |at| host + at);

@@ -63,7 +63,7 @@ pub(super) fn journeys(
 ) -> Option<Asked> {
     let mut texts = Vec::new();
     let headers = headers(reader, fields, &mut texts);
-    let assertions = answers::assertions(reader, fields);
+    let assertions = answers::assertions(reader, fields, &mut texts);
     let answer = match fields.get("answer") {
         Some(field) => answers::end(reader, field).map(Some),
         None => Some(None),
@@ -250,9 +250,9 @@ impl Common<'_> {
         let think = fields.get("think").map_or(Some(Duration::ZERO), |field| {
             reader.duration(field, Duration::ZERO..=LONGEST_THINK)
         });
-        let take = answers::take(reader, fields);
+        let take = answers::take(reader, fields, &mut self.texts);
         let assertions = match fields.get("assert") {
-            Some(_) => answers::assertions(reader, fields),
+            Some(_) => answers::assertions(reader, fields, &mut self.texts),
             None => Some(self.assertions.clone()),
         };
         let answer = self.answer(reader, fields, self.answer.clone());
