@@ -1,1 +1,8 @@
 //! HTTP/1.1 over bytes, and an event loop for clients.
+
+pub mod clock;
+pub mod http1;
+pub mod poller;
+pub mod socket;
+pub mod stream;
+pub mod tls;

@@ -1,0 +1,509 @@
+//! The load loop of one thread: its own connections, its own part of the schedule, one
+//! poller. Threads share nothing but the compiled requests.
+//!
+//! An arrival that is due takes the free connection that was used last; if there is
+//! none, another one is opened, up to the limit; beyond it the arrival waits for the
+//! first connection that becomes free. No arrival is dropped, and none is put off
+//! because the target is slow: its latency counts from the time it was due.
+
+mod answering;
+mod asking;
+mod coalesce;
+mod connection;
+mod deadlines;
+mod opening;
+mod plan;
+mod talk;
+mod tally;
+mod timers;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+use std::time::Duration;
+
+use lab_load::recording::Phase;
+use lab_load::{Model, Pace, Segment, Span, Workload};
+use wire::clock;
+use wire::poller::{Event, Poller, Waker};
+use wire::tls::TlsClient;
+
+use crate::compose::Composer;
+use coalesce::Coalescer;
+use connection::{Connection, Link, Use};
+use deadlines::Deadlines;
+use plan::{Plan, Timing};
+use tally::Tally;
+use timers::Timers;
+
+/// Length of a span.
+const SECOND: u64 = 1_000_000_000;
+/// Arrivals that were due when the segment ended and wait for a connection are sent up
+/// to so much later, in nanoseconds.
+const DRAIN: u64 = 1_000_000_000;
+/// Bytes that one read can take, and that an incomplete part of an answer may have.
+const BUFFER: usize = 128 * 1024;
+/// The poller's name for calls from outside.
+const WAKER: u64 = u64::MAX;
+
+/// What all threads of a generator share.
+pub(crate) struct Setup {
+    pub(crate) workload: Workload,
+    pub(crate) composer: Composer,
+    /// Where the target is.
+    pub(crate) address: SocketAddr,
+    /// How TLS begins, if it does.
+    pub(crate) tls: Option<TlsClient>,
+    /// Ends the segment that is under way.
+    pub(crate) stop: AtomicBool,
+}
+
+/// What a thread tells.
+pub(crate) enum Report {
+    /// Its connections are open; how to wake it.
+    Ready(Waker),
+    /// Its connections could not be opened, or its segment could not go on.
+    Failed(Trouble),
+    /// A span of its own has ended.
+    Span(Box<Span>),
+    /// Its segment has ended, with this last span; whether that was before its time.
+    Ended(Box<Span>, bool),
+}
+
+/// What stopped a thread.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// A connection could not be opened, when so many were open.
+    Connection(Phase, &'static str, u32),
+    /// The kernel refused something else.
+    System(&'static str, io::Error),
+}
+
+/// Where a thread's spans go to, and where emptied ones come from.
+pub(crate) struct Outlet {
+    pub(crate) number: usize,
+    pub(crate) reports: SyncSender<(usize, Report)>,
+    pub(crate) emptied: Receiver<Box<Span>>,
+}
+
+/// Who decides when the next request is made.
+#[derive(Debug)]
+enum Source {
+    /// Nobody: there is no segment, or it is over.
+    Nobody,
+    /// The schedule.
+    Schedule(Plan),
+    /// Users: each as soon as its last answer and its pause are over.
+    Users {
+        think: u64,
+        /// Number of the next request, and the distance to the one after it.
+        next: u64,
+        step: u64,
+        /// Requests that are left.
+        left: u64,
+    },
+}
+
+/// One thread's loop. Times are nanoseconds of [`clock::now`].
+pub(crate) struct Engine {
+    setup: Arc<Setup>,
+    /// Number of this thread over all generators, and how many there are.
+    thread: u32,
+    threads: u32,
+    poller: Poller,
+    waker: Waker,
+    connections: Vec<Connection>,
+    /// Open connections without a request; the last one is used first.
+    free: Vec<u32>,
+    /// Closed connections that may be opened for an arrival.
+    spare: Vec<u32>,
+    /// Connections to keep open, and most that may be.
+    held: u32,
+    most: u32,
+    open: u32,
+    /// Connections under way, and those of them that no request is bound to yet.
+    opening: u32,
+    unbound: u32,
+    /// Requests that are bound to a connection under way.
+    waiting: u32,
+    answer_by: Deadlines,
+    open_by: Deadlines,
+    timers: Timers,
+    tally: Tally,
+    source: Source,
+    /// Whether users decide when requests are made, not the schedule.
+    users: bool,
+    /// Number of the segment's first arrival.
+    first: u64,
+    /// Arrivals below these numbers had to wait for a connection to open, or for one
+    /// to become free because no more may be opened.
+    excused: u64,
+    capped: u64,
+    /// Arrivals that came due, up to the last span; requests of journeys beyond the
+    /// first in this span.
+    came_due: u64,
+    later_steps: u64,
+    /// When the segment ended; requests may still be under way.
+    ended: Option<u64>,
+    /// The first connection that could not be opened.
+    trouble: Option<Trouble>,
+    request: Vec<u8>,
+    buffer: Vec<u8>,
+    unsent_span: Option<Box<Span>>,
+}
+
+impl Engine {
+    /// The loop of the generator's thread `index`, without connections.
+    pub(crate) fn new(setup: Arc<Setup>, index: u32) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        let waker = Waker::new(&poller, WAKER)?;
+        let workload = &setup.workload;
+        let part = |all: u32| all / workload.threads + u32::from(index < all % workload.threads);
+        let held = part(workload.connections.held);
+        let nanos = |length: Duration| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+        let span = Box::new(Span::empty(setup.composer.kinds().len()));
+        Ok(Self {
+            thread: workload.share.first + index,
+            threads: workload.share.threads.max(workload.threads),
+            poller,
+            waker,
+            connections: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
+            held,
+            most: part(workload.connections.most).max(held),
+            open: 0,
+            opening: 0,
+            unbound: 0,
+            waiting: 0,
+            answer_by: Deadlines::new(nanos(workload.timeout)),
+            open_by: Deadlines::new(nanos(workload.connections.connect_within)),
+            timers: Timers::default(),
+            tally: Tally::new(clock::now(), span),
+            source: Source::Nobody,
+            users: false,
+            first: 0,
+            excused: 0,
+            capped: 0,
+            came_due: 0,
+            later_steps: 0,
+            ended: None,
+            trouble: None,
+            request: Vec::new(),
+            buffer: vec![0; BUFFER],
+            unsent_span: None,
+            setup,
+        })
+    }
+
+    /// Wakes this loop from other threads.
+    pub(crate) fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Runs a segment that begins at `began`. Spans go to `outlet`; gives the last one,
+    /// and whether the segment was stopped before its time.
+    pub(crate) fn run(
+        &mut self,
+        segment: &Segment,
+        began: u64,
+        outlet: &Outlet,
+    ) -> Result<(Box<Span>, bool), Trouble> {
+        let end = segment.length.duration.map(|length| {
+            began.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
+        });
+        // With a number of requests the segment is over when these are.
+        let by_time = end.is_some() && segment.length.requests.is_none();
+        self.begin(segment, began, outlet);
+        let mut users = self.users.then_some(began);
+        let mut boundary = began + SECOND;
+        let mut coalescer = (self.setup.workload.pace == Pace::Coalesce && users.is_some())
+            .then(|| Coalescer::new(began));
+        let spin = self.setup.workload.pace == Pace::Spin;
+        let mut stopped = false;
+        loop {
+            let now = clock::now();
+            if self.ended.is_none() && now >= boundary && end.is_none_or(|end| boundary < end) {
+                boundary = self.turn(now, end, began, outlet);
+            }
+            if users.is_some_and(|at| at <= now) {
+                users = None;
+                self.start_users(now);
+            }
+            self.expire(now);
+            self.dispatch(now);
+            if self.ended.is_none() {
+                let stop = self.setup.stop.load(Ordering::Relaxed);
+                if stop || end.is_some_and(|end| now >= end) {
+                    stopped = stop && end.is_none_or(|end| now < end);
+                    self.end_at(end.map_or(now, |end| end.min(now)), stop);
+                } else if !by_time && users.is_none() && self.exhausted() {
+                    self.ended = Some(now);
+                }
+            }
+            if let Some(ended) = self.ended {
+                if now >= ended.saturating_add(DRAIN) {
+                    self.give_up_backlog(now);
+                }
+                if self.settled() {
+                    return Ok((self.last(now, outlet), stopped));
+                }
+            }
+            let mut until = self.next_wake(now);
+            if self.ended.is_none() {
+                until = until.min(boundary).min(end.unwrap_or(u64::MAX));
+                until = until.min(users.unwrap_or(u64::MAX));
+            }
+            if let Some(coalescer) = &mut coalescer
+                && let Some(nap) = coalescer.nap(now, self.tally.in_flight())
+            {
+                clock::nap(nap);
+            }
+            let longest = match spin {
+                true => Duration::ZERO,
+                false => Duration::from_nanos(until.saturating_sub(clock::now())),
+            };
+            let events = self.wait(longest)?;
+            if let Some(coalescer) = &mut coalescer {
+                coalescer.woken(events);
+            }
+        }
+    }
+
+    /// Waits for events and handles them; says how many there were.
+    fn wait(&mut self, longest: Duration) -> Result<usize, Trouble> {
+        let waited = self.poller.wait(Some(longest));
+        let events = waited.map_err(|error| Trouble::System("wait for sockets", error))?;
+        for index in 0..events {
+            let Some(event) = self.poller.event(index) else {
+                break;
+            };
+            let now = self.handle(event);
+            // A large batch of answers must not delay what is due meanwhile.
+            self.dispatch(now);
+        }
+        Ok(events)
+    }
+
+    /// Handles one event, and says when it did.
+    fn handle(&mut self, event: Event) -> u64 {
+        if event.token == WAKER {
+            self.waker.clear();
+            return clock::now();
+        }
+        let place = event.token as u32;
+        let Some(connection) = self.connections.get(place as usize) else {
+            return clock::now();
+        };
+        // An event of a stream that was closed since is nobody's.
+        if connection.token(place) != event.token {
+            return clock::now();
+        }
+        match connection.link {
+            Link::Closed => clock::now(),
+            Link::Connecting | Link::Handshaking => self.go_on_opening(place),
+            Link::Open => {
+                if event.writable && connection.writing {
+                    self.send_rest(place);
+                }
+                match event.readable {
+                    true => self.take_answer(place),
+                    false => clock::now(),
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, segment: &Segment, began: u64, outlet: &Outlet) {
+        let seed = self.setup.workload.seed;
+        self.tally = Tally::new(began, self.empty_span(outlet));
+        (self.first, self.excused, self.capped) = (segment.first, 0, 0);
+        (self.came_due, self.later_steps, self.ended) = (0, 0, None);
+        self.source = match &segment.model {
+            Model::Open(arrivals) => {
+                // Segments at the same rate are not the same schedule.
+                let schedule = arrivals.schedule(&segment.length, seed ^ segment.first);
+                let tick = match self.setup.workload.pace {
+                    Pace::Tick(tick) => u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX),
+                    _ => 0,
+                };
+                let timing = Timing { began, tick };
+                Source::Schedule(Plan::new(schedule, self.thread, self.threads, timing))
+            }
+            Model::Closed { think } => {
+                let own = |all: u64| {
+                    let (thread, threads) = (u64::from(self.thread), u64::from(self.threads));
+                    all / threads + u64::from(thread < all % threads)
+                };
+                Source::Users {
+                    think: u64::try_from(think.as_nanos()).unwrap_or(u64::MAX),
+                    next: segment.first + u64::from(self.thread),
+                    step: u64::from(self.threads),
+                    left: segment.length.requests.map_or(u64::MAX, own),
+                }
+            }
+        };
+        self.users = matches!(self.source, Source::Users { .. });
+        // Connections that were lost since the last segment are replaced beforehand.
+        self.hold(clock::now());
+    }
+
+    /// Whether no request will be begun any more.
+    fn exhausted(&self) -> bool {
+        match &self.source {
+            Source::Nobody => true,
+            Source::Schedule(plan) => plan.next_due().is_none(),
+            Source::Users { left, .. } => *left == 0 && self.idle(),
+        }
+    }
+
+    /// Whether no request is under way, and no user pauses.
+    fn idle(&self) -> bool {
+        self.tally.in_flight() == 0 && self.waiting == 0 && self.timers.next().is_none()
+    }
+
+    /// Whether the segment has ended and nothing of it is left.
+    fn settled(&mut self) -> bool {
+        let all_sent = match &self.source {
+            Source::Schedule(plan) => plan.next_due().is_none(),
+            Source::Nobody | Source::Users { .. } => true,
+        };
+        all_sent && self.idle()
+    }
+
+    /// Ends the segment: no user goes on, no arrival falls due any more.
+    fn end_at(&mut self, at: u64, stop: bool) {
+        self.ended = Some(at);
+        self.came_due(at);
+        if stop || !matches!(self.source, Source::Schedule(_)) {
+            self.source = Source::Nobody;
+        }
+        let thinking: Vec<u32> = self.timers.clear().collect();
+        for place in thinking {
+            self.connections[place as usize].exchange.visit = None;
+            self.release(place, at, 0);
+        }
+    }
+
+    /// Gives up arrivals that still wait for a connection long after the end. They were
+    /// due and not sent, which the counts show.
+    fn give_up_backlog(&mut self, now: u64) {
+        if let Source::Schedule(_) = self.source {
+            self.came_due(now);
+            self.source = Source::Nobody;
+        }
+    }
+
+    /// Counts the arrivals that came due since the last call into the span.
+    fn came_due(&mut self, now: u64) {
+        if let Source::Schedule(plan) = &mut self.source {
+            let all = plan.came_due(now);
+            self.tally.span.planned += all - self.came_due;
+            self.came_due = all;
+        }
+    }
+
+    /// Ends the span at the last whole second, and says when the next one ends.
+    fn turn(&mut self, now: u64, end: Option<u64>, began: u64, outlet: &Outlet) -> u64 {
+        let last = end.map_or(now, |end| now.min(end.saturating_sub(1)));
+        let end = began + (last - began) / SECOND * SECOND;
+        let span = self.close_span(end, now, outlet);
+        let span = match self.unsent_span.take() {
+            Some(mut earlier) => {
+                earlier.append(&span);
+                earlier
+            }
+            None => span,
+        };
+        // While nobody takes spans, they are merged into one: time is lost from the
+        // timeline, nothing from the counts.
+        match outlet.reports.try_send((outlet.number, Report::Span(span))) {
+            Err(TrySendError::Full((_, Report::Span(span)))) => self.unsent_span = Some(span),
+            // Without a receiver the generator is being dropped, and a command to end
+            // comes next.
+            Ok(()) | Err(_) => {}
+        }
+        end + SECOND
+    }
+
+    /// The last span of a segment.
+    fn last(&mut self, now: u64, outlet: &Outlet) -> Box<Span> {
+        let span = self.close_span(self.ended.unwrap_or(now), now, outlet);
+        match self.unsent_span.take() {
+            Some(mut earlier) => {
+                earlier.append(&span);
+                earlier
+            }
+            None => span,
+        }
+    }
+
+    fn close_span(&mut self, end: u64, now: u64, outlet: &Outlet) -> Box<Span> {
+        self.came_due(end);
+        self.tally.span.planned += std::mem::take(&mut self.later_steps);
+        let empty = self.empty_span(outlet);
+        let mut span = self.tally.turn(end, now, u64::from(self.open), empty);
+        if self.users {
+            span.planned = span.kinds.iter().map(|kind| kind.sent).sum();
+        }
+        span
+    }
+
+    fn empty_span(&self, outlet: &Outlet) -> Box<Span> {
+        let kinds = self.setup.composer.kinds().len();
+        let emptied = outlet.emptied.try_recv();
+        emptied.unwrap_or_else(|_| Box::new(Span::empty(kinds)))
+    }
+
+    /// When something is to be done even if no socket has anything to tell.
+    fn next_wake(&self, now: u64) -> u64 {
+        let arrival = match &self.source {
+            Source::Schedule(plan) => match plan.next_due() {
+                Some(due) if due > now => Some(due),
+                // Arrivals wait for connections. One more can only get a connection
+                // of its own.
+                Some(_) if self.open + self.opening < self.most => plan.next_to_fall_due(),
+                _ => None,
+            },
+            _ => None,
+        };
+        let drained = match (&self.source, self.ended) {
+            (Source::Schedule(_), Some(ended)) => Some(ended.saturating_add(DRAIN)),
+            _ => None,
+        };
+        let all = [
+            arrival,
+            drained,
+            self.answer_by.next(),
+            self.open_by.next(),
+            self.timers.next(),
+        ];
+        all.into_iter().flatten().min().unwrap_or(u64::MAX)
+    }
+
+    /// Handles what has run out.
+    fn expire(&mut self, now: u64) {
+        while let Some(place) = self.answer_by.expired(now) {
+            self.fail(place, Phase::Timeout, "timeout", now);
+        }
+        while let Some(place) = self.open_by.expired(now) {
+            let phase = self.opening_phase(place);
+            self.opening_failed(place, phase, "timeout", now);
+        }
+        while let Some((place, at)) = self.timers.expired(now) {
+            self.resume(place, at, now);
+        }
+    }
+}
+
+impl Engine {
+    fn connection(&mut self, place: u32) -> &mut Connection {
+        &mut self.connections[place as usize]
+    }
+
+    fn is(&self, place: u32, used: Use) -> bool {
+        self.connections[place as usize].exchange.used == used
+    }
+}

@@ -1,0 +1,310 @@
+//! Connections: opened, kept open, replaced, closed.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use lab_load::Protocol;
+use lab_load::recording::Phase;
+use rustix::io::Errno;
+use wire::clock;
+use wire::poller::Interest;
+use wire::socket;
+use wire::stream::{Stream, StreamError};
+
+use super::connection::{Connection, Link, Use};
+use super::talk::Talk;
+use super::{Engine, Source, Trouble};
+
+/// Most connections that a thread opens at the same time before the first request;
+/// more would only wait in the queue of a target that accepts slowly.
+const AT_ONCE: u32 = 128;
+
+impl Engine {
+    /// Opens the connections that are to be held, or says why that cannot be done.
+    pub(crate) fn open_held(&mut self) -> Result<(), Trouble> {
+        while self.open < self.held {
+            while self.opening < AT_ONCE && self.open + self.opening < self.held {
+                self.open_another(clock::now());
+                if let Some(trouble) = self.trouble.take() {
+                    return Err(trouble);
+                }
+            }
+            let until = self.open_by.next().unwrap_or(u64::MAX);
+            self.wait(Duration::from_nanos(until.saturating_sub(clock::now())))?;
+            self.expire(clock::now());
+            if let Some(trouble) = self.trouble.take() {
+                return Err(trouble);
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces connections that were lost while there was no load.
+    pub(super) fn hold(&mut self, now: u64) {
+        // What the target closed meanwhile is only known when its events were read.
+        // Failure is no trouble here: arrivals try again, and their failures count.
+        while self.wait(Duration::ZERO).is_ok_and(|events| events > 0) {}
+        if self.replaces() {
+            while self.open + self.opening < self.held && self.open_another(now) {}
+        }
+        self.trouble = None;
+    }
+
+    /// Whether a lost connection is replaced before an arrival needs one. With one
+    /// request for each connection the opening is a part of what an arrival waits for.
+    fn replaces(&self) -> bool {
+        self.setup.workload.connections.requests_each != Some(1)
+    }
+
+    /// Begins to open a connection that any arrival may use. Says whether one is under
+    /// way.
+    pub(super) fn open_another(&mut self, now: u64) -> bool {
+        let place = self.take_spare().unwrap_or_else(|| self.add_place());
+        self.unbound += 1;
+        self.open_at(place, now)
+    }
+
+    pub(super) fn add_place(&mut self) -> u32 {
+        let place = self.connections.len();
+        let talk = Talk::new(self.setup.workload.target.protocol);
+        self.connections.push(Connection::closed(talk));
+        self.answer_by.grow(place + 1);
+        self.open_by.grow(place + 1);
+        // At most a million, by the workload's check.
+        place as u32
+    }
+
+    /// Begins to open the connection at a place.
+    pub(super) fn open_at(&mut self, place: u32, now: u64) -> bool {
+        self.opening += 1;
+        self.open_by.set(place, now);
+        match self.connect(place) {
+            Ok(()) => true,
+            Err(errno) => {
+                self.opening_failed(place, Phase::Connect, socket::cause(errno), now);
+                false
+            }
+        }
+    }
+
+    fn connect(&mut self, place: u32) -> Result<(), Errno> {
+        let address = self.setup.address;
+        let socket = match self.setup.workload.target.protocol {
+            Protocol::Udp => socket::connect_udp(address)?,
+            _ => socket::connect_tcp(address)?,
+        };
+        let connection = &mut self.connections[place as usize];
+        let token = connection.token(place);
+        let added = self.poller.add(&socket, token, Interest::Write);
+        added.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        connection.link = Link::Connecting;
+        connection.stream = Some(Stream::Plain(socket));
+        connection.talk = Talk::new(self.setup.workload.target.protocol);
+        Ok(())
+    }
+
+    /// Goes on with a connection under way whose socket has something to tell.
+    pub(super) fn go_on_opening(&mut self, place: u32) -> u64 {
+        let phase = self.opening_phase(place);
+        let step = match phase {
+            Phase::Connect => self.connected(place),
+            _ => self.shake_hands(place),
+        };
+        let now = clock::now();
+        match step {
+            Ok(true) => self.opened(place, now),
+            Ok(false) => {}
+            Err(error) => {
+                let phase = self.opening_phase(place);
+                self.opening_failed(place, phase, error.cause(), now);
+            }
+        }
+        now
+    }
+
+    pub(super) fn opening_phase(&self, place: u32) -> Phase {
+        match self.connections[place as usize].link {
+            Link::Handshaking => Phase::Tls,
+            _ => Phase::Connect,
+        }
+    }
+
+    /// TCP has made a connection, or failed to. Says whether it can carry requests.
+    fn connected(&mut self, place: u32) -> Result<bool, StreamError> {
+        let connection = &mut self.connections[place as usize];
+        let Some(stream) = connection.stream.take() else {
+            return Err(Errno::NOTCONN.into());
+        };
+        socket::outcome(&stream)?;
+        match (&self.setup.tls, stream) {
+            (Some(client), Stream::Plain(socket)) => {
+                connection.link = Link::Handshaking;
+                connection.stream = Some(begin_tls(client, socket)?);
+                self.shake_hands(place)
+            }
+            (_, stream) => {
+                connection.stream = Some(stream);
+                Ok(true)
+            }
+        }
+    }
+
+    fn shake_hands(&mut self, place: u32) -> Result<bool, StreamError> {
+        let connection = &mut self.connections[place as usize];
+        let token = connection.token(place);
+        let Some(stream) = &mut connection.stream else {
+            return Err(Errno::NOTCONN.into());
+        };
+        if stream.handshake()? {
+            return Ok(true);
+        }
+        let interest = match stream.wants_write() {
+            true => Interest::Both,
+            false => Interest::Read,
+        };
+        self.poller
+            .change(&*stream, token, interest)
+            .map_err(unwatched)?;
+        Ok(false)
+    }
+
+    /// A connection can carry requests from now on.
+    fn opened(&mut self, place: u32, now: u64) {
+        let connection = &mut self.connections[place as usize];
+        let token = connection.token(place);
+        if let Some(stream) = &connection.stream
+            && let Err(error) = self.poller.change(stream, token, Interest::Read)
+        {
+            let cause = unwatched(error).cause();
+            return self.opening_failed(place, Phase::Connect, cause, now);
+        }
+        connection.link = Link::Open;
+        self.open_by.clear(place);
+        self.opening -= 1;
+        self.open += 1;
+        self.tally.span.connections.opened += 1;
+        match connection.exchange.used {
+            Use::Waiting => {
+                self.waiting -= 1;
+                self.ask_or_drop(place, now);
+            }
+            // Its user still pauses.
+            Use::Thinking => {}
+            Use::Free | Use::Asked => {
+                self.unbound = self.unbound.saturating_sub(1);
+                self.list(place);
+            }
+        }
+    }
+
+    /// A connection could not be opened. The request that needs it fails: the one bound
+    /// to it, or else the arrival that waits longest.
+    pub(super) fn opening_failed(
+        &mut self,
+        place: u32,
+        phase: Phase,
+        cause: &'static str,
+        now: u64,
+    ) {
+        self.open_by.clear(place);
+        self.opening -= 1;
+        self.tally.span.connections.failed += 1;
+        let trouble = Trouble::Connection(phase, cause, self.open);
+        self.trouble.get_or_insert(trouble);
+        self.connection(place).close();
+        if self.is(place, Use::Waiting) {
+            return self.fail(place, phase, cause, now);
+        }
+        self.unbound = self.unbound.saturating_sub(1);
+        self.save(place);
+        if let Source::Schedule(plan) = &mut self.source
+            && let Some(arrival) = plan.take(now)
+        {
+            let composer = &self.setup.composer;
+            let kind = composer.kind(&composer.begin(self.first + arrival.number));
+            self.tally.fail(kind, phase, cause);
+        }
+    }
+
+    /// Closes a connection that was open.
+    pub(super) fn close(&mut self, place: u32) {
+        let connection = &mut self.connections[place as usize];
+        if connection.link == Link::Open {
+            self.open -= 1;
+        }
+        connection.close();
+    }
+
+    /// A connection without a request was closed by the target.
+    pub(super) fn closed_idle(&mut self, place: u32, now: u64) {
+        self.tally.span.connections.closed += 1;
+        let used = self.connection(place).carried > 0;
+        self.close(place);
+        if self.is(place, Use::Free) {
+            // A target that closes connections which carried nothing would be asked
+            // for the next one without end.
+            self.replace(place, used, now);
+        }
+    }
+
+    /// Has a closed, free connection opened again if it is to be held; otherwise it
+    /// waits for an arrival that needs it.
+    pub(super) fn replace(&mut self, place: u32, worth: bool, now: u64) {
+        let lacking = self.open + self.opening < self.held;
+        if worth && lacking && self.ended.is_none() && !self.users && self.replaces() {
+            self.unbound += 1;
+            self.open_at(place, now);
+        } else {
+            self.save(place);
+        }
+    }
+
+    /// Puts a closed connection that nothing is bound to into the list of spare ones.
+    pub(super) fn save(&mut self, place: u32) {
+        let connection = &mut self.connections[place as usize];
+        if !connection.saved {
+            connection.saved = true;
+            self.spare.push(place);
+        }
+    }
+
+    fn take_spare(&mut self) -> Option<u32> {
+        while let Some(place) = self.spare.pop() {
+            let connection = &mut self.connections[place as usize];
+            connection.saved = false;
+            if connection.link == Link::Closed && connection.exchange.used == Use::Free {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// Puts an open connection into the list of free ones.
+    pub(super) fn list(&mut self, place: u32) {
+        let connection = &mut self.connections[place as usize];
+        if !connection.listed {
+            connection.listed = true;
+            self.free.push(place);
+        }
+    }
+
+    /// Takes the free connection that was used last.
+    pub(super) fn take_free(&mut self) -> Option<u32> {
+        while let Some(place) = self.free.pop() {
+            let connection = &mut self.connections[place as usize];
+            connection.listed = false;
+            if connection.link == Link::Open && connection.exchange.used == Use::Free {
+                return Some(place);
+            }
+        }
+        None
+    }
+}
+
+fn begin_tls(client: &wire::tls::TlsClient, socket: OwnedFd) -> Result<Stream, StreamError> {
+    Ok(Stream::Tls(Box::new(client.begin(socket)?)))
+}
+
+fn unwatched(error: std::io::Error) -> StreamError {
+    StreamError::Socket(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}

@@ -1,0 +1,225 @@
+//! A thread's own part of the schedule, and how far it has come.
+//!
+//! Nothing is queued. What is due and not sent yet lies between two cursors of the same
+//! schedule, so a target that stops answering costs no memory and loses no arrival.
+
+use lab_load::arrivals::Schedule;
+
+/// One arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Arrival {
+    /// Its number in the schedule, over all threads.
+    pub(super) number: u64,
+    /// When it is due, on the clock of the loop.
+    pub(super) due: u64,
+}
+
+/// A place in the schedule, before an arrival of the thread's own.
+#[derive(Debug, Clone)]
+struct Cursor {
+    schedule: Schedule,
+    head: Option<Arrival>,
+    /// Own arrivals before the head.
+    passed: u64,
+    /// Arrivals of other threads between two own ones.
+    others: usize,
+    timing: Timing,
+}
+
+/// What a schedule's times become.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timing {
+    /// Start of the segment, on the clock of the loop.
+    pub(super) began: u64,
+    /// Length of a tick; 0: no ticks. Arrivals are put off to the end of their tick.
+    pub(super) tick: u64,
+}
+
+impl Timing {
+    fn of(self, time: u64) -> u64 {
+        let put_off = match self.tick {
+            0 => time,
+            tick => time.div_ceil(tick).saturating_mul(tick),
+        };
+        self.began.saturating_add(put_off)
+    }
+}
+
+impl Cursor {
+    fn new(mut schedule: Schedule, thread: u32, threads: u32, timing: Timing) -> Self {
+        let head = schedule.nth(thread as usize).map(|time| Arrival {
+            number: u64::from(thread),
+            due: timing.of(time),
+        });
+        Self {
+            schedule,
+            head,
+            passed: 0,
+            others: threads.max(1) as usize - 1,
+            timing,
+        }
+    }
+
+    fn advance(&mut self) -> Option<Arrival> {
+        let head = self.head?;
+        self.passed += 1;
+        self.head = self.schedule.nth(self.others).map(|time| Arrival {
+            number: head.number + self.others as u64 + 1,
+            due: self.timing.of(time),
+        });
+        Some(head)
+    }
+}
+
+/// How far a thread has come in its part of a schedule.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Before the first arrival that was not taken.
+    next: Cursor,
+    /// Before the first arrival that is not due; only while some wait between the two.
+    due: Option<Cursor>,
+}
+
+impl Plan {
+    /// The part of thread number `thread` of `threads`.
+    pub(super) fn new(schedule: Schedule, thread: u32, threads: u32, timing: Timing) -> Self {
+        Self {
+            next: Cursor::new(schedule, thread, threads, timing),
+            due: None,
+        }
+    }
+
+    /// When the first arrival that was not taken is due.
+    pub(super) fn next_due(&self) -> Option<u64> {
+        self.next.head.map(|arrival| arrival.due)
+    }
+
+    /// When the next arrival falls due that is not due at the time of the last call
+    /// of [`Plan::backlog`].
+    pub(super) fn next_to_fall_due(&self) -> Option<u64> {
+        let cursor = self.due.as_ref().unwrap_or(&self.next);
+        cursor.head.map(|arrival| arrival.due)
+    }
+
+    /// Takes the first arrival, if it is due.
+    pub(super) fn take(&mut self, now: u64) -> Option<Arrival> {
+        if self.next_due()? > now {
+            return None;
+        }
+        let arrival = self.next.advance();
+        if self
+            .due
+            .as_ref()
+            .is_some_and(|due| due.passed <= self.next.passed)
+        {
+            self.due = None;
+        }
+        arrival
+    }
+
+    /// Number of the first arrival that is not due, which must not be asked for
+    /// earlier times later.
+    pub(super) fn first_not_due(&mut self, now: u64) -> u64 {
+        let cursor = self.at(now);
+        cursor.head.map_or(u64::MAX, |arrival| arrival.number)
+    }
+
+    /// How many arrivals are due and were not taken.
+    pub(super) fn backlog(&mut self, now: u64) -> u64 {
+        self.came_due(now) - self.next.passed
+    }
+
+    /// How many arrivals have come due since the start.
+    pub(super) fn came_due(&mut self, now: u64) -> u64 {
+        self.at(now).passed
+    }
+
+    /// The cursor before the first arrival that is not due.
+    fn at(&mut self, now: u64) -> &Cursor {
+        if self.next_due().is_none_or(|due| due > now) && self.due.is_none() {
+            return &self.next;
+        }
+        let cursor = self.due.get_or_insert_with(|| self.next.clone());
+        while cursor.head.is_some_and(|arrival| arrival.due <= now) {
+            cursor.advance();
+        }
+        cursor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lab_load::Length;
+    use lab_load::arrivals::Arrivals;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const AS_IT_IS: Timing = Timing { began: 0, tick: 0 };
+
+    fn schedule(times: &[u64]) -> Schedule {
+        let times: Arc<[u64]> = times.into();
+        Arrivals::Trace(times).schedule(&Length::default(), 1)
+    }
+
+    #[test]
+    fn a_tick_puts_arrivals_off_to_its_end() {
+        let mut plan = Plan::new(
+            schedule(&[0, 1, 10, 11]),
+            0,
+            1,
+            Timing { began: 0, tick: 10 },
+        );
+        let due = |plan: &mut Plan| plan.take(u64::MAX).map(|arrival| arrival.due);
+        assert_eq!(due(&mut plan), Some(0));
+        assert_eq!(due(&mut plan), Some(10));
+        assert_eq!(due(&mut plan), Some(10));
+        assert_eq!(due(&mut plan), Some(20));
+        assert_eq!(due(&mut plan), None);
+    }
+
+    proptest! {
+        #[test]
+        fn threads_share_all_arrivals(
+            mut times in proptest::collection::vec(0..100_u64, 0..60),
+            threads in 1..5_u32,
+        ) {
+            times.sort_unstable();
+            let mut seen = Vec::new();
+            for thread in 0..threads {
+                let mut plan = Plan::new(schedule(&times), thread, threads, AS_IT_IS);
+                while let Some(arrival) = plan.take(u64::MAX) {
+                    seen.push((arrival.number, arrival.due));
+                }
+            }
+            seen.sort_unstable();
+            let expected: Vec<_> = (0..).zip(times).collect();
+            prop_assert_eq!(seen, expected);
+        }
+
+        #[test]
+        fn the_backlog_is_what_is_due_and_not_taken(
+            mut times in proptest::collection::vec(0..100_u64, 0..60),
+            steps in proptest::collection::vec((0..20_u64, 0..5_usize), 0..20),
+        ) {
+            times.sort_unstable();
+            let mut plan = Plan::new(schedule(&times), 0, 1, AS_IT_IS);
+            let (mut now, mut taken) = (0, 0);
+            for (passed, takes) in steps {
+                now += passed;
+                let due = times.iter().filter(|time| **time <= now).count();
+                for _ in 0..takes {
+                    taken += usize::from(plan.take(now).is_some());
+                }
+                prop_assert_eq!(plan.backlog(now), (due - taken) as u64);
+                prop_assert_eq!(plan.came_due(now), due as u64);
+                let first = if due < times.len() { due as u64 } else { u64::MAX };
+                prop_assert_eq!(plan.first_not_due(now), first);
+                prop_assert_eq!(plan.next_to_fall_due(), times.get(due).copied());
+                prop_assert_eq!(plan.next_due(), times.get(taken).copied());
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What one thread sees, second by second.
+
+use std::time::Duration;
+
+use lab_load::Span;
+use lab_load::recording::{Phase, Recording};
+
+use wire::clock;
+
+/// Counts of the span that is under way. Times are those of the loop's clock.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) span: Box<Span>,
+    /// Start of the segment, and of the span.
+    zero: u64,
+    began: u64,
+    in_flight: u32,
+    /// When `in_flight` changed last.
+    changed: u64,
+    /// Integral of requests in flight up to then, in request-nanoseconds.
+    request_ns: u64,
+    cpu: Duration,
+    /// Takes what is counted for a kind that is not there, which does not happen.
+    other: Recording,
+}
+
+impl Tally {
+    /// For a segment that begins at `zero`, with an empty span.
+    pub(super) fn new(zero: u64, span: Box<Span>) -> Self {
+        Self {
+            span,
+            zero,
+            began: zero,
+            in_flight: 0,
+            changed: zero,
+            request_ns: 0,
+            cpu: clock::thread_cpu(),
+            other: Recording::empty(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn kind(&mut self, kind: usize) -> &mut Recording {
+        self.span.kinds.get_mut(kind).unwrap_or(&mut self.other)
+    }
+
+    pub(super) fn fail(&mut self, kind: usize, phase: Phase, cause: &str) {
+        self.kind(kind).fail(phase, cause);
+    }
+
+    pub(super) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    #[inline]
+    pub(super) fn sent(&mut self, now: u64) {
+        self.integrate(now);
+        self.in_flight += 1;
+        self.span.in_flight = self.span.in_flight.max(u64::from(self.in_flight));
+    }
+
+    #[inline]
+    pub(super) fn ended(&mut self, now: u64) {
+        self.integrate(now);
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    #[inline]
+    fn integrate(&mut self, now: u64) {
+        self.request_ns += now.saturating_sub(self.changed) * u64::from(self.in_flight);
+        self.changed = self.changed.max(now);
+    }
+
+    /// Ends the span at `end`, gives it away and begins the next one in `empty`. What
+    /// happened after `end` and is in it already, stays: nothing is lost between spans.
+    pub(super) fn turn(&mut self, end: u64, now: u64, open: u64, empty: Box<Span>) -> Box<Span> {
+        self.integrate(now);
+        let mut span = std::mem::replace(&mut self.span, empty);
+        span.start = Duration::from_nanos(self.began.saturating_sub(self.zero));
+        span.length = Duration::from_nanos(end.saturating_sub(self.began).max(1));
+        span.in_flight_seconds = self.request_ns as f64 * 1e-9;
+        span.connections.open = open;
+        let cpu = clock::thread_cpu();
+        span.threads_cpu.push(cpu.saturating_sub(self.cpu));
+        self.cpu = cpu;
+        self.request_ns = 0;
+        self.began = end;
+        self.span.in_flight = u64::from(self.in_flight);
+        span
+    }
+}

@@ -1,0 +1,79 @@
+//! What to do about a generator that cannot start.
+
+use std::net::SocketAddr;
+
+use lab_load::recording::{NO_DESCRIPTORS, NO_PORTS, Phase};
+use lab_load::{GenerateError, Workload};
+
+use crate::engine::Trouble;
+
+/// A trouble in words.
+pub(super) fn explain(workload: &Workload, address: SocketAddr, trouble: Trouble) -> GenerateError {
+    match trouble {
+        Trouble::System(doing, error) => GenerateError {
+            doing: doing.to_owned(),
+            found: error.to_string(),
+            help: None,
+        },
+        Trouble::Connection(phase, cause, open) => {
+            let target = &workload.target;
+            let place = match target.host.parse::<std::net::IpAddr>() {
+                Ok(_) => address.to_string(),
+                Err(_) => format!("{}:{} ({address})", target.host, target.port),
+            };
+            let doing = match phase {
+                Phase::Tls => format!("begin TLS with {place}"),
+                _ => format!("connect to {place}"),
+            };
+            let found = match (cause, open) {
+                ("timeout", 0) => {
+                    format!("no answer within {:?}", workload.connections.connect_within)
+                }
+                (cause, 0) => cause.to_owned(),
+                (cause, open) => format!("{cause}, with {open} connections of the thread open"),
+            };
+            GenerateError {
+                doing,
+                found,
+                help: help(phase, cause, open).map(str::to_owned),
+            }
+        }
+    }
+}
+
+fn help(phase: Phase, cause: &str, open: u32) -> Option<&'static str> {
+    let help = match (phase, cause) {
+        (_, NO_PORTS) => {
+            "hold fewer connections, or widen the range of local ports \
+             (sysctl net.ipv4.ip_local_port_range)"
+        }
+        (_, NO_DESCRIPTORS) => "hold fewer connections, or raise the limit (ulimit -n)",
+        (Phase::Connect, _) if open > 0 => {
+            "the target takes no more connections: hold fewer, or raise its limit"
+        }
+        (Phase::Connect, "refused") => "start the target, or check host and port",
+        (Phase::Connect, "timeout" | "host unreachable" | "network unreachable") => {
+            "check host and port, the route to it and firewalls on the way"
+        }
+        (Phase::Tls, "certificate unknown") => {
+            "give the authority that signed the certificate, or accept any certificate"
+        }
+        (Phase::Tls, "certificate for another name") => {
+            "use the name that the certificate is for, or accept any certificate"
+        }
+        (Phase::Tls, "certificate expired" | "certificate not valid yet") => {
+            "renew the certificate or check the clocks, or accept any certificate"
+        }
+        (Phase::Tls, "not TLS" | "closed early" | "reset") => {
+            "the target seems to speak no TLS on this port: try it without (http://)"
+        }
+        (Phase::Tls, "refused by the target") => {
+            "the target may ask for a client certificate, or for another name"
+        }
+        (Phase::Tls, "no common protocol") => {
+            "the target does not offer this protocol: try HTTP/1.1"
+        }
+        _ => return None,
+    };
+    Some(help)
+}

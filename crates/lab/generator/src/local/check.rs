@@ -1,0 +1,57 @@
+//! What a workload must be for threads of this process to carry it out.
+
+use lab_load::{GenerateError, Protocol, Workload};
+use wire::socket;
+
+/// Descriptors that are needed besides connections.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+/// Says what is wrong with a workload, if anything is.
+pub(super) fn workload(workload: &Workload) -> Result<(), GenerateError> {
+    let connections = &workload.connections;
+    let (held, most) = (connections.held, connections.most);
+    let threads = workload.threads;
+    let multiplexed = matches!(workload.target.protocol, Protocol::Http2 | Protocol::Grpc);
+    if !(1..=256).contains(&threads) {
+        return wrong("threads", &threads, "1 to 256");
+    }
+    if !(1..=1_000_000).contains(&held) || held < threads {
+        let expected = "as many as threads or more, up to 1,000,000";
+        return wrong("connections", &held, expected);
+    }
+    if !(held..=1_000_000).contains(&most) {
+        let expected = "at least the connections held, up to 1,000,000";
+        return wrong("most connections", &most, expected);
+    }
+    if connections.streams == 0 || (connections.streams > 1 && !multiplexed) {
+        let expected = "1, or more with HTTP/2 and gRPC";
+        return wrong(
+            "exchanges at a time on a connection",
+            &connections.streams,
+            expected,
+        );
+    }
+    if connections.requests_each == Some(0) {
+        return wrong("requests for each connection", &0, "1 or more");
+    }
+    if workload.timeout.is_zero() || connections.connect_within.is_zero() {
+        return wrong("a timeout", &"0", "a time above 0");
+    }
+    let descriptors = socket::allow_most_descriptors().unwrap_or(u64::MAX);
+    if u64::from(held) + OTHER_DESCRIPTORS > descriptors {
+        return Err(GenerateError {
+            doing: format!("hold {held} connections"),
+            found: format!("this process may open {descriptors} descriptors"),
+            help: Some("hold fewer connections, or raise the limit (ulimit -Hn)".to_owned()),
+        });
+    }
+    Ok(())
+}
+
+fn wrong(what: &str, found: &dyn std::fmt::Display, expected: &str) -> Result<(), GenerateError> {
+    Err(GenerateError {
+        doing: "check the workload".to_owned(),
+        found: format!("{what}: {found}; expected {expected}"),
+        help: None,
+    })
+}

@@ -1,0 +1,99 @@
+//! Spans of several threads, put together second by second.
+
+use std::collections::BTreeMap;
+
+use lab_load::Span;
+
+/// See the module.
+pub(super) struct Merge {
+    /// The second in which the last span of each thread ended; `None` before the first.
+    reached: Vec<Option<u128>>,
+    ended: Vec<bool>,
+    /// Merged spans by the second in which they end.
+    pending: BTreeMap<u128, Span>,
+}
+
+const SECOND_NS: u128 = 1_000_000_000;
+
+impl Merge {
+    pub(super) fn new(threads: usize) -> Self {
+        Self {
+            reached: vec![None; threads],
+            ended: vec![false; threads],
+            pending: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a thread's span, and gives it back empty. Memory is bounded by how far the
+    /// threads are apart, and a thread that is behind is waited for by none.
+    pub(super) fn add(&mut self, thread: usize, mut span: Box<Span>, last: bool) -> Box<Span> {
+        let second = span.end().as_nanos().div_ceil(SECOND_NS);
+        let kinds = span.kinds.len();
+        let merged = self.pending.entry(second);
+        merged.or_insert_with(|| Span::empty(kinds)).merge(&span);
+        self.reached[thread] = Some(second);
+        self.ended[thread] |= last;
+        span.clear();
+        span
+    }
+
+    /// Whether every thread has ended.
+    pub(super) fn ended(&self) -> bool {
+        self.ended.iter().all(|ended| *ended)
+    }
+
+    /// The next span to which no thread will add anything.
+    pub(super) fn next(&mut self) -> Option<Span> {
+        let second = *self.pending.keys().next()?;
+        let done = |(reached, ended): (&Option<u128>, &bool)| *ended || *reached >= Some(second);
+        let all = self.reached.iter().zip(&self.ended).all(done);
+        all.then(|| self.pending.remove(&second)).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn span(start: u64, length: u64, sent: u64) -> Box<Span> {
+        let mut span = Span::empty(1);
+        span.start = Duration::from_millis(start);
+        span.length = Duration::from_millis(length);
+        span.kinds[0].sent = sent;
+        Box::new(span)
+    }
+
+    fn sent(span: Option<Span>) -> Option<(u128, u64)> {
+        span.map(|span| (span.end().as_millis(), span.kinds[0].sent))
+    }
+
+    #[test]
+    fn a_second_is_whole_when_every_thread_has_told_of_it() {
+        let mut merge = Merge::new(2);
+        assert_eq!(merge.add(0, span(0, 1000, 1), false).kinds[0].sent, 0);
+        merge.add(0, span(1000, 1000, 2), false);
+        assert_eq!(sent(merge.next()), None);
+        merge.add(1, span(0, 1000, 10), false);
+        assert_eq!(sent(merge.next()), Some((1000, 11)));
+        assert_eq!(sent(merge.next()), None);
+        merge.add(1, span(1000, 1000, 20), true);
+        assert_eq!(sent(merge.next()), Some((2000, 22)));
+        assert!(!merge.ended());
+        merge.add(0, span(2000, 500, 4), true);
+        assert!(merge.ended());
+        assert_eq!(sent(merge.next()), Some((2500, 4)));
+        assert_eq!(sent(merge.next()), None);
+    }
+
+    #[test]
+    fn a_thread_that_could_not_tell_in_time_adds_to_a_later_second() {
+        let mut merge = Merge::new(2);
+        merge.add(0, span(0, 1000, 1), false);
+        merge.add(1, span(0, 2000, 10), true);
+        assert_eq!(sent(merge.next()), Some((1000, 1)));
+        merge.add(0, span(1000, 1000, 2), true);
+        assert_eq!(sent(merge.next()), Some((2000, 12)));
+    }
+}

@@ -1,0 +1,334 @@
+//! A generator that is threads of this process.
+
+mod advice;
+mod check;
+mod machine;
+mod merge;
+mod resolve;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lab_load::recording::Timeline;
+use lab_load::{Flow, Generate, GenerateError, Protocol, Recorded, Segment, Span, Workload};
+use wire::clock;
+use wire::poller::Waker;
+use wire::tls::{TlsClient, TlsOptions};
+
+use crate::compose::Composer;
+use crate::engine::{Engine, Outlet, Report, Setup, Trouble};
+use machine::Machine;
+use merge::Merge;
+
+/// Time between the command to begin and the beginning, so that all threads are there.
+const LEAD: u64 = 5_000_000;
+/// Spans of one thread that wait to be taken; a thread that finds no room merges its
+/// spans until there is some.
+const SPANS: usize = 16;
+
+/// A generator that is threads of this process. Its connections are open from
+/// [`Local::start`] until it is dropped.
+pub struct Local {
+    setup: Arc<Setup>,
+    threads: Vec<Thread>,
+    reports: Receiver<(usize, Report)>,
+    machine: Machine,
+}
+
+struct Thread {
+    commands: Option<Sender<Command>>,
+    emptied: SyncSender<Box<Span>>,
+    waker: Option<Waker>,
+    handle: Option<JoinHandle<()>>,
+}
+
+/// A segment to run, and when it begins.
+struct Command {
+    segment: Arc<Segment>,
+    began: u64,
+}
+
+/// Ends the segment of a [`Local`] that is under way, from any thread and at once.
+#[derive(Clone)]
+pub struct Stopper {
+    setup: Arc<Setup>,
+    wakers: Vec<Waker>,
+}
+
+impl Stopper {
+    /// No more requests; those in flight are awaited. Without effect between segments.
+    pub fn stop(&self) {
+        self.setup.stop.store(true, Ordering::Relaxed);
+        self.wakers.iter().for_each(Waker::wake);
+    }
+}
+
+impl Local {
+    /// Checks a workload, resolves its target and opens the connections that are to be
+    /// held. Whatever is wrong with any of that is said here, before there is load.
+    ///
+    /// # Errors
+    /// What was found, and what to do next.
+    pub fn start(workload: Workload) -> Result<Self, GenerateError> {
+        check::workload(&workload)?;
+        let composer = Composer::new(&workload.mix, &workload.target, workload.seed);
+        let composer = composer.map_err(|error| GenerateError {
+            doing: "prepare the requests".to_owned(),
+            found: error.to_string(),
+            help: None,
+        })?;
+        let tls = tls_client(&workload)?;
+        let address = resolve::address(&workload)?;
+        let setup = Arc::new(Setup {
+            composer,
+            address,
+            tls,
+            stop: AtomicBool::new(false),
+            workload,
+        });
+        let threads = setup.workload.threads as usize;
+        let (sender, reports) = sync_channel(SPANS * threads);
+        let mut local = Self {
+            machine: Machine::now(),
+            threads: Vec::with_capacity(threads),
+            reports,
+            setup,
+        };
+        for number in 0..threads {
+            local.spawn(number, sender.clone())?;
+        }
+        drop(sender);
+        for _ in 0..threads {
+            match local.reports.recv() {
+                Ok((number, Report::Ready(waker))) => local.threads[number].waker = Some(waker),
+                Ok((_, Report::Failed(trouble))) => return Err(local.explain(trouble)),
+                Ok(_) | Err(_) => return Err(vanished()),
+            }
+        }
+        Ok(local)
+    }
+
+    /// Ends the segment that is under way, from another thread or a handler of signals.
+    pub fn stopper(&self) -> Stopper {
+        Stopper {
+            setup: Arc::clone(&self.setup),
+            wakers: self.wakers().cloned().collect(),
+        }
+    }
+
+    fn wakers(&self) -> impl Iterator<Item = &Waker> {
+        self.threads
+            .iter()
+            .filter_map(|thread| thread.waker.as_ref())
+    }
+
+    fn stop(&self) {
+        self.setup.stop.store(true, Ordering::Relaxed);
+        self.wakers().for_each(Waker::wake);
+    }
+
+    fn spawn(
+        &mut self,
+        number: usize,
+        reports: SyncSender<(usize, Report)>,
+    ) -> Result<(), GenerateError> {
+        let (commands, orders) = channel();
+        let (emptied, empties) = sync_channel(SPANS);
+        let setup = Arc::clone(&self.setup);
+        let outlet = Outlet {
+            number,
+            reports,
+            emptied: empties,
+        };
+        let spawned = std::thread::Builder::new()
+            .name(format!("load-{number}"))
+            .spawn(move || work(setup, &outlet, &orders));
+        let handle = spawned.map_err(|error| GenerateError {
+            doing: format!("start thread {} of the generator", number + 1),
+            found: error.to_string(),
+            help: Some("use fewer threads".to_owned()),
+        })?;
+        self.threads.push(Thread {
+            commands: Some(commands),
+            emptied,
+            waker: None,
+            handle: Some(handle),
+        });
+        Ok(())
+    }
+
+    fn explain(&self, trouble: Trouble) -> GenerateError {
+        advice::explain(&self.setup.workload, self.setup.address, trouble)
+    }
+}
+
+impl Generate for Local {
+    fn run(
+        &mut self,
+        segment: &Segment,
+        watch: &mut dyn FnMut(&Span) -> Flow,
+    ) -> Result<Recorded, GenerateError> {
+        self.setup.stop.store(false, Ordering::Relaxed);
+        let began = clock::now() + LEAD;
+        let began_unix_ns = unix_now_ns().saturating_add(LEAD as i64);
+        let shared = Arc::new(segment.clone());
+        for thread in &self.threads {
+            let command = Command {
+                segment: Arc::clone(&shared),
+                began,
+            };
+            let sent = thread.commands.as_ref().map(|to| to.send(command));
+            if !matches!(sent, Some(Ok(()))) {
+                return Err(vanished());
+            }
+        }
+        let mut recorded = Recorded {
+            segment: segment.clone(),
+            began_unix_ns,
+            total: Span::empty(self.setup.composer.kinds().len()),
+            timeline: Timeline::default(),
+            cut: None,
+            lost: Vec::new(),
+        };
+        self.machine = Machine::now();
+        let mut merge = Merge::new(self.threads.len());
+        while !merge.ended() {
+            match self.reports.recv() {
+                Ok((number, Report::Span(span))) => {
+                    let emptied = merge.add(number, span, false);
+                    // Without room for it the span is freed.
+                    let _ = self.threads[number].emptied.try_send(emptied);
+                }
+                Ok((number, Report::Ended(span, stopped))) => {
+                    if stopped {
+                        recorded.cut = Some("stopped".to_owned());
+                    }
+                    let emptied = merge.add(number, span, true);
+                    let _ = self.threads[number].emptied.try_send(emptied);
+                }
+                Ok((_, Report::Failed(trouble))) => return Err(self.explain(trouble)),
+                Ok((_, Report::Ready(_))) => {}
+                Err(_) => return Err(vanished()),
+            }
+            while let Some(mut span) = merge.next() {
+                span.machine = self.machine.since_last();
+                let flow = watch(&span);
+                recorded.total.append(&span);
+                recorded.timeline.push(span);
+                if flow == Flow::Stop {
+                    self.stop();
+                }
+            }
+        }
+        Ok(recorded)
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.stop();
+        for thread in &mut self.threads {
+            // Without a sender the thread ends after its segment.
+            thread.commands = None;
+        }
+        // Room for what the threads still have to tell.
+        let handles = self
+            .threads
+            .iter_mut()
+            .filter_map(|thread| thread.handle.take());
+        let handles: Vec<_> = handles.collect();
+        while handles.iter().any(|handle| !handle.is_finished()) {
+            let _ = self.reports.recv_timeout(Duration::from_millis(10));
+        }
+    }
+}
+
+/// What a thread does.
+fn work(setup: Arc<Setup>, outlet: &Outlet, orders: &Receiver<Command>) {
+    let farewell = Farewell(outlet);
+    let tell = |report| {
+        // Nobody listens when the generator is being dropped.
+        let _ = outlet.reports.send((outlet.number, report));
+    };
+    clock::precise_timers();
+    let cpus = &setup.workload.cpus;
+    if let Some(cpu) = cpus.get(outlet.number % cpus.len().max(1))
+        && let Err(error) = clock::pin_to(*cpu)
+    {
+        return tell(Report::Failed(Trouble::System(
+            "pin a thread to its processor",
+            error,
+        )));
+    }
+    let mut engine = match Engine::new(setup, outlet.number as u32) {
+        Ok(engine) => engine,
+        Err(error) => return tell(Report::Failed(Trouble::System("watch sockets", error))),
+    };
+    match engine.open_held() {
+        Ok(()) => tell(Report::Ready(engine.waker())),
+        Err(trouble) => return tell(Report::Failed(trouble)),
+    }
+    while let Ok(Command { segment, began }) = orders.recv() {
+        match engine.run(&segment, began, outlet) {
+            Ok((span, stopped)) => tell(Report::Ended(span, stopped)),
+            Err(trouble) => return tell(Report::Failed(trouble)),
+        }
+    }
+    drop(farewell);
+}
+
+/// Tells that a thread was lost, so that nobody waits for it.
+struct Farewell<'a>(&'a Outlet);
+
+impl Drop for Farewell<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let lost = std::io::Error::other("it ended by a mistake of its own");
+            let trouble = Report::Failed(Trouble::System("keep a thread running", lost));
+            let _ = self.0.reports.send((self.0.number, trouble));
+        }
+    }
+}
+
+fn vanished() -> GenerateError {
+    GenerateError {
+        doing: "run the generator's threads".to_owned(),
+        found: "one of them has ended".to_owned(),
+        help: Some("start the generator anew".to_owned()),
+    }
+}
+
+fn tls_client(workload: &Workload) -> Result<Option<TlsClient>, GenerateError> {
+    if !workload.target.tls {
+        return Ok(None);
+    }
+    let settings = &workload.tls;
+    let options = TlsOptions {
+        authorities: &settings.authorities,
+        certificate: &settings.certificate,
+        key: &settings.key,
+        insecure: settings.insecure,
+        protocols: match workload.target.protocol {
+            Protocol::Http1 | Protocol::WebSocket => &["http/1.1"],
+            Protocol::Http2 | Protocol::Grpc => &["h2"],
+            Protocol::Tcp | Protocol::Udp => &[],
+        },
+    };
+    let name = resolve::name_of(&workload.target.authority);
+    let client = TlsClient::new(name, &options).map_err(|error| GenerateError {
+        doing: "prepare TLS".to_owned(),
+        found: error.to_string(),
+        help: None,
+    })?;
+    Ok(Some(client))
+}
+
+fn unix_now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    })
+}

@@ -1,0 +1,209 @@
+//! One thread's view of its sockets: which of them can be read or written.
+//!
+//! Readiness is level-triggered: what is not read now is told again. So a loop may read
+//! once for each event, which is all that a small answer needs, and no call into the
+//! kernel is spent on finding that there is nothing more.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+
+use crate::clock::timespec;
+
+/// Most events that one wait returns.
+const EVENTS: usize = 256;
+
+/// What is wanted of a socket. That its peer closed is always told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// It can be read.
+    Read,
+    /// It can be written, or its connection is made.
+    Write,
+    /// Either.
+    Both,
+}
+
+impl Interest {
+    fn flags(self) -> epoll::EventFlags {
+        let (read, write) = (
+            epoll::EventFlags::IN | epoll::EventFlags::RDHUP,
+            epoll::EventFlags::OUT,
+        );
+        match self {
+            Self::Read => read,
+            Self::Write => write,
+            Self::Both => read | write,
+        }
+    }
+}
+
+/// Something that happened to a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// As given to [`Poller::add`].
+    pub token: u64,
+    /// Reading makes progress: there are bytes, an end or an error.
+    pub readable: bool,
+    /// Writing makes progress, or fails.
+    pub writable: bool,
+}
+
+/// The sockets of one thread. See the module.
+pub struct Poller {
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+}
+
+impl Poller {
+    /// One without sockets.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left, or the kernel is older than Linux 5.11
+    /// and cannot wait for less than a millisecond.
+    pub fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let mut poller = Self {
+            epoll,
+            events: Vec::with_capacity(EVENTS),
+        };
+        match poller.wait(Some(Duration::ZERO)) {
+            Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
+                Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "this kernel has no epoll_pwait2; expected Linux 5.11 or newer",
+                ))
+            }
+            Err(error) => Err(error),
+            Ok(_) => Ok(poller),
+        }
+    }
+
+    /// Begins to watch a socket. Closing it ends that.
+    ///
+    /// # Errors
+    /// When the kernel's limit on watched descriptors is reached.
+    pub fn add(&self, socket: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(token);
+        Ok(epoll::add(&self.epoll, socket, data, interest.flags())?)
+    }
+
+    /// Changes what is wanted of a watched socket.
+    ///
+    /// # Errors
+    /// When it is not watched.
+    pub fn change(&self, socket: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(token);
+        Ok(epoll::modify(&self.epoll, socket, data, interest.flags())?)
+    }
+
+    /// Waits until something happens or the time is over (`None`: for as long as it
+    /// takes), and says how much happened: up to 256 events, to be read by
+    /// [`Poller::event`]. A signal ends the wait early, without events.
+    ///
+    /// # Errors
+    /// Those of the kernel; none is expected.
+    pub fn wait(&mut self, longest: Option<Duration>) -> io::Result<usize> {
+        self.events.clear();
+        let longest = longest.map(timespec);
+        let room = rustix::buffer::spare_capacity(&mut self.events);
+        match epoll::wait(&self.epoll, room, longest.as_ref()) {
+            Ok(_) => Ok(self.events.len()),
+            Err(Errno::INTR) => Ok(0),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// An event of the last wait; `None` beyond their number.
+    pub fn event(&self, index: usize) -> Option<Event> {
+        let event = *self.events.get(index)?;
+        let flags = event.flags;
+        let broken = epoll::EventFlags::ERR | epoll::EventFlags::HUP;
+        let ended = epoll::EventFlags::RDHUP;
+        Some(Event {
+            token: event.data.u64(),
+            readable: flags.intersects(epoll::EventFlags::IN | ended | broken),
+            writable: flags.intersects(epoll::EventFlags::OUT | broken),
+        })
+    }
+}
+
+/// Wakes a poller from another thread. Clones wake the same one.
+#[derive(Debug, Clone)]
+pub struct Waker {
+    event: Arc<OwnedFd>,
+}
+
+impl Waker {
+    /// One that makes `poller` return an event with `token`.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
+    pub fn new(poller: &Poller, token: u64) -> io::Result<Self> {
+        let flags = rustix::event::EventfdFlags::NONBLOCK | rustix::event::EventfdFlags::CLOEXEC;
+        let event = Arc::new(rustix::event::eventfd(0, flags)?);
+        poller.add(&event, token, Interest::Read)?;
+        Ok(Self { event })
+    }
+
+    /// Wakes the poller, now or at its next wait.
+    pub fn wake(&self) {
+        // Fails only when the counter is full, and then the poller is awake already.
+        let _ = rustix::io::write(&*self.event, &1_u64.to_ne_bytes());
+    }
+
+    /// Takes note of all calls so far; for the woken thread.
+    pub fn clear(&self) {
+        // Fails only when nobody called.
+        let _ = rustix::io::read(&*self.event, &mut [0_u8; 8]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_read_is_told_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        let mut poller = Poller::new().unwrap();
+        poller.add(&far, 7, Interest::Read).unwrap();
+        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
+        near.write_all(b"x").unwrap();
+        for _ in 0..2 {
+            assert_eq!(poller.wait(Some(Duration::from_secs(5))).unwrap(), 1);
+            let expected = Event {
+                token: 7,
+                readable: true,
+                writable: false,
+            };
+            assert_eq!(poller.event(0), Some(expected));
+            assert_eq!(poller.event(1), None);
+        }
+        poller.change(&far, 8, Interest::Both).unwrap();
+        poller.wait(Some(Duration::from_secs(5))).unwrap();
+        let event = poller.event(0).unwrap();
+        assert!(event.token == 8 && event.readable && event.writable);
+    }
+
+    #[test]
+    fn a_waker_wakes_until_it_is_cleared() {
+        let mut poller = Poller::new().unwrap();
+        let waker = Waker::new(&poller, 1).unwrap();
+        waker.clear();
+        let other = waker.clone();
+        std::thread::spawn(move || other.wake()).join().unwrap();
+        assert_eq!(poller.wait(None).unwrap(), 1);
+        waker.clear();
+        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
+    }
+}

@@ -1,0 +1,194 @@
+//! A connected socket, plain or inside TLS, that never blocks.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use crate::socket;
+use crate::tls::{self, TlsStream};
+
+/// A connected socket.
+pub enum Stream {
+    /// Bytes as they are (or datagrams, each sent and taken whole).
+    Plain(OwnedFd),
+    /// Inside TLS.
+    Tls(Box<TlsStream>),
+}
+
+/// What [`Stream::receive`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// So many bytes.
+    Bytes(usize),
+    /// None yet.
+    Nothing,
+    /// The peer will send no more.
+    End,
+}
+
+/// Why a stream is of no further use.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StreamError {
+    /// The socket failed.
+    #[error("{}", socket::cause(*.0))]
+    Socket(Errno),
+    /// TLS failed.
+    #[error("TLS: {0}")]
+    Tls(Box<rustls::Error>),
+}
+
+impl StreamError {
+    /// A short constant text, to count errors by.
+    pub fn cause(&self) -> &'static str {
+        match self {
+            Self::Socket(errno) => socket::cause(*errno),
+            Self::Tls(error) => tls::cause(error),
+        }
+    }
+}
+
+impl From<Errno> for StreamError {
+    fn from(errno: Errno) -> Self {
+        Self::Socket(errno)
+    }
+}
+
+impl From<rustls::Error> for StreamError {
+    fn from(error: rustls::Error) -> Self {
+        Self::Tls(Box::new(error))
+    }
+}
+
+impl Stream {
+    /// Goes on with the handshake of TLS, and says whether it is finished. Without TLS
+    /// it always is.
+    ///
+    /// # Errors
+    /// When the peer is not who it should be, speaks no TLS, or went away.
+    pub fn handshake(&mut self) -> Result<bool, StreamError> {
+        match self {
+            Self::Plain(_) => Ok(true),
+            Self::Tls(stream) => stream.handshake(),
+        }
+    }
+
+    /// Sends as many bytes as can be taken now, and says how many. When these are not
+    /// all, or [`Stream::wants_write`], call again (or [`Stream::flush`]) as soon as
+    /// the socket can be written.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn send(&mut self, bytes: &[u8]) -> Result<usize, StreamError> {
+        match self {
+            Self::Plain(socket) => loop {
+                match send(&*socket, bytes, SendFlags::NOSIGNAL) {
+                    Ok(sent) => return Ok(sent),
+                    Err(Errno::AGAIN) => return Ok(0),
+                    Err(Errno::INTR) => {}
+                    Err(errno) => return Err(errno.into()),
+                }
+            },
+            Self::Tls(stream) => stream.send(bytes),
+        }
+    }
+
+    /// Sends what TLS holds back, as far as that can be done now.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn flush(&mut self) -> Result<(), StreamError> {
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+
+    /// Whether bytes that were taken by [`Stream::send`] still wait to be written.
+    pub fn wants_write(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(stream) => stream.wants_write(),
+        }
+    }
+
+    /// Takes bytes that came in.
+    ///
+    /// # Errors
+    /// When the connection broke.
+    pub fn receive(&mut self, into: &mut [u8]) -> Result<Received, StreamError> {
+        match self {
+            Self::Plain(socket) => loop {
+                match recv(&*socket, &mut *into, RecvFlags::empty()) {
+                    Ok((_, 0)) => return Ok(Received::End),
+                    Ok((_, received)) => return Ok(Received::Bytes(received)),
+                    Err(Errno::AGAIN) => return Ok(Received::Nothing),
+                    Err(Errno::INTR) => {}
+                    Err(errno) => return Err(errno.into()),
+                }
+            },
+            Self::Tls(stream) => stream.receive(into),
+        }
+    }
+
+    /// Whether there may be bytes that the poller does not know of: TLS has decrypted
+    /// them already.
+    pub fn holds_bytes(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(stream) => stream.holds_bytes(),
+        }
+    }
+
+    /// The protocol that both sides agreed on within TLS (ALPN).
+    pub fn protocol(&self) -> Option<&[u8]> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Tls(stream) => stream.protocol(),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Plain(socket) => socket.as_fd(),
+            Self::Tls(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl io::Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.receive(into).map_err(io_error)? {
+            Received::Bytes(received) => Ok(received),
+            Received::Nothing => Err(io::ErrorKind::WouldBlock.into()),
+            Received::End => Ok(0),
+        }
+    }
+}
+
+impl io::Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.send(bytes).map_err(io_error)? {
+            0 if !bytes.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
+            sent => Ok(sent),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Stream::flush(self).map_err(io_error)?;
+        if self.wants_write() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(())
+    }
+}
+
+fn io_error(error: StreamError) -> io::Error {
+    match error {
+        StreamError::Socket(errno) => errno.into(),
+        StreamError::Tls(error) => io::Error::new(io::ErrorKind::InvalidData, *error),
+    }
+}
