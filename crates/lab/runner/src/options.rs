@@ -23,13 +23,26 @@ pub enum Display {
     None,
 }
 
-/// Starts a generator of load; its connections are open when it returns. It is called,
-/// and the generator used, on a thread of its own.
-pub type StartGenerator = fn(Workload) -> Result<Box<dyn Generate>, GenerateError>;
+/// A generator of load, whose connections are open.
+pub struct Generator {
+    /// Runs segments, one after the other.
+    pub generate: Box<dyn Generate>,
+    /// Ends the segment under way, from any thread and at once. Without effect between
+    /// segments.
+    pub stop: Box<dyn Fn() + Send + Sync>,
+}
+
+/// Starts a generator. It is called, and the generator used, on a thread of its own.
+pub type StartGenerator = fn(Workload) -> Result<Generator, GenerateError>;
 
 /// Threads of this process.
-fn local(workload: Workload) -> Result<Box<dyn Generate>, GenerateError> {
-    Ok(Box::new(lab_generator::Local::start(workload)?))
+fn local(workload: Workload) -> Result<Generator, GenerateError> {
+    let local = lab_generator::Local::start(workload)?;
+    let stopper = local.stopper();
+    Ok(Generator {
+        generate: Box::new(local),
+        stop: Box::new(move || stopper.stop()),
+    })
 }
 
 /// Settings of a run.

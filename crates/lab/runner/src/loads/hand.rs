@@ -17,17 +17,23 @@ use crate::options::StartGenerator;
 /// Most recordings of holds that are kept of a search, to show one of them.
 const HOLDS: usize = 64;
 
-/// Tells an order to end. Heard when the span under way ends.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+/// Tells an order to end.
+#[derive(Clone)]
+pub(crate) struct Stop {
+    told: Arc<AtomicBool>,
+    /// Ends the segment under way at once; what is told alone is heard when the span
+    /// under way ends.
+    now: Arc<dyn Fn() + Send + Sync>,
+}
 
 impl Stop {
     pub(crate) fn tell(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.told.store(true, Ordering::Relaxed);
+        (self.now)();
     }
 
     fn flow(&self) -> Flow {
-        match self.0.load(Ordering::Relaxed) {
+        match self.told.load(Ordering::Relaxed) {
             true => Flow::Stop,
             false => Flow::Continue,
         }
@@ -66,9 +72,9 @@ struct Order {
 }
 
 /// The way to a generator.
-#[derive(Debug)]
 pub(crate) struct Hand {
     orders: Sender<Order>,
+    now: Arc<dyn Fn() + Send + Sync>,
     pub(crate) workload: Arc<Workload>,
 }
 
@@ -84,8 +90,8 @@ impl Hand {
             .spawn(move || match start((*own).clone()) {
                 Ok(generator) => {
                     // Whoever waits for it may have given up.
-                    let _ = opened.send(Ok(()));
-                    work(generator, &own, &taken);
+                    let _ = opened.send(Ok(generator.stop));
+                    work(generator.generate, &own, &taken);
                 }
                 Err(error) => drop(opened.send(Err(error))),
             })
@@ -94,27 +100,34 @@ impl Hand {
                 found: error.to_string(),
                 help: None,
             })?;
-        opens.await.unwrap_or_else(|_| Err(gone()))?;
-        Ok(Self { orders, workload })
+        let now = opens.await.unwrap_or_else(|_| Err(gone()))?;
+        Ok(Self {
+            orders,
+            now: now.into(),
+            workload,
+        })
     }
 
     /// Gives an order; the answer comes when it is carried out.
     pub(crate) fn order(
         &self,
         task: Task,
-        stop: Stop,
         hear: Hear,
-    ) -> oneshot::Receiver<Result<Done, GenerateError>> {
+    ) -> (Stop, oneshot::Receiver<Result<Done, GenerateError>>) {
         let (done, answer) = oneshot::channel();
+        let stop = Stop {
+            told: Arc::default(),
+            now: Arc::clone(&self.now),
+        };
         let order = Order {
             task,
-            stop,
+            stop: stop.clone(),
             hear,
             done,
         };
         // A thread that has ended drops the order, and the answer says so.
         let _ = self.orders.send(order);
-        answer
+        (stop, answer)
     }
 }
 

@@ -344,8 +344,8 @@ impl Loads<'_> {
         ends: bool,
     ) -> Result<(), String> {
         let hand = self.hand(load).await?;
-        let (stop, live) = (Stop::default(), Live::default());
-        let answer = hand.order(task, stop.clone(), self.hear(load, &live));
+        let live = Live::default();
+        let (stop, answer) = hand.order(task, self.hear(load, &live));
         self.state.borrow_mut().running.push(Running {
             load: load.name.clone(),
             step: step.map(|step| step.name.clone()),
@@ -441,7 +441,9 @@ impl Loads<'_> {
 /// A run that breaks off leaves no load behind.
 impl Drop for Running {
     fn drop(&mut self) {
-        self.stop.tell();
+        if self.done.is_none() {
+            self.stop.tell();
+        }
     }
 }
 

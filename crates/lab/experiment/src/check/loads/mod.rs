@@ -9,7 +9,7 @@ mod search;
 mod step;
 
 use super::entries::Entry;
-use super::fields::{Field, Fields};
+use super::fields::Fields;
 use super::values::{Reader, parse_cpus};
 use crate::diagnostic::Problem;
 use crate::expr::{LoadUse, RESERVED};
