@@ -26,7 +26,7 @@ test: test-tools lint test-web test-rust test-page test-demo ## Everything that 
 	@echo "make test: all passed"
 
 .PHONY: test-tools
-test-tools: ## Install what tests need and the machine lacks (a browser)
+test-tools: ## Install what tests need and the machine lacks (a browser, a NATS server)
 	scripts/install-test-tools
 
 .PHONY: lint

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use cells::rep::{Distribution, Mebibytes};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::load::{AFTER_HELP, LoadArgs};
+
 /// A scale laboratory for distributed platforms: find out how far it goes before
 /// your users do.
 #[derive(Debug, Parser)]
@@ -24,6 +26,11 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Rebuild the report of a stored run
     Report(ReportArgs),
+    /// Put load on a target, and say whether the result can be trusted
+    #[command(after_help = AFTER_HELP)]
+    Load(Box<LoadArgs>),
+    /// Measure what this machine can tell apart, and keep it for reports of load
+    Calibrate(CalibrateArgs),
     /// Parts of a container scheduler that speaks Diego's protocols
     #[command(subcommand)]
     Cells(Box<CellsCommand>),
@@ -68,6 +75,16 @@ pub(crate) struct RunArgs {
 pub(crate) struct ReportArgs {
     /// The folder of the run
     pub(crate) run: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArgs {
+    /// Measure for 2 s instead of 10 s
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print JSON, times in seconds, instead of words
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -2,10 +2,12 @@
 //! come with it. This crate is the command line, and the one place that joins the
 //! two.
 
+mod calibrate;
 mod catalogue;
 mod cells;
 mod cli;
 mod lab;
+mod load;
 mod output;
 
 use std::process::ExitCode;
@@ -31,6 +33,8 @@ fn main() -> ExitCode {
         Command::Run(args) => lab::run(&args),
         Command::Check(args) => lab::check(&args),
         Command::Report(args) => lab::report(&args),
+        Command::Load(args) => load::run(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Cells(part) => cells::serve(*part).map(|()| Outcome::Pass),
         Command::Guard => return lab_runner::guard_main(),
     };

@@ -5,6 +5,7 @@
 //! kernel is spent on finding that there is nothing more.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,10 +54,23 @@ pub struct Event {
     pub writable: bool,
 }
 
+impl Event {
+    fn of(event: epoll::Event) -> Self {
+        let flags = event.flags;
+        let broken = epoll::EventFlags::ERR | epoll::EventFlags::HUP;
+        let ended = epoll::EventFlags::RDHUP;
+        Self {
+            token: event.data.u64(),
+            readable: flags.intersects(epoll::EventFlags::IN | ended | broken),
+            writable: flags.intersects(epoll::EventFlags::OUT | broken),
+        }
+    }
+}
+
 /// The sockets of one thread. See the module.
 pub struct Poller {
     epoll: OwnedFd,
-    events: Vec<epoll::Event>,
+    events: Vec<Event>,
 }
 
 impl Poller {
@@ -110,25 +124,19 @@ impl Poller {
     pub fn wait(&mut self, longest: Option<Duration>) -> io::Result<usize> {
         self.events.clear();
         let longest = longest.map(timespec);
-        let room = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, room, longest.as_ref()) {
-            Ok(_) => Ok(self.events.len()),
-            Err(Errno::INTR) => Ok(0),
-            Err(errno) => Err(errno.into()),
-        }
+        let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
+        let found = match epoll::wait(&self.epoll, &mut room, longest.as_ref()) {
+            Ok((found, _)) => found,
+            Err(Errno::INTR) => return Ok(0),
+            Err(errno) => return Err(errno.into()),
+        };
+        self.events.extend(found.iter().map(|event| Event::of(*event)));
+        Ok(self.events.len())
     }
 
     /// An event of the last wait; `None` beyond their number.
     pub fn event(&self, index: usize) -> Option<Event> {
-        let event = *self.events.get(index)?;
-        let flags = event.flags;
-        let broken = epoll::EventFlags::ERR | epoll::EventFlags::HUP;
-        let ended = epoll::EventFlags::RDHUP;
-        Some(Event {
-            token: event.data.u64(),
-            readable: flags.intersects(epoll::EventFlags::IN | ended | broken),
-            writable: flags.intersects(epoll::EventFlags::OUT | broken),
-        })
+        self.events.get(index).copied()
     }
 }
 

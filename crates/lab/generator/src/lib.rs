@@ -1,8 +1,9 @@
 //! The load generator: everything between a [`Workload`](lab_load::Workload) and what
 //! was [`Recorded`](lab_load::Recorded) that touches the machine.
 
-mod compose;
+pub mod calibrate;
 mod engine;
 mod local;
+pub mod workers;
 
 pub use local::{Local, Stopper};

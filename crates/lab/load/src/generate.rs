@@ -30,7 +30,7 @@ pub enum Flow {
 }
 
 /// Why a segment could not be run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[error("{doing}: {found}{}", help.as_ref().map(|help| format!("; {help}")).unwrap_or_default())]
 pub struct GenerateError {
     /// What was being done.

@@ -2,12 +2,16 @@
 
 mod blob;
 mod error;
+pub mod load;
 mod page_data;
+mod page_loads;
 mod series;
 pub mod terminal;
 mod timelines;
 
-use lab_store::RunFolder;
+use lab_load::Summary;
+use lab_store::{Environment, RunFolder};
+use serde::Serialize;
 
 pub use error::ReportError;
 
@@ -24,11 +28,31 @@ const PLACE: &str = "<!--run-->";
 ///
 /// # Errors
 ///
-/// Fails when a file of the run cannot be read or is not what its format says.
+/// Fails when the run's environment or verdict cannot be read or is not what its
+/// format says. Of the other files, the report names those that are broken or missing.
 pub fn html(run: &RunFolder) -> Result<String, ReportError> {
     let (data, columns) = PageData::of(run)?;
-    let data = serde_json::to_string(&data).map_err(ReportError::Encode)?;
-    Ok(embed(PAGE, &data, &columns))
+    filled(&data, &columns)
+}
+
+/// The report of loads that are no part of a run, in the order given: one HTML file
+/// that needs nothing else.
+///
+/// A pure function of its arguments. `environment` says where and with what they were
+/// made; its start is not looked at.
+///
+/// # Errors
+///
+/// Fails when the data have no JSON form.
+pub fn load_html(summaries: &[Summary], environment: &Environment) -> Result<String, ReportError> {
+    let (data, columns) = PageData::of_loads(summaries, environment);
+    filled(&data, &columns)
+}
+
+/// The page with its data.
+fn filled(data: &impl Serialize, columns: &str) -> Result<String, ReportError> {
+    let data = serde_json::to_string(data).map_err(ReportError::Encode)?;
+    Ok(embed(PAGE, &data, columns))
 }
 
 /// Puts the data into the page.

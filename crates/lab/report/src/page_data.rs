@@ -1,20 +1,22 @@
 //! Everything the page shows, gathered from the folder of a run.
 //!
-//! `web/src/run.ts` has the same types; change both together.
+//! `web/src/data/run.ts` has the same types; change both together.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::hash::Hash;
 use std::path::Path;
 
+use lab_load::Summary;
 use lab_store::{
-    EntityCount, Environment, Event, EventKind, LoopTurn, ProcessSample, RunFile, RunFolder,
-    StoreError, Verdict,
+    EntityCount, Environment, Event, EventKind, LoopTurn, Outcome, ProcessSample, Record, RunFile,
+    RunFolder, StoreError, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::ReportError;
 use crate::blob::{Blob, Text};
+use crate::page_loads::PageLoad;
 use crate::series::{Line, pack};
 use crate::timelines::{self, Timelines};
 
@@ -30,14 +32,17 @@ pub(crate) struct PageData {
     /// As text: JavaScript's numbers cannot hold every seed.
     seed: Option<String>,
     environment: Environment,
-    verdict: Verdict,
+    /// Absent for loads that are no part of a run.
+    verdict: Option<Verdict>,
     steps: Vec<Step>,
     counts: Vec<Counts>,
     processes: Vec<Process>,
     loops: Vec<Named>,
     lifecycles: Vec<Timelines>,
+    loads: Vec<PageLoad>,
     experiment: Option<Text>,
     files: Vec<FileSize>,
+    problems: Vec<Problem>,
 }
 
 /// A step on the time axis.
@@ -81,6 +86,15 @@ struct FileSize {
     bytes: u64,
 }
 
+/// A part of a run that could not be read, so that the page can say it.
+#[derive(Debug, PartialEq, Serialize)]
+struct Problem {
+    /// Path inside the folder of the run.
+    file: String,
+    /// What is wrong with it.
+    text: String,
+}
+
 /// What the report needs from `plan.json`.
 #[derive(Debug, Default, Deserialize)]
 struct PlanHead {
@@ -98,22 +112,33 @@ struct NameOnly {
 
 impl PageData {
     /// Reads a run; the second value is the blob as text.
+    ///
+    /// Only the environment and the verdict must be there. Of the rest, what cannot be
+    /// read is named among the problems.
     pub(crate) fn of(run: &RunFolder) -> Result<(Self, String), ReportError> {
         let mut blob = Blob::default();
         let environment = run.environment()?;
         let verdict = run.verdict()?;
-        let plan = present(run, RunFile::Plan, |file| run.read_json::<PlanHead>(file))?;
-        let experiment = present(run, RunFile::Experiment, |file| run.read_text(file))?;
+        let mut rest = Rest {
+            run,
+            whole: verdict.outcome != Outcome::Error,
+            problems: Vec::new(),
+        };
+        let plan = rest.document(RunFile::Plan, |file| run.read_json::<PlanHead>(file));
+        let experiment = rest.document(RunFile::Experiment, |file| run.read_text(file));
         let declared: Vec<&str> = plan
             .iter()
             .flat_map(|plan| &plan.lifecycles)
             .map(|named| named.name.as_str())
             .collect();
         let mut lifecycles = Vec::new();
-        for name in lifecycle_names(run, &declared)? {
-            let table = timelines::read(&name, &run.file(RunFile::Lifecycle(&name)))?;
-            lifecycles.push(Timelines::pack(&table, &mut blob)?);
+        for name in rest.lifecycle_names(&declared)? {
+            let file = RunFile::Lifecycle(&name);
+            if let Some(table) = rest.read(file, timelines::read(&name, &run.file(file))) {
+                lifecycles.push(Timelines::pack(&table, &mut blob)?);
+            }
         }
+        let loads = rest.loads(environment.started_at_unix_ns, &mut blob)?;
         let data = Self {
             version: VERSION,
             seed: plan.as_ref().map(|plan| plan.seed.to_string()),
@@ -122,52 +147,152 @@ impl PageData {
                 .map(|plan| plan.about.clone())
                 .unwrap_or_default(),
             name: plan.map_or_else(|| environment.run_id.clone(), |plan| plan.name),
-            steps: steps(&run.records::<Event>()?, verdict.duration_s),
-            counts: counts(&run.records::<EntityCount>()?, &mut blob),
-            processes: processes(&run.records::<ProcessSample>()?, &mut blob),
-            loops: loops(&run.records::<LoopTurn>()?, &mut blob),
+            steps: steps(&rest.records::<Event>(RunFile::Events), verdict.duration_s),
+            counts: counts(&rest.records(RunFile::Entities), &mut blob),
+            processes: processes(&rest.records(RunFile::Processes), &mut blob),
+            loops: loops(&rest.records(RunFile::Loops), &mut blob),
             lifecycles,
+            loads,
             experiment: experiment.map(|text| blob.push_text(&text)),
             files: files(run.path())?,
+            problems: rest.problems,
             environment,
-            verdict,
+            verdict: Some(verdict),
         };
         Ok((data, blob.finish()))
     }
-}
 
-/// What `read` gives, or `None` when the file is absent: a run that could not be
-/// started has neither plan nor samples.
-fn present<T>(
-    run: &RunFolder,
-    file: RunFile<'static>,
-    read: impl FnOnce(RunFile<'static>) -> Result<T, StoreError>,
-) -> Result<Option<T>, StoreError> {
-    if run.file(file).exists() {
-        read(file).map(Some)
-    } else {
-        Ok(None)
+    /// The data of loads that are no part of a run; the second value is the blob.
+    pub(crate) fn of_loads(summaries: &[Summary], environment: &Environment) -> (Self, String) {
+        let mut blob = Blob::default();
+        let mut problems = Vec::new();
+        let began = summaries.iter().map(|summary| summary.began_unix_ns);
+        let origin_ns = began.min().unwrap_or(environment.started_at_unix_ns);
+        let mut loads = Vec::new();
+        for summary in summaries {
+            let (load, unread) = PageLoad::pack(summary, None, origin_ns, &mut blob);
+            loads.push(load);
+            problems.extend(unread.into_iter().map(|text| Problem {
+                file: summary.name.clone(),
+                text,
+            }));
+        }
+        let mut targets: Vec<&str> = summaries.iter().map(|one| one.target.as_str()).collect();
+        targets.dedup();
+        let data = Self {
+            version: VERSION,
+            name: targets.join(", "),
+            about: String::new(),
+            seed: None,
+            environment: environment.clone(),
+            verdict: None,
+            steps: Vec::new(),
+            counts: Vec::new(),
+            processes: Vec::new(),
+            loops: Vec::new(),
+            lifecycles: Vec::new(),
+            loads,
+            experiment: None,
+            files: Vec::new(),
+            problems,
+        };
+        (data, blob.finish())
     }
 }
 
-/// Lifecycles that have a file: those of the plan in its order, then others by name.
-fn lifecycle_names(run: &RunFolder, declared: &[&str]) -> Result<Vec<String>, ReportError> {
-    let mut stored: BTreeSet<String> = list(&run.path().join("lifecycles"))?
-        .into_iter()
-        .filter_map(|(name, _)| name.strip_suffix(".csv").map(str::to_owned))
-        .collect();
-    let mut names = Vec::new();
-    for name in declared {
-        let file = RunFile::Lifecycle(name).relative_path();
-        let stem = file
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
-        if stem.is_some_and(|stem| stored.remove(&stem)) {
-            names.push((*name).to_owned());
+/// The parts of a run that a report can do without.
+struct Rest<'a> {
+    run: &'a RunFolder,
+    /// Was the run made? One that was not lacks files by right.
+    whole: bool,
+    problems: Vec<Problem>,
+}
+
+impl Rest<'_> {
+    /// What was read; if it could not be, the problem is kept.
+    fn read<T, E: std::fmt::Display>(
+        &mut self,
+        file: RunFile<'_>,
+        read: Result<T, E>,
+    ) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(error) => {
+                // The path of the run is where it was read, not part of it.
+                let folder = format!("{}/", self.run.path().display());
+                let text = error.to_string().replace(&folder, "");
+                self.problem(file, text);
+                None
+            }
         }
     }
-    names.extend(stored);
-    Ok(names)
+
+    fn problem(&mut self, file: RunFile<'_>, text: String) {
+        let file = file.relative_path().to_string_lossy().into_owned();
+        self.problems.push(Problem { file, text });
+    }
+
+    /// A file that every run has which could be started.
+    fn document<T>(
+        &mut self,
+        file: RunFile<'static>,
+        read: impl FnOnce(RunFile<'static>) -> Result<T, StoreError>,
+    ) -> Option<T> {
+        if self.run.file(file).exists() {
+            let read = read(file);
+            return self.read(file, read);
+        }
+        if self.whole {
+            self.problem(file, "is missing".into());
+        }
+        None
+    }
+
+    fn records<R: Record>(&mut self, file: RunFile<'_>) -> Vec<R> {
+        let records = self.run.records::<R>();
+        self.read(file, records).unwrap_or_default()
+    }
+
+    /// Lifecycles that have a file: those of the plan in its order, then others by name.
+    fn lifecycle_names(&mut self, declared: &[&str]) -> Result<Vec<String>, ReportError> {
+        let mut stored: BTreeSet<String> = list(&self.run.path().join("lifecycles"))?
+            .into_iter()
+            .filter_map(|(name, _)| name.strip_suffix(".csv").map(str::to_owned))
+            .collect();
+        let mut names = Vec::new();
+        for name in declared {
+            let file = RunFile::Lifecycle(name);
+            let path = file.relative_path();
+            let stem = path.file_stem().map(|stem| stem.to_string_lossy());
+            if stem.is_some_and(|stem| stored.remove(&*stem)) {
+                names.push((*name).to_owned());
+            } else if self.whole {
+                self.problem(file, "is missing, though the plan declares it".into());
+            }
+        }
+        names.extend(stored);
+        Ok(names)
+    }
+
+    /// Loads in the order in which they began.
+    fn loads(&mut self, origin_ns: i64, blob: &mut Blob) -> Result<Vec<PageLoad>, ReportError> {
+        let mut stored = Vec::new();
+        for name in self.run.load_names()? {
+            let file = RunFile::Load(&name);
+            let load = self.run.load(&name);
+            stored.extend(self.read(file, load).map(|load| (name.clone(), load)));
+        }
+        stored.sort_by_key(|(_, load)| load.summary.began_unix_ns);
+        let mut loads = Vec::new();
+        for (name, load) in stored {
+            let (load, unread) = PageLoad::pack(&load.summary, load.step, origin_ns, blob);
+            loads.push(load);
+            for text in unread {
+                self.problem(RunFile::Load(&name), text);
+            }
+        }
+        Ok(loads)
+    }
 }
 
 fn steps(events: &[Event], run_end_s: f64) -> Vec<Step> {
@@ -281,7 +406,7 @@ fn loops(records: &[LoopTurn], blob: &mut Blob) -> Vec<Named> {
 fn files(folder: &Path) -> Result<Vec<FileSize>, ReportError> {
     let report = RunFile::Report.relative_path();
     let mut files = Vec::new();
-    for place in ["", "series", "lifecycles", "logs"] {
+    for place in ["", "series", "lifecycles", "loads", "logs"] {
         for (name, bytes) in list(&folder.join(place))? {
             let path = Path::new(place).join(name);
             if path != report && path.extension().is_none_or(|end| end != "part") {

@@ -28,25 +28,30 @@ pub(crate) struct Scaled {
 /// Packs a line; times keep a microsecond, values keep `unit` where they can.
 pub(crate) fn pack(blob: &mut Blob, points: &[(f64, f64)], unit: f64) -> Line {
     let points = thin(points, POINTS_MAX);
-    let times: Vec<f64> = points.iter().map(|point| point.0).collect();
-    let values: Vec<f64> = points.iter().map(|point| point.1).collect();
     Line {
-        t: scaled(blob, &times, 1e-6),
-        v: scaled(blob, &values, unit),
+        t: scaled(blob, points.iter().map(|point| point.0), 1e-6),
+        v: scaled(blob, points.iter().map(|point| point.1), unit),
     }
 }
 
-fn scaled(blob: &mut Blob, values: &[f64], finest: f64) -> Scaled {
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+/// Packs numbers, which keep `finest` where they can. Those that are not finite are
+/// left out.
+pub(crate) fn scaled(
+    blob: &mut Blob,
+    values: impl Iterator<Item = f64> + Clone,
+    finest: f64,
+) -> Scaled {
+    let known = || values.clone().filter(|value| value.is_finite());
+    let low = known().fold(f64::INFINITY, f64::min);
+    let high = known().fold(f64::NEG_INFINITY, f64::max);
     let origin = if low.is_finite() { low } else { 0.0 };
     let mut unit = finest;
     while (high - origin) / unit > f64::from(VALUE_MAX) {
         unit *= 10.0;
     }
+    let number = |value: f64| ((value - origin) / unit).round() as u32;
     let numbers: Vec<Option<u32>> = values
-        .iter()
-        .map(|value| Some(((value - origin) / unit).round() as u32))
+        .map(|value| value.is_finite().then(|| number(value)))
         .collect();
     Scaled {
         column: blob.push_column(&numbers),
@@ -105,5 +110,13 @@ mod tests {
         let line = pack(&mut blob, &[(0.0, 0.0), (1.0, 8e12)], 1.0);
         assert_eq!(line.v.unit, 10_000.0);
         assert_eq!(pack(&mut blob, &[], 1.0).v.column.n, 0);
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_neither_count_nor_hang() {
+        let mut blob = Blob::default();
+        let odd = [f64::NAN, 3.0, f64::INFINITY, 5.0];
+        let packed = scaled(&mut blob, odd.into_iter(), 1.0);
+        assert_eq!((packed.column.n, packed.origin, packed.unit), (4, 3.0, 1.0));
     }
 }

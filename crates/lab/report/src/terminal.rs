@@ -236,7 +236,7 @@ fn pad(text: &str, width: usize) -> String {
     )
 }
 
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -249,7 +249,7 @@ fn printable(text: &str) -> String {
 }
 
 /// Lines of at most `width` columns, broken at spaces where there are some.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in text.split(' ').filter(|word| !word.is_empty()) {

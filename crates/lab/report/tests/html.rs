@@ -234,19 +234,68 @@ fn steps_counts_and_processes_are_told() {
     assert_eq!(cpu["origin"], 0.25);
 }
 
+/// What the page says of files that it could not read: file and text.
+fn problems(run: &RunFolder) -> Vec<(String, String)> {
+    let (data, _) = embedded(&lab_report::html(run).unwrap());
+    let of = |problem: &Value, field: &str| problem[field].as_str().unwrap().to_owned();
+    let problems = data["problems"].as_array().unwrap();
+    problems
+        .iter()
+        .map(|problem| (of(problem, "file"), of(problem, "text")))
+        .collect()
+}
+
+/// The only problem, in one line.
+fn problem(run: &RunFolder) -> String {
+    let problems = problems(run);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    format!("{}: {}", problems[0].0, problems[0].1)
+}
+
 #[test]
-fn a_broken_file_is_named_with_its_line() {
+fn a_broken_file_is_named_with_its_line_and_the_rest_is_shown() {
     let folder = tempfile::tempdir().unwrap();
     let run = run(folder.path());
+    plan(&run, &["task"]);
+    run.write(RunFile::Experiment, b"lab = 1\n").unwrap();
     run.write(RunFile::Lifecycle("task"), b"id,group,p\na,,1\nb,,x\n")
         .unwrap();
-    let error = lab_report::html(&run).unwrap_err().to_string();
-    assert!(error.contains("task.csv: line 3"), "{error}");
+    let text = problem(&run);
+    assert!(
+        text.starts_with("lifecycles/task.csv: ") && text.contains("line 3"),
+        "{text}"
+    );
     run.write(RunFile::Lifecycle("task"), b"id,group,p\n")
         .unwrap();
+    assert_eq!(problems(&run), []);
     run.write(RunFile::Events, b"{\"t_s\":1.0}\n").unwrap();
-    let error = lab_report::html(&run).unwrap_err().to_string();
-    assert!(error.contains("events.jsonl, line 1"), "{error}");
+    assert!(problem(&run).contains("events.jsonl, line 1"));
+    run.write(RunFile::Events, b"").unwrap();
+    run.write(RunFile::Plan, b"{\"name\": 1}").unwrap();
+    assert!(problem(&run).contains("plan.json, line 1"));
+}
+
+#[test]
+fn a_missing_file_is_named_unless_the_run_was_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    assert_eq!(
+        problems(&run),
+        [
+            ("plan.json".to_owned(), "is missing".to_owned()),
+            ("experiment.toml".to_owned(), "is missing".to_owned())
+        ]
+    );
+    plan(&run, &["task"]);
+    run.write(RunFile::Experiment, b"lab = 1\n").unwrap();
+    let text = problem(&run);
+    assert!(
+        text.starts_with("lifecycles/task.csv: is missing"),
+        "{text}"
+    );
+    run.write_json(RunFile::Verdict, &verdict(Outcome::Error, Some("x")))
+        .unwrap();
+    assert_eq!(problems(&run), []);
 }
 
 #[test]

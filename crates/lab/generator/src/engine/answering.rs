@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lab_load::Protocol;
 use lab_load::recording::Phase;
 use wire::clock;
 use wire::stream::Received;
@@ -9,7 +10,7 @@ use wire::stream::Received;
 use super::connection::Use;
 use super::talk::Whole;
 use super::{BUFFER, Engine};
-use crate::compose::{Answer, Next};
+use lab_load::request::{Answer, Next};
 
 impl Engine {
     /// Takes what came in on an open connection, and says when.
@@ -36,14 +37,17 @@ impl Engine {
                 }
             };
             let exchange = &mut connection.exchange;
-            if exchange.used != Use::Asked {
+            let asked = exchange.used == Use::Asked;
+            if !asked && !connection.talk.listens() {
                 // Nothing was asked, so this answers nothing: the target says that it
                 // is about to close, or is confused. Neither is an error of a request.
                 self.closed_idle(place, now);
                 return now;
             }
-            exchange.answering = true;
-            self.tally.kind(exchange.kind).bytes_received += received as u64;
+            if asked {
+                exchange.answering = true;
+                self.tally.kind(exchange.kind).bytes_received += received as u64;
+            }
             let input = &self.buffer[..kept + received];
             let taken = match connection.talk.take(input, &mut exchange.kept) {
                 Ok(taken) => taken,
@@ -53,7 +57,9 @@ impl Engine {
                 }
             };
             let rest = &input[taken.consumed..];
-            if let Some(mut whole) = taken.whole {
+            if let Some(mut whole) = taken.whole
+                && asked
+            {
                 // What nobody asked for would be taken for the next answer.
                 whole.keep_alive &= rest.is_empty();
                 connection.unread.clear();
@@ -66,8 +72,10 @@ impl Engine {
             }
             connection.unread.clear();
             connection.unread.extend_from_slice(rest);
+            let holds_bytes = stream.holds_bytes();
+            self.reply(place);
             // What else there is will be told again, unless TLS holds it.
-            if kept + received < BUFFER && !stream.holds_bytes() {
+            if kept + received < BUFFER && !holds_bytes {
                 return now;
             }
         }
@@ -109,8 +117,9 @@ impl Engine {
             body_bytes: whole.body_bytes,
         };
         let end = self.setup.composer.finish(visit, &answer);
-        if let Some(refusal) = &end.refusal {
-            kind.refuse(refusal);
+        if let Some(refusal) = end.refusal {
+            let name = self.setup.composer.refusals().get(refusal);
+            kind.refuse(name.map_or("refused", String::as_str));
         }
         exchange.kept.forget();
         let each = self.setup.workload.connections.requests_each;
@@ -142,7 +151,8 @@ impl Engine {
         // The target may close a connection that is kept open at the moment at which a
         // request is sent. Browsers then ask once more, and so do we; nobody would call
         // that a failure of the target.
-        let stale = connection.carried > 1
+        let stale = self.setup.workload.target.protocol == Protocol::Http1
+            && connection.carried > 1
             && !exchange.answering
             && !exchange.again
             && matches!(phase, Phase::Read | Phase::Write)

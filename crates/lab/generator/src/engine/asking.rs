@@ -6,6 +6,7 @@ use wire::poller::Interest;
 
 use super::connection::{Link, Use};
 use super::plan::Arrival;
+use super::talk::Talk;
 use super::{Engine, Source};
 
 /// Pause of a user whose connection could not be opened, in nanoseconds; without it a
@@ -111,7 +112,16 @@ impl Engine {
         };
         let needs = composer.needs(visit);
         exchange.kept.begin(needs.fields, needs.body);
-        connection.talk.asked(composer.no_body(visit));
+        let talk = &mut connection.talk;
+        talk.asked(composer, visit, exchange.kind, request.len());
+        let request = match talk {
+            Talk::WebSocket(talk) => {
+                self.framed.clear();
+                talk.frame(request, composer.is_text(visit), &mut self.framed);
+                &self.framed
+            }
+            Talk::Http1(_) | Talk::Tcp(..) | Talk::Udp => request,
+        };
         connection.carried += 1;
         exchange.used = Use::Asked;
         exchange.answering = false;
@@ -147,6 +157,15 @@ impl Engine {
         }
     }
 
+    /// Sends what the protocol has to say besides requests.
+    pub(super) fn reply(&mut self, place: u32) {
+        let connection = &mut self.connections[place as usize];
+        if let Some(replies) = connection.talk.replies() {
+            connection.unsent.append(replies);
+            self.send_rest(place);
+        }
+    }
+
     /// Sends what the kernel did not take before.
     pub(super) fn send_rest(&mut self, place: u32) {
         let connection = &mut self.connections[place as usize];
@@ -160,8 +179,9 @@ impl Engine {
         match sent {
             Ok(taken) => {
                 connection.unsent.drain(..taken);
-                if connection.unsent.is_empty() && !stream.wants_write() {
-                    self.watch_writing(place, false);
+                let writing = !connection.unsent.is_empty() || stream.wants_write();
+                if writing != connection.writing {
+                    self.watch_writing(place, writing);
                 }
             }
             Err(error) => self.broken(place, Phase::Write, error.cause(), clock::now()),
@@ -283,7 +303,7 @@ impl Engine {
         match connection.link {
             Link::Open => self.list(place),
             Link::Closed => self.replace(place, true, now),
-            Link::Connecting | Link::Handshaking => self.unbound += 1,
+            Link::Connecting | Link::Handshaking | Link::Upgrading => self.unbound += 1,
         }
     }
 

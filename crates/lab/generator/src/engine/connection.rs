@@ -1,6 +1,6 @@
 //! One connection, and the one exchange that it carries at a time.
 
-use crate::compose::Visit;
+use lab_load::request::Visit;
 use wire::stream::Stream;
 
 use super::talk::{Kept, Talk};
@@ -14,6 +14,8 @@ pub(super) enum Link {
     Connecting,
     /// TLS has begun.
     Handshaking,
+    /// The upgrade to WebSocket was asked for.
+    Upgrading,
     /// It can carry requests.
     Open,
 }

@@ -16,6 +16,8 @@ mod plan;
 mod talk;
 mod tally;
 mod timers;
+mod upgrading;
+mod websocket;
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,10 +32,10 @@ use wire::clock;
 use wire::poller::{Event, Poller, Waker};
 use wire::tls::TlsClient;
 
-use crate::compose::Composer;
 use coalesce::Coalescer;
 use connection::{Connection, Link, Use};
 use deadlines::Deadlines;
+use lab_load::request::Composer;
 use plan::{Plan, Timing};
 use tally::Tally;
 use timers::Timers;
@@ -150,7 +152,10 @@ pub(crate) struct Engine {
     /// The first connection that could not be opened.
     trouble: Option<Trouble>,
     request: Vec<u8>,
+    framed: Vec<u8>,
     buffer: Vec<u8>,
+    /// Connections begun so far.
+    begun: u64,
     unsent_span: Option<Box<Span>>,
 }
 
@@ -192,6 +197,8 @@ impl Engine {
             ended: None,
             trouble: None,
             request: Vec::new(),
+            framed: Vec::new(),
+            begun: 0,
             buffer: vec![0; BUFFER],
             unsent_span: None,
             setup,
@@ -303,7 +310,7 @@ impl Engine {
         }
         match connection.link {
             Link::Closed => clock::now(),
-            Link::Connecting | Link::Handshaking => self.go_on_opening(place),
+            Link::Connecting | Link::Handshaking | Link::Upgrading => self.go_on_opening(place),
             Link::Open => {
                 if event.writable && connection.writing {
                     self.send_rest(place);
@@ -318,7 +325,10 @@ impl Engine {
 
     fn begin(&mut self, segment: &Segment, began: u64, outlet: &Outlet) {
         let seed = self.setup.workload.seed;
+        // What happened to connections since the last segment belongs to this one.
+        let connections = std::mem::take(&mut self.tally.span.connections);
         self.tally = Tally::new(began, self.empty_span(outlet));
+        self.tally.span.connections = connections;
         (self.first, self.excused, self.capped) = (segment.first, 0, 0);
         (self.came_due, self.later_steps, self.ended) = (0, 0, None);
         self.source = match &segment.model {

@@ -1,6 +1,5 @@
 //! Connections: opened, kept open, replaced, closed.
 
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use lab_load::Protocol;
@@ -9,7 +8,7 @@ use rustix::io::Errno;
 use wire::clock;
 use wire::poller::Interest;
 use wire::socket;
-use wire::stream::{Stream, StreamError};
+use wire::stream::Stream;
 
 use super::connection::{Connection, Link, Use};
 use super::talk::Talk;
@@ -18,6 +17,8 @@ use super::{Engine, Source, Trouble};
 /// Most connections that a thread opens at the same time before the first request;
 /// more would only wait in the queue of a target that accepts slowly.
 const AT_ONCE: u32 = 128;
+/// Cause of a failure that cannot be: a connection under way without a socket.
+pub(super) const GONE: &str = "no socket";
 
 impl Engine {
     /// Opens the connections that are to be held, or says why that cannot be done.
@@ -66,7 +67,7 @@ impl Engine {
 
     pub(super) fn add_place(&mut self) -> u32 {
         let place = self.connections.len();
-        let talk = Talk::new(self.setup.workload.target.protocol);
+        let talk = Talk::new(self.setup.workload.target.protocol, 0);
         self.connections.push(Connection::closed(talk));
         self.answer_by.grow(place + 1);
         self.open_by.grow(place + 1);
@@ -99,7 +100,11 @@ impl Engine {
         added.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         connection.link = Link::Connecting;
         connection.stream = Some(Stream::Plain(socket));
-        connection.talk = Talk::new(self.setup.workload.target.protocol);
+        connection.talk = Talk::new(
+            self.setup.workload.target.protocol,
+            self.setup.workload.seed ^ self.begun << 16 ^ u64::from(self.thread),
+        );
+        self.begun += 1;
         Ok(())
     }
 
@@ -108,15 +113,16 @@ impl Engine {
         let phase = self.opening_phase(place);
         let step = match phase {
             Phase::Connect => self.connected(place),
-            _ => self.shake_hands(place),
+            Phase::Tls => self.shake_hands(place),
+            _ => self.read_upgrade(place),
         };
         let now = clock::now();
         match step {
             Ok(true) => self.opened(place, now),
             Ok(false) => {}
-            Err(error) => {
+            Err(cause) => {
                 let phase = self.opening_phase(place);
-                self.opening_failed(place, phase, error.cause(), now);
+                self.opening_failed(place, phase, cause, now);
             }
         }
         now
@@ -125,47 +131,47 @@ impl Engine {
     pub(super) fn opening_phase(&self, place: u32) -> Phase {
         match self.connections[place as usize].link {
             Link::Handshaking => Phase::Tls,
+            Link::Upgrading => Phase::Protocol,
             _ => Phase::Connect,
         }
     }
 
     /// TCP has made a connection, or failed to. Says whether it can carry requests.
-    fn connected(&mut self, place: u32) -> Result<bool, StreamError> {
+    fn connected(&mut self, place: u32) -> Result<bool, &'static str> {
         let connection = &mut self.connections[place as usize];
         let Some(stream) = connection.stream.take() else {
-            return Err(Errno::NOTCONN.into());
+            return Err(GONE);
         };
-        socket::outcome(&stream)?;
+        socket::outcome(&stream).map_err(socket::cause)?;
         match (&self.setup.tls, stream) {
             (Some(client), Stream::Plain(socket)) => {
                 connection.link = Link::Handshaking;
-                connection.stream = Some(begin_tls(client, socket)?);
+                let stream = client.begin(socket).map_err(|error| error.cause())?;
+                connection.stream = Some(Stream::Tls(Box::new(stream)));
                 self.shake_hands(place)
             }
             (_, stream) => {
                 connection.stream = Some(stream);
-                Ok(true)
+                self.upgrade(place)
             }
         }
     }
 
-    fn shake_hands(&mut self, place: u32) -> Result<bool, StreamError> {
+    fn shake_hands(&mut self, place: u32) -> Result<bool, &'static str> {
         let connection = &mut self.connections[place as usize];
         let token = connection.token(place);
         let Some(stream) = &mut connection.stream else {
-            return Err(Errno::NOTCONN.into());
+            return Err(GONE);
         };
-        if stream.handshake()? {
-            return Ok(true);
+        if stream.handshake().map_err(|error| error.cause())? {
+            return self.upgrade(place);
         }
         let interest = match stream.wants_write() {
             true => Interest::Both,
             false => Interest::Read,
         };
-        self.poller
-            .change(&*stream, token, interest)
-            .map_err(unwatched)?;
-        Ok(false)
+        let changed = self.poller.change(&*stream, token, interest);
+        changed.map(|()| false).map_err(unwatched)
     }
 
     /// A connection can carry requests from now on.
@@ -175,8 +181,7 @@ impl Engine {
         if let Some(stream) = &connection.stream
             && let Err(error) = self.poller.change(stream, token, Interest::Read)
         {
-            let cause = unwatched(error).cause();
-            return self.opening_failed(place, Phase::Connect, cause, now);
+            return self.opening_failed(place, Phase::Connect, unwatched(error), now);
         }
         connection.link = Link::Open;
         self.open_by.clear(place);
@@ -301,10 +306,6 @@ impl Engine {
     }
 }
 
-fn begin_tls(client: &wire::tls::TlsClient, socket: OwnedFd) -> Result<Stream, StreamError> {
-    Ok(Stream::Tls(Box::new(client.begin(socket)?)))
-}
-
-fn unwatched(error: std::io::Error) -> StreamError {
-    StreamError::Socket(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+pub(super) fn unwatched(error: std::io::Error) -> &'static str {
+    socket::cause(Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }

@@ -2,11 +2,15 @@
 
 use lab_load::Protocol;
 use lab_load::recording::Phase;
+use lab_load::request::{Answer, AnswerEnd, Composer, Visit};
+use wire::framing::{self, AnswerScanner};
 use wire::http1::{Expect, Limits, ResponseError, ResponseScanner, Sink};
 
-/// Most bytes of fields, and of body, that are kept of an answer for assertions and
-/// values; the rest is counted and let go.
-const MOST_KEPT: usize = 1024 * 1024;
+use super::websocket::WebSocket;
+
+/// Most bytes of fields, and of body, that are kept of an answer; the rest is counted
+/// and let go.
+const MOST_KEPT: usize = Answer::KEPT;
 
 /// Memory that each connection may keep for the next answer.
 const USUAL: usize = 16 * 1024;
@@ -66,6 +70,17 @@ pub(super) struct Whole {
     pub(super) body_bytes: u64,
 }
 
+impl Whole {
+    /// An answer of a protocol without status.
+    fn of(body_bytes: u64, keep_alive: bool) -> Self {
+        Self {
+            status: 0,
+            keep_alive,
+            body_bytes,
+        }
+    }
+}
+
 /// What a piece of input came to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Taken {
@@ -82,24 +97,46 @@ pub(super) type Broken = (Phase, &'static str);
 pub(super) enum Talk {
     /// HTTP/1.1.
     Http1(ResponseScanner),
+    /// Bytes whose end the request's kind tells, with that kind.
+    Tcp(AnswerScanner, usize),
+    /// Datagrams.
+    Udp,
+    /// Messages, first of all the handshake.
+    WebSocket(Box<WebSocket>),
 }
 
 impl Talk {
-    pub(super) fn new(_protocol: Protocol) -> Self {
-        Self::Http1(ResponseScanner::new(Limits::default()))
-    }
-
-    /// Says that a request was sent, and whether its answer can have no body.
-    #[inline]
-    pub(super) fn asked(&mut self, no_body: bool) {
-        match self {
-            Self::Http1(scanner) => scanner.expect(match no_body {
-                true => Expect::NoBody,
-                false => Expect::Body,
-            }),
+    /// The conversation on a new connection; `number` tells connections apart.
+    pub(super) fn new(protocol: Protocol, number: u64) -> Self {
+        match protocol {
+            Protocol::Tcp => Self::Tcp(AnswerScanner::new(&framing::AnswerEnd::Close), usize::MAX),
+            Protocol::Udp => Self::Udp,
+            Protocol::WebSocket => Self::WebSocket(Box::new(WebSocket::new(number))),
+            Protocol::Http1 | Protocol::Http2 | Protocol::Grpc => {
+                Self::Http1(ResponseScanner::new(Limits::default()))
+            }
         }
     }
 
+    /// Says that the visit's request, of so many bytes, is being sent.
+    #[inline]
+    pub(super) fn asked(&mut self, composer: &Composer, visit: &Visit, kind: usize, bytes: usize) {
+        match self {
+            Self::Http1(scanner) => scanner.expect(match composer.no_body(visit) {
+                true => Expect::NoBody,
+                false => Expect::Body,
+            }),
+            Self::Tcp(scanner, last) => {
+                if *last != kind {
+                    (*scanner, *last) = (AnswerScanner::new(&end_of(composer, visit)), kind);
+                }
+                scanner.expect(bytes as u64);
+            }
+            Self::Udp | Self::WebSocket(_) => {}
+        }
+    }
+
+    /// Looks at what came in. There may be no request, when `kept` is of no use.
     #[inline]
     pub(super) fn take(&mut self, input: &[u8], kept: &mut Kept) -> Result<Taken, Broken> {
         match self {
@@ -115,6 +152,22 @@ impl Talk {
                     whole,
                 })
             }
+            Self::Tcp(scanner, _) => {
+                let scan = scanner.scan(input);
+                kept.body(&input[..scan.consumed]);
+                Ok(Taken {
+                    consumed: scan.consumed,
+                    whole: scan.complete.map(|bytes| Whole::of(bytes, true)),
+                })
+            }
+            Self::Udp => {
+                kept.body(input);
+                Ok(Taken {
+                    consumed: input.len(),
+                    whole: Some(Whole::of(input.len() as u64, true)),
+                })
+            }
+            Self::WebSocket(talk) => talk.take(input, kept),
         }
     }
 
@@ -129,7 +182,36 @@ impl Talk {
                     body_bytes: complete.body_bytes,
                 })
             }
+            Self::Tcp(scanner, _) => match scanner.end() {
+                Ok(bytes) => Ok(Whole::of(bytes, false)),
+                Err(error) => Err((Phase::Read, error.cause())),
+            },
+            // A datagram may be empty.
+            Self::Udp => Ok(Whole::of(0, true)),
+            Self::WebSocket(_) => Err((Phase::Read, "closed early")),
         }
+    }
+
+    /// Whether the target may say something without being asked.
+    pub(super) fn listens(&self) -> bool {
+        matches!(self, Self::WebSocket(_))
+    }
+
+    /// What the protocol itself has to say by now: answers to pings.
+    pub(super) fn replies(&mut self) -> Option<&mut Vec<u8>> {
+        match self {
+            Self::WebSocket(talk) => talk.replies(),
+            Self::Http1(_) | Self::Tcp(..) | Self::Udp => None,
+        }
+    }
+}
+
+fn end_of(composer: &Composer, visit: &Visit) -> framing::AnswerEnd {
+    match composer.answer_end(visit) {
+        AnswerEnd::Bytes(bytes) => framing::AnswerEnd::Bytes(*bytes),
+        AnswerEnd::Delimiter(bytes) => framing::AnswerEnd::Delimiter(bytes.clone()),
+        AnswerEnd::Echo => framing::AnswerEnd::Echo,
+        AnswerEnd::Close => framing::AnswerEnd::Close,
     }
 }
 

@@ -18,8 +18,8 @@ use wire::clock;
 use wire::poller::Waker;
 use wire::tls::{TlsClient, TlsOptions};
 
-use crate::compose::Composer;
 use crate::engine::{Engine, Outlet, Report, Setup, Trouble};
+use lab_load::request::Composer;
 use machine::Machine;
 use merge::Merge;
 

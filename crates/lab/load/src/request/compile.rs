@@ -6,8 +6,11 @@ use super::answer::{Check, Place};
 use super::compiled::{Compiled, Context, Escape, Piece, Template};
 use super::error::{Fault, RequestError};
 use super::field;
+use super::rules::{
+    check_assertion, check_field, check_source, check_value_name, method, source_text,
+};
 use super::template::{self, Part};
-use super::variable::{NAMES, Scope, Variable};
+use super::variable::{Scope, Variable};
 use super::{AnswerEnd, Assertion, Body, Journey, Mix, Source, Step};
 use crate::workload::{Protocol, Target};
 
@@ -317,11 +320,10 @@ impl Compiler<'_> {
             match part {
                 Part::Text(literal, at) => {
                     if index == 0 && !literal.starts_with(['/', '?']) && literal != "*" {
-                        let message = "a path begins with /";
-                        return Err(Fault::new(at.start..at.start + 1, message).suggest(format!(
-                            "/{}",
-                            &literal[..literal.chars().next().map_or(0, char::len_utf8)]
-                        )));
+                        let first: String = literal.chars().take(1).collect();
+                        let at = at.start..at.start + first.len();
+                        let fault = Fault::new(at, "a path begins with /");
+                        return Err(fault.suggest(format!("/{first}")));
                     }
                     if index == 0 && literal.starts_with('?') {
                         template.push_text("/");
@@ -407,110 +409,4 @@ fn whole(step: &Compiled) -> Option<Vec<u8>> {
     step.write(nothing, None, &mut bytes).ok()?;
     bytes.shrink_to_fit();
     Some(bytes)
-}
-
-fn method(step: &Step, protocol: Protocol) -> Result<String, Fault> {
-    let method = step.method.as_str();
-    let known = [
-        "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE",
-    ];
-    let upper = method.to_ascii_uppercase();
-    match protocol {
-        Protocol::Grpc => Ok("POST".to_owned()),
-        Protocol::WebSocket => Ok("GET".to_owned()),
-        Protocol::Tcp | Protocol::Udp => Ok(String::new()),
-        _ if method.is_empty() && step.body == Body::Empty => Ok("GET".to_owned()),
-        _ if method.is_empty() => Ok("POST".to_owned()),
-        _ if upper == "CONNECT" => Err(Fault::new(
-            0..method.len(),
-            "CONNECT opens a tunnel and is not supported",
-        )),
-        _ if upper != method && known.contains(&upper.as_str()) => {
-            Err(Fault::new(0..method.len(), "methods are written in capitals").suggest(upper))
-        }
-        _ if field::is_token(method) => Ok(method.to_owned()),
-        _ => Err(
-            Fault::new(0..method.len(), format!("\"{method}\" is no method")).meant(method, known),
-        ),
-    }
-}
-
-fn check_field(name: &str, protocol: Protocol) -> Result<(), Fault> {
-    field::check_name(name)?;
-    let is = |names: &[&str]| names.iter().any(|known| name.eq_ignore_ascii_case(known));
-    let all = 0..name.len();
-    if is(&["content-length", "transfer-encoding"]) {
-        return Err(Fault::new(
-            all,
-            "the length of the body is told by us; leave this field out",
-        ));
-    }
-    let one_connection = ["connection", "keep-alive", "proxy-connection", "upgrade"];
-    if protocol != Protocol::Http1 && is(&one_connection) {
-        return Err(Fault::new(
-            all,
-            "this field belongs to requests of HTTP/1.1; leave it out",
-        ));
-    }
-    match is(&["upgrade", "expect"]) {
-        true => Err(Fault::new(
-            all,
-            "upgrades and expectations are not supported; leave this field out",
-        )),
-        false => Ok(()),
-    }
-}
-
-fn check_assertion(assertion: &Assertion) -> Result<(), String> {
-    match assertion {
-        Assertion::Status(ranges) if ranges.is_empty() => Err("no status is given".to_owned()),
-        Assertion::Status(ranges) => match ranges.iter().find(|(low, high)| low > high) {
-            Some((low, high)) => Err(format!(
-                "the first status, {low}, is above the second, {high}"
-            )),
-            None => Ok(()),
-        },
-        Assertion::Size(low, high) if low > high => Err(format!(
-            "the smallest size, {low}, is above the largest, {high}"
-        )),
-        _ => Ok(()),
-    }
-}
-
-fn check_value_name(name: &str) -> Result<(), String> {
-    let mut letters = name.chars();
-    let first = letters
-        .next()
-        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-    if !first || !letters.all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
-        return Err(
-            "the name of a value has letters, digits, - . and _, a letter first".to_owned(),
-        );
-    }
-    match NAMES.contains(&name) {
-        true => Err(format!(
-            "{{{name}}} is a variable already; choose another name"
-        )),
-        false => Ok(()),
-    }
-}
-
-fn source_text(source: &Source) -> &str {
-    let (Source::Json(text) | Source::Header(text) | Source::Regex(text)) = source;
-    text
-}
-
-fn check_source(source: &Source) -> Result<(), Fault> {
-    match source {
-        Source::Json(pointer) if !(pointer.is_empty() || pointer.starts_with('/')) => {
-            let meant = pointer
-                .trim_start_matches("$.")
-                .replace(['.', '['], "/")
-                .replace(']', "");
-            let message = "a JSON pointer begins with / and has / between names";
-            Err(Fault::new(0..pointer.len(), message).suggest(format!("/{meant}")))
-        }
-        Source::Header(name) => field::check_name(name),
-        _ => Ok(()),
-    }
 }

@@ -7,6 +7,7 @@ mod composer;
 mod cookies;
 mod error;
 mod field;
+mod rules;
 mod table;
 mod template;
 mod text;
@@ -171,3 +172,6 @@ pub struct Table {
     /// Values, a row after the other.
     pub rows: Vec<Vec<String>>,
 }
+
+#[cfg(test)]
+mod tests;

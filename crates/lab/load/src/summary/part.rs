@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Steady;
 use crate::guard::sending_time;
 use crate::recording::{Recorded, Span};
-use crate::segment::Model;
+use crate::steady;
 
 /// What is left out at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,31 +18,29 @@ pub enum WarmUp {
 
 /// Where the steady part lies, and the sum of its spans.
 pub(super) fn steady_part(warm_up: WarmUp, recorded: &Recorded) -> (Steady, Span) {
-    let (state, from) = match (&recorded.segment.model, warm_up) {
-        (Model::Open(arrivals), WarmUp::Auto) if arrivals.varies() => ("ramp", Duration::ZERO),
-        (_, WarmUp::Auto) => ("short", Duration::ZERO),
-        (_, WarmUp::Fixed(length)) => ("steady", length),
+    let steady = match warm_up {
+        WarmUp::Auto => steady::find(recorded),
+        WarmUp::Fixed(length) => after(length, recorded),
     };
-    let spans = recorded.timeline.spans();
-    let first = spans.iter().position(|span| span.start >= from);
-    let part = match first {
-        // Nothing is left out, or nothing would be left.
-        Some(0) | None => recorded.total.clone(),
-        Some(first) => {
-            let mut part = Span::empty(recorded.total.kinds.len());
-            spans[first..].iter().for_each(|span| part.append(span));
-            part
-        }
-    };
-    let from_s = part.start.as_secs_f64();
-    let steady = Steady {
-        from_s,
-        to_s: from_s + sending_time(recorded, &part),
-        state: match first {
-            None if !from.is_zero() => "short",
-            _ => state,
-        }
-        .to_owned(),
-    };
+    let part = steady::part(recorded, &steady).total;
     (steady, part)
+}
+
+/// All that began after `length`.
+fn after(length: Duration, recorded: &Recorded) -> Steady {
+    let total = &recorded.total;
+    let end = total.start.as_secs_f64() + sending_time(recorded, total);
+    let mut spans = recorded.timeline.spans().iter();
+    let first = spans.find(|span| span.start >= length);
+    let (from, state) = match first {
+        Some(span) => (span.start, "steady"),
+        // Nothing would be left.
+        None if !length.is_zero() => (total.start, "short"),
+        None => (total.start, "steady"),
+    };
+    Steady {
+        from_s: from.as_secs_f64(),
+        to_s: end,
+        state: state.to_owned(),
+    }
 }

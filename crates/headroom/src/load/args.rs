@@ -1,0 +1,329 @@
+//! The command line of `headroom load`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+/// Where the flags of hey, wrk and oha agree, these are theirs.
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// Target: http, https, h2c, h2, ws, wss, grpc, grpcs, tcp, tls or udp
+    #[arg(value_name = "URL", required_unless_present = "worker")]
+    pub(crate) url: Option<String>,
+
+    /// Requests a second over all connections, as 5000/s, 30/m or 5000
+    #[arg(short = 'q', long, value_name = "RATE", value_parser = rate, help_heading = RATE)]
+    pub(crate) rate: Option<f64>,
+    /// How requests lie around the rate: poisson, constant, "burst 50"; or all of it, as in
+    /// "sine 1000/s +- 500/s period 60s"
+    #[arg(long, value_name = "WORDS", help_heading = RATE)]
+    pub(crate) arrivals: Option<String>,
+    /// Rates from one to another, evenly over the duration or in steps: 100/s..5000/s
+    #[arg(long, value_name = "A..B", conflicts_with = "rate", help_heading = RATE)]
+    pub(crate) ramp: Option<String>,
+    /// Length of each of ten steps of a ramp, which grow by the same factor
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "ramp", help_heading = RATE)]
+    pub(crate) step: Option<Duration>,
+    /// Replay recorded times: a file of seconds, one a line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "ramp", "arrivals"], help_heading = RATE)]
+    pub(crate) trace: Option<PathBuf>,
+    /// Closed loop: each of -c users waits for its answer before it asks again
+    #[arg(long, conflicts_with_all = ["rate", "ramp", "trace", "arrivals", "knee"], help_heading = RATE)]
+    pub(crate) closed: bool,
+    /// Pause of a user between an answer and the next request
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "closed", help_heading = RATE)]
+    pub(crate) think: Option<Duration>,
+    /// How long; 10s if -n is not given either
+    #[arg(short = 'z', long, value_name = "TIME", value_parser = time, help_heading = RATE)]
+    pub(crate) duration: Option<Duration>,
+    /// How many requests
+    #[arg(short = 'n', long, value_name = "N", value_parser = count, help_heading = RATE)]
+    pub(crate) requests: Option<u64>,
+    /// Seed of arrivals and of everything drawn
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = RATE)]
+    pub(crate) seed: u64,
+
+    /// Find the highest rate at which this holds: "p99 < 20ms, errors < 0.1%"
+    #[arg(long, value_name = "OBJECTIVE", conflicts_with_all = ["rate", "ramp", "trace", "duration", "requests", "expect"], help_heading = KNEE)]
+    pub(crate) knee: Option<String>,
+    /// First rate that is tried
+    #[arg(long, value_name = "RATE", value_parser = rate, requires = "knee", help_heading = KNEE)]
+    pub(crate) from: Option<f64>,
+    /// Highest rate that may be tried
+    #[arg(long, value_name = "RATE", value_parser = rate, requires = "knee", help_heading = KNEE)]
+    pub(crate) up_to: Option<f64>,
+    /// Factor between rates until one does not hold
+    #[arg(long, value_name = "FACTOR", requires = "knee", help_heading = KNEE)]
+    pub(crate) grow: Option<f64>,
+    /// Length of a hold
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "knee", help_heading = KNEE)]
+    pub(crate) each: Option<Duration>,
+    /// Width of the interval at which the search ends
+    #[arg(long, value_name = "SHARE", value_parser = share, requires = "knee", help_heading = KNEE)]
+    pub(crate) precision: Option<f64>,
+    /// Longest search
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "knee", help_heading = KNEE)]
+    pub(crate) within: Option<Duration>,
+
+    /// Method; GET, or POST with a body
+    #[arg(short = 'm', long, value_name = "METHOD", help_heading = REQUEST)]
+    pub(crate) method: Option<String>,
+    /// Header field "Name: value"; may be repeated
+    #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = REQUEST)]
+    pub(crate) headers: Vec<String>,
+    /// Body; variables as {seq} and {uniform 0 999} are filled in
+    #[arg(short = 'd', long, value_name = "TEXT", help_heading = REQUEST)]
+    pub(crate) data: Option<String>,
+    /// Body from a file, byte for byte
+    #[arg(short = 'D', long, value_name = "FILE", conflicts_with = "data", help_heading = REQUEST)]
+    pub(crate) data_file: Option<PathBuf>,
+    /// Content-Type
+    #[arg(short = 'T', long, value_name = "TYPE", help_heading = REQUEST)]
+    pub(crate) content_type: Option<String>,
+    /// What an answer must be, as "status 200..299", "body contains ok", "size 1KiB..2KiB",
+    /// "header Content-Type contains json"; may be repeated
+    #[arg(long = "assert", value_name = "WORDS", help_heading = REQUEST)]
+    pub(crate) asserts: Vec<String>,
+    /// How the end of an answer is told over TCP: "bytes 5", "delimiter \n", echo, close
+    #[arg(long, value_name = "WORDS", help_heading = REQUEST)]
+    pub(crate) answer: Option<String>,
+    /// Several kinds of requests and journeys, from a TOML file; paths are those of the URL's
+    /// host
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "headers", "data", "data_file", "content_type", "asserts", "answer"], help_heading = REQUEST)]
+    pub(crate) requests_file: Option<PathBuf>,
+    /// Longest wait for a whole answer
+    #[arg(short = 't', long, value_name = "TIME", value_parser = timeout, default_value = "20s", help_heading = REQUEST)]
+    pub(crate) timeout: Duration,
+
+    /// Connections opened before the first request; with --closed the number of users
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = CONNECTIONS)]
+    pub(crate) connections: Option<u32>,
+    /// Most connections at once, when an open loop finds all of them busy
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = CONNECTIONS)]
+    pub(crate) max_connections: Option<u32>,
+    /// Requests after which a connection is replaced
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = CONNECTIONS)]
+    pub(crate) requests_each: Option<u64>,
+    /// A new connection for each request
+    #[arg(long, conflicts_with = "requests_each", help_heading = CONNECTIONS)]
+    pub(crate) disable_keepalive: bool,
+    /// HTTP/2; with http:// by prior knowledge
+    #[arg(long, help_heading = CONNECTIONS)]
+    pub(crate) http2: bool,
+    /// Exchanges at a time on one connection (HTTP/2 and gRPC)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = CONNECTIONS)]
+    pub(crate) streams: Option<u32>,
+    /// Longest wait for a connection
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "5s", help_heading = CONNECTIONS)]
+    pub(crate) connect_within: Duration,
+    /// Accept any certificate
+    #[arg(short = 'k', long, help_heading = CONNECTIONS)]
+    pub(crate) insecure: bool,
+    /// Authorities to trust instead of the public ones (PEM)
+    #[arg(long, value_name = "FILE", help_heading = CONNECTIONS)]
+    pub(crate) cacert: Option<PathBuf>,
+    /// Own certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = CONNECTIONS)]
+    pub(crate) cert: Option<PathBuf>,
+    /// Private key of the own certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = CONNECTIONS)]
+    pub(crate) key: Option<PathBuf>,
+
+    /// Threads of the generator
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256), help_heading = GENERATOR)]
+    pub(crate) threads: Option<u32>,
+    /// Processors that threads are pinned to, as 0,2-3
+    #[arg(long, value_name = "LIST", value_parser = cpus, help_heading = GENERATOR)]
+    pub(crate) cpus: Option<Cpus>,
+    /// Never sleep: halves the floor of latency, costs a processor for each thread
+    #[arg(long, conflicts_with = "tick", help_heading = GENERATOR)]
+    pub(crate) spin: bool,
+    /// Send what falls due within a tick together: cheaper, less exact
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "closed", help_heading = GENERATOR)]
+    pub(crate) tick: Option<Duration>,
+    /// Closed loop: read each answer at once, at two fifths more work
+    #[arg(long, requires = "closed", help_heading = GENERATOR)]
+    pub(crate) no_coalesce: bool,
+    /// What is left out at the start: auto, none, or a time
+    #[arg(long, value_name = "WHAT", value_parser = warm_up, default_value = "auto", help_heading = GENERATOR)]
+    pub(crate) warm_up: WarmUpArg,
+
+    #[command(flatten)]
+    pub(crate) guard: GuardArgs,
+
+    /// What must hold, or the exit code is 1: "p99 < 20ms, errors < 0.1%"
+    #[arg(long, value_name = "OBJECTIVE", help_heading = RESULTS)]
+    pub(crate) expect: Option<String>,
+    /// Print the result as JSON
+    #[arg(long, help_heading = RESULTS)]
+    pub(crate) json: bool,
+    /// Write one line for each second
+    #[arg(long, value_name = "FILE", help_heading = RESULTS)]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write an interval log of HdrHistogram
+    #[arg(long, value_name = "FILE", conflicts_with = "knee", help_heading = RESULTS)]
+    pub(crate) hdr: Option<PathBuf>,
+    /// Write a report that opens in any browser
+    #[arg(long, value_name = "FILE", help_heading = RESULTS)]
+    pub(crate) report: Option<PathBuf>,
+    /// Name of the load in results
+    #[arg(long, value_name = "NAME", default_value = "load", help_heading = RESULTS)]
+    pub(crate) name: String,
+    /// Show nothing while it runs
+    #[arg(long, help_heading = RESULTS)]
+    pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    pub(crate) workers: WorkersArgs,
+}
+
+/// Several machines.
+#[derive(Debug, Args)]
+pub(crate) struct WorkersArgs {
+    /// Load from so many workers instead of from here
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000), conflicts_with = "worker", help_heading = WORKERS)]
+    pub(crate) workers: Option<u32>,
+    /// Be a worker: do what the coordinator of the session says
+    #[arg(long, help_heading = WORKERS)]
+    pub(crate) worker: bool,
+    /// The NATS server where everybody meets; or HEADROOM_NATS_URL in the environment
+    #[arg(long, value_name = "URL", help_heading = WORKERS)]
+    pub(crate) nats: Option<String>,
+    /// Name of the session
+    #[arg(long, value_name = "NAME", default_value = "load", help_heading = WORKERS)]
+    pub(crate) session: String,
+    /// Longest wait for the others
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s", help_heading = WORKERS)]
+    pub(crate) workers_within: Duration,
+}
+
+/// Limits beyond which a load is INVALID. What is loosened is told in every result.
+#[derive(Debug, Args)]
+pub(crate) struct GuardArgs {
+    /// Share of sends that may be late by the generator's fault
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
+    pub(crate) allow_late: Option<f64>,
+    /// From when on a send is late
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = GUARD)]
+    pub(crate) late_after: Option<Duration>,
+    /// Share of a processor that a thread may use
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
+    pub(crate) allow_cpu: Option<f64>,
+    /// Share of the plan that need not be sent
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
+    pub(crate) allow_unsent: Option<f64>,
+    /// Share of requests that may wait because every connection is busy
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
+    pub(crate) allow_waiting: Option<f64>,
+    /// Share of time that the hypervisor may take
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
+    pub(crate) allow_steal: Option<f64>,
+}
+
+const RATE: &str = "Rate and length";
+const KNEE: &str = "Search for the limit";
+const REQUEST: &str = "Requests";
+const CONNECTIONS: &str = "Connections";
+const GENERATOR: &str = "Generator";
+const GUARD: &str = "When a load is INVALID";
+const RESULTS: &str = "Results";
+const WORKERS: &str = "Several machines";
+
+pub(crate) const AFTER_HELP: &str = "\
+Examples:
+  headroom load http://127.0.0.1:8080/                        100/s for 10 s, and is it valid?
+  headroom load URL --rate 5000/s --duration 30s              open loop, Poisson arrivals
+  headroom load URL -c 64 --closed                            as hey and wrk do
+  headroom load URL --knee \"p99 < 20ms, errors < 0.1%\"        the highest rate that holds
+  headroom load URL --ramp 100/s..5000/s --step 20s
+
+Exit codes:
+  0  pass          what was expected held (or nothing was expected)
+  1  fail          it did not, or no request succeeded
+  2  inconclusive  too few requests to tell, or interrupted
+  3  invalid       the generator or the machine was the limit
+  4  error         there was no load";
+
+/// What is left out at the start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WarmUpArg(pub(crate) lab_load::summary::WarmUp);
+
+/// Processors, in order.
+#[derive(Debug, Clone)]
+pub(crate) struct Cpus(pub(crate) Vec<u32>);
+
+fn time(text: &str) -> Result<Duration, String> {
+    units::parse_duration(text).map_err(meant)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    units::parse_share(text).map_err(meant)
+}
+
+fn count(text: &str) -> Result<u64, String> {
+    match units::parse_count(text).map_err(meant)? {
+        0 => Err("expected at least one request".into()),
+        count => Ok(count),
+    }
+}
+
+/// A bare number is so many a second, as hey and oha have it.
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = units::parse_number(text)
+        .or_else(|_| units::parse_rate(text))
+        .map_err(meant)?;
+    match rate > 0.0 && rate <= 10_000_000.0 {
+        true => Ok(rate),
+        false => Err("expected a rate above 0 and at most 10000000/s".into()),
+    }
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    match units::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("expected a time above 0".into()),
+        Ok(timeout) => Ok(timeout),
+        Err(_) if text.parse::<u32>().is_ok() => Err(format!(
+            "a time needs a unit: -t {text}s waits {text} s for an answer as hey does; \
+             wrk's -t {text} is --threads {text} here"
+        )),
+        Err(error) => Err(meant(error)),
+    }
+}
+
+fn warm_up(text: &str) -> Result<WarmUpArg, String> {
+    use lab_load::summary::WarmUp;
+    Ok(WarmUpArg(match text {
+        "auto" => WarmUp::Auto,
+        "none" => WarmUp::Fixed(Duration::ZERO),
+        text => WarmUp::Fixed(time(text).map_err(|error| format!("{error}; or auto, or none"))?),
+    }))
+}
+
+fn cpus(text: &str) -> Result<Cpus, String> {
+    let wrong = || format!("expected processors such as 0,2-3, found \"{text}\"");
+    let number = |text: &str| {
+        text.parse::<u32>()
+            .ok()
+            .filter(|cpu| *cpu < 4096)
+            .ok_or_else(wrong)
+    };
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        match part.split_once('-') {
+            None => cpus.push(number(part)?),
+            Some((first, last)) => cpus.extend(number(first)?..=number(last)?),
+        }
+    }
+    match cpus.is_empty() {
+        true => Err(wrong()),
+        false => Ok(Cpus(cpus)),
+    }
+}
+
+fn meant(error: units::UnitError) -> String {
+    match &error.suggestion {
+        Some(suggestion) => format!("{error}; did you mean \"{suggestion}\"?"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,98 @@
+//! What a load came to: printed, written, and as an exit code.
+
+use anyhow::{Context, Result};
+use lab_load::slo::{Judgement, Measured, Quantity};
+use lab_load::{Summary, output, steady};
+use lab_report::load::load_text;
+use lab_report::terminal::Style;
+use lab_store::Outcome;
+use units::{show_rate, show_seconds, show_share};
+
+use super::Done;
+use super::args::LoadArgs;
+use super::files::Files;
+use super::plan::Plan;
+use crate::output::{print, tell as tell_error};
+
+/// Prints and writes the result, and says what it means.
+pub(super) fn tell(
+    args: &LoadArgs,
+    plan: &Plan,
+    done: &Done,
+    summary: &Summary,
+    files: Files,
+) -> Result<Outcome> {
+    let part = steady::part(&done.recorded, &summary.steady);
+    let judged = plan.expect.as_ref().map(|expect| expect.judge(&part));
+    let written = files.finish(summary);
+    let mut expectations = String::new();
+    for measured in judged.iter().flat_map(|judged| &judged.measured) {
+        expectations += &line(measured);
+    }
+    if args.json {
+        print(&output::json(summary).context("write the result as JSON")?)?;
+        if !expectations.is_empty() {
+            tell_error(expectations.trim_end());
+        }
+    } else {
+        let mut text = load_text(summary, Style::of_stdout());
+        if !expectations.is_empty() {
+            text += &format!("\n{expectations}");
+        }
+        if let Some(report) = args.report.as_ref().filter(|_| written.is_ok()) {
+            text += &format!("\nreport  {}\n", report.display());
+        }
+        print(&text)?;
+    }
+    // The result is told even when a file cannot be written.
+    written?;
+    Ok(outcome(summary, judged.as_ref()))
+}
+
+/// The outcome: a load that says nothing about its target is neither passed nor failed.
+fn outcome(summary: &Summary, judged: Option<&Judgement>) -> Outcome {
+    if let Some(capacity) = &summary.capacity {
+        return match capacity.limit.as_str() {
+            "generator" => Outcome::Invalid,
+            "none" => Outcome::Fail,
+            _ if capacity.knee.is_none() || summary.partial.is_some() => Outcome::Inconclusive,
+            _ => Outcome::Pass,
+        };
+    }
+    if !summary.validity.valid {
+        return Outcome::Invalid;
+    }
+    let held = judged.map(|judged| judged.holds);
+    let answered = summary.requests.answered > summary.requests.refused;
+    match held {
+        Some(Some(false)) => Outcome::Fail,
+        _ if summary.partial.is_some() => Outcome::Inconclusive,
+        Some(None) => Outcome::Inconclusive,
+        Some(Some(true)) => Outcome::Pass,
+        None if answered => Outcome::Pass,
+        None => Outcome::Fail,
+    }
+}
+
+fn line(measured: &Measured) -> String {
+    let mark = match measured.holds {
+        Some(true) => "✓",
+        Some(false) => "✗",
+        None => "?",
+    };
+    let value = match (measured.value, measured.term.quantity) {
+        (None, _) => "nothing was measured".to_owned(),
+        (Some(value), _) if value.is_infinite() => "beyond the slowest answer".to_owned(),
+        (Some(value), Quantity::Intended(_) | Quantity::Actual(_)) => show_seconds(value),
+        (Some(value), Quantity::Errors | Quantity::Sent) => show_share(value),
+        (Some(value), Quantity::Rate) => show_rate(value),
+    };
+    let few = match measured.holds {
+        None => ", too few requests to tell",
+        Some(_) => "",
+    };
+    format!("{mark} {}   {value}{few}\n", measured.term)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Files that a result is written to. They are made before the load, so that one that
+//! cannot be made costs no load.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use lab_load::output::{csv, hdr_head, hdr_lines};
+use lab_load::{Span, Summary};
+use lab_store::{Environment, SCHEMA};
+use measure::Machine;
+
+use super::args::LoadArgs;
+
+/// The files of one load.
+pub(super) struct Files {
+    csv: Option<Open>,
+    hdr: Option<Open>,
+    report: Option<Open>,
+    /// The first line of the interval log that could not be written.
+    failed: Option<anyhow::Error>,
+}
+
+struct Open {
+    path: PathBuf,
+    file: File,
+}
+
+impl Open {
+    fn create(path: Option<&Path>) -> Result<Option<Self>> {
+        let create = |path: &Path| {
+            let file = File::create(path).with_context(|| format!("create {}", path.display()))?;
+            Ok(Self {
+                path: path.to_owned(),
+                file,
+            })
+        };
+        path.map(create).transpose()
+    }
+
+    fn write(&mut self, text: &str) -> Result<()> {
+        let writing = || format!("write {}", self.path.display());
+        self.file.write_all(text.as_bytes()).with_context(writing)
+    }
+}
+
+impl Files {
+    pub(super) fn create(args: &LoadArgs) -> Result<Self> {
+        Ok(Self {
+            csv: Open::create(args.csv.as_deref())?,
+            hdr: Open::create(args.hdr.as_deref())?,
+            report: Open::create(args.report.as_deref())?,
+            failed: None,
+        })
+    }
+
+    /// The load begins now.
+    pub(super) fn begin(&mut self) {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let began = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+        let program = concat!("headroom ", env!("CARGO_PKG_VERSION"));
+        self.log(|| Ok(hdr_head(program, began)));
+    }
+
+    /// A span has ended. What cannot be written is told at the end: the load goes on.
+    pub(super) fn span(&mut self, span: &Span) {
+        self.log(|| hdr_lines(span).context("write the interval log"));
+    }
+
+    fn log(&mut self, lines: impl FnOnce() -> Result<String>) {
+        if let Some(hdr) = &mut self.hdr
+            && self.failed.is_none()
+            && let Err(error) = lines().and_then(|lines| hdr.write(&lines))
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    /// Writes what is known only at the end.
+    pub(super) fn finish(mut self, summary: &Summary) -> Result<()> {
+        if let Some(file) = &mut self.csv {
+            file.write(&csv(summary))?;
+        }
+        if let Some(file) = &mut self.report {
+            let summaries = std::slice::from_ref(summary);
+            let html = lab_report::load_html(summaries, &environment(summary));
+            file.write(&html.context("build the report")?)?;
+        }
+        self.failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Where the load was made.
+fn environment(summary: &Summary) -> Environment {
+    let machine = Machine::detect();
+    Environment {
+        schema: SCHEMA,
+        run_id: summary.name.clone(),
+        started_at_unix_ns: summary.began_unix_ns,
+        command: std::env::args().collect(),
+        headroom_version: env!("CARGO_PKG_VERSION").to_owned(),
+        git_commit: None,
+        cores: machine.cores,
+        cpu_model: machine.cpu_model,
+        memory_bytes: machine.memory_bytes,
+        kernel: machine.kernel,
+        versions: std::collections::BTreeMap::new(),
+    }
+}

@@ -1,0 +1,85 @@
+//! Ctrl-C: the first ends the load and keeps what was seen, the second ends everything.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use lab_generator::Stopper;
+use lab_store::Outcome;
+use nix::sys::signal::{SigSet, Signal};
+
+/// What a person's interruption reaches.
+#[derive(Clone)]
+pub(super) struct Interrupt {
+    pressed: Arc<AtomicBool>,
+    reaction: Arc<Mutex<Reaction>>,
+}
+
+/// What the first interruption does, besides being noted.
+enum Reaction {
+    /// Ends everything: there is no load yet.
+    Leave,
+    /// Ends the load at once.
+    Stop(Stopper),
+    /// Nothing: whoever works looks at the note.
+    Note,
+}
+
+impl Interrupt {
+    /// From now on SIGINT and SIGTERM are waited for by a thread. To be called before
+    /// there are other threads: they inherit that the signals are blocked.
+    pub(super) fn catch() -> Result<Self> {
+        let mut signals = SigSet::empty();
+        signals.add(Signal::SIGINT);
+        signals.add(Signal::SIGTERM);
+        signals.thread_block().context("block SIGINT and SIGTERM")?;
+        let interrupt = Self {
+            pressed: Arc::new(AtomicBool::new(false)),
+            reaction: Arc::new(Mutex::new(Reaction::Leave)),
+        };
+        let told = interrupt.clone();
+        std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || {
+                while signals.wait().is_ok() {
+                    told.press();
+                }
+            })
+            .context("start the thread that waits for signals")?;
+        Ok(interrupt)
+    }
+
+    fn press(&self) {
+        let reaction = self.reaction.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = self.pressed.swap(true, Ordering::Relaxed);
+        match &*reaction {
+            Reaction::Stop(stopper) if !again => stopper.stop(),
+            Reaction::Note if !again => {}
+            _ => std::process::exit(Outcome::Error as i32),
+        }
+    }
+
+    /// From now on the first interruption stops a load.
+    pub(super) fn stops(&self, stopper: Stopper) {
+        self.react(Reaction::Stop(stopper));
+    }
+
+    /// From now on the first interruption is only noted.
+    pub(super) fn noted(&self) {
+        self.react(Reaction::Note);
+    }
+
+    fn react(&self, next: Reaction) {
+        *self.reaction.lock().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    /// Was the load interrupted?
+    pub(super) fn pressed(&self) -> bool {
+        self.pressed.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, for those that look at it.
+    pub(super) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.pressed)
+    }
+}

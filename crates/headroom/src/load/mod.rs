@@ -1,0 +1,148 @@
+//! `headroom load`: load on one target, from the command line.
+//!
+//! No asynchronous runtime is started unless workers are asked for: the generator's
+//! threads, one that shows, and one that waits for Ctrl-C are all there is.
+
+mod args;
+mod ending;
+mod files;
+mod interrupt;
+mod plan;
+mod requests_file;
+mod screen;
+mod search;
+mod workers;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use lab_generator::{Local, calibrate};
+use lab_load::knee::Capacity;
+use lab_load::{Flow, Generate, Recorded, Segment, Span, Summary, Workload};
+use lab_report::load::Live;
+use lab_store::Outcome;
+
+pub(crate) use args::{AFTER_HELP, LoadArgs};
+use files::Files;
+use interrupt::Interrupt;
+use plan::{Plan, Task};
+use screen::Screen;
+
+/// Why a load ended early, when a person ended it.
+const INTERRUPTED: &str = "interrupted";
+
+/// Runs a load and shows what it came to; the outcome is the exit code.
+pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
+    let interrupt = Interrupt::catch()?;
+    if args.workers.worker {
+        return workers::serve(&args.workers, &interrupt);
+    }
+    let url = args.url.as_deref().context("load what? Give a URL")?;
+    let plan = Plan::of(args, url)?;
+    let mut files = Files::create(args)?;
+    let mut generator = start(args, &plan.workload, &interrupt)?;
+    let mut watched = Watched {
+        live: Live::new(&title(url, &plan.task), length(&plan.task)),
+        screen: Screen::open(args.quiet),
+        interrupt: &interrupt,
+    };
+    let done = match &plan.task {
+        Task::Load(segment) => load(generator.as_mut(), segment, &mut watched, &mut files),
+        Task::Search(search) => {
+            search::run(generator.as_mut(), search, &plan.workload, &mut watched)
+        }
+    };
+    watched.screen.close();
+    let mut done = done?;
+    // Connections are closed before anything is computed, so that the target rests.
+    drop(generator);
+    if interrupt.pressed() {
+        done.recorded.cut = Some(INTERRUPTED.to_owned());
+    }
+    let summary = summary(args, url, &plan, &done)?;
+    ending::tell(args, &plan, &done, &summary, files)
+}
+
+/// What a load left.
+struct Done {
+    recorded: Recorded,
+    /// What a search found.
+    capacity: Option<Capacity>,
+}
+
+fn start(args: &LoadArgs, workload: &Workload, interrupt: &Interrupt) -> Result<Box<dyn Generate>> {
+    if let Some(workers) = args.workers.workers {
+        return workers::gather(&args.workers, workers, workload, interrupt);
+    }
+    let local = Local::start(workload.clone())?;
+    interrupt.stops(local.stopper());
+    Ok(Box::new(local))
+}
+
+/// Everything that looks on.
+struct Watched<'i> {
+    live: Live,
+    screen: Screen,
+    interrupt: &'i Interrupt,
+}
+
+impl Watched<'_> {
+    fn span(&mut self, span: &Span) -> Flow {
+        self.live.add(span);
+        self.screen.show(&self.live);
+        match self.interrupt.pressed() {
+            true => Flow::Stop,
+            false => Flow::Continue,
+        }
+    }
+}
+
+fn load(
+    generator: &mut dyn Generate,
+    segment: &Segment,
+    watched: &mut Watched<'_>,
+    files: &mut Files,
+) -> Result<Done> {
+    files.begin();
+    let recorded = generator.run(segment, &mut |span| {
+        files.span(span);
+        watched.span(span)
+    })?;
+    Ok(Done {
+        recorded,
+        capacity: None,
+    })
+}
+
+fn summary(args: &LoadArgs, url: &str, plan: &Plan, done: &Done) -> Result<Summary> {
+    let warm_up = args.warm_up.0;
+    let mut summary = Summary::after(warm_up, &args.name, url, &plan.workload, &done.recorded)?;
+    summary.capacity = done.capacity.clone();
+    summary.floor = calibrate::stored();
+    summary.notes.extend(plan.notes.iter().cloned());
+    if done.capacity.is_some() {
+        summary.notes.push(
+            "the numbers beside the knee are of its hold at the highest rate that held, or of \
+             the last one if none did"
+                .to_owned(),
+        );
+    }
+    Ok(summary)
+}
+
+fn title(url: &str, task: &Task) -> String {
+    match task {
+        Task::Search(search) => format!("{url}  searching for the knee: {}", search.slo),
+        Task::Load(segment) => match &segment.model {
+            lab_load::Model::Open(arrivals) => format!("{url}  {}", arrivals.describe()),
+            lab_load::Model::Closed { .. } => format!("{url}  closed loop"),
+        },
+    }
+}
+
+fn length(task: &Task) -> Option<Duration> {
+    match task {
+        Task::Search(_) => None,
+        Task::Load(segment) => segment.length.duration,
+    }
+}

@@ -1,0 +1,77 @@
+//! How late sleeping ends.
+
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
+use rustix::time::{Timespec, clock_gettime};
+
+use super::CalibrateError;
+
+/// Sleeps of 100 µs to 1 ms until `length` is over; how late each ended.
+pub(crate) fn lateness(length: Duration) -> Result<Vec<Duration>, CalibrateError> {
+    let thread = std::thread::Builder::new().name("timer".into());
+    // A thread of its own: the slack is the thread's, and stays with it.
+    let thread = thread.spawn(move || {
+        // Without it Linux adds up to 50 µs; the generator's threads ask for the same.
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
+        let begin = Instant::now();
+        let mut late = Vec::new();
+        while begin.elapsed() < length {
+            let due = now() + pause(late.len());
+            let until = Timespec {
+                tv_sec: due.as_secs().cast_signed(),
+                tv_nsec: i64::from(due.subsec_nanos()),
+            };
+            match clock_nanosleep_absolute(ClockId::Monotonic, &until) {
+                Ok(()) => late.push(now().saturating_sub(due)),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(failed("sleep")(error.into())),
+            }
+        }
+        Ok(late)
+    });
+    let thread = thread.map_err(failed("start a thread"))?;
+    thread.join().unwrap_or_else(|_| {
+        Err(failed("sleep")(std::io::Error::other(
+            "the thread panicked",
+        )))
+    })
+}
+
+/// Pauses spread evenly over 100 µs to 1 ms, without a pattern that a periodic
+/// disturbance could meet (the golden ratio's multiples).
+fn pause(index: usize) -> Duration {
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    let share = (index as f64 * GOLDEN).fract();
+    Duration::from_micros(100) + Duration::from_micros(900).mul_f64(share)
+}
+
+fn now() -> Duration {
+    let time = clock_gettime(ClockId::Monotonic);
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
+}
+
+pub(crate) fn failed(doing: &'static str) -> impl Fn(std::io::Error) -> CalibrateError {
+    move |found| CalibrateError::Measure { doing, found }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_spread_over_their_range() {
+        let mut tenths = [0; 10];
+        for index in 0..1000 {
+            let us = pause(index).as_secs_f64() * 1e6;
+            assert!((100.0..1000.0).contains(&us), "{us}");
+            tenths[((us - 100.0) / 90.0) as usize] += 1;
+        }
+        assert!(
+            tenths.iter().all(|count| (90..=110).contains(count)),
+            "{tenths:?}"
+        );
+    }
+}

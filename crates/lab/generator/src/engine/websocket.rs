@@ -1,0 +1,151 @@
+//! Messages over an upgraded connection.
+
+use lab_load::recording::Phase;
+use lab_load::request::{Composer, Visit};
+use wire::http1::{Limits, ResponseScanner, Sink};
+use wire::websocket::{Event, Frame, FrameScanner, Key, accept, encode, handshake};
+
+use super::talk::{Broken, Kept, Taken, Whole};
+
+/// Most bytes of one message; a target that sends a longer one breaks the exchange.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// Normal closure, the answer to a close frame.
+const CLOSE_NORMAL: u16 = 1000;
+
+/// The conversation on one connection.
+#[derive(Debug)]
+pub(super) struct WebSocket {
+    /// Reads the answer to the handshake.
+    head: ResponseScanner,
+    frames: FrameScanner,
+    key: Key,
+    masks: Masks,
+    replies: Vec<u8>,
+    closed: bool,
+}
+
+impl WebSocket {
+    pub(super) fn new(number: u64) -> Self {
+        let mut masks = Masks(number);
+        let (low, high) = (masks.next(), masks.next());
+        let random = u128::from(high) << 64 | u128::from(low);
+        Self {
+            head: ResponseScanner::new(Limits::default()),
+            frames: FrameScanner::new(MOST_BYTES),
+            key: Key::new(random.to_be_bytes()),
+            masks,
+            replies: Vec::new(),
+            closed: false,
+        }
+    }
+
+    /// The request that asks for the upgrade: path and fields are those of a visit.
+    pub(super) fn handshake(&self, composer: &Composer, visit: &Visit) -> Option<Vec<u8>> {
+        let parts = composer.parts(visit).ok()?;
+        let path = match parts.path.as_ref() {
+            "" => "/",
+            path => path,
+        };
+        let fields = parts.headers.iter();
+        let fields: Vec<_> = fields
+            .map(|(name, value)| (*name, value.as_ref()))
+            .collect();
+        Some(handshake(path, &parts.authority, &self.key, &fields))
+    }
+
+    /// Looks at the answer to the handshake. When it is whole, gives its length and
+    /// whether the connection is upgraded; what follows is the first message.
+    pub(super) fn upgrade(&mut self, input: &[u8]) -> Result<Option<usize>, Broken> {
+        let mut fields = Fields::default();
+        let scan = self.head.scan(input, &mut fields);
+        let scan = scan.map_err(|error| (Phase::Protocol, error.cause()))?;
+        if fields.status == 0 {
+            return Ok(None);
+        }
+        let accepted = accept(&self.key, fields.status, &fields.lines);
+        accepted.map_err(|error| (Phase::Protocol, error.cause()))?;
+        Ok(Some(scan.consumed))
+    }
+
+    /// Appends a message as a frame.
+    pub(super) fn frame(&mut self, message: &[u8], text: bool, out: &mut Vec<u8>) {
+        let mask = self.masks.mask();
+        match std::str::from_utf8(message) {
+            Ok(message) if text => encode(Frame::Text(message), mask, out),
+            _ => encode(Frame::Binary(message), mask, out),
+        }
+    }
+
+    pub(super) fn take(&mut self, input: &[u8], kept: &mut Kept) -> Result<Taken, Broken> {
+        let mut consumed = 0;
+        while !self.closed {
+            let scan = self.frames.scan(&input[consumed..]);
+            let scan = scan.map_err(|error| (Phase::Protocol, error.cause()))?;
+            consumed += scan.consumed;
+            match scan.event {
+                None => break,
+                Some(Event::Data { part, ends, .. }) => {
+                    kept.body(part);
+                    if let Some(bytes) = ends {
+                        let whole = Some(Whole {
+                            status: 0,
+                            keep_alive: true,
+                            body_bytes: bytes,
+                        });
+                        return Ok(Taken { consumed, whole });
+                    }
+                }
+                Some(Event::Ping(bytes)) => {
+                    let mask = self.masks.mask();
+                    encode(Frame::Pong(bytes), mask, &mut self.replies);
+                }
+                Some(Event::Pong(_)) => {}
+                Some(Event::Close(..)) => {
+                    self.closed = true;
+                    let mask = self.masks.mask();
+                    encode(Frame::Close(CLOSE_NORMAL, ""), mask, &mut self.replies);
+                }
+            }
+        }
+        Ok(Taken {
+            consumed,
+            whole: None,
+        })
+    }
+
+    pub(super) fn replies(&mut self) -> Option<&mut Vec<u8>> {
+        (!self.replies.is_empty()).then_some(&mut self.replies)
+    }
+}
+
+/// The head that answers a handshake.
+#[derive(Debug, Default)]
+struct Fields {
+    status: u16,
+    lines: Vec<u8>,
+}
+
+impl Sink for Fields {
+    fn head(&mut self, status: u16, fields: &[u8]) {
+        self.status = status;
+        self.lines = fields.to_vec();
+    }
+}
+
+/// Masks of frames (SplitMix64). They keep proxies from taking a message for a request;
+/// a generator sends nothing that somebody else chose, so they need not be secret.
+#[derive(Debug)]
+struct Masks(u64);
+
+impl Masks {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn mask(&mut self) -> [u8; 4] {
+        (self.next() as u32).to_be_bytes()
+    }
+}

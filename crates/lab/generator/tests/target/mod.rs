@@ -1,0 +1,219 @@
+//! A target whose behaviour is known: it answers after a fixed time, stops at planned
+//! times, and remembers when each request came in.
+
+use std::collections::VecDeque;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use wire::clock;
+use wire::poller::{Interest, Poller, Waker};
+
+const LISTENER: u64 = u64::MAX;
+const WAKER: u64 = u64::MAX - 1;
+
+/// How a target behaves.
+#[derive(Debug, Clone, Default)]
+pub struct Behaviour {
+    /// Time from a request to its answer.
+    pub delay: Duration,
+    /// Stops, as begin and end after the first request: nothing is read or answered.
+    pub stops: Vec<(Duration, Duration)>,
+    /// Bytes of each answer's body.
+    pub body: usize,
+    /// Whether the arrival of each request is remembered.
+    pub log: bool,
+}
+
+/// A target in a thread of its own. Ends when dropped.
+pub struct Target {
+    /// Where it listens.
+    pub address: SocketAddr,
+    end: Arc<AtomicBool>,
+    waker: Waker,
+    thread: Option<JoinHandle<Vec<u64>>>,
+}
+
+impl Target {
+    /// Listens on a port of 127.0.0.1; 0 takes any.
+    pub fn start(port: u16, behaviour: Behaviour) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", port))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let poller = Poller::new()?;
+        poller.add(&listener, LISTENER, Interest::Read)?;
+        let waker = Waker::new(&poller, WAKER)?;
+        let end = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&end);
+        let thread = std::thread::spawn(move || {
+            clock::precise_timers();
+            let mut server = Server::new(listener, poller, behaviour);
+            while !ended.load(Ordering::Relaxed) {
+                server.turn();
+            }
+            server.seen
+        });
+        Ok(Self {
+            address,
+            end,
+            waker,
+            thread: Some(thread),
+        })
+    }
+
+    /// Ends it, and says when requests came in, in nanoseconds of the monotonic clock.
+    pub fn end(mut self) -> Vec<u64> {
+        self.join()
+    }
+
+    fn join(&mut self) -> Vec<u64> {
+        self.end.store(true, Ordering::Relaxed);
+        self.waker.wake();
+        let seen = self.thread.take().and_then(|thread| thread.join().ok());
+        seen.unwrap_or_default()
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+struct Server {
+    listener: TcpListener,
+    poller: Poller,
+    behaviour: Behaviour,
+    connections: Vec<Option<TcpStream>>,
+    /// Requests that wait for their answer: when, and on which connection.
+    pending: VecDeque<(u64, usize)>,
+    first: Option<u64>,
+    seen: Vec<u64>,
+    answer: Vec<u8>,
+}
+
+impl Server {
+    fn new(listener: TcpListener, poller: Poller, behaviour: Behaviour) -> Self {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n",
+            behaviour.body
+        );
+        let mut answer = head.into_bytes();
+        answer.resize(answer.len() + behaviour.body, b'x');
+        Self {
+            listener,
+            poller,
+            behaviour,
+            connections: Vec::new(),
+            pending: VecDeque::new(),
+            first: None,
+            seen: Vec::new(),
+            answer,
+        }
+    }
+
+    fn turn(&mut self) {
+        self.stand_still();
+        let now = clock::now();
+        while self.pending.front().is_some_and(|(due, _)| *due <= now) {
+            if let Some((_, place)) = self.pending.pop_front() {
+                self.send(place);
+            }
+        }
+        let wait = match self.pending.front() {
+            Some((due, _)) => Duration::from_nanos(due.saturating_sub(clock::now())),
+            None => Duration::from_secs(1),
+        };
+        let wait = wait.min(self.until_stop());
+        let events = self.poller.wait(Some(wait)).unwrap_or(0);
+        self.stand_still();
+        for index in 0..events {
+            match self.poller.event(index).map(|event| event.token) {
+                Some(LISTENER) => self.accept(),
+                Some(WAKER) | None => {}
+                Some(place) => self.read(place as usize),
+            }
+        }
+    }
+
+    /// Sleeps through a stop that has begun.
+    fn stand_still(&self) {
+        let Some(first) = self.first else { return };
+        let passed = Duration::from_nanos(clock::now() - first);
+        for (begin, end) in &self.behaviour.stops {
+            if (*begin..*end).contains(&passed) {
+                std::thread::sleep(*end - passed);
+            }
+        }
+    }
+
+    fn until_stop(&self) -> Duration {
+        let Some(first) = self.first else {
+            return Duration::MAX;
+        };
+        let passed = Duration::from_nanos(clock::now() - first);
+        let stops = self.behaviour.stops.iter();
+        let next = stops
+            .filter_map(|(begin, _)| begin.checked_sub(passed))
+            .min();
+        next.unwrap_or(Duration::MAX)
+    }
+
+    fn accept(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            let _ = stream.set_nonblocking(true);
+            let _ = stream.set_nodelay(true);
+            let place = self.connections.len();
+            if self
+                .poller
+                .add(&stream, place as u64, Interest::Read)
+                .is_ok()
+            {
+                self.connections.push(Some(stream));
+            }
+        }
+    }
+
+    fn read(&mut self, place: usize) {
+        let Some(Some(stream)) = self.connections.get_mut(place) else {
+            return;
+        };
+        let mut buffer = [0; 16 * 1024];
+        let read = match stream.read(&mut buffer) {
+            Ok(0) => {
+                self.connections[place] = None;
+                return;
+            }
+            Ok(read) => read,
+            Err(_) => return,
+        };
+        // Requests without bodies, whole in one read: that is how they are sent.
+        let requests = buffer[..read]
+            .windows(4)
+            .filter(|end| end == b"\r\n\r\n")
+            .count();
+        for _ in 0..requests {
+            let now = clock::now();
+            self.first.get_or_insert(now);
+            if self.behaviour.log {
+                self.seen.push(now);
+            }
+            if self.behaviour.delay.is_zero() {
+                self.send(place);
+            } else {
+                let due = now + self.behaviour.delay.as_nanos() as u64;
+                self.pending.push_back((due, place));
+            }
+        }
+    }
+
+    fn send(&mut self, place: usize) {
+        if let Some(Some(stream)) = self.connections.get_mut(place) {
+            // A client that does not read such a small answer is not ours.
+            let _ = stream.write_all(&self.answer);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! What to do about an error.
+
+use lab_load::recording::{NO_DESCRIPTORS, NO_PORTS, Phase};
+
+/// A sentence for the errors that people meet most; nothing for others.
+pub(super) fn of(phase: Phase, cause: &str) -> Option<&'static str> {
+    Some(match (phase, cause) {
+        (_, NO_PORTS) => "widen net.ipv4.ip_local_port_range or keep connections alive",
+        (_, NO_DESCRIPTORS) => "raise `ulimit -n`",
+        (Phase::Resolve, _) => "check the name and the resolver",
+        (Phase::Connect, "refused") => "nothing listens there, or its backlog is full",
+        (Phase::Connect, "timeout") => "packets are dropped: a firewall, or a full backlog",
+        (Phase::Connect, "unreachable") => "check the address and the route",
+        (Phase::Tls, _) => "check --cacert, the name in the certificate, and TLS versions",
+        (Phase::Write | Phase::Read, "reset") => "the target or something before it gave up",
+        (Phase::Read, "closed early") => "the target closed before the answer was whole",
+        (Phase::Timeout, _) => "no whole answer in time; --timeout changes the limit",
+        (Phase::Protocol, _) => "the answer is not what the protocol allows; try it with curl -v",
+        _ => return None,
+    })
+}

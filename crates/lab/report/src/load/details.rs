@@ -1,0 +1,206 @@
+//! Answers, errors, bytes, connections, and the generator itself.
+
+use lab_load::Summary;
+use lab_load::summary::{Floor, KindSummary};
+use units::{show_bytes, show_count, show_share};
+
+use super::words::{grouped, seconds, time};
+use super::{LABEL, Page, advice};
+
+/// Errors and kinds that are listed; the rest is counted.
+const LISTED: usize = 12;
+
+pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
+    let mut lines = answers(page, summary);
+    lines.extend(errors(page, summary));
+    lines.extend(kinds(page, &summary.kinds));
+    lines.extend(page.labelled("bytes", &bytes(summary)));
+    lines.extend(page.labelled("connections", &connections(summary)));
+    lines.extend(page.labelled("generator", &generator(summary)));
+    lines.extend(page.labelled("in flight", &in_flight(summary)));
+    lines.extend(page.labelled("steady part", &steady(summary)));
+    if let Some(floor) = &summary.floor {
+        lines.extend(page.labelled("floor", &floor_text(floor)));
+    }
+    lines
+}
+
+fn answers(page: &Page, summary: &Summary) -> Vec<String> {
+    let statuses = summary.statuses.iter();
+    let parts: Vec<String> = statuses
+        .map(|(status, count)| format!("{status}: {}", grouped(*count)))
+        .collect();
+    let mut lines = match parts.is_empty() {
+        true => page.labelled("answers", &grouped(summary.requests.answered)),
+        false => page.labelled("answers", &parts.join(", ")),
+    };
+    for (assertion, count) in summary.refusals.iter().take(LISTED) {
+        let text = format!("{} × refused: {assertion}", grouped(*count));
+        lines.extend(page.labelled("", &text));
+    }
+    lines
+}
+
+fn errors(page: &Page, summary: &Summary) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (at, error) in summary.errors.iter().take(LISTED).enumerate() {
+        let label = if at == 0 { "errors" } else { "" };
+        let advice = advice::of(error.phase, &error.cause);
+        let advice = advice.map_or(String::new(), |advice| format!(": {advice}"));
+        let name = match error.phase.name() == error.cause {
+            true => error.cause.clone(),
+            false => format!("{} {}", error.phase.name(), error.cause),
+        };
+        let text = format!("{} × {name}{advice}", grouped(error.count));
+        lines.extend(page.labelled(label, &text));
+    }
+    if let Some(more) = summary
+        .errors
+        .len()
+        .checked_sub(LISTED)
+        .filter(|more| *more > 0)
+    {
+        lines.extend(page.labelled("", &format!("and {more} other kinds of errors")));
+    }
+    lines
+}
+
+fn kinds(page: &Page, kinds: &[KindSummary]) -> Vec<String> {
+    if kinds.is_empty() {
+        return Vec::new();
+    }
+    let head = format!(
+        "{:LABEL$}{:>12}{:>10}{:>12}{:>12}{:>12}",
+        "kinds", "requests", "failed", "p50", "p90", "p99"
+    );
+    let mut lines = vec![page.paint.dim(&head)];
+    for kind in kinds.iter().take(LISTED) {
+        let latency = &kind.latency.intended;
+        let numbers = format!(
+            "{:>12}{:>10}{:>12}{:>12}{:>12}",
+            grouped(kind.requests.sent),
+            grouped(kind.requests.refused + kind.requests.errors),
+            time(latency.p50),
+            time(latency.p90),
+            time(latency.p99)
+        );
+        let name = super::printable(&kind.name);
+        match console::measure_text_width(&name) > LABEL - 3 {
+            // A long name has a line of its own.
+            true => lines.extend([format!("  {name}"), format!("{:LABEL$}{numbers}", "")]),
+            false => lines.push(format!("  {name:<width$}{numbers}", width = LABEL - 2)),
+        }
+    }
+    if let Some(more) = kinds.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        lines.extend(page.labelled("", &format!("and {more} more kinds; --json has them all")));
+    }
+    lines
+}
+
+fn bytes(summary: &Summary) -> String {
+    let (sent, received) = (summary.bytes.sent as f64, summary.bytes.received as f64);
+    let length = (summary.steady.to_s - summary.steady.from_s).max(f64::MIN_POSITIVE);
+    format!(
+        "sent {}, received {} ({}/s)",
+        show_bytes(sent),
+        show_bytes(received),
+        show_bytes(received / length)
+    )
+}
+
+fn connections(summary: &Summary) -> String {
+    let counts = &summary.connections;
+    let mut text = format!("{} opened", grouped(counts.opened));
+    for (count, what) in [
+        (counts.failed, "failed"),
+        (counts.closed, "closed by the target"),
+    ] {
+        if count > 0 {
+            text += &format!(", {} {what}", grouped(count));
+        }
+    }
+    // Reuse is counted over the whole load, requests over its steady part.
+    let sent: u64 = summary.timeline.iter().map(|slot| slot.sent).sum();
+    if sent > 0 {
+        let share = (counts.reused as f64 / sent as f64).min(1.0);
+        text += &format!("; {} of requests on one used before", show_share(share));
+    }
+    text
+}
+
+fn generator(summary: &Summary) -> String {
+    let used = &summary.generator;
+    let threads = if used.threads == 1 {
+        "thread"
+    } else {
+        "threads"
+    };
+    let mut text = format!("{} {threads}", used.threads);
+    if used.workers > 1 {
+        text += &format!(" on {} workers", used.workers);
+    }
+    text += &format!(
+        ", pace {}, busiest thread {}",
+        used.pace,
+        show_share(round(used.busiest_thread))
+    );
+    if let Some(each) = used.cpu_per_request_s {
+        text += &format!(", CPU {} a request", seconds(each));
+    }
+    let lateness = &summary.lateness;
+    if let Some(late) = lateness
+        .p99
+        .or(lateness.max)
+        .filter(|_| summary.model == "open")
+    {
+        let name = if lateness.p99.is_some() {
+            "99 % of sends"
+        } else {
+            "sends"
+        };
+        text += &format!(", {name} at most {} late", seconds(late));
+    }
+    if used.steal > 0.0 {
+        text += &format!(", steal up to {}", show_share(round(used.steal)));
+    }
+    text
+}
+
+fn in_flight(summary: &Summary) -> String {
+    let used = &summary.generator;
+    format!(
+        "{} on average; rate times latency gives {} (Little's law)",
+        show_count(used.in_flight),
+        show_count(used.in_flight_little)
+    )
+}
+
+fn steady(summary: &Summary) -> String {
+    let steady = &summary.steady;
+    let (from, to) = (seconds(steady.from_s), seconds(steady.to_s));
+    match (steady.state.as_str(), steady.from_s > 0.0) {
+        (_, true) => format!("from {from} to {to}; what came before is left out as warm-up"),
+        ("short", _) => "all of it: too short to tell a warm-up from the rest".to_owned(),
+        ("not-steady", _) => {
+            "none was found: latency or rate went on changing, so the numbers are of all of it"
+                .to_owned()
+        }
+        ("ramp", _) => "the rate changes by plan, so the numbers are of all of it".to_owned(),
+        _ => "all of it: no warm-up was found".to_owned(),
+    }
+}
+
+fn floor_text(floor: &Floor) -> String {
+    format!(
+        "this machine alone: loopback {} (99 % below {}), timer {} late, longest gap {}",
+        seconds(floor.ping_pong_p50),
+        seconds(floor.ping_pong_p99),
+        seconds(floor.timer_p50),
+        seconds(floor.longest_gap)
+    )
+}
+
+/// A share to a tenth of a percent.
+fn round(share: f64) -> f64 {
+    (share * 1000.0).round() / 1000.0
+}

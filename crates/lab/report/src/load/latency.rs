@@ -1,0 +1,90 @@
+//! Percentiles from the intended and from the actual send, side by side.
+
+use lab_load::Summary;
+use lab_load::summary::Distribution;
+
+use super::words::{seconds, time};
+use super::{LABEL, Page};
+
+/// Width of a column of times.
+const COLUMN: usize = 12;
+/// Ratio of the two from which the gap between them is explained.
+const APART: f64 = 1.1;
+
+pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
+    let (intended, actual) = (&summary.latency.intended, &summary.latency.actual);
+    if intended.count == 0 {
+        return vec!["no whole answer came, so there is no latency".to_owned()];
+    }
+    let open = summary.model == "open";
+    let head = match open {
+        true => format!(
+            "{:LABEL$}{:>COLUMN$}{:>COLUMN$}",
+            "latency", "intended", "actual"
+        ),
+        false => format!("{:LABEL$}{:>COLUMN$}", "latency", "actual"),
+    };
+    let mut lines = vec![page.paint.dim(&head)];
+    for (name, of) in rows() {
+        let one = format!("{:>COLUMN$}", time(of(actual)));
+        let row = match open {
+            true => format!(
+                "{}{one}",
+                page.paint.bold(&format!("{:>COLUMN$}", time(of(intended))))
+            ),
+            false => page.paint.bold(&one),
+        };
+        lines.push(format!("  {name:<width$}{row}", width = LABEL - 2));
+    }
+    if let Some(gap) = gap(intended, actual).filter(|_| open) {
+        lines.extend(page.labelled("", &gap));
+    }
+    if let Some(name) = too_few(intended) {
+        let why = format!("- : {name} and beyond need ten requests beyond them to be told");
+        lines.push(page.paint.dim(&why));
+    }
+    lines
+}
+
+type Of = fn(&Distribution) -> Option<f64>;
+
+fn rows() -> [(&'static str, Of); 10] {
+    [
+        ("min", |d| d.min),
+        ("mean", |d| d.mean),
+        ("p50", |d| d.p50),
+        ("p75", |d| d.p75),
+        ("p90", |d| d.p90),
+        ("p95", |d| d.p95),
+        ("p99", |d| d.p99),
+        ("p99.9", |d| d.p999),
+        ("p99.99", |d| d.p9999),
+        ("max", |d| d.max),
+    ]
+}
+
+/// Why the two columns differ, at the percentile where they do most.
+fn gap(intended: &Distribution, actual: &Distribution) -> Option<String> {
+    let apart = rows()
+        .into_iter()
+        .filter(|(name, _)| name.starts_with('p'))
+        .filter_map(|(name, of)| {
+            let (felt, took) = (of(intended)?, of(actual)?);
+            (felt > took * APART).then(|| (name, felt - took, felt / took))
+        });
+    let (name, waited, _) = apart.max_by(|a, b| a.2.total_cmp(&b.2))?;
+    Some(format!(
+        "at {name}, {} passed before the request could be sent: intended is what a user \
+         feels, actual what the target took",
+        seconds(waited)
+    ))
+}
+
+/// The first percentile that is not told.
+fn too_few(distribution: &Distribution) -> Option<&'static str> {
+    let percentiles = rows().into_iter().filter(|(name, _)| name.starts_with('p'));
+    percentiles
+        .filter(|(_, of)| of(distribution).is_none())
+        .map(|(name, _)| name)
+        .next()
+}

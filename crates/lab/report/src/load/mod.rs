@@ -1,0 +1,147 @@
+//! Load in the terminal: what is seen while it runs, and its result.
+
+mod advice;
+mod capacity;
+mod details;
+mod latency;
+mod live;
+mod over_time;
+mod plot;
+mod words;
+
+use lab_load::Summary;
+use lab_load::summary::Validity;
+use units::show_share;
+
+pub use capacity::point as capacity_point;
+pub use live::{Live, live_block, live_line};
+
+use crate::terminal::{Style, printable, wrap};
+use words::{Paint, grouped, rate, seconds};
+
+/// Narrowest and widest text.
+const WIDTH: (usize, usize) = (80, 100);
+/// Width of the first column.
+const LABEL: usize = 12;
+
+/// The result of a load: first whether it says something, then what it says.
+///
+/// Lines are at most `style.width` columns wide, but 80 at least and 100 at most. Control
+/// characters are shown as `\u{..}`, so that nothing that the target answered can steer
+/// the terminal.
+#[must_use]
+pub fn load_text(summary: &Summary, style: Style) -> String {
+    let page = Page {
+        width: style.width.clamp(WIDTH.0, WIDTH.1),
+        paint: Paint(style.color),
+    };
+    let mut lines = page.head(summary);
+    lines.extend(page.verdict(summary));
+    let parts = [
+        capacity::lines(&page, summary),
+        latency::lines(&page, summary),
+        plot::lines(&page, summary),
+        over_time::lines(&page, summary),
+        details::lines(&page, summary),
+    ];
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        lines.push(String::new());
+        lines.extend(part);
+    }
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// How wide text may be and whether it is coloured.
+struct Page {
+    width: usize,
+    paint: Paint,
+}
+
+impl Page {
+    /// A label, and text beside it that is broken to fit.
+    fn labelled(&self, label: &str, text: &str) -> Vec<String> {
+        let room = self.width - LABEL;
+        let labels = std::iter::once(label).chain(std::iter::repeat(""));
+        let parts = wrap(&printable(text), room);
+        labels
+            .zip(parts)
+            .map(|(label, part)| format!("{}{part}", self.paint.dim(&format!("{label:LABEL$}"))))
+            .collect()
+    }
+
+    fn head(&self, summary: &Summary) -> Vec<String> {
+        let target = printable(&summary.target);
+        let mut lines = vec![self.paint.bold(&target)];
+        let loop_model = format!("{} loop: {}", summary.model, summary.arrivals);
+        let length = seconds((summary.duration_s * 10.0).round() / 10.0);
+        lines.extend(wrap(&format!("{loop_model}, {length}"), self.width));
+        lines
+    }
+
+    fn verdict(&self, summary: &Summary) -> Vec<String> {
+        let Validity {
+            valid,
+            reasons,
+            loosened,
+        } = &summary.validity;
+        let mut lines = vec![String::new()];
+        let (word, paint): (_, fn(&Paint, &str) -> String) = match valid {
+            true => ("VALID", Paint::good),
+            false => ("INVALID", Paint::bad),
+        };
+        let rates = self.labelled(word, &self.rates(summary));
+        lines.extend(rates.into_iter().enumerate().map(|(at, line)| match at {
+            0 => line.replacen(word, &paint(&self.paint, word), 1),
+            _ => line,
+        }));
+        for reason in reasons {
+            lines.extend(self.labelled("", &format!("{}: {}", reason.check, reason.found)));
+            lines.extend(self.labelled("", &format!("→ {}", reason.help)));
+        }
+        for limit in loosened {
+            lines.extend(self.labelled("loosened", limit));
+        }
+        if let Some(why) = &summary.partial {
+            lines.extend(self.labelled(
+                "partial",
+                &format!("{why}; the numbers are those until then"),
+            ));
+        }
+        for note in &summary.notes {
+            lines.extend(self.labelled("note", note));
+        }
+        if summary.model == "closed" {
+            let warning = "a closed loop waits for the target: it cannot see the queueing that \
+                           users who do not wait for each other would suffer";
+            lines.extend(self.labelled("note", warning));
+        }
+        lines
+    }
+
+    fn rates(&self, summary: &Summary) -> String {
+        let (rates, requests) = (&summary.rate, &summary.requests);
+        let asked = rates
+            .asked
+            .map_or(String::new(), |asked| format!("asked {}, ", rate(asked)));
+        let (sent, good) = (rate(rates.sent), rate(rates.good));
+        let failed = requests.refused + requests.errors;
+        let tried = requests.answered + requests.errors;
+        let failed = match failed {
+            0 => String::new(),
+            _ => {
+                let share = show_share(failed as f64 / tried as f64);
+                format!(", of which {} failed ({share})", grouped(failed))
+            }
+        };
+        let count = grouped(requests.sent.max(tried));
+        format!("{asked}sent {sent}, good {good}: {count} requests{failed}")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! HTTP/2 (RFC 9113) for a client that has its own event loop.
+//!
+//! The protocol is the `h2` crate's; here is what joins it to a socket in non-blocking
+//! mode and to a loop that knows only readiness. There is no runtime and no task: a
+//! [`Connection`] works within [`Connection::drive`] and nowhere else.
+//!
+//! ```text
+//! readiness ──▶ drive ──▶ finished ──▶ send, cancel ──▶ drive ──▶ wants_write?
+//! ```
+
+mod answer;
+mod connection;
+mod error;
+pub mod grpc;
+mod io;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod wake;
+
+pub use answer::Answer;
+pub use connection::{Connection, Progress};
+pub use error::{Http2Error, StreamError};
+pub use slots::StreamKey;
+
+/// How a connection behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Most streams open at once; the peer may allow fewer. Default 100.
+    pub streams: usize,
+    /// Bytes that the peer may send ahead on one stream. Default and most 2^31 - 1: the
+    /// window is never what limits a load.
+    pub stream_window: u32,
+    /// The same for the connection.
+    pub connection_window: u32,
+    /// Bytes of one answer's fields, as RFC 9113 section 6.5.2 counts them, and of its
+    /// trailers. Default 64 KiB.
+    pub head_bytes: u32,
+    /// Bytes read in one [`Connection::drive`] before it returns
+    /// [`Progress::More`]. Default 1 MiB.
+    pub read_budget: usize,
+    /// A read that gives fewer bytes than asked for has emptied the socket, so that
+    /// nobody asks again before the next readiness. True of plain TCP, where it saves a
+    /// system call; not of TLS. Default false.
+    pub short_read_drains: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            streams: 100,
+            stream_window: i32::MAX as u32,
+            connection_window: i32::MAX as u32,
+            head_bytes: 64 * 1024,
+            read_budget: 1024 * 1024,
+            short_read_drains: false,
+        }
+    }
+}
