@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lab_experiment::expr::{Expr, Metric, Metrics, Stat};
+use lab_experiment::expr::{Expr, Metric, Metrics, Op, Stat};
 use lab_experiment::plan::{Plan, Watch};
 use lab_lifecycle::{Table, Turns, span, summarise};
 use lab_store::{Expectation, Outcome, ProcessSample, Verdict};
@@ -74,6 +74,9 @@ pub(crate) fn judge(
             let (outcome, note) = match (invalid, judgement.holds) {
                 // Whether it held or not, nobody knows: the instrument was at its limit.
                 (Some(why), _) => (Outcome::Invalid, why),
+                (None, Some(held)) if let Some(why) = measured.bounded(&expect.that, held) => {
+                    (Outcome::Inconclusive, why)
+                }
                 (None, Some(true)) => (Outcome::Pass, String::new()),
                 (None, Some(false)) => (Outcome::Fail, String::new()),
                 (None, None) => (Outcome::Inconclusive, measured.lacks(&expect.that)),
@@ -182,6 +185,19 @@ impl Measured<'_> {
             };
             let summary = summary.filter(|summary| !summary.validity.valid)?;
             Some(format!("{} is INVALID: {}", summary.name, loads::reasons(summary)))
+        })
+    }
+
+    /// Why a lower bound of a knee does not decide an expression that holds or not.
+    fn bounded(&self, expr: &Expr, held: bool) -> Option<String> {
+        expr.comparisons().into_iter().find_map(|comparison| {
+            let Metric::Knee { step, .. } = &comparison.metric else {
+                return None;
+            };
+            let capacity = self.loads.search(step.as_deref())?.capacity.as_ref()?;
+            let from_below = matches!(comparison.op, Op::Greater | Op::GreaterOrEqual);
+            let decided = capacity.limit == "target" || held && from_below;
+            (!decided).then(|| format!("the knee may be higher: {}", capacity.note))
         })
     }
 

@@ -97,7 +97,7 @@ impl Bench<'_> {
                     return match trouble {
                         Trouble::Broken(_) => Ending::Broken(said),
                         Trouble::Failed { rests_on, .. } => {
-                            match self.loads.is_invalid(&rests_on, &step.name) {
+                            match self.loads.is_invalid(&rests_on) {
                                 true => Ending::Doubtful(said),
                                 false => Ending::Failed(said),
                             }

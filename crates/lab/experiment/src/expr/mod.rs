@@ -162,7 +162,8 @@ impl Expr {
             .map(|comparison| &comparison.metric)
     }
 
-    fn comparisons(&self) -> Vec<&Comparison> {
+    /// The comparisons in order of the text.
+    pub fn comparisons(&self) -> Vec<&Comparison> {
         fn collect<'n>(node: &'n Node, into: &mut Vec<&'n Comparison>) {
             match node {
                 Node::Compare(comparison) => into.push(comparison),

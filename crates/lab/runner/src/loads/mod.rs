@@ -205,14 +205,11 @@ impl Loads<'_> {
         self.state.into_inner().outcomes
     }
 
-    /// Is one of these loads INVALID in this step?
-    pub(crate) fn is_invalid(&self, loads: &[String], step: &str) -> bool {
+    /// Is a result of one of these loads INVALID?
+    pub(crate) fn is_invalid(&self, loads: &[String]) -> bool {
         let state = self.state.borrow();
         let mut invalid = Measured(&state.outcomes).invalid();
-        invalid.any(|outcome| {
-            let same = outcome.step.as_deref().is_none_or(|own| own == step);
-            same && loads.contains(&outcome.load)
-        })
+        invalid.any(|outcome| loads.contains(&outcome.load))
     }
 
     fn load(&self, name: &str) -> Result<&Load, String> {

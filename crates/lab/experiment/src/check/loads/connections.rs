@@ -8,8 +8,10 @@ use crate::diagnostic::Problem;
 use crate::plan::LoadModel;
 use lab_load::{Connections, Protocol};
 
-/// Connections that are held when a file does not say.
+/// Connections that a load holds when a file does not say.
 const HELD: u64 = 16;
+/// Connections that a probe holds when a file does not say.
+const HELD_BY_PROBE: u64 = 1;
 /// Connections up to which an open loop grows when a file does not say; more, when it
 /// holds more.
 const MOST: u64 = 1_000;
@@ -60,7 +62,7 @@ pub(super) fn read(
             }
             (u64::from(*users), u64::from(*users))
         }
-        _ => open(reader, fields)?,
+        _ => open(reader, fields, fields.label == "[[probe]]")?,
     };
     Some(Connections {
         held: u32::try_from(held).ok()?,
@@ -72,7 +74,8 @@ pub(super) fn read(
 }
 
 /// Connections that an open loop holds, and up to which it grows.
-fn open(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(u64, u64)> {
+fn open(reader: &mut Reader<'_>, fields: &Fields<'_>, is_probe: bool) -> Option<(u64, u64)> {
+    let default = if is_probe { HELD_BY_PROBE } else { HELD };
     let held = fields
         .get("connections")
         .map(|field| reader.count(field, 1..=LIMIT));
@@ -81,12 +84,12 @@ fn open(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(u64, u64)> {
         .map(|field| Some((reader.count(field, 1..=LIMIT)?, field)));
     match (held, most) {
         (held, None) => {
-            let held = held.unwrap_or(Some(HELD))?;
+            let held = held.unwrap_or(Some(default))?;
             Some((held, held.max(MOST)))
         }
         (None, Some(most)) => {
             let (most, _) = most?;
-            Some((most.min(HELD), most))
+            Some((most.min(default), most))
         }
         (Some(held), Some(most)) => {
             let (held, (most, field)) = (held?, most?);
