@@ -14,7 +14,7 @@ use super::values::{Reader, parse_cpus};
 use crate::diagnostic::Problem;
 use crate::expr::{LoadUse, RESERVED};
 use crate::names::Place;
-use crate::plan::{Load, LoadModel, LoadTls, Period, Template};
+use crate::plan::{Load, LoadModel, LoadTls, Period, Segment, Template};
 use crate::text::Text;
 use lab_load::{GuardLimits, Pace, Protocol};
 use units::UnitError;
@@ -211,10 +211,14 @@ fn address(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Address> {
     let end = url.as_str()[host..].find(['/', '?', '#']);
     let end = end.map_or(url.len(), |at| host + at);
     let base = url.slice(0..end);
-    let target = reader
-        .scope
-        .template(&base, Place::Command, &mut reader.problems)?;
-    let shown = reader.scope.request(&base, &mut reader.problems)?.text;
+    let host = reader.scope.request(&base, &mut reader.problems)?;
+    let (target, shown) = (host.template, host.text);
+    let is_variable = |segment: &Segment| matches!(segment, Segment::Variable(_));
+    if target.0.iter().any(is_variable) {
+        let message = "variables stand in path, header fields and body, not in the host";
+        reader.problem(Problem::new(base.whole(), message));
+        return None;
+    }
     Some(Address {
         protocol,
         key,

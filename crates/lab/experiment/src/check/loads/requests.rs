@@ -200,10 +200,13 @@ impl Common<'_> {
             let request = self
                 .open(reader, item, &["take", "think"], "\"request\"")
                 .and_then(|fields| self.request(reader, &fields));
-            let taken = request.iter().flat_map(|request| &request.take);
-            let taken: Vec<String> = taken.map(|take| take.name.clone()).collect();
-            reader.scope.taken.extend(taken);
             read.push(request);
+            // Also what a request takes that is wrong otherwise has a name.
+            let table = item.value.get_ref().as_table();
+            let take = table.and_then(|table| table.get("take")?.get_ref().as_table());
+            let names = take.into_iter().flat_map(|take| take.keys());
+            let names = names.map(|name| name.get_ref().to_string());
+            reader.scope.taken.extend(names);
         }
         reader.scope.taken.clear();
         let requests: Option<Vec<Request>> = read.into_iter().collect();
@@ -383,7 +386,7 @@ impl Common<'_> {
             }
             Some(field) => answers::end(reader, field),
             None if is_tcp && inherited.is_none() => {
-                let example = "\"echo\", \"close\", \"bytes 64\" or \"until \\n\"";
+                let example = "\"echo\", \"close\", \"bytes 64\" or 'delimiter \\n'";
                 fields.require("answer", example, &mut reader.problems);
                 None
             }

@@ -17,9 +17,9 @@ use units::UnitError;
 /// Factor from one rate to the next when a file does not say.
 const GROW: f64 = 1.5;
 /// Length of a hold when a file does not say.
-const EACH: Duration = Duration::from_secs(10);
+const EACH: Duration = Duration::from_secs(5);
 /// Shortest hold at one rate.
-const SHORTEST_EACH: Duration = Duration::from_millis(200);
+const SHORTEST_EACH: Duration = Duration::from_secs(1);
 /// Width of the interval that ends a search when a file does not say.
 const PRECISION: f64 = 0.03;
 /// Highest rate that can be asked for.

@@ -28,8 +28,10 @@ pub(in super::super) fn loads(
     let Some(field) = step.get("load") else {
         return Some(Vec::new());
     };
-    let label = "\"load\", a table such as { traffic = \"500/s\" },";
-    let table = Fields::open_any(field.value, label, &mut reader.problems)?;
+    if field.value.get_ref().as_table().is_none() {
+        return reader.mismatch(field, "a table such as { traffic = \"500/s\" }");
+    }
+    let table = Fields::open_any(field.value, "\"load\"", &mut reader.problems)?;
     let searched = step
         .get("search")
         .and_then(|field| field.value.get_ref().as_table()?.get("vary")?.get_ref().as_str())
