@@ -39,7 +39,7 @@ pub fn show_cores(value: f64) -> String {
 
 /// So many a second: `500 /s`.
 pub fn show_rate(value: f64) -> String {
-    plain(value, DIGITS, " /s").text
+    rate(value, DIGITS).text
 }
 
 /// As [`show_seconds`], with so many significant digits, and the value shown.
@@ -96,6 +96,11 @@ pub fn count(value: f64, digits: usize) -> Shown {
 /// As [`show_cores`], with so many significant digits, and the value shown.
 pub fn cores(value: f64, digits: usize) -> Shown {
     plain(value, digits, " cores")
+}
+
+/// As [`show_rate`], with so many significant digits, and the value shown.
+pub fn rate(value: f64, digits: usize) -> Shown {
+    plain(value, digits, " /s")
 }
 
 fn plain(value: f64, digits: usize, unit: &str) -> Shown {

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::plan::{DriverKind, Make, Plan, Program, Rate, Ready, Step, System, Template};
-use units::{show_bytes, show_rate, write_duration};
+use crate::plan::{
+    DriverKind, Load, LoadModel, Make, Plan, Program, Rate, Ready, Schedule, Search, Step,
+    StepLoad, System, Template, Traffic,
+};
+use lab_load::arrivals::Process;
+use units::{show_bytes, show_rate, show_share, write_duration};
 
 impl Plan {
     /// What a run would do, as text of several lines.
@@ -28,6 +32,7 @@ impl Plan {
             format!("{}: {by} makes {}", driver.name, kinds.join(", "))
         });
         self.section(&mut out, "drive", drivers);
+        self.section(&mut out, "send", self.loads.iter().map(explain_load));
         let mined = self.lifecycles.iter().map(|lifecycle| {
             let points: Vec<&str> = lifecycle
                 .points
@@ -111,8 +116,65 @@ fn explain_system(system: &System) -> String {
     text
 }
 
+fn explain_load(load: &Load) -> String {
+    let kinds = match load.requests().collect::<Vec<_>>().as_slice() {
+        [only] => format!("{} {}{}", only.method, load.target, only.path),
+        several => {
+            let names: Vec<&str> = several.iter().map(|request| request.name.as_str()).collect();
+            format!("{} to {}", names.join(", "), load.target)
+        }
+    };
+    let how = match &load.model {
+        LoadModel::Closed { users, think } if think.is_zero() => format!("{users} users"),
+        LoadModel::Closed { users, think } => {
+            format!("{users} users, who think for {}", write_duration(*think))
+        }
+        LoadModel::Open { arrivals, process } => match arrivals {
+            Some(Schedule::Arrivals(arrivals)) => arrivals.describe(),
+            Some(Schedule::Trace(path)) => format!("at the times in {path}"),
+            None => match process {
+                Process::Poisson => "poisson arrivals".to_owned(),
+                Process::Constant => "constant arrivals".to_owned(),
+                Process::Burst(size) => format!("bursts of {size}"),
+            },
+        },
+    };
+    let mut text = format!("{}: {}, {how}", load.name, kinds.trim_start());
+    if let Some(period) = &load.probe {
+        let from = period.from.as_ref().map(|step| format!(" from {step:?}"));
+        let to = period.to.as_ref().map(|step| format!(" to {step:?}"));
+        let all = from.is_none() && to.is_none();
+        text += if all { ", all the time" } else { "," };
+        text += &from.into_iter().chain(to).collect::<String>();
+    }
+    text
+}
+
+fn explain_traffic(load: &StepLoad) -> String {
+    let name = &load.load;
+    match &load.traffic {
+        Traffic::Own => format!("under {name}"),
+        Traffic::Arrivals(arrivals) => format!("under {name} at {}", arrivals.describe()),
+        Traffic::ShareOfKnee { share, search } => {
+            format!("under {name} at {} of what {search:?} finds", show_share(*share))
+        }
+    }
+}
+
+fn explain_search(search: &Search) -> String {
+    format!(
+        "search for the highest rate of {} with {}, from {}, {} each",
+        search.load,
+        search.good,
+        show_rate(search.from),
+        write_duration(search.each)
+    )
+}
+
 fn explain_step(step: &Step) -> String {
+    let under: Vec<String> = step.loads.iter().map(explain_traffic).collect();
     let mut parts = Vec::new();
+    parts.extend(step.search.as_ref().map(explain_search));
     parts.extend(step.make.as_ref().map(explain_make));
     parts.extend(
         step.hold
@@ -130,7 +192,11 @@ fn explain_step(step: &Step) -> String {
         let at_most = write_duration(wait.at_most);
         format!("wait until {}{steady}, at most {at_most}", wait.until.text)
     }));
-    format!("{}: {}", step.name, parts.join("; then "))
+    let under = match under.is_empty() {
+        true => String::new(),
+        false => format!(", {}", under.join(", ")),
+    };
+    format!("{}: {}{under}", step.name, parts.join("; then "))
 }
 
 fn explain_make(make: &Make) -> String {

@@ -9,6 +9,7 @@ mod check;
 mod diagnostic;
 mod explain;
 pub mod expr;
+mod load;
 mod names;
 pub mod plan;
 mod template;
@@ -17,3 +18,4 @@ mod words;
 
 pub use check::{Source, check};
 pub use diagnostic::Diagnostic;
+pub use load::{LoadError, LoadFiles};

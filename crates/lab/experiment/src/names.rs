@@ -1,5 +1,5 @@
 //! `{name}` in the strings of a file: constants are filled in, references to the
-//! running system stay.
+//! running system stay, and so do the variables of requests.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,13 @@ pub(crate) struct Scope {
     pub(crate) later: Vec<String>,
     /// Names of systems and fleets.
     pub(crate) systems: Vec<String>,
+    /// Values that the request being read can use, because a request before it in the
+    /// same journey takes them from its answer.
+    pub(crate) taken: Vec<String>,
 }
+
+/// Variables of requests that are a single word.
+pub(crate) const VARIABLES: [&str; 2] = ["seq", "uuid"];
 
 /// Where a string is used, which decides what it may refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +62,26 @@ pub(crate) enum Place {
     System,
     /// A command of a driver or a step, which has no port of its own.
     Command,
+    /// What a request says, where variables stand for another value each time.
+    Request,
 }
 
 /// A part of a string that was filled in.
 enum Part {
     Text(Text),
-    Reference(Reference),
+    /// With its place.
+    Reference(Reference, Span),
+    /// What stands between the braces of a variable.
+    Variable(Text),
+}
+
+/// A text of the request language, in two forms.
+pub(crate) struct Request {
+    /// With the references that are filled in when the run starts.
+    pub(crate) template: Template,
+    /// As the request language will see it, with something in place of each
+    /// reference, so that its problems can be shown in the file.
+    pub(crate) text: Text,
 }
 
 impl Scope {
@@ -89,22 +109,78 @@ impl Scope {
             match (part, segments.last_mut()) {
                 (Part::Text(text), Some(Segment::Text(last))) => last.push_str(text.as_str()),
                 (Part::Text(text), _) => segments.push(Segment::Text(text.as_str().to_owned())),
-                (Part::Reference(reference), _) => segments.push(Segment::Reference(reference)),
+                (Part::Reference(reference, _), _) => segments.push(Segment::Reference(reference)),
+                (Part::Variable(inner), _) => {
+                    segments.push(Segment::Variable(inner.as_str().to_owned()));
+                }
             }
         }
         Some(Template(segments))
+    }
+
+    /// Fills in constants and keeps references and the variables of requests.
+    pub(crate) fn request(&self, text: &Text, problems: &mut Vec<Problem>) -> Option<Request> {
+        let template = self.template(text, Place::Request, problems)?;
+        let stands = |reference: &Reference| stand_in(reference).to_owned();
+        Some(Request {
+            template,
+            text: self.language(text, &stands, &mut Vec::new())?,
+        })
+    }
+
+    /// Text for [`Scope::request`] in which constants are filled in already, so that
+    /// it can be taken apart first.
+    pub(crate) fn written(&self, text: &Text, problems: &mut Vec<Problem>) -> Option<Text> {
+        self.language(text, &|reference| format!("{{{reference}}}"), problems)
+    }
+
+    /// Text in the language of requests, with `stands` in place of references.
+    fn language(
+        &self,
+        text: &Text,
+        stands: &dyn Fn(&Reference) -> String,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Text> {
+        let mut written = text.slice(0..0);
+        let mut braces = Braces::default();
+        for part in self.parts(text, Place::Request, problems)? {
+            match part {
+                Part::Text(text) => {
+                    for (at, c) in text.as_str().char_indices() {
+                        let place = text.span(at..at + c.len_utf8());
+                        let mut bytes = [0; 4];
+                        let c = braces.write(c).unwrap_or(c.encode_utf8(&mut bytes));
+                        written.push_at(c, &place);
+                    }
+                }
+                Part::Reference(reference, span) => written.push_at(&stands(&reference), &span),
+                Part::Variable(inner) => {
+                    written.push_at("{", &inner.span(0..0));
+                    written.push(&inner);
+                    written.push_at("}", &inner.span(inner.len()..inner.len()));
+                }
+            }
+        }
+        Some(written)
     }
 
     fn parts(&self, text: &Text, place: Place, problems: &mut Vec<Problem>) -> Option<Vec<Part>> {
         let mut parts = Vec::new();
         let mut length = 0;
         let mut good = true;
-        for piece in pieces(text) {
+        for piece in pieces(text, place) {
             match piece {
                 Ok(Piece::Literal(literal)) => {
                     length += literal.len();
                     parts.push(Part::Text(literal));
                 }
+                Ok(Piece::Variable(inner)) => match self.text(&inner, problems) {
+                    Some(inner) => {
+                        length += inner.len();
+                        parts.push(Part::Variable(inner));
+                    }
+                    None => good = false,
+                },
                 Ok(Piece::Name { name, span }) => match self.resolve(&name, &span, place) {
                     Ok(Some(part)) => {
                         if let Part::Text(text) = &part {
@@ -146,6 +222,14 @@ impl Scope {
         if let Some(reference) = own(word) {
             return self.allowed(reference, span, place).map(Some);
         }
+        let taken = self.taken.iter().map(String::as_str);
+        let variables: Vec<&str> = match place {
+            Place::Request => taken.chain(VARIABLES).collect(),
+            _ => Vec::new(),
+        };
+        if variables.contains(&word) {
+            return Ok(Some(Part::Variable(name.clone())));
+        }
         if let Some((system, what)) = word.split_once('.') {
             return self.of_system(name, system, what, span, place).map(Some);
         }
@@ -158,13 +242,13 @@ impl Scope {
         let runtime: &[&str] = match place {
             Place::Plain => &[],
             Place::System => &RUNTIME,
-            Place::Command => &["work"],
+            Place::Command | Place::Request => &["work"],
         };
         Err(
             Problem::new(name.whole(), format!("unknown name {{{word}}}")).suggest_from(
                 word,
                 "names that can be used here",
-                constants.chain(runtime.iter().copied()),
+                constants.chain(runtime.iter().copied()).chain(variables),
             ),
         )
     }
@@ -206,12 +290,14 @@ impl Scope {
         );
         let problem = |message: String| Err(Problem::new(span.clone(), message));
         match place {
-            Place::System => Ok(Part::Reference(reference)),
-            Place::Command if !is_own => Ok(Part::Reference(reference)),
-            Place::Command if reference == Reference::Index => {
+            Place::System => Ok(Part::Reference(reference, span.clone())),
+            Place::Command | Place::Request if !is_own => {
+                Ok(Part::Reference(reference, span.clone()))
+            }
+            Place::Command | Place::Request if reference == Reference::Index => {
                 problem("{index} belongs to a system; there is none here".to_owned())
             }
-            Place::Command => problem(format!("{{{reference}}} belongs to a system; which one?"))
+            Place::Command | Place::Request => problem(format!("{{{reference}}} belongs to a system; which one?"))
                 .map_err(|problem| problem.help(format!("write {{NAME.{reference}}}"))),
             Place::Plain => problem(format!(
                 "{{{reference}}} is known only when the run has started"
@@ -242,14 +328,20 @@ enum Piece {
         name: Text,
         span: Span,
     },
+    /// What stands between the braces of a variable.
+    Variable(Text),
 }
 
 /// Splits a string at its braces; stops at the first problem.
-fn pieces(text: &Text) -> impl Iterator<Item = Result<Piece, Problem>> {
+fn pieces(text: &Text, place: Place) -> impl Iterator<Item = Result<Piece, Problem>> {
     let mut at = 0;
+    let mut braces = Braces::default();
     std::iter::from_fn(move || {
         let rest = text.as_str().get(at..).filter(|rest| !rest.is_empty())?;
-        let (piece, used) = piece(text, at, rest);
+        let (piece, used) = match place {
+            Place::Request => braces.piece(text, at, rest),
+            _ => piece(text, at, rest),
+        };
         at = if piece.is_ok() { at + used } else { text.len() };
         Some(piece)
     })
@@ -298,6 +390,96 @@ fn piece(text: &Text, at: usize, rest: &str) -> (Result<Piece, Problem>, usize) 
     }
     let used = rest.find(['{', '}']).unwrap_or(rest.len());
     (Ok(Piece::Literal(text.slice(at..at + used))), used)
+}
+
+/// Braces of the language of requests. A brace begins a name only before a letter or
+/// `_`, so JSON needs no escapes; `{{` stands for one brace, and so does the `}}` that
+/// closes it.
+#[derive(Debug, Default)]
+struct Braces {
+    /// Those that are open; whether each is written twice.
+    open: Vec<bool>,
+}
+
+impl Braces {
+    /// How a character of plain text is written, if not as itself.
+    fn write(&mut self, c: char) -> Option<&'static str> {
+        match c {
+            '{' => {
+                self.open.push(true);
+                Some("{{")
+            }
+            '}' => self.open.pop().map(|_| "}}"),
+            _ => None,
+        }
+    }
+
+    /// The next part of a text, and its length.
+    fn piece(&mut self, text: &Text, at: usize, rest: &str) -> (Result<Piece, Problem>, usize) {
+        let literal = |length: usize| (Ok(Piece::Literal(text.slice(at..at + length))), length);
+        let doubled = |brace: &str| {
+            let mut literal = text.slice(at..at);
+            literal.push_at(brace, &text.span(at..at + 2));
+            (Ok(Piece::Literal(literal)), 2)
+        };
+        let begins_a_name = |c: char| c.is_alphabetic() || c == '_';
+        match (rest.strip_prefix('{'), rest.strip_prefix('}')) {
+            (Some(inner), _) if inner.starts_with('{') => {
+                self.open.push(true);
+                doubled("{")
+            }
+            (Some(inner), _) if inner.starts_with(begins_a_name) => name_or_variable(text, at, inner),
+            (Some(_), _) => {
+                self.open.push(false);
+                literal(1)
+            }
+            (_, Some(inner)) => match self.open.pop() {
+                Some(true) if inner.starts_with('}') => doubled("}"),
+                _ => literal(1),
+            },
+            _ => literal(rest.find(['{', '}']).unwrap_or(rest.len())),
+        }
+    }
+}
+
+/// What begins with a brace at `at`, which `inner` follows. Braces within a variable
+/// belong to constants.
+fn name_or_variable(text: &Text, at: usize, inner: &str) -> (Result<Piece, Problem>, usize) {
+    let mut depth = 0_usize;
+    let end = inner.char_indices().find_map(|(end, c)| {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => return Some(end),
+            '}' => depth -= 1,
+            _ => {}
+        }
+        None
+    });
+    let Some(length) = end else {
+        let problem = Problem::new(text.span(at..at + 1), "this brace is not closed")
+            .help("write {{ for a brace that is sent");
+        return (Err(problem), 1);
+    };
+    let name = text.slice(at + 1..at + 1 + length);
+    let used = length + 2;
+    let piece = match name.as_str().chars().all(in_reference) {
+        true => Piece::Name {
+            name,
+            span: text.span(at..at + used),
+        },
+        false => Piece::Variable(name),
+    };
+    (Ok(piece), used)
+}
+
+/// Something of the form that a reference will have.
+pub(crate) fn stand_in(reference: &Reference) -> &'static str {
+    match reference {
+        Reference::OwnPort | Reference::Port(_) => "1",
+        Reference::OwnAddr | Reference::Addr(_) => "127.0.0.1:1",
+        Reference::Work => "/work",
+        Reference::Index => "0",
+    }
 }
 
 fn in_reference(c: char) -> bool {
@@ -365,6 +547,51 @@ mod tests {
         assert_eq!(message("a } b"), "this brace closes nothing");
         assert_eq!(message("{}"), "there is no name in these braces");
         assert_eq!(message("{bad}"), "");
+    }
+
+    #[test]
+    fn variables_of_requests_stay_and_constants_within_them_are_filled_in() {
+        let request = |text: &str| {
+            let mut scope = scope();
+            scope.taken = vec!["token".to_owned()];
+            let mut problems = Vec::new();
+            let request = scope.request(&Text::at(text, 0..1), &mut problems);
+            match request {
+                Some(request) => Ok((
+                    request.template.to_string(),
+                    request.text.as_str().to_owned(),
+                )),
+                None => Err(problems.remove(0).message),
+            }
+        };
+        let text = "{bbs.addr}/{zipf 1.1 {cells}}/{seq}/{token}?{{{uuid}}}";
+        let both = |written: &str, shown: &str| Ok((written.to_owned(), shown.to_owned()));
+        assert_eq!(
+            request(text),
+            both(
+                "{bbs.addr}/{zipf 1.1 100}/{seq}/{token}?{{{uuid}}}",
+                "127.0.0.1:1/{zipf 1.1 100}/{seq}/{token}?{{{uuid}}}"
+            )
+        );
+        assert_eq!(request("{dir}"), both("a b{{", "a b{{"));
+        let json = "{\"a\": {\"b\": {seq}}, \"c\": {}}";
+        let written = "{{\"a\": {{\"b\": {seq}}}, \"c\": {{}}}}";
+        assert_eq!(request(json), both(written, written));
+        assert_eq!(request(written), both(written, written));
+        assert_eq!(request("}a}}"), both("}}a}}}}", "}a}}"));
+        assert_eq!(
+            request("{tokn}").unwrap_err(),
+            "unknown name {tokn}".to_owned()
+        );
+        assert_eq!(
+            request("{zipf 1.1 {cels}}").unwrap_err(),
+            "unknown name {cels}".to_owned()
+        );
+        assert_eq!(
+            request("{zipf 1.1 5").unwrap_err(),
+            "this brace is not closed".to_owned()
+        );
+        assert!(template("{seq}", Place::Command).is_err());
     }
 
     #[test]

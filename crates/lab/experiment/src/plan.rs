@@ -4,6 +4,8 @@
 //! catalogue of the binary. It holds no port, path or time of the machine: what
 //! is only known once the run starts stays a [`Reference`] inside a [`Template`].
 
+mod load;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,6 +13,11 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::expr::Expr;
+
+pub use load::{
+    Journey, Load, LoadModel, LoadTls, Period, Request, RequestBody, Schedule, Search, StepLoad,
+    Traffic,
+};
 
 /// Everything a run does, in the order it does it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,6 +32,8 @@ pub struct Plan {
     pub systems: Vec<System>,
     /// Who makes and counts entities.
     pub drivers: Vec<Driver>,
+    /// Requests that the run sends: loads and probes, in file order.
+    pub loads: Vec<Load>,
     /// Timelines mined from logs, one row per entity.
     pub lifecycles: Vec<Lifecycle>,
     /// Recurring work mined from logs, one duration per turn.
@@ -129,6 +138,9 @@ pub enum Segment {
     Text(String),
     /// Filled in by the runner.
     Reference(Reference),
+    /// A variable of a request: what stands between its braces. It has another value
+    /// in each request.
+    Variable(String),
 }
 
 /// What only a started run knows.
@@ -223,7 +235,8 @@ pub struct Loop {
     pub end: String,
 }
 
-/// One step: makes entities, then holds, then runs a command, then waits.
+/// One step: makes entities, then holds, then runs a command, then waits, under load
+/// from its begin to its end. Or it searches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     /// Name, shown on the time axis.
@@ -238,6 +251,10 @@ pub struct Step {
     pub run_within: Duration,
     /// A condition to wait for.
     pub wait: Option<Wait>,
+    /// Loads that run as long as the step does.
+    pub loads: Vec<StepLoad>,
+    /// A search for the highest rate of a load that holds.
+    pub search: Option<Search>,
 }
 
 /// Entities that a driver is asked to bring about.

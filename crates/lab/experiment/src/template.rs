@@ -19,17 +19,53 @@ impl Template {
             .map(|segment| match segment {
                 Segment::Text(text) => text.clone(),
                 Segment::Reference(reference) => resolve(reference),
+                Segment::Variable(variable) => format!("{{{variable}}}"),
             })
             .collect()
+    }
+
+    /// The text in the language of requests, with each reference replaced by what
+    /// `resolve` says: variables stand in braces, other braces are doubled, but for those
+    /// that close nothing.
+    pub fn request(&self, resolve: impl Fn(&Reference) -> String) -> String {
+        let mut text = String::new();
+        let mut open = 0_usize;
+        let mut plain = |plain: &str, text: &mut String| {
+            for c in plain.chars() {
+                text.push(c);
+                match c {
+                    '{' => open += 1,
+                    '}' if open > 0 => open -= 1,
+                    _ => continue,
+                }
+                text.push(c);
+            }
+        };
+        for segment in &self.0 {
+            match segment {
+                Segment::Text(part) => plain(part, &mut text),
+                Segment::Reference(reference) => plain(&resolve(reference), &mut text),
+                Segment::Variable(variable) => {
+                    text.push('{');
+                    text.push_str(variable);
+                    text.push('}');
+                }
+            }
+        }
+        text
     }
 
     /// Its references, in order.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.0.iter().filter_map(|segment| match segment {
-            Segment::Text(_) => None,
+            Segment::Text(_) | Segment::Variable(_) => None,
             Segment::Reference(reference) => Some(reference),
         })
     }
+}
+
+fn doubled(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
 }
 
 /// The form that the file uses: references in braces, other braces doubled.
@@ -37,10 +73,9 @@ impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for segment in &self.0 {
             match segment {
-                Segment::Text(text) => {
-                    f.write_str(&text.replace('{', "{{").replace('}', "}}"))?;
-                }
+                Segment::Text(text) => f.write_str(&doubled(text))?,
                 Segment::Reference(reference) => write!(f, "{{{reference}}}")?,
+                Segment::Variable(variable) => write!(f, "{{{variable}}}")?,
             }
         }
         Ok(())

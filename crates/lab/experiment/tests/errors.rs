@@ -95,6 +95,16 @@ fn lifecycles() {
 }
 
 #[test]
+fn loads() {
+    golden("loads.txt");
+}
+
+#[test]
+fn searches_and_loads_of_steps() {
+    golden("searches.txt");
+}
+
+#[test]
 fn steps() {
     golden("steps.txt");
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use lab_experiment::expr::{Expr, Metric, Metrics, Stat};
+use lab_experiment::expr::{Expr, Metric, Metrics, Op, Stat};
 use lab_experiment::plan::{Plan, Watch};
 use lab_lifecycle::{Table, Turns, span, summarise};
 use lab_store::{Expectation, Outcome, ProcessSample, Verdict};
 use stats::{mean, nearest_rank};
 
+use crate::loads;
 use crate::processes::copy_names;
 
 /// Everything that expectations can be about.
@@ -20,6 +21,7 @@ pub(crate) struct Measured<'a> {
     pub(crate) copies: BTreeMap<String, Vec<String>>,
     /// Length of each step that ended well, in seconds.
     pub(crate) steps: &'a [(String, f64)],
+    pub(crate) loads: loads::Measured<'a>,
 }
 
 /// Names of the copies of each system of a plan.
@@ -37,6 +39,8 @@ pub(crate) enum Ending {
     Complete,
     /// A step failed: what is measured does not hold.
     Failed(String),
+    /// A step failed by what a load measured, and the load is INVALID.
+    Doubtful(String),
     /// The run could not go on, which says nothing about the system's limits.
     Broken(String),
 }
@@ -48,7 +52,7 @@ impl Ending {
         match (record, self) {
             (Err(hole), Self::Complete) => Self::Broken(hole),
             // What broke the record may well be why the step failed.
-            (Err(hole), Self::Failed(reason)) => Self::Broken(format!("{reason}\n{hole}")),
+            (Err(hole), Self::Failed(reason) | Self::Doubtful(reason)) => Self::Broken(format!("{reason}\n{hole}")),
             (_, ending) => ending,
         }
     }
@@ -66,14 +70,16 @@ pub(crate) fn judge(
         .iter()
         .map(|expect| {
             let judgement = expect.that.eval(measured);
-            let outcome = match judgement.holds {
-                Some(true) => Outcome::Pass,
-                Some(false) => Outcome::Fail,
-                None => Outcome::Inconclusive,
-            };
-            let note = match judgement.holds {
-                Some(_) => String::new(),
-                None => measured.lacks(&expect.that),
+            let invalid = measured.invalid(&expect.that);
+            let (outcome, note) = match (invalid, judgement.holds) {
+                // Whether it held or not, nobody knows: the instrument was at its limit.
+                (Some(why), _) => (Outcome::Invalid, why),
+                (None, Some(held)) if let Some(why) = measured.bounded(&expect.that, held) => {
+                    (Outcome::Inconclusive, why)
+                }
+                (None, Some(true)) => (Outcome::Pass, String::new()),
+                (None, Some(false)) => (Outcome::Fail, String::new()),
+                (None, None) => (Outcome::Inconclusive, measured.lacks(&expect.that)),
             };
             Expectation {
                 that: expect.that.text.clone(),
@@ -88,10 +94,14 @@ pub(crate) fn judge(
             .iter()
             .any(|expectation| expectation.outcome == outcome)
     };
+    let invalid = measured.loads.invalid().next().map(loads::is_invalid);
     let (outcome, reason) = match ending {
         Ending::Broken(reason) => (Outcome::Error, Some(reason)),
         Ending::Failed(reason) => (Outcome::Fail, Some(reason)),
+        Ending::Doubtful(reason) => (Outcome::Invalid, Some(reason)),
+        // What fails without the help of an INVALID load fails by itself.
         Ending::Complete if any(Outcome::Fail) => (Outcome::Fail, None),
+        Ending::Complete if invalid.is_some() => (Outcome::Invalid, invalid),
         Ending::Complete if any(Outcome::Inconclusive) => (Outcome::Inconclusive, None),
         Ending::Complete => (Outcome::Pass, None),
     };
@@ -152,6 +162,12 @@ impl Metrics for Measured<'_> {
                 .iter()
                 .find(|(name, _)| name == step)
                 .map(|(_, seconds)| *seconds),
+            Metric::Load {
+                step,
+                load,
+                quantity,
+            } => loads::value(self.loads.load(load, step.as_deref())?, *quantity),
+            Metric::Knee { step, end } => loads::knee(self.loads.search(step.as_deref())?, *end),
             // How many are in a state now has no meaning for a run that is over.
             Metric::Entities { .. } => None,
         }
@@ -159,6 +175,32 @@ impl Metrics for Measured<'_> {
 }
 
 impl Measured<'_> {
+    /// Why an expression cannot be believed, if a load that it is about is INVALID.
+    fn invalid(&self, expr: &Expr) -> Option<String> {
+        expr.metrics().find_map(|metric| {
+            let summary = match metric {
+                Metric::Load { step, load, .. } => self.loads.load(load, step.as_deref()),
+                Metric::Knee { step, .. } => self.loads.search(step.as_deref()),
+                _ => None,
+            };
+            let summary = summary.filter(|summary| !summary.validity.valid)?;
+            Some(format!("{} is INVALID: {}", summary.name, loads::reasons(summary)))
+        })
+    }
+
+    /// Why a lower bound of a knee does not decide an expression that holds or not.
+    fn bounded(&self, expr: &Expr, held: bool) -> Option<String> {
+        expr.comparisons().into_iter().find_map(|comparison| {
+            let Metric::Knee { step, .. } = &comparison.metric else {
+                return None;
+            };
+            let capacity = self.loads.search(step.as_deref())?.capacity.as_ref()?;
+            let from_below = matches!(comparison.op, Op::Greater | Op::GreaterOrEqual);
+            let decided = capacity.limit == "target" || held && from_below;
+            (!decided).then(|| format!("the knee may be higher: {}", capacity.note))
+        })
+    }
+
     /// Which metrics of an expression have no value, and why.
     fn lacks(&self, expr: &Expr) -> String {
         let mut lacks: Vec<String> = expr
@@ -198,6 +240,20 @@ impl Measured<'_> {
             },
             Metric::Process { system, .. } => format!("{system} ended before its first sample"),
             Metric::StepDuration { .. } => "the step did not end well".to_owned(),
+            Metric::Load { step, load, .. } => match self.loads.load(load, step.as_deref()) {
+                Some(summary) => format!(
+                    "{} answers are too few for it",
+                    summary.latency.intended.count
+                ),
+                None => format!("{load} did not run to its end"),
+            },
+            Metric::Knee { step, .. } => match self.loads.search(step.as_deref()) {
+                Some(summary) => {
+                    let capacity = summary.capacity.as_ref();
+                    capacity.map_or_else(String::new, |capacity| capacity.note.clone())
+                }
+                None => "the search did not end well".to_owned(),
+            },
             Metric::Entities { .. } => "the run is over".to_owned(),
         }
     }

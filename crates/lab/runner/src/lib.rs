@@ -13,6 +13,7 @@ mod environment;
 mod guard;
 mod interrupt;
 mod judge;
+mod loads;
 mod mine;
 mod options;
 mod processes;
@@ -25,6 +26,7 @@ mod watch;
 
 pub use drivers::DriverError;
 pub use guard::{GuardError, guard_main};
-pub use options::{Display, Finished, Options, RunError};
+pub use loads::FileError;
+pub use options::{Display, Finished, Generator, Options, RunError, StartGenerator};
 pub use processes::{CgroupError, LaunchError, PortError, StartError};
 pub use run::run;

@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use lab_load::{Generate, GenerateError, Workload};
 use lab_store::{RunFolder, StoreError, Verdict};
 
 use crate::drivers::DriverError;
 use crate::guard::GuardError;
+use crate::loads::FileError;
 use crate::processes::{PortError, StartError};
 
 /// How progress is shown, on standard error.
@@ -19,6 +21,28 @@ pub enum Display {
     Plain,
     /// Nothing.
     None,
+}
+
+/// A generator of load, whose connections are open.
+pub struct Generator {
+    /// Runs segments, one after the other.
+    pub generate: Box<dyn Generate>,
+    /// Ends the segment under way, from any thread and at once. Without effect between
+    /// segments.
+    pub stop: Box<dyn Fn() + Send + Sync>,
+}
+
+/// Starts a generator. It is called, and the generator used, on a thread of its own.
+pub type StartGenerator = fn(Workload) -> Result<Generator, GenerateError>;
+
+/// Threads of this process.
+fn local(workload: Workload) -> Result<Generator, GenerateError> {
+    let local = lab_generator::Local::start(workload)?;
+    let stopper = local.stopper();
+    Ok(Generator {
+        generate: Box::new(local),
+        stop: Box::new(move || stopper.stop()),
+    })
 }
 
 /// Settings of a run.
@@ -36,6 +60,8 @@ pub struct Options {
     pub own_binary: OsString,
     /// The command that runs [`guard_main`](crate::guard_main).
     pub guard: Vec<OsString>,
+    /// What makes load.
+    pub generator: StartGenerator,
     /// Version of the binary, for the record.
     pub version: String,
     /// Versions of further parts, by name, for the record.
@@ -59,6 +85,7 @@ impl Options {
             display: Display::Auto,
             guard: vec![own_binary.clone(), "guard".into()],
             own_binary,
+            generator: local,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             versions: std::collections::BTreeMap::new(),
         })
@@ -97,6 +124,9 @@ pub enum RunError {
     /// A lifecycle or loop cannot be mined.
     #[error(transparent)]
     Definition(#[from] lab_lifecycle::DefinitionError),
+    /// A file of a load cannot be used. Nothing was started.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A system could not be started.
     #[error("{cause}\nall logs are in {}", logs.display())]
     Start {

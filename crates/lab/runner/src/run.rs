@@ -1,12 +1,13 @@
 //! A run from its first file to its verdict.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use lab_experiment::plan::Plan;
-use lab_store::{Appender, EventKind, Outcome, ProcessSample, RunFile, RunFolder, Verdict};
+use lab_store::{Appender, EventKind, ProcessSample, RunFile, RunFolder, Verdict};
 use measure::Clock;
 
 use crate::alarm::{Alarm, Cause};
@@ -16,6 +17,7 @@ use crate::environment::environment;
 use crate::guard::{GuardLink, Marker};
 use crate::interrupt::Interrupts;
 use crate::judge::{Ending, Measured, copies, judge};
+use crate::loads::{self, Files, Loads, Outcome};
 use crate::mine::{LogMiner, Mined};
 use crate::options::{Finished, Options, RunError};
 use crate::processes::{
@@ -48,18 +50,20 @@ pub fn run(plan: Plan, experiment_text: &str, options: Options) -> Result<Finish
 }
 
 async fn make(plan: &Plan, text: &str, options: &Options) -> Result<Finished, RunError> {
+    let files = Files::read(plan)?;
     let alarm = Alarm::new();
     let interrupts =
         Interrupts::listen(alarm.clone()).map_err(|error| RunError::SetUp(error.to_string()))?;
     let mut session = Session::open(plan, text, options, alarm)?;
     let started = session.start().await;
-    let mut durations = Vec::new();
+    let (mut durations, mut outcomes) = (Vec::new(), Outcomes::default());
     let ending = match &started {
-        Ok(()) => session.walk(&mut durations).await,
+        Ok(()) => session.walk(&mut durations, &files, &mut outcomes).await,
         Err(error) => Ending::Broken(error.to_string()),
     };
     let mut left = session.tear_down(&interrupts).await;
-    let (folder, verdict, notes) = session.conclude(&durations, ending)?;
+    left.extend(std::mem::take(&mut outcomes.notes));
+    let (folder, verdict, notes) = session.conclude(&durations, &outcomes.loads, ending)?;
     left.extend(notes);
     let work = folder.path().join(WORK);
     started.map(|()| Finished {
@@ -68,6 +72,14 @@ async fn make(plan: &Plan, text: &str, options: &Options) -> Result<Finished, Ru
         verdict,
         notes: left,
     })
+}
+
+/// What came of the loads of a run.
+#[derive(Default)]
+struct Outcomes {
+    loads: Vec<Outcome>,
+    /// What could not be kept.
+    notes: Vec<String>,
 }
 
 /// The folder for files of the systems, inside the run's.
@@ -233,12 +245,28 @@ impl<'a> Session<'a> {
     }
 
     /// Makes the steps, until they are done or something ends the run.
-    async fn walk(&mut self, durations: &mut Vec<(String, f64)>) -> Ending {
+    async fn walk(
+        &mut self,
+        durations: &mut Vec<(String, f64)>,
+        files: &Files,
+        outcomes: &mut Outcomes,
+    ) -> Ending {
         let Some(samples) = self.counts.take() else {
             return Ending::Complete;
         };
         let mut counter = Counter::new(self.clock, samples);
+        let loads = Loads {
+            plan: self.plan,
+            folder: &self.folder,
+            addresses: &self.addresses,
+            files,
+            recorder: &self.recorder,
+            status: &self.status,
+            start: self.options.generator,
+            state: RefCell::default(),
+        };
         let bench = Bench {
+            loads: &loads,
             plan: self.plan,
             folder: &self.folder,
             children: &self.children,
@@ -254,6 +282,12 @@ impl<'a> Session<'a> {
             ending = bench.walk(durations) => ending,
             error = counter.run(&self.drivers, &self.status) => Ending::Broken(error.to_string()),
         };
+        let cut = match &ending {
+            Ending::Broken(why) | Ending::Failed(why) | Ending::Doubtful(why) => why.as_str(),
+            Ending::Complete => "the run is over",
+        };
+        outcomes.notes = loads.finish(cut).await;
+        outcomes.loads = loads.into_outcomes();
         // The last counts are those that ended the last wait.
         let last = counter
             .sample(&self.drivers, &self.status)
@@ -319,6 +353,7 @@ impl<'a> Session<'a> {
     fn conclude(
         self,
         durations: &[(String, f64)],
+        loads: &[Outcome],
         ending: Ending,
     ) -> Result<(RunFolder, Verdict, Vec<String>), RunError> {
         self.status.doing("read the logs to their end");
@@ -349,10 +384,11 @@ impl<'a> Session<'a> {
             samples: &samples,
             copies: copies(self.plan),
             steps: durations,
+            loads: loads::Measured(loads),
         };
         let verdict = judge(self.plan, &measured, ending, duration_s);
         self.status.doing(match verdict.outcome {
-            Outcome::Error => "ended with an error",
+            lab_store::Outcome::Error => "ended with an error",
             _ => "done",
         });
         if let Some(shown) = self.shown {

@@ -11,6 +11,7 @@ use units::{show_rate, show_seconds};
 
 use crate::drivers::{Counts, Driver};
 use crate::judge::Ending;
+use crate::loads::Loads;
 use crate::processes::{Addresses, Children, Launch, Output, last_lines};
 use crate::progress::Status;
 use crate::record::Recorder;
@@ -28,14 +29,40 @@ pub(crate) struct Bench<'a> {
     pub(crate) drivers: &'a [(String, Box<dyn Driver>)],
     pub(crate) recorder: &'a Recorder,
     pub(crate) status: &'a Status,
+    pub(crate) loads: &'a Loads<'a>,
 }
 
 /// Why a step did not end well.
-enum Trouble {
+pub(crate) enum Trouble {
     /// What is measured does not hold.
-    Failed(String),
+    Failed {
+        text: String,
+        /// Loads that measured it.
+        rests_on: Vec<String>,
+    },
     /// The step could not be made.
     Broken(String),
+}
+
+impl Trouble {
+    fn failed(text: impl Into<String>) -> Self {
+        Self::Failed {
+            text: text.into(),
+            rests_on: Vec::new(),
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Self::Failed { text, .. } | Self::Broken(text) => text,
+        }
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(text: String) -> Self {
+        Self::Broken(text)
+    }
 }
 
 /// Counts of all drivers.
@@ -63,20 +90,37 @@ impl Bench<'_> {
                     durations.push((step.name.clone(), took));
                 }
                 Err(trouble) => {
-                    let (text, ending): (_, fn(String) -> Ending) = match trouble {
-                        Trouble::Failed(text) => (text, Ending::Failed),
-                        Trouble::Broken(text) => (text, Ending::Broken),
-                    };
+                    let text = trouble.text();
                     self.recorder
-                        .event(EventKind::StepFailed, &step.name, &text);
-                    return ending(format!("step {:?}: {text}", step.name));
+                        .event(EventKind::StepFailed, &step.name, text);
+                    let said = format!("step {:?}: {text}", step.name);
+                    return match trouble {
+                        Trouble::Broken(_) => Ending::Broken(said),
+                        Trouble::Failed { rests_on, .. } => {
+                            match self.loads.is_invalid(&rests_on) {
+                                true => Ending::Doubtful(said),
+                                false => Ending::Failed(said),
+                            }
+                        }
+                    };
                 }
             }
         }
         Ending::Complete
     }
 
+    /// Makes a step under its load.
     async fn step(&self, number: usize, step: &Step) -> Result<(), Trouble> {
+        let worked = match self.loads.begin(number, step).await {
+            Ok(()) => self.work(number, step).await,
+            Err(trouble) => Err(trouble),
+        };
+        let cut = worked.as_ref().err().map(|_| "the step failed");
+        let ended = self.loads.end(number, step, cut).await;
+        worked.and(ended)
+    }
+
+    async fn work(&self, number: usize, step: &Step) -> Result<(), Trouble> {
         if let Some(make) = &step.make {
             self.make(step, make).await?;
         }
@@ -111,7 +155,7 @@ impl Bench<'_> {
         let made = driver
             .make(make)
             .await
-            .map_err(|error| Trouble::Failed(error.to_string()))?;
+            .map_err(|error| Trouble::failed(error.to_string()))?;
         let took = start.elapsed().as_secs_f64();
         let requests = made.accepted + made.refused;
         let rate = if took > 0.0 {
@@ -128,7 +172,7 @@ impl Bench<'_> {
         );
         self.recorder.event(EventKind::Made, &step.name, &text);
         if made.refused > 0 {
-            return Err(Trouble::Failed(format!("make {}: {made}", make.what)));
+            return Err(Trouble::failed(format!("make {}: {made}", make.what)));
         }
         Ok(())
     }
@@ -168,7 +212,10 @@ impl Bench<'_> {
         let start = Instant::now();
         let mut held_since: Option<Instant> = None;
         loop {
-            let judgement = wait.until.eval(&Live(&counts(self.drivers)));
+            let judgement = wait.until.eval(&Now {
+                counts: counts(self.drivers),
+                loads: self.loads,
+            });
             let now = Instant::now();
             match (judgement.holds, held_since) {
                 (Some(true), None) => held_since = Some(now),
@@ -188,11 +235,15 @@ impl Bench<'_> {
                     true => String::new(),
                     false => format!(" for {}", show_seconds(wait.steady.as_secs_f64())),
                 };
-                return Err(Trouble::Failed(format!(
-                    "waited {} for {}{steady}; last seen {seen}",
-                    show_seconds(wait.at_most.as_secs_f64()),
-                    wait.until.text
-                )));
+                let loads = wait.until.metrics().filter_map(Metric::load);
+                return Err(Trouble::Failed {
+                    text: format!(
+                        "waited {} for {}{steady}; last seen {seen}",
+                        show_seconds(wait.at_most.as_secs_f64()),
+                        wait.until.text
+                    ),
+                    rests_on: loads.map(str::to_owned).collect(),
+                });
             }
             self.status.doing(format!(
                 "wait at most {} for {} (now {seen})",
@@ -204,16 +255,20 @@ impl Bench<'_> {
     }
 }
 
-/// Counts of now, for conditions.
-struct Live<'a>(&'a Counts);
+/// What is counted and seen now, for conditions.
+struct Now<'a> {
+    counts: Counts,
+    loads: &'a Loads<'a>,
+}
 
-impl Metrics for Live<'_> {
+impl Metrics for Now<'_> {
     fn value(&self, metric: &Metric) -> Option<f64> {
         match metric {
             Metric::Entities { what, state } => {
-                let count = self.0.get(&(what.clone(), state.clone()))?;
+                let count = self.counts.get(&(what.clone(), state.clone()))?;
                 Some(*count as f64)
             }
+            Metric::Load { load, quantity, .. } => self.loads.value(load, *quantity),
             _ => None,
         }
     }

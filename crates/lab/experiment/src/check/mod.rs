@@ -6,6 +6,7 @@ mod entries;
 mod fields;
 mod fleets;
 mod lifecycles;
+mod loads;
 mod order;
 mod process;
 mod settings;
@@ -146,7 +147,7 @@ fn version(reader: &mut Reader<'_>, root: &Fields<'_>) -> bool {
 }
 
 /// Keys of the file itself.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 14] = [
     "lab",
     "name",
     "about",
@@ -155,13 +156,15 @@ const KEYS: [&str; 12] = [
     "system",
     "fleet",
     "driver",
+    "load",
+    "probe",
     "lifecycle",
     "loop",
     "step",
     "expect",
 ];
 /// Tables of versions to come.
-const LATER: [&str; 4] = ["load", "probe", "gate", "variants"];
+const LATER: [&str; 2] = ["gate", "variants"];
 
 fn plan(
     reader: &mut Reader<'_>,
@@ -202,6 +205,11 @@ fn plan(
         lines,
     );
     reader.scope.systems = processes.names().collect();
+    let mut of_loads = Taken::default();
+    let mut senders = named(reader, root, "[[load]]", (word, MOST_TABLES), &mut of_loads, lines);
+    let probes = named(reader, root, "[[probe]]", (word, MOST_TABLES), &mut of_loads, lines);
+    senders.extend(probes);
+    senders.sort_by_key(|entry| entry.value.span().start);
     let mut named = |label, naming| {
         named(
             reader,
@@ -244,7 +252,16 @@ fn plan(
         .filter_map(|entry| lifecycles::recurring(reader, entry))
         .collect();
 
-    let names = Names {
+    let step_names: Vec<String> = steps
+        .iter()
+        .filter_map(|entry| entry.name.clone())
+        .collect();
+    let senders: Vec<loads::Found> = senders
+        .iter()
+        .filter_map(|entry| loads::load(reader, entry, &step_names))
+        .collect();
+
+    let mut names = Names {
         entities: makers
             .kinds
             .iter()
@@ -264,21 +281,24 @@ fn plan(
             .iter()
             .map(|f| (f.system.name.clone(), f.system.watch.clone()))
             .collect(),
-        steps: steps
-            .iter()
-            .filter_map(|entry| entry.name.clone())
-            .collect(),
+        loads: senders.iter().map(|found| found.used(&step_names)).collect(),
+        steps: step_names,
+        searches: Vec::new(),
     };
     if steps.is_empty() && root.get("step").is_none() {
         let problem = Problem::new(0..0, "the file has no [[step]], so nothing would happen");
         reader.problem(problem);
     }
     if root.get("driver").is_none() {
-        steps::without_driver(reader, &steps, &mut makers);
+        steps::without_driver(reader, &steps, !senders.is_empty(), &mut makers);
     }
+    let mut under = loads::Under {
+        loads: &senders,
+        searches: Vec::new(),
+    };
     let steps: Vec<_> = steps
         .iter()
-        .filter_map(|entry| steps::step(reader, entry, &makers, &names))
+        .filter_map(|entry| steps::step(reader, entry, &makers, &mut names, &mut under))
         .collect();
     let expects: Vec<_> = expects
         .into_iter()
@@ -290,6 +310,7 @@ fn plan(
         seed: seed?,
         systems: found.into_iter().map(|found| found.system).collect(),
         drivers,
+        loads: senders.into_iter().filter_map(|found| found.load).collect(),
         lifecycles,
         loops,
         steps,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::drivers::Makers;
 use super::entries::Entry;
 use super::fields::{Field, Fields, Value};
+use super::loads::{self, Under};
 use super::process::{LONGEST, SHORTEST};
 use super::settings::{self, MOST};
 use super::values::Reader;
@@ -25,15 +26,21 @@ const MOST_IN_FLIGHT: u64 = 100_000;
 /// Most requests a second that can be asked for.
 const FASTEST: f64 = 10_000_000.0;
 
-/// Reads a `[[step]]`.
+/// Keys of a step that take time.
+const WORKS: [&str; 5] = ["make", "hold", "run", "wait", "search"];
+
+/// Reads a `[[step]]`, and adds to `names` where loads run and what is searched for.
 pub(super) fn step(
     reader: &mut Reader<'_>,
     entry: &Entry<'_>,
     makers: &Makers,
-    names: &Names,
+    names: &mut Names,
+    under: &mut Under<'_>,
 ) -> Option<Step> {
-    let known = ["name", "make", "hold", "run", "run_within", "wait"];
-    let later = ["fault", "while", "search", "fit", "load", "background"];
+    let known = [
+        "name", "make", "hold", "run", "run_within", "wait", "load", "search", "while", "fit",
+    ];
+    let later = ["fault", "background"];
     let fields = Fields::open(
         entry.value,
         entry.label,
@@ -47,7 +54,27 @@ pub(super) fn step(
     {
         let message = format!("this {} does nothing", entry.label);
         let problem = Problem::new(fields.span.clone(), message);
-        reader.problem(problem.help("give it make, hold, run or wait"));
+        reader.problem(problem.help("give it make, hold, run, wait or search"));
+    } else if let Some(field) = fields.get("load")
+        && !WORKS.iter().any(|key| fields.get(key).is_some())
+    {
+        let problem = Problem::new(field.span(), "how long does this load run?");
+        reader.problem(problem.help("add hold = \"30s\", or something else that takes time"));
+    }
+    let name = entry.name.clone().unwrap_or_default();
+    let loads = loads::loads(reader, &fields, under);
+    for load in loads.iter().flatten() {
+        if let Some(used) = names.loads.get_mut(&load.load) {
+            used.steps.push(name.clone());
+        }
+    }
+    let search = loads::search(reader, &fields, under.loads, names);
+    if let Some(Some(search)) = &search {
+        under.searches.push((name.clone(), search.load.clone()));
+        names.searches.push(name.clone());
+        if let Some(used) = names.loads.get_mut(&search.load) {
+            used.searches.push(name.clone());
+        }
     }
     let make = optional(fields.get("make"), |field| {
         make(reader, field.value, makers)
@@ -64,7 +91,7 @@ pub(super) fn step(
         reader.duration(field, SHORTEST..=LONGEST)
     });
     let wait = optional(fields.get("wait"), |field| {
-        wait(reader, field.value, makers, names)
+        wait(reader, field.value, makers, names, &name)
     });
     Some(Step {
         name: entry.name.clone()?,
@@ -73,15 +100,23 @@ pub(super) fn step(
         run: run?,
         run_within: run_within?,
         wait: wait?,
+        loads: loads?,
+        search: search?,
     })
 }
 
 /// Reports the first step that needs a driver, in a file that has none; what further
 /// steps make and wait for is then not reported one by one.
-pub(super) fn without_driver(reader: &mut Reader<'_>, steps: &[Entry<'_>], makers: &mut Makers) {
+pub(super) fn without_driver(
+    reader: &mut Reader<'_>,
+    steps: &[Entry<'_>],
+    has_loads: bool,
+    makers: &mut Makers,
+) {
     let needs = steps.iter().find_map(|entry| {
         let table = entry.value.get_ref().as_table()?;
-        let key = |key: &&str| ["make", "wait"].contains(key);
+        // A wait may also look at what loads see.
+        let key = |key: &&str| *key == "make" || *key == "wait" && !has_loads;
         table.keys().find(|name| key(&name.get_ref().as_ref()))
     });
     if let Some(key) = needs {
@@ -183,12 +218,13 @@ fn wait(
     value: &Value<'_>,
     makers: &Makers,
     names: &Names,
+    step: &str,
 ) -> Option<Wait> {
     let known = ["until", "steady", "at_most"];
     let fields = Fields::open(value, "\"wait\"", &known, &[], &mut reader.problems)?;
     let until = fields
         .require("until", "\"task.resolved == 100\"", &mut reader.problems)
-        .and_then(|field| expression(reader, field, Use::Until, makers, names));
+        .and_then(|field| expression(reader, field, Use::Until(step), makers, names));
     let steady = fields.get("steady").map_or(Some(Duration::ZERO), |field| {
         reader.duration(field, Duration::ZERO..=LONGEST)
     });
@@ -231,14 +267,14 @@ pub(super) fn expect(
 fn expression(
     reader: &mut Reader<'_>,
     field: Field<'_>,
-    place: Use,
+    place: Use<'_>,
     makers: &Makers,
     names: &Names,
 ) -> Option<Expr> {
     let text = reader.text(field, "an expression such as \"task.resolved == 100\"")?;
     // What a broken driver would have counted is unknown.
     let mut doubtful = Vec::new();
-    let problems = match makers.incomplete && place == Use::Until {
+    let problems = match makers.incomplete && place != Use::That {
         true => &mut doubtful,
         false => &mut reader.problems,
     };

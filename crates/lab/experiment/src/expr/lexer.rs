@@ -30,6 +30,8 @@ pub(super) enum Kind {
     Open,
     /// `)`
     Close,
+    /// `:`
+    Colon,
 }
 
 /// A problem at some bytes of the expression.
@@ -96,6 +98,7 @@ fn token(text: &str, at: usize, c: char) -> Result<(Kind, usize), Fault> {
         (".", Kind::Dot),
         ("(", Kind::Open),
         (")", Kind::Close),
+        (":", Kind::Colon),
     ];
     if let Some((symbol, kind)) = symbols
         .into_iter()

@@ -65,6 +65,23 @@ pub enum Metric {
         /// What is taken of all the samples.
         stat: Stat,
     },
+    /// `traffic p99`, `'step name': traffic p99`: what became of the requests of a load.
+    /// In `until` those of the last seconds, in an expectation those of the steady part.
+    Load {
+        /// Name of the step; `None`: the only one that it runs in, or all of them.
+        step: Option<String>,
+        /// Name of the load or probe.
+        load: String,
+        /// What is told.
+        quantity: LoadQuantity,
+    },
+    /// `knee.rate`, `'step name': knee.rate`: what a search found, in requests a second.
+    Knee {
+        /// Name of the step that searched; `None`: the only one.
+        step: Option<String>,
+        /// Which rate.
+        end: KneeEnd,
+    },
     /// `duration('step name')`: how long a step took, in seconds.
     StepDuration {
         /// Name of the step.
@@ -92,12 +109,92 @@ impl Metric {
                 Watch::Rss => Dimension::Bytes,
                 Watch::Fds | Watch::Threads => Dimension::Count,
             },
+            Self::Load { quantity, .. } => quantity.dimension(),
+            Self::Knee { .. } => Dimension::Rate,
+        }
+    }
+
+    /// The load that it is about.
+    pub fn load(&self) -> Option<&str> {
+        match self {
+            Self::Load { load, .. } => Some(load),
+            _ => None,
         }
     }
 }
 
+/// What became of the requests of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadQuantity {
+    /// `p99`: latency from the intended send, in seconds.
+    Latency(Stat),
+    /// `actual p99`: latency from the actual send, in seconds.
+    Actual(Stat),
+    /// `errors`: share of the requests sent that were refused or had no whole answer.
+    Errors,
+    /// `ok`: share of the requests sent that had a good answer.
+    Ok,
+    /// `sent`: share of the planned requests that were sent.
+    Sent,
+    /// `rate`: good answers a second.
+    Rate,
+}
+
+impl LoadQuantity {
+    /// Those that are a single word.
+    pub(super) const WORDS: [(&str, Self); 4] = [
+        ("errors", Self::Errors),
+        ("ok", Self::Ok),
+        ("sent", Self::Sent),
+        ("rate", Self::Rate),
+    ];
+
+    /// The unit that its values are in.
+    pub fn dimension(self) -> Dimension {
+        match self {
+            Self::Latency(_) | Self::Actual(_) => Dimension::Seconds,
+            Self::Errors | Self::Ok | Self::Sent => Dimension::Share,
+            Self::Rate => Dimension::Rate,
+        }
+    }
+}
+
+impl fmt::Display for LoadQuantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Latency(stat) => write!(f, "{stat}"),
+            Self::Actual(stat) => write!(f, "actual {stat}"),
+            Self::Errors => f.write_str("errors"),
+            Self::Ok => f.write_str("ok"),
+            Self::Sent => f.write_str("sent"),
+            Self::Rate => f.write_str("rate"),
+        }
+    }
+}
+
+/// A rate that a search found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KneeEnd {
+    /// The best estimate.
+    Rate,
+    /// The lower end of its interval.
+    Low,
+    /// The upper end of its interval.
+    High,
+}
+
+impl KneeEnd {
+    pub(super) const WORDS: [(&str, Self); 3] =
+        [("rate", Self::Rate), ("low", Self::Low), ("high", Self::High)];
+}
+
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Load { step: Some(step), .. } | Self::Knee { step: Some(step), .. } = self {
+            write!(f, "{}: ", quoted(step))?;
+        }
         match self {
             Self::Entities { what, state } => write!(f, "{what}.{state}"),
             Self::Interval {
@@ -119,10 +216,20 @@ impl fmt::Display for Metric {
             } => {
                 write!(f, "system.{system}.{} {stat}", watch_name(*quantity))
             }
-            Self::StepDuration { step } if step.contains('\'') => write!(f, "duration(\"{step}\")"),
-            Self::StepDuration { step } => write!(f, "duration('{step}')"),
+            Self::Load { load, quantity, .. } => write!(f, "{load} {quantity}"),
+            Self::Knee { end, .. } => {
+                let word = KneeEnd::WORDS.iter().find(|(_, known)| known == end);
+                write!(f, "knee.{}", word.map_or("", |(word, _)| word))
+            }
+            Self::StepDuration { step } => write!(f, "duration({})", quoted(step)),
         }
     }
+}
+
+/// The name of a step as an expression holds it.
+fn quoted(step: &str) -> String {
+    let quote = if step.contains('\'') { '"' } else { '\'' };
+    format!("{quote}{step}{quote}")
 }
 
 /// What is taken of many values.
@@ -135,6 +242,8 @@ pub enum Stat {
     Mean,
     /// The median.
     P50,
+    /// The 75th percentile.
+    P75,
     /// The 90th percentile.
     P90,
     /// The 95th percentile.
@@ -143,6 +252,8 @@ pub enum Stat {
     P99,
     /// The 99.9th percentile.
     P999,
+    /// The 99.99th percentile.
+    P9999,
     /// The largest.
     Max,
     /// The newest sample.
@@ -177,6 +288,17 @@ impl Stat {
         Self::Max,
         Self::Count,
     ];
+    pub(super) const OF_LATENCY: [Self; 9] = [
+        Self::Mean,
+        Self::P50,
+        Self::P75,
+        Self::P90,
+        Self::P95,
+        Self::P99,
+        Self::P999,
+        Self::P9999,
+        Self::Max,
+    ];
     pub(super) const OF_SAMPLES: [Self; 5] =
         [Self::Min, Self::Mean, Self::P99, Self::Max, Self::Last];
 
@@ -186,10 +308,12 @@ impl Stat {
             Self::Min => "min",
             Self::Mean => "mean",
             Self::P50 => "p50",
+            Self::P75 => "p75",
             Self::P90 => "p90",
             Self::P95 => "p95",
             Self::P99 => "p99",
             Self::P999 => "p999",
+            Self::P9999 => "p9999",
             Self::Max => "max",
             Self::Last => "last",
             Self::Span => "span",
@@ -201,10 +325,12 @@ impl Stat {
     pub fn quantile(self) -> Option<f64> {
         match self {
             Self::P50 => Some(0.5),
+            Self::P75 => Some(0.75),
             Self::P90 => Some(0.9),
             Self::P95 => Some(0.95),
             Self::P99 => Some(0.99),
             Self::P999 => Some(0.999),
+            Self::P9999 => Some(0.9999),
             _ => None,
         }
     }
@@ -230,6 +356,8 @@ pub enum Dimension {
     Count,
     /// Processor cores.
     Cores,
+    /// A number of things a second.
+    Rate,
 }
 
 impl Dimension {
@@ -245,6 +373,7 @@ impl Dimension {
             Self::Share => units::share(value, digits),
             Self::Count => units::count(value, digits),
             Self::Cores => units::cores(value, digits),
+            Self::Rate => units::rate(value, digits),
         }
     }
 
@@ -256,6 +385,7 @@ impl Dimension {
             Self::Share => "a share such as 99.9%",
             Self::Count => "a number such as 4000",
             Self::Cores => "a number of cores such as 0.5 cores",
+            Self::Rate => "a rate such as 500/s",
         }
     }
 }

@@ -9,6 +9,7 @@
 //! unit is checked against the file before a run; see [`check`](crate::check()).
 
 mod lexer;
+mod loads;
 mod metric;
 mod parser;
 mod resolve;
@@ -18,8 +19,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub(crate) use lexer::in_name;
-pub use metric::{Dimension, Metric, Stat};
+pub use metric::{Dimension, KneeEnd, LoadQuantity, Metric, Stat};
 pub(crate) use metric::{WATCHES, watch_name};
+pub(crate) use loads::LoadUse;
 pub(crate) use resolve::{Names, RESERVED, Use, compile};
 
 /// A checked expression.
@@ -52,6 +54,8 @@ pub struct Comparison {
     pub op: Op,
     /// The right side, in the unit of [`Metric::dimension`].
     pub quantity: f64,
+    /// The right side as it is written, without white space.
+    pub written: String,
 }
 
 /// How two values are compared.
@@ -158,7 +162,8 @@ impl Expr {
             .map(|comparison| &comparison.metric)
     }
 
-    fn comparisons(&self) -> Vec<&Comparison> {
+    /// The comparisons in order of the text.
+    pub fn comparisons(&self) -> Vec<&Comparison> {
         fn collect<'n>(node: &'n Node, into: &mut Vec<&'n Comparison>) {
             match node {
                 Node::Compare(comparison) => into.push(comparison),
@@ -191,6 +196,7 @@ fn holds(node: &Node, value: &dyn Fn(&Metric) -> Option<f64>) -> Option<bool> {
             metric,
             op,
             quantity,
+            ..
         }) => value(metric).map(|value| op.holds(value, *quantity)),
         Node::All(parts) => decided_by(parts, false),
         Node::Any(parts) => decided_by(parts, true),

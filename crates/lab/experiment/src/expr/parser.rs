@@ -28,10 +28,15 @@ pub(super) enum Tree {
 /// A comparison as it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Raw {
+    /// `'step name':` before the subject.
+    pub(super) step: Option<Word>,
     pub(super) subject: Subject,
-    pub(super) stat: Option<Word>,
+    /// Words between the subject and the operator.
+    pub(super) stats: Vec<Word>,
     pub(super) op: Op,
     pub(super) quantity: Word,
+    /// `of planned`: the word after `of`.
+    pub(super) of: Option<Word>,
 }
 
 /// What a comparison is about, as it is written.
@@ -171,20 +176,21 @@ impl<'t> Parser<'t> {
     }
 
     fn comparison(&mut self) -> Result<Raw, Fault> {
+        let step = self.step();
         let subject = self.subject()?;
-        let stat = match self.peek() {
-            Some(Token {
-                kind: Kind::Word(word),
-                at,
-            }) if !is_joint(word) => {
-                self.next += 1;
-                Some(Word {
-                    text: word.clone(),
-                    at: at.clone(),
-                })
-            }
-            _ => None,
-        };
+        let mut stats = Vec::new();
+        while let Some(Token {
+            kind: Kind::Word(word),
+            at,
+        }) = self.peek()
+            && !is_joint(word)
+        {
+            self.next += 1;
+            stats.push(Word {
+                text: word.clone(),
+                at: at.clone(),
+            });
+        }
         let op = match self.peek() {
             Some(Token {
                 kind: Kind::Op(op), ..
@@ -192,11 +198,38 @@ impl<'t> Parser<'t> {
             other => return Err(self.unexpected("==, !=, <, <=, > or >=", other)),
         };
         self.next += 1;
+        let quantity = self.quantity()?;
+        let of = match self.take_word("of") {
+            true => Some(self.name("what it is a share of")?),
+            false => None,
+        };
         Ok(Raw {
+            step,
             subject,
-            stat,
+            stats,
             op,
-            quantity: self.quantity()?,
+            quantity,
+            of,
+        })
+    }
+
+    /// The name of a step before a colon; quotes can be left out around one word.
+    fn step(&mut self) -> Option<Word> {
+        let Some(Token {
+            kind: Kind::Word(text) | Kind::Quoted(text),
+            at,
+        }) = self.peek()
+        else {
+            return None;
+        };
+        let after = self.tokens.get(self.next + 1);
+        if !matches!(after, Some(token) if token.kind == Kind::Colon) {
+            return None;
+        }
+        self.next += 2;
+        Some(Word {
+            text: text.clone(),
+            at: at.clone(),
         })
     }
 
@@ -288,6 +321,7 @@ impl<'t> Parser<'t> {
             at,
         }) = self.peek()
             && !is_joint(unit)
+            && unit != "of"
             && !begins_a_metric
         {
             self.next += 1;
@@ -322,5 +356,6 @@ fn found_text(token: &Token) -> String {
         Kind::Dots => "two dots".to_owned(),
         Kind::Open => "(".to_owned(),
         Kind::Close => ")".to_owned(),
+        Kind::Colon => "a colon".to_owned(),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::lexer::Fault;
+use super::loads::{self, LoadUse};
 use super::metric::{WATCHES, watch_name};
 use super::parser::{Raw, Subject, Tree, Word, parse};
 use super::{Comparison, Dimension, Expr, Metric, Node, Op, Stat};
@@ -23,13 +24,26 @@ pub(crate) struct Names {
     /// Systems and fleets with what is watched of each.
     pub(crate) systems: BTreeMap<String, Vec<Watch>>,
     pub(crate) steps: Vec<String>,
+    /// Loads and probes.
+    pub(crate) loads: BTreeMap<String, LoadUse>,
+    /// Steps that search for a knee.
+    pub(crate) searches: Vec<String>,
+}
+
+impl Names {
+    /// Is it a kind of entity or a lifecycle?
+    fn knows(&self, name: &str) -> bool {
+        self.entities.contains_key(name) || self.lifecycles.contains_key(name)
+    }
 }
 
 /// Where an expression stands, which decides what it may be about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// `wait.until`: what drivers count now.
-    Until,
+pub(crate) enum Use<'n> {
+    /// `wait.until` of this step: what drivers count and loads see now.
+    Until(&'n str),
+    /// `while.good` of a search that varies this load.
+    Good(&'n str),
     /// `expect.that`: what was measured over the whole run.
     That,
 }
@@ -43,7 +57,7 @@ const OF_LIFECYCLE: [&str; 3] = ["complete", "negative", "entities"];
 /// Parses and checks an expression; adds a problem for each comparison that is wrong.
 pub(crate) fn compile(
     text: &Text,
-    place: Use,
+    place: Use<'_>,
     names: &Names,
     problems: &mut Vec<Problem>,
 ) -> Option<Expr> {
@@ -71,7 +85,7 @@ pub(crate) fn compile(
     })
 }
 
-fn node(tree: Tree, place: Use, names: &Names, faults: &mut Vec<Fault>) -> Option<Node> {
+fn node(tree: Tree, place: Use<'_>, names: &Names, faults: &mut Vec<Fault>) -> Option<Node> {
     let mut parts = |trees: Vec<Tree>| {
         // Every part is checked, so that every fault is found.
         let nodes: Vec<_> = trees
@@ -93,8 +107,9 @@ fn node(tree: Tree, place: Use, names: &Names, faults: &mut Vec<Fault>) -> Optio
     }
 }
 
-fn comparison(raw: &Raw, place: Use, names: &Names) -> Result<Comparison, Fault> {
+fn comparison(raw: &Raw, place: Use<'_>, names: &Names) -> Result<Comparison, Fault> {
     let metric = metric(raw, place, names)?;
+    loads::share_of(raw, &metric)?;
     let quantity = quantity(&raw.quantity, &metric)?;
     let exact = matches!(raw.op, Op::Equal | Op::NotEqual);
     if exact && metric.dimension() == Dimension::Count && quantity.fract() != 0.0 {
@@ -105,27 +120,69 @@ fn comparison(raw: &Raw, place: Use, names: &Names) -> Result<Comparison, Fault>
         metric,
         op: raw.op,
         quantity,
+        written: raw.quantity.text.clone(),
     })
 }
 
-fn metric(raw: &Raw, place: Use, names: &Names) -> Result<Metric, Fault> {
-    match &raw.subject {
-        Subject::Call { name, argument } => call(raw, name, argument, place, names),
-        Subject::Path { names: path, until } => {
-            let words: Vec<&str> = path.iter().map(|word| word.text.as_str()).collect();
-            match words.as_slice() {
-                ["knee" | "probe", ..] => Err(later(&path[0])),
-                ["loop" | "system", ..] if place == Use::Until => Err(judged_only(raw)),
-                ["loop", _] if until.is_none() => turns(raw, &path[1], names),
-                ["system", _, _] if until.is_none() => process(raw, &path[1], &path[2], names),
-                ["loop", ..] => Err(form(raw, "loop.NAME p99")),
-                ["system", ..] => Err(form(raw, "system.NAME.rss max")),
-                [_, _] if place == Use::Until => live(raw, &path[0], &path[1], until, names),
-                [_, _] => judged(raw, &path[0], &path[1], until.as_ref(), names),
-                _ if place == Use::Until => Err(form(raw, "task.resolved")),
-                _ => Err(form(raw, "task.complete or task.desired..resolved p99")),
-            }
+fn metric(raw: &Raw, place: Use<'_>, names: &Names) -> Result<Metric, Fault> {
+    let is_until = matches!(place, Use::Until(_));
+    if let Some(step) = &raw.step
+        && !names.steps.contains(&step.text)
+    {
+        let steps = names.steps.iter().map(String::as_str);
+        return Err(unknown(step, "step", "steps", steps));
+    }
+    let path = match &raw.subject {
+        Subject::Call { name, argument } => {
+            not_of_a_step(raw)?;
+            return call(raw, name, argument, place, names);
         }
+        Subject::Path { names: path, until } => (path, until),
+    };
+    let (path, until) = path;
+    let words: Vec<&str> = path.iter().map(|word| word.text.as_str()).collect();
+    match words.as_slice() {
+        ["knee", _] if until.is_none() => return loads::knee(raw, &path[1], place, names),
+        ["knee", ..] => return Err(form(raw, "knee.rate")),
+        ["probe", ..] => return loads::probe(raw, path, place, names),
+        [name] if !names.loads.is_empty() && (names.loads.contains_key(*name) || !raw.stats.is_empty()) => {
+            return loads::load(raw, &path[0], place, names);
+        }
+        [name, quantity] if names.loads.contains_key(*name) && !names.knows(name) => {
+            let message = format!("a dot does not lead to what {name} measures");
+            let mut fault = Fault::new(raw.subject.at(), message);
+            fault.suggestion = Some(format!("{name} {quantity}"));
+            return Err(fault);
+        }
+        _ => not_of_a_step(raw)?,
+    }
+    if let Use::Good(load) = place {
+        let message = "a search is good by what its own requests tell";
+        return Err(Fault::new(raw.subject.at(), message)
+            .help(format!("write for instance \"{load} p99 < 20ms\"")));
+    }
+    match words.as_slice() {
+        ["loop" | "system", ..] if is_until => Err(judged_only(raw)),
+        ["loop", _] if until.is_none() => turns(raw, &path[1], names),
+        ["system", _, _] if until.is_none() => process(raw, &path[1], &path[2], names),
+        ["loop", ..] => Err(form(raw, "loop.NAME p99")),
+        ["system", ..] => Err(form(raw, "system.NAME.rss max")),
+        [_, _] if is_until => live(raw, &path[0], &path[1], until, names),
+        [_, _] => judged(raw, &path[0], &path[1], until.as_ref(), names),
+        _ if is_until => Err(form(raw, "task.resolved")),
+        _ => Err(form(raw, "task.complete or task.desired..resolved p99")),
+    }
+}
+
+/// Only loads and searches are measured step by step.
+fn not_of_a_step(raw: &Raw) -> Result<(), Fault> {
+    match &raw.step {
+        None => Ok(()),
+        Some(step) => Err(Fault::new(
+            step.at.clone(),
+            "this is measured over the whole run, not step by step",
+        )
+        .help("metrics of loads and of searches can be those of a step")),
     }
 }
 
@@ -133,12 +190,12 @@ fn call(
     raw: &Raw,
     name: &Word,
     argument: &Word,
-    place: Use,
+    place: Use<'_>,
     names: &Names,
 ) -> Result<Metric, Fault> {
     match name.text.as_str() {
         "recovery" => Err(later(name)),
-        "duration" if place == Use::Until => Err(judged_only(raw)),
+        "duration" if place != Use::That => Err(judged_only(raw)),
         "duration" => {
             no_stat(raw)?;
             if names.steps.contains(&argument.text) {
@@ -224,6 +281,7 @@ fn judged(
         let known = names
             .lifecycles
             .keys()
+            .chain(names.loads.keys())
             .map(String::as_str)
             .chain(["loop", "system"]);
         return Err(unknown(
@@ -327,10 +385,14 @@ fn process(raw: &Raw, system: &Word, quantity: &Word, names: &Names) -> Result<M
 /// The statistic of a comparison, which must be one of `known`.
 fn stat(raw: &Raw, known: &[Stat]) -> Result<Stat, Fault> {
     let names: Vec<&str> = known.iter().map(|stat| stat.name()).collect();
-    let Some(word) = &raw.stat else {
+    let Some(word) = raw.stats.first() else {
         return Err(Fault::new(raw.subject.at(), "which statistic is meant?")
             .help(format!("put one after the metric: {}", listed(&names))));
     };
+    if let Some(further) = raw.stats.get(1) {
+        let message = format!("expected a comparison, found \"{}\"", further.text);
+        return Err(Fault::new(further.at.clone(), message));
+    }
     known
         .iter()
         .copied()
@@ -345,8 +407,8 @@ fn stat(raw: &Raw, known: &[Stat]) -> Result<Stat, Fault> {
         })
 }
 
-fn no_stat(raw: &Raw) -> Result<(), Fault> {
-    match &raw.stat {
+pub(super) fn no_stat(raw: &Raw) -> Result<(), Fault> {
+    match raw.stats.first() {
         None => Ok(()),
         Some(word) => {
             let message = format!(
@@ -368,6 +430,7 @@ fn quantity(word: &Word, metric: &Metric) -> Result<f64, Fault> {
         Dimension::Bytes => units::parse_bytes(text).map(|bytes| bytes as f64),
         Dimension::Share => units::parse_share(text),
         Dimension::Count => units::parse_number(text),
+        Dimension::Rate => units::parse_rate(text),
         Dimension::Cores => {
             let number = text
                 .strip_suffix("cores")
@@ -407,20 +470,21 @@ fn later(word: &Word) -> Fault {
     Fault::new(word.at.clone(), message)
 }
 
-fn judged_only(raw: &Raw) -> Fault {
-    let message = "this is known only at the end of a run; `until` waits for what drivers count";
+pub(super) fn judged_only(raw: &Raw) -> Fault {
+    let message = "this is known only at the end of a run; `until` waits for what drivers count \
+                   and loads see";
     Fault::new(raw.subject.at(), message)
-        .help("write KIND.STATE here, and put this metric into an [[expect]]")
+        .help("write KIND.STATE or LOAD p99 here, and put this metric into an [[expect]]")
 }
 
-fn form(raw: &Raw, example: &str) -> Fault {
+pub(super) fn form(raw: &Raw, example: &str) -> Fault {
     Fault::new(
         raw.subject.at(),
         format!("expected a metric of the form {example}"),
     )
 }
 
-fn unknown<'n>(
+pub(super) fn unknown<'n>(
     word: &Word,
     what: &str,
     all: &str,

@@ -50,16 +50,17 @@ impl Addresses {
             Reference::OwnPort => port.to_string(),
             Reference::OwnAddr => loopback(port),
             Reference::Index => index.to_string(),
-            other => self.shared(other),
+            other => self.resolve(other),
         })
     }
 
     /// The text of a template that belongs to no system: a step's command, a driver.
     pub(crate) fn render(&self, template: &Template) -> String {
-        template.render(|reference| self.shared(reference))
+        template.render(|reference| self.resolve(reference))
     }
 
-    fn shared(&self, reference: &Reference) -> String {
+    /// What a reference stands for that belongs to no system of its own.
+    pub(crate) fn resolve(&self, reference: &Reference) -> String {
         match reference {
             Reference::Work => self.work.display().to_string(),
             Reference::Port(system) => self.port(system, 0).to_string(),

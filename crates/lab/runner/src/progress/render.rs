@@ -2,12 +2,14 @@
 
 use console::{Style, measure_text_width, truncate_str};
 use lab_store::{Event, EventKind};
-use units::{show_bytes, show_cores, show_seconds};
+use units::{show_bytes, show_cores, show_rate, show_seconds};
 
-use super::status::{EntityView, Progress, StepView, SystemView, View};
+use super::status::{EntityView, LoadView, Progress, StepView, SystemView, View};
 
 /// Systems that are shown; the busiest ones.
 const SYSTEMS: usize = 8;
+/// Loads that are shown.
+const LOADS: usize = 8;
 /// Width of the first column.
 const LABEL: usize = 10;
 
@@ -59,6 +61,9 @@ pub(super) fn render(view: &View, width: usize, color: bool) -> Vec<String> {
     lines.extend(paint.lines("now", " ", &doing));
     for entity in &view.entities {
         lines.extend(paint.lines(&entity.what, "  ", &states(entity, &paint)));
+    }
+    for load in view.loads.iter().take(LOADS) {
+        lines.extend(paint.lines(&load.name, "  ", &load_parts(load, &paint)));
     }
     lines.extend(systems(&view.systems, &paint));
     if view.lines > 0 || !view.lifecycles.is_empty() {
@@ -135,6 +140,19 @@ fn states(entity: &EntityView, paint: &Paint) -> Vec<String> {
     states.collect()
 }
 
+fn load_parts(load: &LoadView, paint: &Paint) -> Vec<String> {
+    let mut parts = vec![
+        format!("{} due", show_rate(load.due.round())),
+        format!("{} good", show_rate(load.good.round())),
+    ];
+    parts.extend(load.p99.map(|p99| format!("p99 {}", show_seconds(p99))));
+    if load.failed > 0 {
+        let failed = format!("{} failed", load.failed);
+        parts.push(paint.with(Style::new().red(), &failed));
+    }
+    parts
+}
+
 fn systems(systems: &[SystemView], paint: &Paint) -> Vec<String> {
     let mut busiest: Vec<&SystemView> = systems.iter().collect();
     if busiest.len() > SYSTEMS {
@@ -190,6 +208,7 @@ pub(super) fn event(event: &Event) -> String {
         EventKind::StepEnded => format!("{name}: done in {}", event.text),
         EventKind::StepFailed => format!("{name}: FAILED: {}", event.text),
         EventKind::Made => format!("{name}: made {}", event.text),
+        EventKind::Measured => format!("{name}: measured {}", event.text),
         EventKind::Interrupted => format!("interrupted by {}", event.text),
     };
     format!("{} {what}", stamp(event.t_s))

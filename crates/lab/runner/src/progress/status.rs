@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lab_experiment::plan::Plan;
+use lab_load::Span;
 use lab_store::{Event, EventKind, ProcessSample};
 use measure::Clock;
 
@@ -24,6 +25,8 @@ pub(crate) struct View {
     pub(crate) doing: String,
     pub(crate) entities: Vec<EntityView>,
     pub(crate) systems: Vec<SystemView>,
+    /// Loads that run.
+    pub(crate) loads: Vec<LoadView>,
     /// Log lines read so far.
     pub(crate) lines: u64,
     pub(crate) lifecycles: Vec<LifecycleView>,
@@ -67,6 +70,34 @@ pub(crate) struct SystemView {
     pub(crate) name: String,
     pub(crate) cpu_cores: f64,
     pub(crate) rss_bytes: u64,
+}
+
+/// A load in the last second.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LoadView {
+    pub(crate) name: String,
+    /// Requests that fell due, a second.
+    pub(crate) due: f64,
+    /// Good answers a second.
+    pub(crate) good: f64,
+    /// 99th percentile of latency from the intended send, in seconds.
+    pub(crate) p99: Option<f64>,
+    /// Requests that failed.
+    pub(crate) failed: u64,
+}
+
+impl LoadView {
+    pub(crate) fn of(name: &str, span: &Span) -> Self {
+        let requests = span.requests();
+        let seconds = span.length.as_secs_f64().max(f64::MIN_POSITIVE);
+        Self {
+            name: name.to_owned(),
+            due: span.planned as f64 / seconds,
+            good: requests.good() as f64 / seconds,
+            p99: requests.intended.quantile(0.99).map(|p99| p99.as_secs_f64()),
+            failed: requests.refused + requests.failed(),
+        }
+    }
 }
 
 /// How far entities have come, by their logs.
@@ -173,6 +204,20 @@ impl Status {
         {
             counted.pop_front();
         }
+    }
+
+    /// A load runs, and this is its last second.
+    pub(crate) fn load_seen(&self, seen: LoadView) {
+        let loads = &mut self.state().view.loads;
+        match loads.iter_mut().find(|load| load.name == seen.name) {
+            Some(load) => *load = seen,
+            None => loads.push(seen),
+        }
+    }
+
+    /// A load runs no more.
+    pub(crate) fn load_ended(&self, name: &str) {
+        self.state().view.loads.retain(|load| load.name != name);
     }
 
     pub(crate) fn mined(&self, lines: u64, lifecycles: Vec<LifecycleView>) {

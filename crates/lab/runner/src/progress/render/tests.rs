@@ -41,6 +41,13 @@ fn view() -> View {
             system("bbs", 0.8249, 212 << 20),
             system("auctioneer", 0.1, 40 << 20),
         ],
+        loads: vec![LoadView {
+            name: "traffic".into(),
+            due: 501.2,
+            good: 499.4,
+            p99: Some(0.0123),
+            failed: 2,
+        }],
         lines: 48_211,
         lifecycles: vec![LifecycleView {
             name: "task".into(),

@@ -1,0 +1,399 @@
+//! `[[load]]` and `[[probe]]`: requests that a run sends.
+
+mod answers;
+mod arrivals;
+mod connections;
+mod language;
+mod requests;
+mod search;
+mod step;
+
+use super::entries::Entry;
+use super::fields::Fields;
+use super::values::{Reader, parse_cpus};
+use crate::diagnostic::Problem;
+use crate::expr::{LoadUse, RESERVED};
+use crate::names::Place;
+use crate::plan::{Load, LoadModel, LoadTls, Period, Segment, Template};
+use crate::text::Text;
+use lab_load::{GuardLimits, Pace, Protocol};
+use units::UnitError;
+
+pub(super) use search::search;
+pub(super) use step::{Under, loads};
+
+/// Protocols by the key that names the target, with the schemes that it may have; the
+/// first is the usual one.
+const PROTOCOLS: [(&str, Protocol, &[&str]); 6] = [
+    ("http", Protocol::Http1, &["http", "https"]),
+    ("http2", Protocol::Http2, &["http", "https", "h2c", "h2"]),
+    ("grpc", Protocol::Grpc, &["grpc", "grpcs", "http", "https"]),
+    ("websocket", Protocol::WebSocket, &["ws", "wss"]),
+    ("tcp", Protocol::Tcp, &["tcp", "tls"]),
+    ("udp", Protocol::Udp, &["udp"]),
+];
+/// Keys besides those of protocols and of a single request.
+const KEYS: [&str; 22] = [
+    "name",
+    "request",
+    "journey",
+    "tables",
+    "model",
+    "arrivals",
+    "rate",
+    "trace",
+    "users",
+    "think",
+    "connections",
+    "max_connections",
+    "requests_each",
+    "streams",
+    "connect_within",
+    "timeout",
+    "threads",
+    "cpus",
+    "pace",
+    "tls",
+    "guard",
+    "assert",
+];
+/// Keys of a probe alone.
+const OF_PROBES: [&str; 2] = ["from", "to"];
+
+/// A load that may be wrong in parts that others do not refer to.
+pub(super) struct Found {
+    pub(super) name: String,
+    pub(super) is_probe: bool,
+    /// `None`: it is wrong, which is told already.
+    pub(super) load: Option<Load>,
+}
+
+impl Found {
+    /// Its name, and where it runs as far as it says so itself.
+    pub(super) fn used(&self, steps: &[String]) -> (String, LoadUse) {
+        let period = self.load.as_ref().and_then(|load| load.probe.as_ref());
+        let mut used = LoadUse {
+            probe: self.is_probe,
+            ..LoadUse::default()
+        };
+        if self.is_probe {
+            used.steps = period.map_or(steps, |period| period.steps(steps)).to_vec();
+        }
+        (self.name.clone(), used)
+    }
+}
+
+/// Reads a `[[load]]` or a `[[probe]]`. `steps` are the names of all steps, in order.
+pub(super) fn load(reader: &mut Reader<'_>, entry: &Entry<'_>, steps: &[String]) -> Option<Found> {
+    let is_probe = entry.label == "[[probe]]";
+    let load = read(reader, entry, is_probe, steps);
+    Some(Found {
+        name: entry.name.clone()?,
+        is_probe,
+        load,
+    })
+}
+
+fn read(
+    reader: &mut Reader<'_>,
+    entry: &Entry<'_>,
+    is_probe: bool,
+    steps: &[String],
+) -> Option<Load> {
+    let known: Vec<&str> = KEYS
+        .into_iter()
+        .chain(PROTOCOLS.map(|(key, ..)| key))
+        .chain(requests::KEYS)
+        .chain(OF_PROBES.into_iter().filter(|_| is_probe))
+        .collect();
+    let fields = Fields::open(entry.value, entry.label, &known, &[], &mut reader.problems)?;
+    if let (Some(name), Some(field)) = (&entry.name, fields.get("name"))
+        && RESERVED.contains(&name.as_str())
+    {
+        let message = format!("\"{name}\" begins other metrics and cannot name a load");
+        reader.problem(Problem::new(field.span(), message));
+    }
+    // Each part is read before a missing one ends the reading, so that every problem
+    // is found.
+    let address = address(reader, &fields);
+    let protocol = address.as_ref().map(|address| address.protocol);
+    let tables = tables(reader, &fields);
+    let journeys = requests::journeys(reader, &fields, address.as_ref());
+    let model = arrivals::model(reader, &fields, is_probe);
+    let connections = connections::read(reader, &fields, model.as_ref(), protocol);
+    let timeout = connections::timeout(reader, &fields);
+    let pace = pace(reader, &fields, model.as_ref());
+    let threads = fields
+        .get("threads")
+        .map_or(Some(1), |field| reader.count(field, 1..=256));
+    let cpus = fields.get("cpus").map_or(Some(Vec::new()), |field| {
+        reader.quantity(field, "processors such as \"0-1\"", parse_cpus)
+    });
+    let tls = tls(reader, &fields);
+    let guard = guard(reader, &fields);
+    let probe = match is_probe {
+        true => period(reader, &fields, steps).map(Some),
+        false => Some(None),
+    };
+    let (address, journeys) = (address?, journeys?);
+    let load = Load {
+        name: entry.name.clone()?,
+        probe: probe?,
+        protocol: address.protocol,
+        target: address.target,
+        journeys: journeys.journeys,
+        tables: tables?,
+        model: model?,
+        connections: connections?,
+        timeout: timeout?,
+        pace: pace?,
+        threads: u32::try_from(threads?).ok()?,
+        cpus: cpus?,
+        tls: tls?,
+        guard: guard?,
+    };
+    language::check(reader, &load, &address.shown, &journeys.texts).then_some(load)
+}
+
+/// Where requests go, taken apart.
+struct Address {
+    protocol: Protocol,
+    /// The key that the protocol is named by.
+    key: &'static str,
+    /// What stands before the scheme.
+    method: Option<Text>,
+    /// Scheme, host and port.
+    target: Template,
+    /// The same, with something in place of references.
+    shown: Text,
+    /// What follows, in the language of requests.
+    path: Text,
+}
+
+fn address(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Address> {
+    let given: Vec<_> = PROTOCOLS
+        .iter()
+        .filter_map(|(key, protocol, schemes)| Some((*key, *protocol, *schemes, fields.get(key)?)))
+        .collect();
+    let (key, protocol, schemes, field) = match given.as_slice() {
+        [] => {
+            let message = format!("{} needs a target", fields.label);
+            let problem = Problem::new(fields.span.clone(), message);
+            reader.problem(problem.help("add for instance http = \"GET http://{NAME.addr}/\""));
+            return None;
+        }
+        [one] => *one,
+        [(first, ..), (second, .., field), ..] => {
+            let message = format!("\"{first}\" and \"{second}\" exclude each other");
+            reader.problem(Problem::new(field.span(), message));
+            return None;
+        }
+    };
+    let text = reader.verbatim(field, "a target such as \"GET http://{NAME.addr}/\"")?;
+    let written = reader.scope.written(&text, &mut reader.problems)?;
+    let (method, url) = requests::method(&written);
+    let usual = schemes.first().copied().unwrap_or_default();
+    let Some(scheme) = url.as_str().find("://") else {
+        let message = format!("\"{}\" has no scheme", url.as_str());
+        let problem = Problem::new(url.whole(), message);
+        reader.problem(problem.suggest(format!("{usual}://{}", url.as_str())));
+        return None;
+    };
+    let given = url.slice(0..scheme);
+    if !schemes.contains(&given.as_str()) {
+        let message = format!("the scheme of a {key} target cannot be \"{}\"", given.as_str());
+        let problem = Problem::new(given.whole(), message);
+        let known = schemes.iter().copied();
+        reader.problem(problem.suggest_from(given.as_str(), "schemes", known));
+        return None;
+    }
+    let host = scheme + "://".len();
+    let end = url.as_str()[host..].find(['/', '?', '#']);
+    let end = end.map_or(url.len(), |at| host + at);
+    let base = url.slice(0..end);
+    let host = reader.scope.request(&base, &mut reader.problems)?;
+    let (target, shown) = (host.template, host.text);
+    let is_variable = |segment: &Segment| matches!(segment, Segment::Variable(_));
+    if target.0.iter().any(is_variable) {
+        let message = "variables stand in path, header fields and body, not in the host";
+        reader.problem(Problem::new(base.whole(), message));
+        return None;
+    }
+    Some(Address {
+        protocol,
+        key,
+        method,
+        target,
+        shown,
+        path: url.slice(end..url.len()),
+    })
+}
+
+/// CSV files by name.
+fn tables(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+) -> Option<std::collections::BTreeMap<String, String>> {
+    let Some(field) = fields.get("tables") else {
+        return Some(std::collections::BTreeMap::new());
+    };
+    let label = "\"tables\"";
+    let table = Fields::open_any(field.value, label, &mut reader.problems)?;
+    let mut files = std::collections::BTreeMap::new();
+    let mut good = true;
+    for (span, field) in table.fields() {
+        if let Some(problem) = super::values::name_problem(field.key) {
+            let message = format!("\"{}\" is no name: {problem}", field.key);
+            reader.problem(Problem::new(span, message));
+            good = false;
+            continue;
+        }
+        match reader.line(field, "the path of a CSV file") {
+            Some(path) => drop(files.insert(field.key.to_owned(), path)),
+            None => good = false,
+        }
+    }
+    good.then_some(files)
+}
+
+fn pace(reader: &mut Reader<'_>, fields: &Fields<'_>, model: Option<&LoadModel>) -> Option<Pace> {
+    let is_closed = matches!(model, Some(LoadModel::Closed { .. }));
+    let Some(field) = fields.get("pace") else {
+        return Some(if is_closed { Pace::Coalesce } else { Pace::Exact });
+    };
+    let pace = reader.quantity(field, "exact, spin, coalesce or \"tick 1ms\"", |text| {
+        if let Some(rest) = text.strip_prefix("tick ") {
+            let tick = units::parse_duration(rest.trim()).map_err(|error| error.shifted(5))?;
+            let bounds = std::time::Duration::from_micros(10)..=std::time::Duration::from_secs(1);
+            return match bounds.contains(&tick) {
+                true => Ok(Pace::Tick(tick)),
+                false => Err(UnitError {
+                    message: "a tick is from 10us to 1s".to_owned(),
+                    at: 5..text.len(),
+                    suggestion: None,
+                }),
+            };
+        }
+        let paces = [
+            ("exact", Pace::Exact),
+            ("spin", Pace::Spin),
+            ("coalesce", Pace::Coalesce),
+        ];
+        let found = paces.into_iter().find(|(word, _)| *word == text);
+        found.map(|(_, pace)| pace).ok_or_else(|| UnitError {
+            message: format!("expected exact, spin, coalesce or tick 1ms, found \"{text}\""),
+            at: 0..text.len(),
+            suggestion: units::nearest(text, paces.map(|(word, _)| word)).map(str::to_owned),
+        })
+    })?;
+    if pace == Pace::Coalesce && matches!(model, Some(LoadModel::Open { .. })) {
+        let message = "only a closed loop coalesces; in an open one it would make requests late";
+        reader.problem(Problem::new(field.span(), message));
+        return None;
+    }
+    Some(pace)
+}
+
+fn tls(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<LoadTls> {
+    let Some(field) = fields.get("tls") else {
+        return Some(LoadTls::default());
+    };
+    let known = ["authority", "certificate", "key", "insecure"];
+    let table = Fields::open(field.value, "\"tls\"", &known, &[], &mut reader.problems)?;
+    let mut file = |key| {
+        table.get(key).map_or(Some(None), |field| {
+            reader.template(field, Place::Command).map(Some)
+        })
+    };
+    let (authority, certificate, key) = (file("authority"), file("certificate"), file("key"));
+    let insecure = match table.get("insecure").map(|field| (field, field.value.get_ref())) {
+        None => Some(false),
+        Some((_, toml::de::DeValue::Boolean(value))) => Some(*value),
+        Some((field, _)) => reader.mismatch(field, "true or false"),
+    };
+    let (certificate, key) = (certificate?, key?);
+    if certificate.is_some() != key.is_some() {
+        let message = "\"certificate\" and \"key\" belong together";
+        reader.problem(Problem::new(table.span.clone(), message));
+        return None;
+    }
+    Some(LoadTls {
+        authority: authority?,
+        certificate,
+        key,
+        insecure: insecure?,
+    })
+}
+
+fn guard(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<GuardLimits> {
+    let mut limits = GuardLimits::default();
+    let Some(field) = fields.get("guard") else {
+        return Some(limits);
+    };
+    let known = [
+        "late_after",
+        "late_share",
+        "thread_cpu",
+        "sent_share",
+        "waited_share",
+        "steal_share",
+        "little",
+    ];
+    let table = Fields::open(field.value, "\"guard\"", &known, &[], &mut reader.problems)?;
+    let mut good = true;
+    if let Some(field) = table.get("late_after") {
+        let bounds = std::time::Duration::from_micros(1)..=std::time::Duration::from_secs(60);
+        match reader.duration(field, bounds) {
+            Some(after) => limits.late_after = after,
+            None => good = false,
+        }
+    }
+    let shares: [(&str, &mut f64); 6] = [
+        ("late_share", &mut limits.late_share),
+        ("thread_cpu", &mut limits.thread_cpu),
+        ("sent_share", &mut limits.sent_share),
+        ("waited_share", &mut limits.waited_share),
+        ("steal_share", &mut limits.steal_share),
+        ("little", &mut limits.little),
+    ];
+    for (key, limit) in shares {
+        if let Some(field) = table.get(key) {
+            match reader.quantity(field, "a share such as \"2%\"", units::parse_share) {
+                Some(share) => *limit = share,
+                None => good = false,
+            }
+        }
+    }
+    good.then_some(limits)
+}
+
+/// The steps that a probe runs in.
+fn period(reader: &mut Reader<'_>, fields: &Fields<'_>, steps: &[String]) -> Option<Period> {
+    let mut step = |key: &str| match fields.get(key) {
+        None => Some(None),
+        Some(field) => {
+            let text = reader.text(field, "the name of a step")?;
+            let at = steps.iter().position(|step| step == text.as_str());
+            if at.is_none() {
+                let known = steps.iter().map(String::as_str);
+                let problem = reader.unknown(&text, "step", "steps", known);
+                reader.problem(problem);
+            }
+            at.map(|at| Some((at, text)))
+        }
+    };
+    let (from, to) = (step("from"), step("to"));
+    let (from, to) = (from?, to?);
+    if let (Some((first, from)), Some((last, to))) = (&from, &to)
+        && first > last
+    {
+        let message = format!("the step \"{}\" is before \"{}\"", to.as_str(), from.as_str());
+        reader.problem(Problem::new(to.whole(), message));
+        return None;
+    }
+    let name = |step: Option<(usize, Text)>| step.map(|(_, text)| text.as_str().to_owned());
+    Some(Period {
+        from: name(from),
+        to: name(to),
+    })
+}

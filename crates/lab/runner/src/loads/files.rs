@@ -1,0 +1,119 @@
+//! Files that loads name: tables, bodies, recorded times, certificates.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use lab_experiment::plan::{Load, LoadModel, Plan, Schedule, Template};
+use lab_experiment::{LoadError, LoadFiles};
+use lab_load::TlsSettings;
+use lab_load::arrivals::{Arrivals, trace};
+use lab_load::request::Table;
+
+use crate::processes::Addresses;
+
+/// Largest file of a load, in bytes; a byte more is read, to see that there is more.
+const LARGEST: u64 = 64 << 20;
+/// Largest PEM file.
+const LARGEST_PEM: u64 = 1 << 20;
+
+/// Files of all loads of a plan, read before anything starts.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    loads: BTreeMap<String, LoadFiles>,
+    traces: BTreeMap<String, Arrivals>,
+}
+
+/// A file of a load cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("load {load}: {cause}")]
+pub struct FileError {
+    /// Name of the load.
+    load: String,
+    /// What was found, and what to do.
+    cause: String,
+}
+
+impl Files {
+    /// Reads every file whose name does not depend on the run, and checks that the
+    /// requests can be made of them.
+    pub(crate) fn read(plan: &Plan) -> Result<Self, FileError> {
+        let mut files = Self::default();
+        for load in &plan.loads {
+            let failed = |cause: String| FileError {
+                load: load.name.clone(),
+                cause,
+            };
+            let own = read(load).map_err(failed)?;
+            load.check(&own)
+                .map_err(|error: LoadError| failed(error.to_string()))?;
+            files.loads.insert(load.name.clone(), own);
+            if let LoadModel::Open {
+                arrivals: Some(Schedule::Trace(path)),
+                ..
+            } = &load.model
+            {
+                let text = text(path, LARGEST).map_err(failed)?;
+                let arrivals =
+                    trace::parse(&text).map_err(|error| failed(format!("{path}: {error}")))?;
+                files.traces.insert(load.name.clone(), arrivals);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Recorded times of a load.
+    pub(crate) fn trace(&self, load: &str) -> Option<&Arrivals> {
+        self.traces.get(load)
+    }
+
+    /// Files of a load, with the certificates that may have come with the run.
+    pub(crate) fn of(&self, load: &Load, addresses: &Addresses) -> Result<LoadFiles, String> {
+        let mut files = self.loads.get(&load.name).cloned().unwrap_or_default();
+        let pem = |template: &Option<Template>| match template {
+            Some(path) => text(&addresses.render(path), LARGEST_PEM),
+            None => Ok(String::new()),
+        };
+        files.tls = TlsSettings {
+            authorities: pem(&load.tls.authority)?,
+            certificate: pem(&load.tls.certificate)?,
+            key: pem(&load.tls.key)?,
+            insecure: load.tls.insecure,
+        };
+        Ok(files)
+    }
+}
+
+fn read(load: &Load) -> Result<LoadFiles, String> {
+    let mut files = LoadFiles::default();
+    for (name, path) in &load.tables {
+        let table = Table::parse(&text(path, LARGEST)?);
+        let table = table.map_err(|error| format!("{path}: {error}"))?;
+        files.tables.insert(name.clone(), table);
+    }
+    for path in load.body_files() {
+        files.bodies.insert(path.to_owned(), bytes(path, LARGEST)?);
+    }
+    Ok(files)
+}
+
+fn bytes(path: &str, largest: u64) -> Result<Vec<u8>, String> {
+    let failed = |error: std::io::Error| format!("read {path}: {error}");
+    let mut bytes = Vec::new();
+    File::open(Path::new(path))
+        .and_then(|file| file.take(largest + 1).read_to_end(&mut bytes))
+        .map_err(failed)?;
+    if bytes.len() as u64 > largest {
+        let largest = units::show_bytes(largest as f64);
+        return Err(format!("read {path}: it has more than {largest}"));
+    }
+    Ok(bytes)
+}
+
+fn text(path: &str, largest: u64) -> Result<String, String> {
+    String::from_utf8(bytes(path, largest)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("read {path}: it is not UTF-8 text, from byte {at} on")
+    })
+}

@@ -1,0 +1,270 @@
+//! One generator on a thread of its own.
+//!
+//! A generator blocks, and steps do not: they send orders to the thread and wait for
+//! answers beside everything else that they wait for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use lab_load::knee::{Capacity, Event, Search, search};
+use lab_load::{Flow, Generate, GenerateError, Recorded, Segment, Span, Workload};
+use lab_load::{Model, guard};
+use tokio::sync::oneshot;
+
+use crate::options::StartGenerator;
+
+/// Most recordings of holds that are kept of a search, to show one of them.
+const HOLDS: usize = 64;
+
+/// Tells an order to end.
+#[derive(Clone)]
+pub(crate) struct Stop {
+    told: Arc<AtomicBool>,
+    /// Ends the segment under way at once; what is told alone is heard when the span
+    /// under way ends.
+    now: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Stop {
+    pub(crate) fn tell(&self) {
+        self.told.store(true, Ordering::Relaxed);
+        (self.now)();
+    }
+
+    fn flow(&self) -> Flow {
+        match self.told.load(Ordering::Relaxed) {
+            true => Flow::Stop,
+            false => Flow::Continue,
+        }
+    }
+}
+
+/// What a generator shall do.
+pub(crate) enum Task {
+    Segment(Segment),
+    Search(Box<Search>),
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Done {
+    Recorded(Box<Recorded>),
+    /// A capacity, and the hold that shows best what it means.
+    Searched(Box<Capacity>, Option<Box<Recorded>>),
+}
+
+/// What is told while it goes on.
+pub(crate) enum News<'n> {
+    Span(&'n Span),
+    /// What a search does now, in words.
+    Doing(String),
+}
+
+/// Hears news, on the generator's thread.
+pub(crate) type Hear = Box<dyn FnMut(News<'_>) + Send>;
+
+struct Order {
+    task: Task,
+    stop: Stop,
+    hear: Hear,
+    done: oneshot::Sender<Result<Done, GenerateError>>,
+}
+
+/// The way to a generator.
+pub(crate) struct Hand {
+    orders: Sender<Order>,
+    now: Arc<dyn Fn() + Send + Sync>,
+    pub(crate) workload: Arc<Workload>,
+}
+
+impl Hand {
+    /// Starts the generator; waits until its connections are open.
+    pub(crate) async fn open(workload: Workload, start: StartGenerator) -> Result<Self, GenerateError> {
+        let workload = Arc::new(workload);
+        let (orders, taken) = mpsc::channel();
+        let (opened, opens) = oneshot::channel();
+        let own = Arc::clone(&workload);
+        let thread = std::thread::Builder::new().name("load".to_owned());
+        thread
+            .spawn(move || match start((*own).clone()) {
+                Ok(generator) => {
+                    // Whoever waits for it may have given up.
+                    let _ = opened.send(Ok(generator.stop));
+                    work(generator.generate, &own, &taken);
+                }
+                Err(error) => drop(opened.send(Err(error))),
+            })
+            .map_err(|error| GenerateError {
+                doing: "start a thread for the load".to_owned(),
+                found: error.to_string(),
+                help: None,
+            })?;
+        let now = opens.await.unwrap_or_else(|_| Err(gone()))?;
+        Ok(Self {
+            orders,
+            now: now.into(),
+            workload,
+        })
+    }
+
+    /// Gives an order; the answer comes when it is carried out.
+    pub(crate) fn order(
+        &self,
+        task: Task,
+        hear: Hear,
+    ) -> (Stop, oneshot::Receiver<Result<Done, GenerateError>>) {
+        let (done, answer) = oneshot::channel();
+        let stop = Stop {
+            told: Arc::default(),
+            now: Arc::clone(&self.now),
+        };
+        let order = Order {
+            task,
+            stop: stop.clone(),
+            hear,
+            done,
+        };
+        // A thread that has ended drops the order, and the answer says so.
+        let _ = self.orders.send(order);
+        (stop, answer)
+    }
+}
+
+/// A generator's thread has ended, which it does only when it fails within itself.
+pub(crate) fn gone() -> GenerateError {
+    GenerateError {
+        doing: "make a load".to_owned(),
+        found: "its generator ended".to_owned(),
+        help: Some("this is a mistake in headroom itself; please report it".to_owned()),
+    }
+}
+
+/// Carries out orders until nobody can give any more.
+fn work(generator: Box<dyn Generate>, workload: &Workload, orders: &Receiver<Order>) {
+    let mut numbered = Numbered { generator, next: 0 };
+    while let Ok(order) = orders.recv() {
+        let Order {
+            task,
+            stop,
+            mut hear,
+            done,
+        } = order;
+        let result = match task {
+            Task::Segment(segment) => {
+                let recorded = numbered.run(&segment, &mut |span| {
+                    hear(News::Span(span));
+                    stop.flow()
+                });
+                recorded.map(|recorded| Done::Recorded(Box::new(recorded)))
+            }
+            Task::Search(settings) => {
+                searched(&mut numbered, workload, &settings, &stop, &mut hear)
+            }
+        };
+        // Whoever waits for it may have given up.
+        let _ = done.send(result);
+    }
+}
+
+fn searched(
+    generator: &mut dyn Generate,
+    workload: &Workload,
+    settings: &Search,
+    stop: &Stop,
+    hear: &mut Hear,
+) -> Result<Done, GenerateError> {
+    let mut keeping = Keeping {
+        generator,
+        holds: Vec::new(),
+    };
+    let judge = |recorded: &Recorded| -> Vec<String> {
+        let validity = guard::check(workload, recorded);
+        validity.reasons.into_iter().map(|reason| reason.check).collect()
+    };
+    let capacity = search(&mut keeping, settings, &judge, &mut |event| {
+        match event {
+            Event::Passed(span) => hear(News::Span(span)),
+            Event::Hold {
+                number,
+                rate,
+                length,
+                purpose,
+            } => hear(News::Doing(format!(
+                "search: hold {number} at {} for {} ({purpose})",
+                units::show_rate(*rate),
+                units::show_seconds(length.as_secs_f64())
+            ))),
+            Event::Rest { rate, .. } => hear(News::Doing(format!(
+                "search: let the target rest at {}",
+                units::show_rate(*rate)
+            ))),
+            Event::Held(_) | Event::Believed(_) => {}
+        }
+        stop.flow()
+    })?;
+    let shown = keeping.best(&capacity);
+    Ok(Done::Searched(Box::new(capacity), shown.map(Box::new)))
+}
+
+/// Numbers requests on from one segment to the next, so that variables do not repeat.
+struct Numbered {
+    generator: Box<dyn Generate>,
+    next: u64,
+}
+
+impl Generate for Numbered {
+    fn run(
+        &mut self,
+        segment: &Segment,
+        watch: &mut dyn FnMut(&Span) -> Flow,
+    ) -> Result<Recorded, GenerateError> {
+        let segment = Segment {
+            first: self.next,
+            ..segment.clone()
+        };
+        let recorded = self.generator.run(&segment, watch)?;
+        self.next += recorded.total.planned;
+        Ok(recorded)
+    }
+}
+
+/// Keeps what holds were like.
+struct Keeping<'g> {
+    generator: &'g mut dyn Generate,
+    holds: Vec<Recorded>,
+}
+
+impl Generate for Keeping<'_> {
+    fn run(
+        &mut self,
+        segment: &Segment,
+        watch: &mut dyn FnMut(&Span) -> Flow,
+    ) -> Result<Recorded, GenerateError> {
+        let recorded = self.generator.run(segment, watch)?;
+        if self.holds.len() == HOLDS {
+            self.holds.remove(0);
+        }
+        self.holds.push(recorded.clone());
+        Ok(recorded)
+    }
+}
+
+impl Keeping<'_> {
+    /// The longest hold at the highest rate that was good; without one, the last hold.
+    fn best(mut self, capacity: &Capacity) -> Option<Recorded> {
+        let good = capacity.points.iter().filter(|point| point.good);
+        let rate = good.map(|point| point.rate).max_by(f64::total_cmp);
+        let asked = |recorded: &Recorded| match &recorded.segment.model {
+            Model::Open(arrivals) => arrivals.rate_at(std::time::Duration::ZERO),
+            Model::Closed { .. } => None,
+        };
+        let at = (0..self.holds.len())
+            .filter(|&at| rate.is_some() && asked(&self.holds[at]) == rate)
+            .max_by_key(|&at| self.holds[at].total.length);
+        match at {
+            Some(at) => Some(self.holds.swap_remove(at)),
+            None => self.holds.pop(),
+        }
+    }
+}

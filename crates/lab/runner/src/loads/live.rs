@@ -1,0 +1,155 @@
+//! What loads see while they run.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lab_experiment::expr::{LoadQuantity, Stat};
+use lab_load::recording::{Recording, Timeline};
+use lab_load::{Recorded, Span};
+use measure::Histogram;
+
+/// Conditions are about this much time until now.
+pub(crate) const WINDOW: Duration = Duration::from_secs(5);
+
+/// The last seconds of a load, and what it saw in each step; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Live(Arc<Mutex<Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    last: VecDeque<Span>,
+    /// The step under way, for those that go on over steps.
+    step: Option<String>,
+    steps: Vec<Passage>,
+}
+
+/// What a load saw in one step.
+#[derive(Debug)]
+pub(crate) struct Passage {
+    pub(crate) step: String,
+    /// Where it begins, from the start of the load.
+    begins: Duration,
+    total: Span,
+    timeline: Timeline,
+}
+
+impl Passage {
+    /// It as a recording of its own; `whole` is that of the load.
+    pub(crate) fn recorded(mut self, whole: &Recorded) -> Recorded {
+        // What falls due at the very end of a passage is sent in the next one.
+        let sent: u64 = self.total.kinds.iter().map(|kind| kind.sent).sum();
+        if sent.abs_diff(self.total.planned) <= 1 {
+            self.total.planned = sent;
+        }
+        let begins = i64::try_from(self.begins.as_nanos()).unwrap_or(0);
+        Recorded {
+            segment: whole.segment.clone(),
+            began_unix_ns: whole.began_unix_ns.saturating_add(begins),
+            total: self.total,
+            timeline: self.timeline,
+            cut: None,
+            lost: whole.lost.clone(),
+        }
+    }
+}
+
+impl Live {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A load that goes on over steps is in this one now.
+    pub(crate) fn enter(&self, step: &str) {
+        self.seen().step = Some(step.to_owned());
+    }
+
+    /// A span has passed. It counts to the step in which it ended.
+    pub(crate) fn passed(&self, span: &Span) {
+        let mut seen = self.seen();
+        seen.last.push_back(span.clone());
+        let newest = span.end();
+        while seen
+            .last
+            .front()
+            .is_some_and(|oldest| newest.saturating_sub(oldest.start) > WINDOW + span.length / 2)
+        {
+            seen.last.pop_front();
+        }
+        let Some(step) = seen.step.clone() else {
+            return;
+        };
+        if seen.steps.last().is_none_or(|last| last.step != step) {
+            seen.steps.push(Passage {
+                step,
+                begins: span.start,
+                total: Span::empty(span.kinds.len()),
+                timeline: Timeline::default(),
+            });
+        }
+        if let Some(last) = seen.steps.last_mut() {
+            let mut own = span.clone();
+            own.start = own.start.saturating_sub(last.begins);
+            last.total.append(&own);
+            last.timeline.push(own);
+        }
+    }
+
+    /// The value of a quantity over the last seconds; `None` before the first span.
+    pub(crate) fn value(&self, quantity: LoadQuantity) -> Option<f64> {
+        value(&self.window()?, quantity)
+    }
+
+    /// The last seconds as one span.
+    pub(crate) fn window(&self) -> Option<Span> {
+        let seen = self.seen();
+        let kinds = seen.last.front()?.kinds.len();
+        let mut window = Span::empty(kinds);
+        seen.last.iter().for_each(|span| window.append(span));
+        Some(window)
+    }
+
+    /// What was seen in each step; it is empty afterwards.
+    pub(crate) fn take_steps(&self) -> Vec<Passage> {
+        std::mem::take(&mut self.seen().steps)
+    }
+}
+
+/// The value of a quantity in a span. A percentile of few samples is one of the
+/// largest: a condition shall not hold because little is known.
+pub(crate) fn value(span: &Span, quantity: LoadQuantity) -> Option<f64> {
+    let requests = span.requests();
+    match quantity {
+        LoadQuantity::Latency(stat) => latency(&requests.intended, stat),
+        LoadQuantity::Actual(stat) => latency(&requests.actual, stat),
+        LoadQuantity::Errors => failed_share(&requests),
+        LoadQuantity::Ok => failed_share(&requests).map(|failed| 1.0 - failed),
+        LoadQuantity::Sent => share(requests.sent, span.planned),
+        LoadQuantity::Rate => {
+            let seconds = span.length.as_secs_f64();
+            (seconds > 0.0).then(|| requests.good() as f64 / seconds)
+        }
+    }
+}
+
+fn latency(histogram: &Histogram, stat: Stat) -> Option<f64> {
+    let found = match stat {
+        Stat::Mean => histogram.mean(),
+        Stat::Max => histogram.max(),
+        Stat::Min => histogram.min(),
+        stat => histogram.quantile(stat.quantile()?),
+    };
+    found.map(|time| time.as_secs_f64())
+}
+
+/// Share of the requests that were tried and failed.
+fn failed_share(requests: &Recording) -> Option<f64> {
+    share(
+        requests.refused + requests.failed(),
+        requests.sent + requests.unsendable(),
+    )
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}

@@ -1,0 +1,171 @@
+//! What came of loads: values for expectations, and lines for people.
+
+use lab_experiment::expr::{KneeEnd, LoadQuantity, Stat};
+use lab_experiment::plan::Load;
+use lab_load::Summary;
+use lab_load::knee::{Capacity, Usl};
+use lab_load::summary::{Distribution, Reason};
+use units::{show_rate, show_seconds, show_share};
+
+/// What came of a load in a step, or over all of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Outcome {
+    pub(crate) load: String,
+    /// `None`: a probe, over all its steps.
+    pub(crate) step: Option<String>,
+    pub(crate) summary: Summary,
+}
+
+/// Outcomes, to be asked for values.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Measured<'a>(pub(crate) &'a [Outcome]);
+
+impl<'a> Measured<'a> {
+    /// The result that a metric means: that of a step, or the only one.
+    pub(crate) fn load(self, load: &str, step: Option<&str>) -> Option<&'a Summary> {
+        let mut found = self.0.iter().filter(|outcome| {
+            outcome.load == load && outcome.summary.capacity.is_none()
+        });
+        let found = match step {
+            Some(step) => found.find(|outcome| outcome.step.as_deref() == Some(step)),
+            // A probe has a result of its own over all steps, which comes last.
+            None => found.next_back(),
+        };
+        found.map(|outcome| &outcome.summary)
+    }
+
+    /// The search that a metric means: that of a step, or the only one.
+    pub(crate) fn search(self, step: Option<&str>) -> Option<&'a Summary> {
+        let mut found = self.0.iter().filter(|outcome| outcome.summary.capacity.is_some());
+        let found = found.find(|outcome| step.is_none() || outcome.step.as_deref() == step);
+        found.map(|outcome| &outcome.summary)
+    }
+
+    /// Every result that says nothing about its target.
+    pub(crate) fn invalid(self) -> impl Iterator<Item = &'a Outcome> {
+        self.0.iter().filter(|outcome| !outcome.summary.validity.valid)
+    }
+}
+
+/// The value of a quantity of a load, over its steady part.
+pub(crate) fn value(summary: &Summary, quantity: LoadQuantity) -> Option<f64> {
+    let counts = &summary.requests;
+    let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+    let failed = || {
+        let before = summary.errors.iter().filter(|error| error.phase.before_send());
+        let unsendable: u64 = before.map(|error| error.count).sum();
+        share(counts.refused + counts.errors, counts.sent + unsendable)
+    };
+    match quantity {
+        LoadQuantity::Latency(stat) => latency(&summary.latency.intended, stat),
+        LoadQuantity::Actual(stat) => latency(&summary.latency.actual, stat),
+        LoadQuantity::Errors => failed(),
+        LoadQuantity::Ok => failed().map(|failed| 1.0 - failed),
+        LoadQuantity::Sent => share(counts.sent, counts.planned),
+        LoadQuantity::Rate => Some(summary.rate.good),
+    }
+}
+
+fn latency(distribution: &Distribution, stat: Stat) -> Option<f64> {
+    match stat {
+        Stat::Min => distribution.min,
+        Stat::Mean => distribution.mean,
+        Stat::P50 => distribution.p50,
+        Stat::P75 => distribution.p75,
+        Stat::P90 => distribution.p90,
+        Stat::P95 => distribution.p95,
+        Stat::P99 => distribution.p99,
+        Stat::P999 => distribution.p999,
+        Stat::P9999 => distribution.p9999,
+        Stat::Max => distribution.max,
+        Stat::Count => Some(distribution.count as f64),
+        Stat::Last | Stat::Span => None,
+    }
+}
+
+/// A rate that a search found.
+pub(crate) fn knee(summary: &Summary, end: KneeEnd) -> Option<f64> {
+    let knee = summary.capacity.as_ref()?.knee?;
+    Some(match end {
+        KneeEnd::Rate => knee.rate,
+        KneeEnd::Low => knee.low,
+        KneeEnd::High => knee.high,
+    })
+}
+
+/// Makes the result of a hold that of the whole search.
+pub(crate) fn add_capacity(summary: &mut Summary, mut capacity: Capacity, wants_usl: bool) {
+    if !wants_usl {
+        let refused = "it was not asked for; add fit = \"usl\" to the step".to_owned();
+        capacity.usl = Usl::Refused(refused);
+    }
+    // Holds that the guard refused were made again; what counts is what ended the search.
+    summary.validity.valid = true;
+    summary.validity.reasons.clear();
+    if capacity.limit == "generator" {
+        summary.validity.valid = false;
+        summary.validity.reasons.push(Reason {
+            check: "generator-limit".to_owned(),
+            found: format!("the search ended at what the generator can do: {}", capacity.note),
+            help: "give the load more threads, or another machine than its target".to_owned(),
+        });
+    }
+    summary.capacity = Some(capacity);
+}
+
+/// A search in a line.
+pub(crate) fn of_search(load: &Load, capacity: &Capacity) -> String {
+    let found = capacity.knee.map_or_else(
+        || "found no knee".to_owned(),
+        |knee| {
+            format!(
+                "knee at {} ({} to {})",
+                show_rate(knee.rate),
+                show_rate(knee.low),
+                show_rate(knee.high)
+            )
+        },
+    );
+    format!(
+        "{}: {found} after {} holds; {}",
+        load.name,
+        capacity.points.len(),
+        capacity.note
+    )
+}
+
+/// A load in a line.
+pub(crate) fn of_load(summary: &Summary) -> String {
+    let mut parts = Vec::new();
+    parts.extend(summary.rate.asked.map(|asked| format!("{} asked", show_rate(asked))));
+    parts.push(format!("{} good", show_rate(summary.rate.good)));
+    let p99 = summary.latency.intended.p99;
+    parts.extend(p99.map(|p99| format!("p99 {}", show_seconds(p99))));
+    let errors = value(summary, LoadQuantity::Errors).unwrap_or(0.0);
+    if errors > 0.0 {
+        parts.push(format!("{} failed", show_share(errors)));
+    }
+    let mut text = format!("{}: {}", summary.name, parts.join(", "));
+    if !summary.validity.valid {
+        text += &format!("; INVALID: {}", reasons(summary));
+    }
+    text
+}
+
+/// Why a load is INVALID, in one line.
+pub(crate) fn reasons(summary: &Summary) -> String {
+    let reasons = summary.validity.reasons.iter();
+    reasons
+        .map(|reason| reason.found.clone())
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+/// That a load is INVALID, and why.
+pub(crate) fn is_invalid(outcome: &Outcome) -> String {
+    let step = match &outcome.step {
+        Some(step) => format!(" in {step:?}"),
+        None => String::new(),
+    };
+    format!("load {}{step} is INVALID: {}", outcome.load, reasons(&outcome.summary))
+}
