@@ -1,6 +1,7 @@
 //! What a request over HTTP/2 costs, against a server of `h2` on a thread of its own:
 //! `cargo run --release -p wire --example http2_cost -- [REQUESTS] [STREAMS] [BODY]`.
-//! With an address as a fourth argument, against that server instead.
+//! With an address as a fourth argument, against that server instead. With 0 requests it
+//! only serves, for other clients to be compared: `h2load -n 300000 -c 1 -m 32 URL`.
 
 use std::error::Error;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -22,6 +23,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => serve(body)?,
     };
 
+    if requests == 0 {
+        println!("http://{address}/");
+        loop {
+            std::thread::park();
+        }
+    }
+
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     stream.set_nonblocking(true)?;
@@ -36,12 +44,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let (wall, cpu) = (Instant::now(), thread_cpu());
     let (mut sent, mut done, mut bytes) = (0, 0, 0);
-    let mut readable = true;
-    while done < requests {
-        connection.drive(readable)?;
+    loop {
+        connection.drive(true)?;
         for (_, answer) in connection.finished() {
             bytes += answer?.body_bytes;
             done += 1;
+        }
+        if done == requests {
+            break;
         }
         if sent < requests && connection.can_send() {
             while sent < requests && connection.can_send() {
@@ -53,7 +63,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut wanted = PollFlags::IN;
         wanted.set(PollFlags::OUT, connection.wants_write());
         poll(&mut [PollFd::new(&watched, wanted)], None)?;
-        readable = true;
     }
     let (wall, cpu) = (wall.elapsed().as_secs_f64(), thread_cpu() - cpu);
     println!(
@@ -80,24 +89,32 @@ fn serve(body: usize) -> std::io::Result<SocketAddr> {
         .build()?;
     let body = Bytes::from(vec![b'x'; body]);
     std::thread::spawn(move || {
-        let served = runtime.block_on(async move {
-            let (socket, _) = tokio::net::TcpListener::from_std(listener)?
-                .accept()
-                .await?;
-            socket.set_nodelay(true)?;
-            let mut connection = h2::server::handshake(socket).await?;
-            while let Some(request) = connection.accept().await {
-                let (_, mut respond) = request?;
-                let response = Response::new(());
-                respond
-                    .send_response(response, false)?
-                    .send_data(body.clone(), true)?;
+        let served: std::io::Result<()> = runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            loop {
+                let (socket, _) = listener.accept().await?;
+                let body = body.clone();
+                tokio::spawn(async move {
+                    if let Err(error) = answer(socket, body).await {
+                        eprintln!("a connection broke: {error}");
+                    }
+                });
             }
-            Ok::<(), Box<dyn Error>>(())
         });
         if let Err(error) = served {
             eprintln!("the server stopped: {error}");
         }
     });
     Ok(address)
+}
+
+async fn answer(socket: tokio::net::TcpStream, body: Bytes) -> Result<(), h2::Error> {
+    let mut connection = h2::server::handshake(socket).await?;
+    while let Some(request) = connection.accept().await {
+        let (_, mut respond) = request?;
+        respond
+            .send_response(Response::new(()), false)?
+            .send_data(body.clone(), true)?;
+    }
+    Ok(())
 }

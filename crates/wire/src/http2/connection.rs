@@ -149,6 +149,12 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
             Http2Error::Protocol(reason) => StreamError::Protocol(*reason),
             Http2Error::Closed | Http2Error::Request(_) | Http2Error::Full => StreamError::Closed,
         };
+        // Streams hear of the end of the connection first, the reason comes behind.
+        for (_, outcome) in &mut self.finished {
+            if *outcome == Err(StreamError::Closed) {
+                *outcome = Err(of_stream);
+            }
+        }
         self.finished
             .extend(self.slots.clear().map(|key| (key, Err(of_stream))));
         self.stage = Stage::Ended(error.clone());
@@ -211,6 +217,13 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
         let Stage::Open { send, .. } = &mut self.stage else {
             return Err(Http2Error::Full);
         };
+        let uri = request.uri();
+        if uri.scheme().is_none() || uri.authority().is_none() {
+            // Section 8.3.1: `:scheme` and `:authority` come from there.
+            return Err(Http2Error::Request(format!(
+                "its URI is {uri}, expected an absolute one"
+            )));
+        }
         let bodiless = body.is_empty();
         let refused = |error: h2::Error| Http2Error::Request(error.to_string());
         let (response, mut stream) = send.send_request(request, bodiless).map_err(refused)?;

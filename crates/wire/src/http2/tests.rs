@@ -1,4 +1,5 @@
-use std::net::{TcpListener, TcpStream};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -6,10 +7,10 @@ use http::{HeaderMap, Request, Response};
 
 use super::*;
 
-/// Serves connections with `h2` on a thread of its own; `answer` sees each request.
-fn serve<F, Fut>(answer: F) -> std::net::SocketAddr
+/// Hands each connection to `serve`, on a thread of its own.
+fn listen<F, Fut>(serve: F) -> SocketAddr
 where
-    F: Fn(Request<h2::RecvStream>, h2::server::SendResponse<Bytes>) -> Fut + Clone + Send + 'static,
+    F: Fn(tokio::net::TcpStream) -> Fut + Send + 'static,
     Fut: Future<Output = ()> + Send + 'static,
 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -23,65 +24,77 @@ where
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             while let Ok((socket, _)) = listener.accept().await {
-                let answer = answer.clone();
-                tokio::spawn(async move {
-                    let mut connection = h2::server::Builder::new()
-                        .max_concurrent_streams(8)
-                        .handshake::<_, Bytes>(socket)
-                        .await
-                        .unwrap();
-                    while let Some(Ok((request, respond))) = connection.accept().await {
-                        tokio::spawn(answer(request, respond));
-                    }
-                });
+                tokio::spawn(serve(socket));
             }
         });
     });
     address
 }
 
-fn connect(address: std::net::SocketAddr) -> Connection<TcpStream> {
+/// Serves HTTP/2, at most 8 streams at once; [`echo`] answers.
+async fn serve(socket: tokio::net::TcpStream) {
+    let mut builder = h2::server::Builder::new();
+    let mut connection = builder
+        .max_concurrent_streams(8)
+        .handshake(socket)
+        .await
+        .unwrap();
+    while let Some(Ok((request, respond))) = connection.accept().await {
+        tokio::spawn(echo(request, respond));
+    }
+}
+
+fn dial(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_nonblocking(true).unwrap();
-    Connection::start(
-        stream,
-        Settings {
-            short_read_drains: true,
-            ..Settings::default()
-        },
-    )
+    stream
+}
+
+fn connect(address: SocketAddr) -> Connection<TcpStream> {
+    let settings = Settings {
+        short_read_drains: true,
+        ..Settings::default()
+    };
+    Connection::start(dial(address), settings)
 }
 
 fn get(path: &str) -> Request<()> {
     Request::get(format!("http://test{path}")).body(()).unwrap()
 }
 
-/// Drives until so many exchanges have ended; gives up after very long.
-fn finish(
-    connection: &mut Connection<TcpStream>,
+/// Drives until `done`; gives up after very long.
+fn drive_until<S: Read + Write + Unpin + Send + 'static>(
+    connection: &mut Connection<S>,
+    mut done: impl FnMut(&mut Connection<S>) -> bool,
+) -> Result<(), Http2Error> {
+    for _ in 0..20_000 {
+        connection.drive(true)?;
+        if done(connection) {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("what was awaited never came");
+}
+
+/// Drives until so many exchanges have ended.
+fn finish<S: Read + Write + Unpin + Send + 'static>(
+    connection: &mut Connection<S>,
     count: usize,
 ) -> Vec<(StreamKey, Result<Answer, StreamError>)> {
     let mut finished = Vec::new();
-    for _ in 0..20_000 {
-        let driven = connection.drive(true);
+    let driven = drive_until(connection, |connection| {
         finished.extend(connection.finished());
-        if finished.len() >= count || driven.is_err() {
-            return finished;
-        }
-        std::thread::sleep(Duration::from_millis(1));
+        finished.len() >= count
+    });
+    if driven.is_err() {
+        finished.extend(connection.finished());
     }
-    panic!("{} of {count} exchanges ended", finished.len());
+    finished
 }
 
-fn ready(connection: &mut Connection<TcpStream>) {
-    for _ in 0..20_000 {
-        connection.drive(true).unwrap();
-        if connection.can_send() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    panic!("the connection never became ready");
+fn ready<S: Read + Write + Unpin + Send + 'static>(connection: &mut Connection<S>) {
+    drive_until(connection, Connection::can_send).unwrap();
 }
 
 async fn echo(mut request: Request<h2::RecvStream>, mut respond: h2::server::SendResponse<Bytes>) {
@@ -116,7 +129,7 @@ async fn echo(mut request: Request<h2::RecvStream>, mut respond: h2::server::Sen
 
 #[test]
 fn many_exchanges_on_one_connection_with_bodies_and_trailers() {
-    let mut connection = connect(serve(echo));
+    let mut connection = connect(listen(serve));
     ready(&mut connection);
     let mut keys = Vec::new();
     for turn in 0..40_usize {
@@ -153,4 +166,266 @@ fn many_exchanges_on_one_connection_with_bodies_and_trailers() {
             .iter()
             .all(|(_, answer)| answer.is_ok())
     );
+}
+
+#[test]
+fn one_stream_fails_and_the_others_go_on() {
+    let mut connection = connect(listen(serve));
+    ready(&mut connection);
+    let reset = connection.send(get("/reset"), Bytes::new(), 0).unwrap();
+    let refuse = connection.send(get("/refuse"), Bytes::new(), 0).unwrap();
+    let good = connection.send(get("/good"), Bytes::new(), 0).unwrap();
+    for (key, answer) in finish(&mut connection, 3) {
+        match answer {
+            Ok(answer) => assert_eq!((key, answer.status), (good, 201)),
+            Err(StreamError::Refused) => assert_eq!(key, refuse),
+            Err(error) => {
+                assert_eq!(
+                    (key, error),
+                    (reset, StreamError::Reset(h2::Reason::INTERNAL_ERROR))
+                );
+            }
+        }
+    }
+    assert_eq!(connection.open_streams(), 0);
+}
+
+#[test]
+fn a_cancelled_exchange_is_never_heard_of_again() {
+    let mut connection = connect(listen(serve));
+    ready(&mut connection);
+    // More than the server allows at once: cancelled streams make room.
+    for _ in 0..30 {
+        ready(&mut connection);
+        let silent = connection.send(get("/silent"), Bytes::new(), 0).unwrap();
+        let good = connection.send(get("/good"), Bytes::new(), 0).unwrap();
+        let finished = finish(&mut connection, 1);
+        assert_eq!(finished.len(), 1);
+        assert_eq!((finished[0].0, finished[0].1.is_ok()), (good, true));
+        connection.cancel(silent);
+        connection.cancel(good);
+        assert_eq!(connection.open_streams(), 0);
+    }
+}
+
+#[test]
+fn no_more_streams_are_opened_than_the_peer_allows() {
+    let mut connection = connect(listen(serve));
+    ready(&mut connection);
+    // Once an answer is there, the peer's settings are too.
+    connection.send(get("/good"), Bytes::new(), 0).unwrap();
+    assert!(finish(&mut connection, 1)[0].1.is_ok());
+    let mut keys = Vec::new();
+    while connection.can_send() {
+        keys.push(connection.send(get("/silent"), Bytes::new(), 0).unwrap());
+    }
+    assert_eq!((keys.len(), connection.open_streams()), (8, 8));
+    assert_eq!(
+        connection.send(get("/"), Bytes::new(), 0),
+        Err(Http2Error::Full)
+    );
+    connection.cancel(keys[3]);
+    assert!(connection.can_send());
+    let slots: std::collections::HashSet<_> = keys.iter().map(|key| key.slot()).collect();
+    assert_eq!(slots.len(), 8);
+    assert!(slots.iter().all(|slot| *slot < 8));
+}
+
+#[test]
+fn a_request_that_cannot_be_sent_is_refused() {
+    let mut connection = connect(listen(serve));
+    ready(&mut connection);
+    let relative = Request::get("/").body(()).unwrap();
+    let sent = connection.send(relative, Bytes::new(), 0);
+    assert!(matches!(sent, Err(Http2Error::Request(_))), "{sent:?}");
+    assert_eq!(connection.open_streams(), 0);
+}
+
+#[test]
+fn a_goaway_lets_open_exchanges_end() {
+    let mut connection = connect(listen(|socket| async move {
+        let mut connection = h2::server::handshake::<_>(socket).await.unwrap();
+        let (request, respond) = connection.accept().await.unwrap().unwrap();
+        connection.graceful_shutdown();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            echo(request, respond).await;
+        });
+        while connection.accept().await.is_some() {}
+    }));
+    ready(&mut connection);
+    connection.send(get("/good"), Bytes::new(), 0).unwrap();
+    assert!(finish(&mut connection, 1)[0].1.is_ok());
+    let end = drive_until(&mut connection, |_| false);
+    assert!(
+        matches!(
+            end,
+            Err(Http2Error::Closed | Http2Error::GoAway(h2::Reason::NO_ERROR))
+        ),
+        "{end:?}"
+    );
+    assert!(connection.is_draining() && !connection.can_send() && !connection.wants_read());
+}
+
+#[test]
+fn a_hard_goaway_ends_open_exchanges() {
+    let mut connection = connect(listen(|socket| async move {
+        let mut connection = h2::server::handshake::<_>(socket).await.unwrap();
+        let _kept = connection.accept().await.unwrap().unwrap();
+        connection.abrupt_shutdown(h2::Reason::ENHANCE_YOUR_CALM);
+        while connection.accept().await.is_some() {}
+    }));
+    ready(&mut connection);
+    let key = connection.send(get("/good"), Bytes::new(), 0).unwrap();
+    let calm = h2::Reason::ENHANCE_YOUR_CALM;
+    assert_eq!(
+        finish(&mut connection, 1),
+        [(key, Err(StreamError::GoAway(calm)))]
+    );
+}
+
+#[test]
+fn peers_that_do_not_speak_http2_are_told_apart() {
+    use tokio::io::AsyncWriteExt as _;
+    let mut closing = connect(listen(|socket| async move { drop(socket) }));
+    let end = drive_until(&mut closing, |_| false).unwrap_err();
+    assert!(
+        matches!(end, Http2Error::Closed | Http2Error::Io(_)),
+        "{end:?}"
+    );
+
+    let mut http1 = connect(listen(|mut socket| async move {
+        let _ = socket
+            .write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+            .await;
+        std::future::pending::<()>().await;
+    }));
+    let end = drive_until(&mut http1, |_| false).unwrap_err();
+    assert!(matches!(end, Http2Error::Protocol(_)), "{end:?}");
+    assert_eq!(http1.drive(true), Err(end), "an end stays");
+}
+
+#[test]
+fn a_drive_reads_no_more_than_its_budget() {
+    let settings = Settings {
+        read_budget: 1,
+        ..Settings::default()
+    };
+    let mut connection = Connection::start(dial(listen(serve)), settings);
+    ready(&mut connection);
+    connection
+        .send(get("/long"), Bytes::from(vec![b'x'; 300_000]), 0)
+        .unwrap();
+    let (mut more, mut finished) = (0, Vec::new());
+    for _ in 0..20_000 {
+        match connection.drive(true).unwrap() {
+            Progress::More => more += 1,
+            Progress::Waiting => std::thread::sleep(Duration::from_millis(1)),
+        }
+        finished.extend(connection.finished());
+        if !finished.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(finished[0].1.as_ref().unwrap().body_bytes, 300_000);
+    assert!(more > 1);
+}
+
+/// A stream that takes a few bytes only every other time.
+struct Reluctant {
+    stream: TcpStream,
+    willing: bool,
+}
+
+impl Read for Reluctant {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Reluctant {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.willing = !self.willing;
+        if self.willing {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        self.stream.write(&bytes[..bytes.len().min(100)])
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+#[test]
+fn a_full_socket_is_waited_for() {
+    let stream = Reluctant {
+        stream: dial(listen(serve)),
+        willing: false,
+    };
+    let mut connection = Connection::start(stream, Settings::default());
+    connection.drive(true).unwrap();
+    assert!(connection.wants_write() && !connection.can_send());
+    ready(&mut connection);
+    connection
+        .send(get("/long"), Bytes::from(vec![b'x'; 10_000]), 0)
+        .unwrap();
+    let answer = finish(&mut connection, 1).remove(0).1.unwrap();
+    assert_eq!(answer.body_bytes, 10_000);
+}
+
+mod grpc_calls {
+    use proptest::prelude::*;
+
+    use super::super::grpc::*;
+    use super::super::{Answer, grpc};
+
+    proptest! {
+        #[test]
+        fn what_is_framed_is_found_again(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let framed = frame(&bytes).unwrap();
+            prop_assert_eq!(message(&framed), Ok(&bytes[..]));
+            prop_assert_eq!(message(&framed[..framed.len() - 1]), Err(GrpcError::Message));
+        }
+    }
+
+    #[test]
+    fn other_bodies_are_refused() {
+        assert_eq!(message(b""), Err(GrpcError::Message));
+        assert_eq!(message(&[1, 0, 0, 0, 0]), Err(GrpcError::Compressed));
+        assert_eq!(
+            message(&[0, 0, 0, 0, 1, 7, 0, 0, 0, 0, 0]),
+            Err(GrpcError::Message)
+        );
+    }
+
+    #[test]
+    fn a_status_without_trailers() {
+        let mut answer = Answer {
+            status: 200,
+            ..Answer::default()
+        };
+        assert_eq!(status(&answer).code, 2);
+        answer.headers.insert("grpc-status", "16".parse().unwrap());
+        answer
+            .headers
+            .insert("grpc-message", "50%25 of %C3%BC %".parse().unwrap());
+        let expected = Status {
+            code: 16,
+            message: "50% of ü %".to_owned(),
+        };
+        assert_eq!(status(&answer), expected);
+        answer = Answer {
+            status: 503,
+            ..Answer::default()
+        };
+        assert_eq!(status(&answer).code, 14);
+    }
+
+    #[test]
+    fn the_head_of_a_call() {
+        let head = grpc::request(true, "host:1", "/a.B/C").unwrap();
+        assert_eq!(head.uri(), "https://host:1/a.B/C");
+        assert_eq!(head.headers()["te"], "trailers");
+        assert!(grpc::request(true, "host:1", " C").is_err());
+    }
 }
