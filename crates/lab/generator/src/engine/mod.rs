@@ -13,6 +13,7 @@ mod connection;
 mod deadlines;
 mod opening;
 mod plan;
+mod streams;
 mod talk;
 mod tally;
 mod timers;
@@ -121,11 +122,14 @@ pub(crate) struct Engine {
     free: Vec<u32>,
     /// Closed connections that may be opened for an arrival.
     spare: Vec<u32>,
-    /// Connections to keep open, and most that may be.
+    /// Exchanges at a time on one connection.
+    streams: u32,
+    /// Places whose connections are to be kept open, and most that may be.
     held: u32,
     most: u32,
     open: u32,
-    /// Connections under way, and those of them that no request is bound to yet.
+    /// Places with connections under way, and those of them that no request is bound
+    /// to yet.
     opening: u32,
     unbound: u32,
     /// Requests that are bound to a connection under way.
@@ -156,6 +160,8 @@ pub(crate) struct Engine {
     buffer: Vec<u8>,
     /// Connections begun so far.
     begun: u64,
+    /// Connections with several exchanges that have something to send.
+    unsent_streams: Vec<u32>,
     unsent_span: Option<Box<Span>>,
 }
 
@@ -166,7 +172,10 @@ impl Engine {
         let waker = Waker::new(&poller, WAKER)?;
         let workload = &setup.workload;
         let part = |all: u32| all / workload.threads + u32::from(index < all % workload.threads);
-        let held = part(workload.connections.held);
+        // A place carries one exchange at a time; the places of a connection that
+        // carries several open and close together.
+        let streams = workload.connections.streams.max(1);
+        let held = part(workload.connections.held) * streams;
         let nanos = |length: Duration| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         let span = Box::new(Span::empty(setup.composer.kinds().len()));
         Ok(Self {
@@ -178,7 +187,8 @@ impl Engine {
             free: Vec::new(),
             spare: Vec::new(),
             held,
-            most: part(workload.connections.most).max(held),
+            most: (part(workload.connections.most) * streams).max(held),
+            streams,
             open: 0,
             opening: 0,
             unbound: 0,
@@ -199,6 +209,7 @@ impl Engine {
             request: Vec::new(),
             framed: Vec::new(),
             begun: 0,
+            unsent_streams: Vec::new(),
             buffer: vec![0; BUFFER],
             unsent_span: None,
             setup,
@@ -241,6 +252,7 @@ impl Engine {
             }
             self.expire(now);
             self.dispatch(now);
+            self.send_streams();
             if self.ended.is_none() {
                 let stop = self.setup.stop.load(Ordering::Relaxed);
                 if stop || end.is_some_and(|end| now >= end) {
@@ -290,6 +302,7 @@ impl Engine {
             let now = self.handle(event);
             // A large batch of answers must not delay what is due meanwhile.
             self.dispatch(now);
+            self.send_streams();
         }
         Ok(events)
     }
@@ -311,6 +324,7 @@ impl Engine {
         match connection.link {
             Link::Closed => clock::now(),
             Link::Connecting | Link::Handshaking | Link::Upgrading => self.go_on_opening(place),
+            Link::Open if connection.session.is_some() => self.take_streams(place),
             Link::Open => {
                 if event.writable && connection.writing {
                     self.send_rest(place);
@@ -454,7 +468,9 @@ impl Engine {
         self.came_due(end);
         self.tally.span.planned += std::mem::take(&mut self.later_steps);
         let empty = self.empty_span(outlet);
-        let mut span = self.tally.turn(end, now, u64::from(self.open), empty);
+        let mut span = self
+            .tally
+            .turn(end, now, u64::from(self.open / self.streams), empty);
         if self.users {
             span.planned = span.kinds.iter().map(|kind| kind.sent).sum();
         }
