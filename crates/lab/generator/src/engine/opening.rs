@@ -44,7 +44,10 @@ impl Engine {
     pub(super) fn hold(&mut self, now: u64) {
         // What the target closed meanwhile is only known when its events were read.
         // Failure is no trouble here: arrivals try again, and their failures count.
-        while self.wait(Duration::ZERO).is_ok_and(|events| events > 0) {}
+        while self
+            .wait(Duration::ZERO)
+            .is_ok_and(|(events, _)| events > 0)
+        {}
         if self.replaces() {
             while self.open + self.opening < self.held && self.open_another(now) {}
         }
