@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use measure::Histogram;
 use stats::Answer;
 
 use crate::recording::{Recorded, Recording};
@@ -41,54 +42,30 @@ struct Excess {
 }
 
 impl Excess {
-    /// `None` for terms that are held from below: they say nothing until they break.
+    /// `None` for the largest latency and for terms that are held from below: they say
+    /// nothing until they break.
     fn of(term: &Term, hold: &Recorded) -> Option<Self> {
-        let count: Box<dyn Fn(&Recording) -> (f64, f64)> = match term.quantity {
-            Quantity::Intended(statistic) | Quantity::Actual(statistic) => {
-                let actual = matches!(term.quantity, Quantity::Actual(_));
-                let limit = Duration::try_from_secs_f64(term.bound).ok()?;
-                let mean = match statistic {
-                    Statistic::Mean => true,
-                    Statistic::Max => return None,
-                    _ => false,
-                };
-                Box::new(move |requests| {
-                    let answers = if actual {
-                        &requests.actual
-                    } else {
-                        &requests.intended
-                    };
-                    let (sum, answered) = (answers.sum_seconds(), answers.count() as f64);
-                    if mean {
-                        return (sum, answered);
-                    }
-                    let failed = requests.failed() as f64;
-                    (
-                        answers.count_above(limit) as f64 + failed,
-                        answered + failed,
-                    )
-                })
-            }
-            Quantity::Errors => Box::new(|requests| {
-                let failed = requests.failed() + requests.refused;
-                (
-                    failed as f64,
-                    (requests.sent + requests.unsendable()) as f64,
-                )
-            }),
-            Quantity::Sent | Quantity::Rate => return None,
-        };
         let allowed = match term.quantity {
-            Quantity::Intended(statistic) | Quantity::Actual(statistic) => statistic
-                .percentile()
-                .map_or(term.bound, |share| 1.0 - share),
-            _ => term.bound,
+            Quantity::Intended(Statistic::Max) | Quantity::Actual(Statistic::Max) => None,
+            Quantity::Intended(statistic) | Quantity::Actual(statistic) => Some(
+                statistic
+                    .percentile()
+                    .map_or(term.bound, |share| 1.0 - share),
+            ),
+            Quantity::Errors => Some(term.bound),
+            Quantity::Sent | Quantity::Rate => None,
         };
-        let spans = hold.timeline.spans().iter();
+        let allowed = allowed.filter(|allowed| *allowed > 0.0)?;
         let add = |sum: (f64, f64), part: (f64, f64)| (sum.0 + part.0, sum.1 + part.1);
-        let parts = spans.map(|span| span.kinds.iter().map(&count).fold((0.0, 0.0), add));
-        let parts = parts.collect();
-        (allowed > 0.0).then_some(Self { parts, allowed })
+        let spans = hold.timeline.spans().iter();
+        let parts = spans.map(|span| {
+            let kinds = span.kinds.iter().map(|kind| seen(term, kind));
+            kinds.fold((0.0, 0.0), add)
+        });
+        Some(Self {
+            parts: parts.collect(),
+            allowed,
+        })
     }
 
     fn sums(&self) -> (f64, f64) {
@@ -126,6 +103,30 @@ impl Excess {
             n * whole - (n - 1.0) * mean
         } else {
             whole
+        }
+    }
+}
+
+/// What counts against a term, and of how much: slow requests of all, failed ones of
+/// all, seconds of answers.
+fn seen(term: &Term, requests: &Recording) -> (f64, f64) {
+    let latency = |answers: &Histogram, statistic: Statistic| {
+        let answered = answers.count() as f64;
+        if statistic == Statistic::Mean {
+            return (answers.sum_seconds(), answered);
+        }
+        let failed = requests.failed() as f64;
+        let limit = Duration::try_from_secs_f64(term.bound).unwrap_or(Duration::MAX);
+        let slow = answers.count_above(limit) as f64;
+        (slow + failed, answered + failed)
+    };
+    match term.quantity {
+        Quantity::Intended(statistic) => latency(&requests.intended, statistic),
+        Quantity::Actual(statistic) => latency(&requests.actual, statistic),
+        Quantity::Errors | Quantity::Sent | Quantity::Rate => {
+            let failed = requests.failed() + requests.refused;
+            let tried = requests.sent + requests.unsendable();
+            (failed as f64, tried as f64)
         }
     }
 }
