@@ -12,20 +12,26 @@ use crate::slo::{Quantity, Slo, Statistic, Term};
 /// Logarithm of the excess up to which it is taken to be linear in that of the rate.
 const LINEAR: f64 = 1.5;
 
-/// The excess of a hold: how many times what is allowed was seen, for the term that is
+/// With the worst excess this far below 0, it is another term that broke: bins of
+/// histograms move an excess by less.
+const NEAR: f64 = 0.1;
+
+/// The excess of a hold: what was seen over what is allowed, for the term that is
 /// worst, in logarithms; above 0 the objective is broken. `p99 < 20ms` allows one of
-/// a hundred to be slower than 20 ms, so the share that was slower is compared with
-/// that, not the percentile with its bound: shares of short holds average to those of
-/// a long one, percentiles do not.
+/// a hundred to be slower than 20 ms, so the odds of being slower are compared with
+/// one to 99, not the percentile with its bound: shares of short holds average to those
+/// of a long one, percentiles do not.
 ///
-/// Far from the knee only the side is told, and so it is when the queue `grows` or no
-/// term has an excess.
+/// Far from the knee only the side is told, and so it is when the queue `grows` or the
+/// term that broke has no excess.
 pub(super) fn answer(slo: &Slo, hold: &Recorded, holds: Option<bool>, grows: bool) -> Answer {
-    let excess = slo.terms.iter().filter_map(|term| Excess::of(term, hold));
-    let worst = excess.max_by(|a, b| a.all().total_cmp(&b.all()));
-    match (worst.map(|excess| excess.unbiased()), holds) {
-        _ if grows => Answer::Over(0.0),
+    let excesses = slo.terms.iter().filter_map(|term| Excess::of(term, hold));
+    let worst = excesses.max_by(|a, b| a.all().total_cmp(&b.all()));
+    let elsewhere = worst.as_ref().is_none_or(|worst| worst.all() < -NEAR);
+    match (worst.map(|worst| worst.unbiased()), holds) {
         (Some(excess), _) if excess >= LINEAR => Answer::Over(LINEAR),
+        _ if grows => Answer::Over(0.0),
+        (_, Some(false)) if elsewhere => Answer::Over(0.0),
         (Some(excess), _) if excess <= -LINEAR => Answer::Under(-LINEAR),
         (Some(excess), _) if excess.is_finite() => Answer::Exactly(excess),
         (_, Some(true)) => Answer::Under(0.0),
@@ -39,6 +45,8 @@ struct Excess {
     parts: Vec<(f64, f64)>,
     /// What the ratio of their sums may be.
     allowed: f64,
+    /// Whether the ratio is a share, so that odds are compared; they have no upper end.
+    share: bool,
 }
 
 impl Excess {
@@ -65,6 +73,10 @@ impl Excess {
         Some(Self {
             parts: parts.collect(),
             allowed,
+            share: !matches!(
+                term.quantity,
+                Quantity::Intended(Statistic::Mean) | Quantity::Actual(Statistic::Mean)
+            ),
         })
     }
 
@@ -74,10 +86,14 @@ impl Excess {
     }
 
     fn log(&self, seen: f64, of: f64) -> f64 {
-        if of > 0.0 {
-            (seen / of / self.allowed).ln()
+        if of <= 0.0 {
+            return f64::NEG_INFINITY;
+        }
+        let ratio = seen / of;
+        if self.share && self.allowed < 1.0 {
+            (ratio / (1.0 - ratio).max(0.0) / self.allowed * (1.0 - self.allowed)).ln()
         } else {
-            f64::NEG_INFINITY
+            (ratio / self.allowed).ln()
         }
     }
 
@@ -130,3 +146,6 @@ fn seen(term: &Term, requests: &Recording) -> (f64, f64) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
