@@ -103,7 +103,7 @@ fn other_queues_are_found_as_well() {
     let kinds = [
         (4, Work::Exponential, "p99 < 30ms"),
         (1, Work::Constant, "p95 < 8ms"),
-        (2, Work::LogNormal(0.8), "mean < 4ms, p99 < 40ms"),
+        (2, Work::LogNormal(0.8), "mean < 4ms, errors < 1%"),
     ];
     let mut all = Record::default();
     for (kind, (servers, work, slo)) in kinds.into_iter().enumerate() {
