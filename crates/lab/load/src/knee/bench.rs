@@ -137,6 +137,18 @@ impl<'b> Bench<'b> {
             let (point, reading, answer) = self.read(rate, purpose, &recorded);
             let good = point.good;
             if point.invalid.is_empty() {
+                let answer = match (purpose, answer) {
+                    // Far from the knee the excess does not follow a straight line: a
+                    // mean never falls below the time that one request takes.
+                    (Purpose::Bracket | Purpose::Overload, Answer::Exactly(excess)) => {
+                        if excess > 0.0 {
+                            Answer::Over(0.0)
+                        } else {
+                            Answer::Under(0.0)
+                        }
+                    }
+                    _ => answer,
+                };
                 self.answers.push((rate, answer));
             }
             self.points.push(point);

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use measure::Histogram;
 use stats::Answer;
 
 use crate::recording::{Recorded, Recording};
@@ -11,20 +12,26 @@ use crate::slo::{Quantity, Slo, Statistic, Term};
 /// Logarithm of the excess up to which it is taken to be linear in that of the rate.
 const LINEAR: f64 = 1.5;
 
-/// The excess of a hold: how many times what is allowed was seen, for the term that is
+/// With the worst excess this far below 0, it is another term that broke: bins of
+/// histograms move an excess by less.
+const NEAR: f64 = 0.1;
+
+/// The excess of a hold: what was seen over what is allowed, for the term that is
 /// worst, in logarithms; above 0 the objective is broken. `p99 < 20ms` allows one of
-/// a hundred to be slower than 20 ms, so the share that was slower is compared with
-/// that, not the percentile with its bound: shares of short holds average to those of
-/// a long one, percentiles do not.
+/// a hundred to be slower than 20 ms, so the odds of being slower are compared with
+/// one to 99, not the percentile with its bound: shares of short holds average to those
+/// of a long one, percentiles do not.
 ///
-/// Far from the knee only the side is told, and so it is when the queue `grows` or no
-/// term has an excess.
+/// Far from the knee only the side is told, and so it is when the queue `grows` or the
+/// term that broke has no excess.
 pub(super) fn answer(slo: &Slo, hold: &Recorded, holds: Option<bool>, grows: bool) -> Answer {
-    let excess = slo.terms.iter().filter_map(|term| Excess::of(term, hold));
-    let worst = excess.max_by(|a, b| a.all().total_cmp(&b.all()));
-    match (worst.map(|excess| excess.unbiased()), holds) {
-        _ if grows => Answer::Over(0.0),
+    let excesses = slo.terms.iter().filter_map(|term| Excess::of(term, hold));
+    let worst = excesses.max_by(|a, b| a.all().total_cmp(&b.all()));
+    let elsewhere = worst.as_ref().is_none_or(|worst| worst.all() < -NEAR);
+    match (worst.map(|worst| worst.unbiased()), holds) {
         (Some(excess), _) if excess >= LINEAR => Answer::Over(LINEAR),
+        _ if grows => Answer::Over(0.0),
+        (_, Some(false)) if elsewhere => Answer::Over(0.0),
         (Some(excess), _) if excess <= -LINEAR => Answer::Under(-LINEAR),
         (Some(excess), _) if excess.is_finite() => Answer::Exactly(excess),
         (_, Some(true)) => Answer::Under(0.0),
@@ -38,57 +45,39 @@ struct Excess {
     parts: Vec<(f64, f64)>,
     /// What the ratio of their sums may be.
     allowed: f64,
+    /// Whether the ratio is a share, so that odds are compared; they have no upper end.
+    share: bool,
 }
 
 impl Excess {
-    /// `None` for terms that are held from below: they say nothing until they break.
+    /// `None` for the largest latency and for terms that are held from below: they say
+    /// nothing until they break.
     fn of(term: &Term, hold: &Recorded) -> Option<Self> {
-        let count: Box<dyn Fn(&Recording) -> (f64, f64)> = match term.quantity {
-            Quantity::Intended(statistic) | Quantity::Actual(statistic) => {
-                let actual = matches!(term.quantity, Quantity::Actual(_));
-                let limit = Duration::try_from_secs_f64(term.bound).ok()?;
-                let mean = match statistic {
-                    Statistic::Mean => true,
-                    Statistic::Max => return None,
-                    _ => false,
-                };
-                Box::new(move |requests| {
-                    let answers = if actual {
-                        &requests.actual
-                    } else {
-                        &requests.intended
-                    };
-                    let (sum, answered) = (answers.sum_seconds(), answers.count() as f64);
-                    if mean {
-                        return (sum, answered);
-                    }
-                    let failed = requests.failed() as f64;
-                    (
-                        answers.count_above(limit) as f64 + failed,
-                        answered + failed,
-                    )
-                })
-            }
-            Quantity::Errors => Box::new(|requests| {
-                let failed = requests.failed() + requests.refused;
-                (
-                    failed as f64,
-                    (requests.sent + requests.unsendable()) as f64,
-                )
-            }),
-            Quantity::Sent | Quantity::Rate => return None,
-        };
         let allowed = match term.quantity {
-            Quantity::Intended(statistic) | Quantity::Actual(statistic) => statistic
-                .percentile()
-                .map_or(term.bound, |share| 1.0 - share),
-            _ => term.bound,
+            Quantity::Intended(Statistic::Max) | Quantity::Actual(Statistic::Max) => None,
+            Quantity::Intended(statistic) | Quantity::Actual(statistic) => Some(
+                statistic
+                    .percentile()
+                    .map_or(term.bound, |share| 1.0 - share),
+            ),
+            Quantity::Errors => Some(term.bound),
+            Quantity::Sent | Quantity::Rate => None,
         };
-        let spans = hold.timeline.spans().iter();
+        let allowed = allowed.filter(|allowed| *allowed > 0.0)?;
         let add = |sum: (f64, f64), part: (f64, f64)| (sum.0 + part.0, sum.1 + part.1);
-        let parts = spans.map(|span| span.kinds.iter().map(&count).fold((0.0, 0.0), add));
-        let parts = parts.collect();
-        (allowed > 0.0).then_some(Self { parts, allowed })
+        let spans = hold.timeline.spans().iter();
+        let parts = spans.map(|span| {
+            let kinds = span.kinds.iter().map(|kind| seen(term, kind));
+            kinds.fold((0.0, 0.0), add)
+        });
+        Some(Self {
+            parts: parts.collect(),
+            allowed,
+            share: !matches!(
+                term.quantity,
+                Quantity::Intended(Statistic::Mean) | Quantity::Actual(Statistic::Mean)
+            ),
+        })
     }
 
     fn sums(&self) -> (f64, f64) {
@@ -97,10 +86,14 @@ impl Excess {
     }
 
     fn log(&self, seen: f64, of: f64) -> f64 {
-        if of > 0.0 {
-            (seen / of / self.allowed).ln()
+        if of <= 0.0 {
+            return f64::NEG_INFINITY;
+        }
+        let ratio = seen / of;
+        if self.share && self.allowed < 1.0 {
+            (ratio / (1.0 - ratio).max(0.0) / self.allowed * (1.0 - self.allowed)).ln()
         } else {
-            f64::NEG_INFINITY
+            (ratio / self.allowed).ln()
         }
     }
 
@@ -129,3 +122,30 @@ impl Excess {
         }
     }
 }
+
+/// What counts against a term, and of how much: slow requests of all, failed ones of
+/// all, seconds of answers.
+fn seen(term: &Term, requests: &Recording) -> (f64, f64) {
+    let latency = |answers: &Histogram, statistic: Statistic| {
+        let answered = answers.count() as f64;
+        if statistic == Statistic::Mean {
+            return (answers.sum_seconds(), answered);
+        }
+        let failed = requests.failed() as f64;
+        let limit = Duration::try_from_secs_f64(term.bound).unwrap_or(Duration::MAX);
+        let slow = answers.count_above(limit) as f64;
+        (slow + failed, answered + failed)
+    };
+    match term.quantity {
+        Quantity::Intended(statistic) => latency(&requests.intended, statistic),
+        Quantity::Actual(statistic) => latency(&requests.actual, statistic),
+        Quantity::Errors | Quantity::Sent | Quantity::Rate => {
+            let failed = requests.failed() + requests.refused;
+            let tried = requests.sent + requests.unsendable();
+            (failed as f64, tried as f64)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

