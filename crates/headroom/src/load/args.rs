@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::kubernetes::KubernetesArgs;
+
 /// Where the flags of hey, wrk and oha agree, these are theirs.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
@@ -176,6 +178,8 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     pub(crate) workers: WorkersArgs,
+    #[command(flatten)]
+    pub(crate) kubernetes: KubernetesArgs,
 }
 
 /// Several machines.

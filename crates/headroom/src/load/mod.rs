@@ -7,6 +7,7 @@ mod args;
 mod ending;
 mod files;
 mod interrupt;
+mod kubernetes;
 mod plan;
 mod requests_file;
 mod screen;
@@ -39,6 +40,9 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
     }
     let url = args.url.as_deref().context("load what? Give a URL")?;
     let plan = Plan::of(args, url)?;
+    if args.kubernetes.kubernetes {
+        return kubernetes::render(args, plan.workload.threads);
+    }
     let mut files = Files::create(args)?;
     let mut generator = start(args, &plan.workload, &interrupt)?;
     let mut watched = Watched {

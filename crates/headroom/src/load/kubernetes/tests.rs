@@ -1,0 +1,84 @@
+use super::*;
+
+fn of(given: &str) -> (Vec<String>, Vec<String>) {
+    let mut files = Vec::new();
+    let given = given.split(' ').map(str::to_owned).collect();
+    let kept = rewritten(given, &mut |path| {
+        files.push(path.to_owned());
+        Ok(format!("/load/{}", path.replace("a/", "")))
+    });
+    (kept.unwrap(), files)
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn flags_about_workers_go_and_files_move() {
+    for (given, kept, files) in [
+        (
+            "http://h/ --rate 5/s --workers 4 --nats=nats://n --session s -c 3 --kubernetes --image i",
+            "http://h/ --rate 5/s -c 3",
+            vec![],
+        ),
+        (
+            "http://h/ -D a/b --cacert=a/c",
+            "http://h/ -D /load/b --cacert /load/c",
+            vec!["a/b", "a/c"],
+        ),
+        (
+            "-kDa/b -kc3 http://h/",
+            "-kD /load/b -kc 3 http://h/",
+            vec!["a/b"],
+        ),
+        (
+            "-d --nats -H -Dx http://h/",
+            "-d --nats -H -Dx http://h/",
+            vec![],
+        ),
+        ("-- --workers", "-- --workers", vec![]),
+    ] {
+        let (got, seen) = of(given);
+        assert_eq!(got, words(kept), "{given}");
+        assert_eq!(seen, files, "{given}");
+    }
+}
+
+#[test]
+fn files_named_in_a_file_of_requests_come_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("users.csv", "id\n1\n");
+    write("b", "body");
+    let requests = folder.path().join("requests.toml");
+    write(
+        "requests.toml",
+        "tables = { users = 'users.csv' }\n[[journey]]\nname = 'j'\n[[journey.step]]\nname = 's'\nbody_file = 'b'\n",
+    );
+    let mut files = Files::default();
+    let placed = files.add(requests.to_str().unwrap()).unwrap();
+    assert_eq!(placed, "/load/requests.toml");
+    files.add_named_in(&requests).unwrap();
+    let names: Vec<&str> = files.contents.keys().map(String::as_str).collect();
+    assert_eq!(names, ["b", "requests.toml", "users.csv"]);
+
+    write("requests.toml", "tables = { users = 'x/users.csv' }\n");
+    let error = files.add_named_in(&requests).unwrap_err().to_string();
+    assert!(error.contains("beside"), "{error}");
+}
+
+#[test]
+fn two_files_with_one_name_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Files::default();
+    let mut add = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, name).unwrap();
+        files.add(path.to_str().unwrap())
+    };
+    add("x/a").unwrap();
+    add("x/a").unwrap();
+    assert!(add("y/a").unwrap_err().to_string().contains("one name"));
+}
