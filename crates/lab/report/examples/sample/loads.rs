@@ -242,6 +242,7 @@ impl Sketch {
             },
             capacity: None,
             floor: None,
+            notes: Vec::new(),
         })
     }
 }
