@@ -6,5 +6,6 @@
 mod bad_input;
 mod interruptions;
 mod lab;
+mod load;
 mod mutual_tls;
 mod runs;

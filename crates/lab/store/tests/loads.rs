@@ -113,6 +113,7 @@ fn summary(name: &str) -> Summary {
         },
         capacity: None,
         floor: None,
+        notes: Vec::new(),
     }
 }
 

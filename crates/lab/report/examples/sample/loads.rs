@@ -239,6 +239,7 @@ impl Sketch {
             },
             capacity: None,
             floor: None,
+            notes: Vec::new(),
         })
     }
 }

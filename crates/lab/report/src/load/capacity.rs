@@ -25,7 +25,8 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
         );
         lines.extend(page.labelled("physical", &text));
     }
-    lines.extend(page.labelled("limit", &limit(&capacity.limit)));
+    let found = capacity.knee.is_some();
+    lines.extend(page.labelled("limit", &limit(&capacity.limit, found)));
     if !capacity.note.is_empty() {
         lines.extend(page.labelled("", &capacity.note));
     }
@@ -80,10 +81,11 @@ fn estimate(estimate: &Estimate) -> String {
     )
 }
 
-fn limit(limit: &str) -> String {
+fn limit(limit: &str, found: bool) -> String {
     match limit {
         "target" => "the target".to_owned(),
-        "generator" => "the generator: the target holds at least this".to_owned(),
+        "generator" if found => "the generator: the target holds at least this".to_owned(),
+        "generator" => "the generator: nothing can be said about the target".to_owned(),
         "range" => "the range that was asked for: its highest rate held".to_owned(),
         "none" => "no rate held".to_owned(),
         other => other.to_owned(),
