@@ -103,7 +103,10 @@ impl Sketch {
                 continue;
             }
             let felt = if self.closed { done - sent } else { done - due };
-            let answered = &mut tallies[((done / slot_s) as usize).min(slots - 1)];
+            // Answers after the end belong to no slot.
+            let Some(answered) = tallies.get_mut((done / slot_s) as usize) else {
+                continue;
+            };
             answered.good += 1;
             answered.times.record(Duration::from_secs_f64(felt));
             let bin = ((felt.log10() + 5.0) * 10.0).clamp(0.0, 79.0) as u8;
