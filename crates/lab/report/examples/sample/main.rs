@@ -3,6 +3,7 @@
 
 mod loads;
 mod model;
+mod searches;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -59,7 +60,7 @@ fn loaded(folder: &Path) -> Result<(), Failure> {
     let mut overload = front(5000.0, 20, &[]).run(&mut dice)?;
     loads::spoil(&mut overload);
     let mut search = front(900.0, 30, &[]).run(&mut dice)?;
-    search.capacity = Some(loads::capacity(&mut dice, 8400.0));
+    search.capacity = Some(searches::found(&mut dice, 8400.0));
     search.steady.state = "ramp".into();
     search.steady.from_s = 0.0;
     let probe = loads::Sketch {
