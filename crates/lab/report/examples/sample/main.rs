@@ -3,6 +3,7 @@
 
 mod loads;
 mod model;
+mod searches;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -25,7 +26,6 @@ fn main() -> Result<(), Failure> {
         .ok_or("give the folder that shall hold the samples")?;
     let folder = Path::new(&folder);
     demo(folder, "road-to-100-cells", 4000)?;
-    demo(folder, "hundred-thousand", 100_000)?;
     hostile(folder)?;
     aborted(folder)?;
     loaded(folder)?;
@@ -36,7 +36,8 @@ fn main() -> Result<(), Failure> {
         std::fs::write(&path, &html)?;
         println!("{} ({} bytes)", path.display(), html.len());
     }
-    Ok(())
+    // Last, for it takes the longest.
+    demo(folder, "hundred-thousand", 100_000)
 }
 
 /// A run with loads: one in three steps, and a probe that goes on over all of them.
@@ -59,7 +60,7 @@ fn loaded(folder: &Path) -> Result<(), Failure> {
     let mut overload = front(5000.0, 20, &[]).run(&mut dice)?;
     loads::spoil(&mut overload);
     let mut search = front(900.0, 30, &[]).run(&mut dice)?;
-    search.capacity = Some(loads::capacity(&mut dice, 8400.0));
+    search.capacity = Some(searches::found(&mut dice, 8400.0));
     search.steady.state = "ramp".into();
     search.steady.from_s = 0.0;
     let probe = loads::Sketch {
