@@ -18,7 +18,7 @@ mod steps;
 mod student;
 mod warmup;
 
-pub use bisection::{Bisection, Noise};
+pub use bisection::{Answer, Bisection, Noise};
 pub use goodness::{Goodness, kolmogorov_smirnov};
 pub use little::little_gap;
 pub use moments::{covariance, mean, share_of_variance, variance};

@@ -10,7 +10,7 @@ const SPREAD: f64 = 2.0;
 /// A peak is told only when a point reaches this share of its concurrency.
 const NEAR_PEAK: f64 = 0.7;
 /// Resamples of the bootstrap.
-const RESAMPLES: usize = 200;
+const RESAMPLES: usize = 100;
 /// What coherency adds to the denominator at the largest concurrency seen, as a share,
 /// below which it cannot be told from nothing.
 const NOTHING: f64 = 0.01;
@@ -77,7 +77,7 @@ pub enum TooLittle {
 
 /// Fits the law to `(concurrency, throughput, weight)` by weighted least squares of
 /// the relative error, with α and β in logarithms so that neither is below 0. The peak
-/// is told only where data reaches it; see [`Scaling`]. The interval comes from 200
+/// is told only where data reaches it; see [`Scaling`]. The interval comes from 100
 /// resamples of the points, drawn with `random`. Points that are not positive and
 /// finite are left out.
 ///

@@ -1,7 +1,7 @@
 //! Which part of a load its numbers are about: without the warm-up.
 //!
 //! The warm-up is found by the MSER rule ([`stats::mser`]) on the timeline: each span
-//! of it is one batch, its mean latency one batch mean. For a closed loop its
+//! of it is one batch, represented by its median latency. For a closed loop its
 //! throughput is looked at as well (in an open loop the schedule decides that).
 
 use std::time::Duration;
@@ -16,6 +16,10 @@ use crate::summary::Steady;
 /// A part at the start that differs less than this from the rest is no warm-up, and a
 /// load whose halves differ less than this has settled.
 const MATTERS: f64 = 0.02;
+
+/// The same in deviations of a mean of so many spans. MSER chooses the cut that differs
+/// most, so this is more than the usual two or three.
+const SURELY: f64 = 5.0;
 
 /// Finds the steady part. States are those of [`Steady::state`]: `steady` with the
 /// warm-up left out, `short` below ten spans, `not-steady`, `ramp`; in the latter
@@ -111,15 +115,20 @@ fn constant(model: &Model) -> bool {
     }
 }
 
-/// Mean latency of each span; one without an answer has that of the span before.
+/// Median latency of each span; one without an answer has that of the span before. Not
+/// the mean: a few slow requests move it, and a cut that follows them takes bad luck
+/// for warm-up.
 fn latencies(spans: &[&Span]) -> Vec<f64> {
     let mut last = 0.0;
-    let mean = |span: &&Span| {
-        let mean = span.requests().intended.mean();
-        last = mean.map_or(last, |mean| mean.as_secs_f64());
+    let median = |span: &&Span| {
+        let median = match span.kinds.as_slice() {
+            [only] => only.intended.quantile(0.5),
+            _ => span.requests().intended.quantile(0.5),
+        };
+        last = median.map_or(last, |median| median.as_secs_f64());
         last
     };
-    spans.iter().map(mean).collect()
+    spans.iter().map(median).collect()
 }
 
 fn rates(spans: &[&Span]) -> Vec<f64> {
@@ -127,12 +136,21 @@ fn rates(spans: &[&Span]) -> Vec<f64> {
     spans.iter().map(rate).collect()
 }
 
-/// [`stats::mser`], with differences too small to matter left alone.
+/// [`stats::mser`], with differences left alone that are too small to matter, or that
+/// chance makes: a cut that removed the slower spans of a steady load would make every
+/// load look better than it is.
 fn settle(series: &[f64]) -> Option<WarmUp> {
     let differs = |at: usize| {
         let (before, after) = series.split_at(at);
-        let means = stats::mean(before).zip(stats::mean(after));
-        means.is_some_and(|(a, b)| (a - b).abs() > MATTERS * b.abs())
+        let (Some(a), Some(b), Some(scatter)) = (
+            stats::mean(before),
+            stats::mean(after),
+            stats::variance(after),
+        ) else {
+            return false;
+        };
+        let chance = SURELY * (scatter / before.len() as f64).sqrt();
+        (a - b).abs() > (MATTERS * b.abs()).max(chance)
     };
     Some(match stats::mser(series)? {
         WarmUp::Cut(cut) if cut > 0 && differs(cut) => WarmUp::Cut(cut),

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use measure::Histogram;
+use stats::Answer;
+
 use crate::arrivals::{Arrivals, Shape};
 use crate::generate::{Flow, Generate, GenerateError};
 use crate::recording::Recorded;
 use crate::segment::{Length, Model, Segment};
 use crate::steady;
 
+use super::margin;
 use super::settings::{Event, Purpose, Search, Settle};
 use super::{Estimate, Point};
 
@@ -41,6 +45,8 @@ pub(super) struct Bench<'b> {
     watch: &'b mut dyn FnMut(&Event<'_>) -> Flow,
     /// Every hold, in order.
     pub(super) points: Vec<Point>,
+    /// What each hold that counts says of the knee, with its rate.
+    pub(super) answers: Vec<(f64, Answer)>,
     /// Rests after which the target was still slow.
     pub(super) unrested: u32,
     spent: Duration,
@@ -61,6 +67,7 @@ impl<'b> Bench<'b> {
             guard,
             watch,
             points: Vec::new(),
+            answers: Vec::new(),
             unrested: 0,
             spent: Duration::ZERO,
             arrivals: 0,
@@ -101,7 +108,11 @@ impl<'b> Bench<'b> {
             Purpose::Confirm => self.settings.confirm,
             _ => self.settings.each,
         };
-        let needed = Duration::try_from_secs_f64(self.samples() / rate).unwrap_or(Duration::MAX);
+        let needed = match purpose {
+            Purpose::Bracket | Purpose::Overload => self.samples(),
+            Purpose::Bisect | Purpose::Confirm => self.samples().max(self.samples_near()),
+        };
+        let needed = Duration::try_from_secs_f64(needed / rate).unwrap_or(Duration::MAX);
         let mut length = usual.max(needed).min(self.settings.longest.max(usual));
         let mut attempt = 1;
         loop {
@@ -123,8 +134,23 @@ impl<'b> Bench<'b> {
             if let Some(why) = &recorded.cut {
                 return Ok(Outcome::Over(format!("a hold was cut short: {why}")));
             }
-            let (point, reading) = self.read(rate, purpose, &recorded);
+            let (point, reading, answer) = self.read(rate, purpose, &recorded);
             let good = point.good;
+            if point.invalid.is_empty() {
+                let answer = match (purpose, answer) {
+                    // Far from the knee the excess does not follow a straight line: a
+                    // mean never falls below the time that one request takes.
+                    (Purpose::Bracket | Purpose::Overload, Answer::Exactly(excess)) => {
+                        if excess > 0.0 {
+                            Answer::Over(0.0)
+                        } else {
+                            Answer::Under(0.0)
+                        }
+                    }
+                    _ => answer,
+                };
+                self.answers.push((rate, answer));
+            }
             self.points.push(point);
             if let Some(point) = self.points.last() {
                 self.stopped |= (self.watch)(&Event::Held(point)) == Flow::Stop;
@@ -154,9 +180,16 @@ impl<'b> Bench<'b> {
         }
     }
 
-    /// Requests that a hold should have, with a fifth more for what is left out.
+    /// Requests that a hold should have, with half as many more for what is left out.
     fn samples(&self) -> f64 {
-        self.settings.slo.samples_needed() as f64 * 1.25
+        self.settings.slo.samples_needed() as f64 * 1.5
+    }
+
+    /// The same near the knee. Slow requests come in groups, and a hold that saw one
+    /// or two groups more often saw too few than too many: its percentile is low more
+    /// often than not, and the knee would come out too high.
+    fn samples_near(&self) -> f64 {
+        self.settings.slo.samples_needed() as f64 * self.settings.near
     }
 
     /// Why no hold of this length may be made any more.
@@ -238,11 +271,13 @@ impl<'b> Bench<'b> {
         Ok(())
     }
 
-    /// What a hold says: its point, and whether it counts.
-    fn read(&self, rate: f64, purpose: Purpose, recorded: &Recorded) -> (Point, Reading) {
+    /// What a hold says: its point, whether it counts, and for what.
+    fn read(&self, rate: f64, purpose: Purpose, recorded: &Recorded) -> (Point, Reading, Answer) {
         let counted = self.counted(recorded);
         let judged = self.settings.slo.judge(&counted).holds;
-        let holds = judged.map(|holds| holds && !grows(&counted));
+        let grows = grows(&counted);
+        let holds = judged.map(|holds| holds && !grows);
+        let answer = margin::answer(&self.settings.slo, &counted, holds, grows);
         let mut reading = weigh((self.guard)(recorded), holds);
         if !recorded.lost.is_empty() {
             reading = Reading::Lost(vec!["worker-lost".to_owned()]);
@@ -253,7 +288,11 @@ impl<'b> Bench<'b> {
             Reading::Counts => Vec::new(),
         };
         let good = holds == Some(true) && invalid.is_empty();
-        (point(rate, purpose, &counted, good, invalid), reading)
+        (
+            point(rate, purpose, &counted, good, invalid),
+            reading,
+            answer,
+        )
     }
 
     /// The hold without its warm-up.
@@ -280,7 +319,8 @@ impl<'b> Bench<'b> {
 }
 
 /// Whether a hold counts.
-enum Reading {
+#[derive(Debug, PartialEq)]
+pub(super) enum Reading {
     Counts,
     /// Nothing can be said of a percentile.
     TooFew,
@@ -294,7 +334,7 @@ enum Reading {
 /// fills the in-flight cap, and then not everything can be sent; its window has more
 /// requests coming than going, so Little's law does not hold. Where the objective is
 /// broken, these are the target's doing and the hold counts.
-fn weigh(found: Vec<String>, holds: Option<bool>) -> Reading {
+pub(super) fn weigh(found: Vec<String>, holds: Option<bool>) -> Reading {
     let has = |name: &str| found.iter().any(|check| check == name);
     if has("worker-lost") {
         return Reading::Lost(found);
@@ -320,8 +360,10 @@ fn grows(recorded: &Recorded) -> bool {
     let means: Vec<(f64, f64)> = steady::sending_spans(recorded)
         .filter_map(|span| {
             let middle = span.start + span.length / 2;
-            let mean = span.requests().intended.mean()?;
-            Some((middle.as_secs_f64(), mean.as_secs_f64()))
+            let answers = || span.kinds.iter().map(|kind| &kind.intended);
+            let sum: f64 = answers().map(Histogram::sum_seconds).sum();
+            let count: u64 = answers().map(Histogram::count).sum();
+            (count > 0).then(|| (middle.as_secs_f64(), sum / count as f64))
         })
         .collect();
     let (times, latencies): (Vec<f64>, Vec<f64>) = means.into_iter().unzip();

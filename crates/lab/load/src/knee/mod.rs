@@ -2,6 +2,7 @@
 
 mod bench;
 mod fit;
+mod margin;
 mod search;
 mod settings;
 

@@ -15,8 +15,22 @@ const LAPSE: f64 = 0.02;
 /// Times that a contradiction at the ends of the interval sends the search back.
 const ROUNDS: u32 = 3;
 
-/// How wide the passage from "holds" to "does not hold" may be, in relative rate.
-const WIDTHS: [f64; 7] = [0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16];
+/// Ratio of the ends of the widest range that is believed possible.
+const WIDEST: f64 = 1e4;
+
+/// Quantiles of what is believed that are tried in turn.
+const ASKED: [f64; 3] = [0.5, 0.1, 0.9];
+
+/// What a hold counts for. On simulated queues 90 % intervals cover the truth in 85 to
+/// 88 % of the cases with a weight of 1, in 94 to 96 % with 0.7.
+const WEIGHT: f64 = 0.7;
+
+/// How steeply the excess over the objective may rise with the rate, both in
+/// logarithms. A 99th percentile of M/M/1 rises with 4.6 ρ / (1 - ρ).
+const SLOPES: [f64; 7] = [1.5, 3.0, 6.0, 12.0, 24.0, 48.0, 96.0];
+
+/// How much the excess may scatter between holds of the same rate.
+const SCALES: [f64; 6] = [0.04, 0.08, 0.16, 0.32, 0.64, 1.28];
 
 /// Finds the highest rate at which the objective holds.
 ///
@@ -113,16 +127,21 @@ fn bracket(bench: &mut Bench<'_>) -> Result<Option<End>, GenerateError> {
 fn bisect(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
     let settings = bench.settings;
     let mut rounds = 0;
+    let Some(mut belief) = Belief::new(bench) else {
+        return Ok(End::Found);
+    };
     loop {
-        let Some(belief) = believed(bench) else {
-            return Ok(End::Found);
-        };
-        let estimate = estimate(&belief, settings.confidence);
+        belief.hear(bench);
+        let estimate = belief.estimate(settings.confidence);
         bench.believe(estimate);
         let narrow = estimate.high <= estimate.low * (1.0 + settings.precision);
         if !narrow && bench.left() > 2 {
             let most = settings.most.unwrap_or(MOST_RATE);
-            match bench.hold(estimate.rate.min(most), Purpose::Bisect)? {
+            // The median tells most of where the knee is; what lies to both sides of it
+            // tells how steep the way there is, without which no interval is honest.
+            let quantile = ASKED[bench.points.len() % ASKED.len()];
+            let rate = belief.bisection.quantile(quantile).min(most);
+            match bench.hold(rate, Purpose::Bisect)? {
                 Outcome::Good | Outcome::Bad => continue,
                 Outcome::Limited(why) => return Ok(End::Generator(why)),
                 Outcome::Over(why) => return Ok(End::Over(why)),
@@ -177,40 +196,75 @@ fn overload(bench: &mut Bench<'_>) -> Result<(), GenerateError> {
     Ok(())
 }
 
-/// What all holds together say of the knee; `None` without holds on both sides.
-fn believed(bench: &Bench<'_>) -> Option<Bisection> {
-    let (Some(good), Some(bad)) = bench.bracket() else {
-        return None;
-    };
-    // The one that held may have been lucky, the other unlucky.
-    let room = bench.settings.grow * bench.settings.grow;
-    let (low, high) = (good.min(bad) / room, good.max(bad) * room);
-    let noise = Noise::Transition {
-        widths: WIDTHS.to_vec(),
-        lapse: LAPSE,
-    };
-    let mut belief = Bisection::new(low, high, noise)?;
-    let counted = bench.points.iter().filter(|point| point.invalid.is_empty());
-    for point in counted {
-        belief.update(point.rate, point.good, 1.0);
-    }
-    Some(belief)
+/// What all holds together say of the knee.
+#[derive(Clone)]
+struct Belief {
+    low: f64,
+    high: f64,
+    bisection: Bisection,
+    /// How many answers it has taken in.
+    heard: usize,
 }
 
-fn estimate(belief: &Bisection, confidence: f64) -> Estimate {
-    let (low, high) = belief.interval(confidence);
-    Estimate {
-        rate: belief.quantile(0.5),
-        low,
-        high,
-        confidence,
+impl Belief {
+    /// `None` without holds on both sides.
+    fn new(bench: &Bench<'_>) -> Option<Self> {
+        let (Some(good), Some(bad)) = bench.bracket() else {
+            return None;
+        };
+        // The one that held may have been lucky, the other unlucky.
+        let room = bench.settings.grow * bench.settings.grow;
+        Self::between(good.min(bad) / room, good.max(bad) * room, bench)
+    }
+
+    fn between(low: f64, high: f64, bench: &Bench<'_>) -> Option<Self> {
+        let noise = Noise::Response {
+            slopes: SLOPES.to_vec(),
+            scales: SCALES.to_vec(),
+            lapse: LAPSE,
+            weight: WEIGHT,
+        };
+        let mut belief = Self {
+            low,
+            high,
+            bisection: Bisection::new(low, high, noise)?,
+            heard: 0,
+        };
+        belief.hear(bench);
+        Some(belief)
+    }
+
+    /// Takes in the answers since the last time, over a wider range when they lead to
+    /// one of its ends.
+    fn hear(&mut self, bench: &Bench<'_>) {
+        for (rate, answer) in bench.answers.iter().skip(self.heard) {
+            self.bisection.update(*rate, *answer);
+        }
+        self.heard = bench.answers.len();
+        let (low, high) = self.bisection.interval(0.99);
+        let room = bench.settings.grow;
+        let at_end = low < self.low * room.sqrt() || high > self.high / room.sqrt();
+        let wider = (self.low / room, self.high * room);
+        if at_end && self.high < self.low * WIDEST {
+            *self = Self::between(wider.0, wider.1, bench).unwrap_or_else(|| self.clone());
+        }
+    }
+
+    fn estimate(&self, confidence: f64) -> Estimate {
+        let (low, high) = self.bisection.interval(confidence);
+        Estimate {
+            rate: self.bisection.quantile(0.5),
+            low,
+            high,
+            confidence,
+        }
     }
 }
 
 fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
     let settings = bench.settings;
     let confidence = settings.confidence;
-    let between = believed(bench).map(|belief| estimate(&belief, confidence));
+    let between = Belief::new(bench).map(|belief| belief.estimate(confidence));
     let bound = bench.bracket().0.map(|good| Estimate {
         rate: good,
         low: good,

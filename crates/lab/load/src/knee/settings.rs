@@ -26,6 +26,9 @@ pub struct Search {
     pub each: Duration,
     /// Longest hold.
     pub longest: Duration,
+    /// How many times the requests that the objective needs a hold near the knee has,
+    /// within [`Search::longest`]; 1 to 1,000.
+    pub near: f64,
     /// What is left out at the start of each hold.
     pub settle: Settle,
     /// Ratio of the ends of the interval, less 1, at which the search may end.
@@ -67,6 +70,7 @@ impl Search {
             most: None,
             each: Duration::from_secs(5),
             longest: Duration::from_secs(60),
+            near: 15.0,
             settle: Settle::Auto,
             precision: 0.03,
             confidence: 0.9,
@@ -118,6 +122,14 @@ impl Search {
         }
         if !(4..=1000).contains(&self.holds) {
             return wrong("the number of holds", self.holds.to_string(), "4 to 1000");
+        }
+        if !(1.0..=1000.0).contains(&self.near) {
+            let setting = "the number of requests near the knee";
+            return wrong(
+                setting,
+                self.near.to_string(),
+                "1 to 1000 times those needed",
+            );
         }
         let second = Duration::from_secs(1);
         if self.each < second || self.longest < self.each || self.confirm < second {

@@ -34,9 +34,7 @@ pub(super) struct Queue {
     pub(super) timeout: f64,
     /// Whether what was left undone at the end of a segment delays the next one.
     pub(super) remembers: bool,
-    /// Requests of this rate and above the generator cannot make.
-    pub(super) generator: f64,
-    pub(super) random: SplitMix,
+    random: SplitMix,
     /// When each server is free, from the start of the segment.
     free: Vec<f64>,
     /// Segments that were run: rate and length.
@@ -52,7 +50,6 @@ impl Queue {
             drift: 0.0,
             timeout: 10.0,
             remembers: false,
-            generator: f64::INFINITY,
             random: SplitMix::new(seed),
             free: vec![0.0; servers],
             ran: Vec::new(),
@@ -70,14 +67,9 @@ impl Queue {
     }
 }
 
-/// Names the guard's checks that apply: the rate was beyond the generator.
-pub(super) fn guard(recorded: &Recorded) -> Vec<String> {
-    recorded
-        .cut
-        .iter()
-        .cloned()
-        .chain(recorded.lost.iter().map(|_| String::new()))
-        .collect()
+fn place(span: &mut Span, begin: f64, end: f64) {
+    span.start = Duration::from_secs_f64(begin);
+    span.length = Duration::from_secs_f64((end - begin).max(0.0));
 }
 
 impl Generate for Queue {
@@ -102,12 +94,22 @@ impl Generate for Queue {
         let mean = self.servers as f64 / capacity;
         let slots = (length / SPAN).ceil() as usize;
         let mut spans: Vec<Span> = (0..=slots).map(|_| Span::empty(1)).collect();
-        let mut stop_at = slots;
+        let mut length = length;
+        let mut told = 0;
         let mut at = 0.0;
-        let mut last = length;
+        let mut last: f64 = 0.0;
         loop {
             at += self.random.exponential() / rate;
-            let slot = (at / SPAN) as usize;
+            let slot = ((at / SPAN) as usize).min(slots);
+            // What ends in a slot is known once arrivals have left it.
+            while told < slot && length > told as f64 * SPAN {
+                let end = ((told + 1) as f64 * SPAN).min(length);
+                place(&mut spans[told], told as f64 * SPAN, end);
+                if watch(&spans[told]) == Flow::Stop {
+                    length = end;
+                }
+                told += 1;
+            }
             if at >= length {
                 break;
             }
@@ -144,22 +146,21 @@ impl Generate for Queue {
         let mut timeline = Timeline::default();
         let mut total = Span::empty(1);
         for (index, span) in spans.iter_mut().enumerate() {
-            let begin = index as f64 * SPAN;
-            let end = if index < slots {
-                (begin + SPAN).min(length)
-            } else {
-                last
-            };
-            span.start = Duration::from_secs_f64(begin.min(length));
-            span.length = Duration::from_secs_f64((end - begin.min(length)).max(0.0));
-            if index > stop_at || span.length.is_zero() {
-                continue;
+            let begin = (index as f64 * SPAN).min(length.max(last));
+            let end = (begin + SPAN).min(length.max(last));
+            place(
+                span,
+                begin,
+                if index == slots {
+                    length.max(last)
+                } else {
+                    end
+                },
+            );
+            if !span.length.is_zero() {
+                total.append(span);
+                timeline.push(span.clone());
             }
-            if watch(span) == Flow::Stop {
-                stop_at = stop_at.min(index);
-            }
-            total.append(span);
-            timeline.push(span.clone());
         }
         let past = total.length.as_secs_f64();
         for free in &mut self.free {
@@ -169,13 +170,12 @@ impl Generate for Queue {
                 0.0
             };
         }
-        let beyond = (*rate >= self.generator).then(|| "late-sends".to_owned());
         Ok(Recorded {
             segment: segment.clone(),
             began_unix_ns: 0,
             total,
             timeline,
-            cut: beyond,
+            cut: None,
             lost: Vec::new(),
         })
     }
