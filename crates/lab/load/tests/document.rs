@@ -1,5 +1,7 @@
 //! The examples of `docs/requests.md` are what they are said to be.
 
+use std::error::Error;
+
 use lab_load::Target;
 use lab_load::arrivals::{Arrivals, trace};
 use lab_load::request::{AnswerEnd, Assertion, Body, Composer, Mix, Step, Table, Take};
@@ -41,22 +43,21 @@ fn lines(kind: &str) -> Vec<String> {
     block.lines().map(bare).collect()
 }
 
-fn table() -> Table {
-    Table::parse(&blocks("csv").concat()).unwrap()
-}
-
-fn composer(step: Step) -> Composer {
+/// The requests of this step, with the table of the document.
+fn composer(step: Step) -> Result<Composer, Box<dyn Error>> {
     let mut mix = Mix::of(step);
-    mix.tables.insert("users".to_owned(), table());
-    let (target, _) = Target::parse("http://example.com").unwrap();
-    Composer::new(&mix, &target, 1).unwrap_or_else(|error| panic!("{error}"))
+    let table = Table::parse(&blocks("csv").concat())?;
+    mix.tables.insert("users".to_owned(), table);
+    let (target, _) = Target::parse("http://example.com")?;
+    Ok(Composer::new(&mix, &target, 1)?)
 }
 
-fn written(step: Step, arrival: u64) -> String {
-    let composer = composer(step);
+/// The request of one arrival.
+fn written(step: Step, arrival: u64) -> Result<String, Box<dyn Error>> {
+    let composer = composer(step)?;
     let mut out = Vec::new();
-    composer.write(&composer.begin(arrival), &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    composer.write(&composer.begin(arrival), &mut out)?;
+    Ok(String::from_utf8(out)?)
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn urls_are_read() {
 fn templates_are_written() {
     let paths: Vec<String> = lines("path")
         .iter()
-        .map(|path| written(Step::new("get", "GET", path), 5))
+        .map(|path| written(Step::new("get", "GET", path), 5).unwrap())
         .collect();
     assert!(
         paths[1].starts_with("GET /users/2/orders/5 HTTP/1.1\r\n"),
@@ -115,7 +116,7 @@ fn templates_are_written() {
         .map(|body| {
             let mut step = Step::new("post", "POST", "/");
             step.body = Body::Template(body.clone());
-            written(step, 4)
+            written(step, 4).unwrap()
         })
         .collect();
     let (_, json) = bodies[0].split_once("\r\n\r\n").unwrap();
@@ -133,12 +134,12 @@ fn judgements_are_read() {
     for text in lines("value") {
         let mut step = Step::new("get", "GET", "/");
         step.take = vec![Take::parse(&text).unwrap_or_else(|error| panic!("{error}"))];
-        composer(step);
+        composer(step).unwrap();
     }
     for text in lines("assertion") {
         let mut step = Step::new("get", "GET", "/");
         step.assertions = vec![Assertion::parse(&text).unwrap_or_else(|error| panic!("{error}"))];
-        composer(step);
+        composer(step).unwrap();
     }
     for text in lines("answer") {
         AnswerEnd::parse(&text).unwrap_or_else(|error| panic!("{error}"));

@@ -40,14 +40,17 @@ impl Line {
 
     fn inverse(&self, requests: f64) -> f64 {
         let more = requests - self.before;
-        // This form of the root loses no digits when the slope is small.
+        if more <= 0.0 {
+            return self.from;
+        }
+        if self.slope == 0.0 {
+            return self.from + more / self.rate;
+        }
         let root = (self.rate * self.rate + 2.0 * more * self.slope)
             .max(0.0)
             .sqrt();
-        match more > 0.0 {
-            true => self.from + 2.0 * more / (self.rate + root),
-            false => self.from,
-        }
+        // This form of the root loses no digits when the slope is small.
+        self.from + 2.0 * more / (self.rate + root)
     }
 }
 

@@ -150,12 +150,22 @@ impl Points {
                     // The smallest of n uniform numbers over what remains: so all of
                     // them together are n uniform numbers in ascending order, which
                     // is a Poisson process, given that it has n points.
-                    Some(left) => (*total - *at) * -(-gap / left as f64).exp_m1(),
+                    Some(left) => (*total - *at) * below_one(gap / left as f64),
                     None => gap,
                 };
                 nanos(curve.inverse(*at))
             }
         }
+    }
+}
+
+/// 1 - e^-x.
+fn below_one(x: f64) -> f64 {
+    // With many points to come x is tiny; three terms are then exact to 12 digits and
+    // save a third of the cost of a point.
+    match x < 1e-4 {
+        true => x * (1.0 - x / 2.0 * (1.0 - x / 3.0)),
+        false => -(-x).exp_m1(),
     }
 }
 

@@ -7,7 +7,6 @@ mod composer;
 mod cookies;
 mod error;
 mod field;
-mod rules;
 mod table;
 mod template;
 mod text;

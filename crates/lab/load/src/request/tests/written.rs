@@ -191,3 +191,9 @@ fn methods_tell_what_may_be_done_again() {
         assert_eq!(composer.no_body(&visit), method == "HEAD");
     }
 }
+
+#[test]
+fn threads_share_a_composer() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Composer>();
+}

@@ -165,6 +165,13 @@ fn wrong_steps_are_refused() {
             .message
             .contains("nothing would be sent")
     );
+    let nameless = Composer::new(&Mix::of(Step::new("g", "", "/")), &target("grpc://h:7"), 1);
+    assert!(
+        nameless
+            .unwrap_err()
+            .message
+            .contains("/package.Service/Method")
+    );
     let mut step = Step::new("t", "", "");
     step.body = Body::Bytes(vec![1]);
     step.assertions = vec![Assertion::Status(vec![(200, 200)])];

@@ -1,9 +1,9 @@
 //! What methods, header fields, assertions and values may be.
 
-use super::error::Fault;
-use super::field;
-use super::variable::NAMES;
-use super::{Assertion, Body, Source, Step};
+use crate::request::error::Fault;
+use crate::request::field;
+use crate::request::variable::NAMES;
+use crate::request::{Assertion, Body, Source, Step};
 use crate::workload::Protocol;
 
 pub(super) fn method(step: &Step, protocol: Protocol) -> Result<String, Fault> {
@@ -90,11 +90,6 @@ pub(super) fn check_value_name(name: &str) -> Result<(), String> {
         )),
         false => Ok(()),
     }
-}
-
-pub(super) fn source_text(source: &Source) -> &str {
-    let (Source::Json(text) | Source::Header(text) | Source::Regex(text)) = source;
-    text
 }
 
 pub(super) fn check_source(source: &Source) -> Result<(), Fault> {

@@ -1,0 +1,99 @@
+//! What the answers to a step must be, and what is taken from them.
+
+use super::rules::{check_assertion, check_source, check_value_name};
+use super::{Compiler, has_fields};
+use crate::request::answer::{Check, Place};
+use crate::request::compiled::Compiled;
+use crate::request::error::{Fault, RequestError};
+use crate::request::{Assertion, Source, Step, Take};
+use crate::workload::Protocol;
+
+/// Longest name of a refusal, in characters; what is longer is cut.
+const LONGEST_NAME: usize = 120;
+
+impl Compiler<'_> {
+    /// Makes assertions and values ready, after what stands without any.
+    pub(super) fn judgement(
+        &mut self,
+        step: &Step,
+        compiled: &mut Compiled,
+    ) -> Result<(), RequestError> {
+        let asked = |assertion: &Assertion| matches!(assertion, Assertion::Status(_));
+        let usual = match self.target.protocol {
+            _ if step.assertions.iter().any(asked) => None,
+            Protocol::Http1 | Protocol::Http2 => {
+                Some((Check::StatusBelow400, "status 400 or above"))
+            }
+            Protocol::Grpc => Some((Check::StatusZero, "grpc-status above 0")),
+            Protocol::WebSocket | Protocol::Tcp | Protocol::Udp => None,
+        };
+        if let Some((check, name)) = usual {
+            compiled.checks.push((check, self.refusal(name)));
+        }
+        for assertion in &step.assertions {
+            let text = assertion.describe();
+            let check = self.check(assertion).map_err(|message| {
+                let place = format!("step \"{}\", assertion", step.name);
+                Fault::new(0..text.len(), message).within(place, &text)
+            })?;
+            compiled.needs_fields |= check.needs_fields();
+            compiled.needs_body |= check.needs_body();
+            compiled.checks.push((check, self.refusal(&text)));
+        }
+        for take in &step.take {
+            let text = take.describe();
+            let found = self.place(take).map_err(|fault| {
+                let place = format!("step \"{}\", value \"{}\"", step.name, take.name);
+                fault.within(place, &text)
+            })?;
+            compiled.needs_fields |= !found.needs_body();
+            compiled.needs_body |= found.needs_body();
+            let refusal = self.refusal(&format!("no value for {text}"));
+            compiled.takes.push((found, self.scope.known, refusal));
+            self.scope.known += 1;
+        }
+        if compiled.needs_body {
+            compiled.too_long = self.refusal("body above 1 MiB, not searched");
+        }
+        Ok(())
+    }
+
+    fn check(&self, assertion: &Assertion) -> Result<Check, String> {
+        let of_head = matches!(assertion, Assertion::Status(_) | Assertion::Header(..));
+        if of_head && !has_fields(self.target.protocol) {
+            return Err(
+                "answers of this protocol have neither status nor header fields".to_owned(),
+            );
+        }
+        check_assertion(assertion)?;
+        Check::of(assertion)
+    }
+
+    /// Where a value is found; faults are in the value's description.
+    fn place(&self, take: &Take) -> Result<Place, Fault> {
+        let (Source::Json(from) | Source::Header(from) | Source::Regex(from)) = &take.from;
+        let from_at = take.describe().len() - from.len();
+        let all = from_at..from_at + from.len();
+        check_value_name(&take.name).map_err(|message| Fault::new(0..take.name.len(), message))?;
+        if matches!(take.from, Source::Header(_)) && !has_fields(self.target.protocol) {
+            return Err(Fault::new(
+                all,
+                "answers of this protocol have no header fields",
+            ));
+        }
+        check_source(&take.from).map_err(|fault| fault.shifted(from_at))?;
+        Place::of(&take.from).map_err(|message| Fault::new(all, message))
+    }
+
+    /// The number of a refusal.
+    fn refusal(&mut self, name: &str) -> usize {
+        let name: String = name.chars().take(LONGEST_NAME).collect();
+        match self.refusals.iter().position(|known| *known == name) {
+            Some(index) => index,
+            None => {
+                self.refusals.push(name);
+                self.refusals.len() - 1
+            }
+        }
+    }
+}

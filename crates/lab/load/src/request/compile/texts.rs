@@ -1,0 +1,106 @@
+//! Templates and where they stand.
+
+use super::Compiler;
+use crate::request::compiled::{Escape, Piece, Template};
+use crate::request::error::Fault;
+use crate::request::field;
+use crate::request::template::{self, Part};
+use crate::request::variable::Variable;
+
+impl Compiler<'_> {
+    pub(super) fn template(&mut self, text: &str, escape: Escape) -> Result<Template, Fault> {
+        let mut template = Template::default();
+        for part in template::split(text)? {
+            match part {
+                Part::Text(literal, at) => {
+                    if escape == Escape::Field {
+                        field::check_value(&literal).map_err(|fault| fault.shifted(at.start))?;
+                    }
+                    template.push(Piece::Text(literal.into_bytes()));
+                }
+                Part::Variable(at) => template.push(self.variable(text, at, escape)?),
+            }
+        }
+        Ok(template)
+    }
+
+    pub(super) fn path(&mut self, text: &str) -> Result<Template, Fault> {
+        let parts = template::split(text)?;
+        let mut template = Template::default();
+        for (index, part) in parts.into_iter().enumerate() {
+            match part {
+                Part::Text(literal, at) => {
+                    if index == 0 && !literal.starts_with(['/', '?']) && literal != "*" {
+                        let first: String = literal.chars().take(1).collect();
+                        let at = at.start..at.start + first.len();
+                        let fault = Fault::new(at, "a path begins with /");
+                        return Err(fault.suggest(format!("/{first}")));
+                    }
+                    if index == 0 && literal.starts_with('?') {
+                        template.push_text("/");
+                    }
+                    let escaped = literal.len() != at.len();
+                    let literal = field::literal_path(&literal).map_err(|fault| match escaped {
+                        // Doubled braces shift places; the whole part is near enough.
+                        true => fault.over(at.clone()),
+                        false => fault.shifted(at.start),
+                    })?;
+                    template.push(Piece::Text(literal.into_bytes()));
+                }
+                Part::Variable(at) => {
+                    let escape = if index == 0 {
+                        Escape::Link
+                    } else {
+                        Escape::Path
+                    };
+                    template.push(self.variable(text, at, escape)?);
+                }
+            }
+        }
+        if text.is_empty() {
+            template.push_text("/");
+        }
+        Ok(template)
+    }
+
+    fn variable(
+        &mut self,
+        text: &str,
+        at: std::ops::Range<usize>,
+        escape: Escape,
+    ) -> Result<Piece, Fault> {
+        let variable = Variable::parse(&text[at.clone()], &mut self.scope)
+            .map_err(|fault| fault.shifted(at.start))?;
+        let fault = |message: String| Err(Fault::new(at.clone(), message));
+        match (&variable, escape) {
+            (Variable::Line { column, .. }, Escape::Field) => {
+                if let Some((row, _)) = column.find(|value| !field::may_be_value(value)) {
+                    return fault(format!(
+                        "row {row} of this column has a line break or control character, \
+                         which cannot stand in a header field"
+                    ));
+                }
+            }
+            (Variable::Line { column, .. }, Escape::Link) => {
+                if let Some((row, _)) =
+                    column.find(|value| !field::write_link(value, &mut Vec::new()))
+                {
+                    return fault(format!(
+                        "a path begins with /, but row {row} of this column does not"
+                    ));
+                }
+            }
+            (Variable::Taken(_), Escape::Link)
+            | (_, Escape::None | Escape::Path | Escape::Field) => {}
+            (_, Escape::Link) => {
+                return fault("a path begins with /, not with this variable".to_owned());
+            }
+        }
+        self.position += 1;
+        Ok(Piece::Variable {
+            variable,
+            position: self.position,
+            escape,
+        })
+    }
+}
