@@ -7,5 +7,6 @@ mod bad_input;
 mod interruptions;
 mod knee;
 mod lab;
+mod load;
 mod mutual_tls;
 mod runs;

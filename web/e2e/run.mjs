@@ -57,11 +57,11 @@ await check('shows the whole run', demo, async (page) => {
 });
 
 await check('charts are made when they come near the screen, and all of them for paper', demo, async (page) => {
-  const made = () => page.locator('.uplot').count();
+  const made = () => page.locator('.curve svg').count();
   const before = await made();
   assert(before < 19, `${before} curves before anyone scrolls`);
   await page.locator('#processes').scrollIntoViewIfNeeded();
-  await page.locator('.grid .cell .uplot').first().waitFor();
+  await page.locator('.grid .cell .curve svg').first().waitFor();
   assert((await made()) > before);
   await page.pdf();
   assert.equal(await made(), 19);
@@ -185,7 +185,7 @@ await check('steps, curves and colours react', demo, async (page) => {
   await page.locator('.ribbon button').nth(2).click();
   await page.getByRole('button', { name: 'Show the whole run' }).click();
   assert.equal(await page.getByRole('button', { name: 'Show the whole run' }).count(), 0);
-  const curve = page.locator('.u-over').first();
+  const curve = page.locator('.curve .area').first();
   const box = await curve.boundingBox();
   await page.mouse.move(box.x + 100, box.y + 30);
   await page.mouse.down();
@@ -235,8 +235,202 @@ await check('a run that was not made says why', report('aborted'), async (page) 
   assert.equal(await page.locator('section.life').count(), 0);
 });
 
+const alone = (name) => join(folder, `load-${name}.html`);
+/** Shows every chart, and the tables below them. */
+async function whole(page) {
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+}
+/** How many different colours a canvas holds. */
+const colours = (locator) =>
+  locator.evaluate((canvas) => {
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return new Set(new Uint32Array(data.buffer)).size;
+  });
+
+await check('a load shows its validity, its numbers and its charts', alone('valid'), async (page) => {
+  assert.equal(await page.title(), 'http://127.0.0.1:8080/ · valid · Headroom');
+  assert.equal(await page.locator('header .badge').innerText(), 'VALID');
+  assert.equal(await page.locator('.verdict').count(), 0);
+  const load = page.locator('section.load');
+  assert.match(await load.innerText(), /open loop,\s+poisson 2000\/s/);
+  assert.match(await load.innerText(), /Generator ok: busiest thread/);
+  assert.match(await load.locator('dl.numbers').innerText(), /asked\s+2,000\/s/);
+  await load.locator('.heat canvas').waitFor();
+  assert((await colours(load.locator('.heat canvas'))) > 20);
+  await whole(page);
+  assert.equal(await load.locator('.curve svg').count(), 2);
+  assert.match(await load.locator('.gap').innerText(), /^They part at p\d+/);
+  assert.match(await load.innerText(), /floor of this machine, 55\.0 µs/);
+  assert.match(await load.innerText(), /list routes/);
+  const failures = load.locator('table', { hasText: 'Cause' });
+  assert.deepEqual(await failures.locator('tbody tr td:first-child').allInnerTexts(), ['read', 'timeout', 'refused']);
+});
+
+await check('the heat map leads the cursor, zooms by dragging and by keys', alone('valid'), async (page) => {
+  const area = page.locator('.heat .area');
+  const canvas = page.locator('.heat canvas');
+  await canvas.waitFor();
+  const picture = () => pixels(page.locator('.heat'));
+  const before = await picture();
+  const box = await area.boundingBox();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + box.height * 0.8);
+  assert.match(await page.locator('section.load figcaption').first().innerText(), /took [\d.]+ .s to [\d.]+ .s/);
+  assert((await page.locator('.cursor').count()) >= 3, 'no cursor on every panel');
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.7, box.y + 40, { steps: 4 });
+  assert((await page.locator('.brush').count()) >= 3, 'no brush on every panel');
+  await page.mouse.up();
+  assert.equal(await page.locator('.brush').count(), 0);
+  assert.notEqual(await picture(), before);
+  await page.getByRole('button', { name: 'Show all of the time' }).click();
+  assert.equal(await picture(), before);
+  await area.focus();
+  for (const key of ['+', 'Shift+ArrowRight']) {
+    const now = await picture();
+    await page.keyboard.press(key);
+    assert.notEqual(await picture(), now, key);
+  }
+  await page.keyboard.press('Escape');
+  assert.equal(await picture(), before);
+  await page.mouse.move(0, 0);
+  const key = page.locator('section.load figcaption').first();
+  await page.keyboard.press('ArrowRight');
+  const first = await key.innerText();
+  assert.doesNotMatch(first, /max max/);
+  for (let i = 0; i < 9; i++) await page.keyboard.press('ArrowRight');
+  assert.notEqual(await key.innerText(), first);
+  await page.keyboard.press('+');
+  await page.keyboard.press('-');
+  assert.equal(await picture(), before);
+});
+
+await check('the percentile plot is read with the pointer', alone('valid'), async (page) => {
+  await whole(page);
+  const figure = page.locator('figure', { has: page.getByRole('heading', { name: 'Percentiles' }) });
+  const area = figure.locator('.area');
+  await area.scrollIntoViewIfNeeded();
+  const box = await area.boundingBox();
+  const readings = new Set();
+  for (const part of [0.1, 0.5, 0.9]) {
+    await page.mouse.move(box.x + part * box.width, box.y + 50);
+    const text = await figure.locator('figcaption').innerText();
+    assert.match(text, /p\d+/);
+    readings.add(text);
+  }
+  assert.equal(readings.size, 3);
+});
+
+await check('an INVALID load says why, and what to do', alone('invalid'), async (page) => {
+  assert.equal(await page.locator('header .badge').innerText(), 'INVALID');
+  const reasons = page.locator('.reasons');
+  assert.match(await reasons.innerText(), /say nothing about the target/);
+  assert.equal(await reasons.locator('li').count(), 2);
+  assert.match(await reasons.innerText(), /Add threads, or workers/);
+  assert.match(await page.locator('section.load').innerText(), /The generator was the limit/);
+  assert.match(await page.locator('section.load').innerText(), /loosened: late sends: 5 % instead of 1 %/);
+});
+
+await check('a closed loop is labelled as such', alone('closed'), async (page) => {
+  await whole(page);
+  const load = page.locator('section.load');
+  assert.match(await load.innerText(), /closed loop,\s+8 users/);
+  assert.doesNotMatch(await load.locator('dl.numbers').innerText(), /asked/);
+  assert.match(await load.locator('.gap').innerText(), /no intended send time/);
+  assert.equal(await load.getByText('from actual send').count(), 0);
+});
+
+await check('a knee is shown with its interval, every hold, and the law where it may be drawn', alone('knee'), async (page) => {
+  await whole(page);
+  const capacity = page.locator('.capacity');
+  assert.match(await capacity.locator('.knee').innerText(), /holds up to 8,400\/s \(8,249\/s to 8,551\/s with 90 %\)/);
+  assert.equal(await capacity.locator('figure').count(), 3);
+  assert.equal(await capacity.locator('figure').first().locator('.mark').count(), 17);
+  assert.equal(await capacity.locator('figure').first().locator('.band').count(), 2);
+  assert.equal(await capacity.locator('figure').first().locator('.mark.invalid').count(), 1);
+  await capacity.locator('summary').click();
+  const rows = capacity.locator('tbody tr');
+  assert.equal(await rows.count(), 17);
+  await rows.nth(3).hover();
+  assert.equal(await capacity.locator('figure').nth(1).locator('.faded').count(), 16);
+  const area = capacity.locator('figure').first().locator('.area');
+  await area.scrollIntoViewIfNeeded();
+  const mark = await area.locator('.mark').first().boundingBox();
+  await page.mouse.move(mark.x + 3, mark.y + 3);
+  assert.match(await capacity.locator('figure').first().locator('figcaption').innerText(), /#1: .* at 1,000\/s/);
+});
+
+await check('a knee that was not found says why', alone('no-knee'), async (page) => {
+  await whole(page);
+  const capacity = page.locator('.capacity');
+  assert.match(await capacity.innerText(), /No knee was found\./);
+  assert.match(await capacity.innerText(), /No rate held: even at 100\/s/);
+  assert.equal(await capacity.locator('figure').count(), 2);
+  assert.match(await capacity.innerText(), /law is not drawn: three points are too few/);
+});
+
+await check('a load without a single answer is no broken page', alone('empty'), async (page) => {
+  await whole(page);
+  const load = page.locator('section.load');
+  assert.match(await load.innerText(), /Partial: interrupted after 0\.2 s/);
+  assert.match(await load.innerText(), /nothing to draw/);
+  assert.match(await load.innerText(), /no curve/);
+  assert.doesNotMatch(await load.innerText(), /NaN|undefined|Infinity/);
+});
+
+await check('600 slots of 80 bins', alone('huge'), async (page) => {
+  await page.locator('.heat canvas').waitFor();
+  assert((await colours(page.locator('.heat canvas'))) > 60);
+  assert.equal(await page.locator('.heat canvas').evaluate((canvas) => canvas.height), 80);
+});
+
+await check('loads of a run share its axis; each step has its result', report('loaded'), async (page) => {
+  assert.equal(await page.locator('section.load').count(), 2);
+  const front = page.locator('section.load', { has: page.getByRole('heading', { name: 'Load front' }) });
+  assert.deepEqual(await front.locator('tbody tr').first().locator('xpath=..').locator('th').allInnerTexts(), ['hold', 'overload', 'find the knee']);
+  assert.match(await front.locator('.status').first().innerText(), /hold/);
+  await front.getByRole('button', { name: 'overload', exact: true }).click();
+  assert.equal(await front.locator('.reasons').count(), 1);
+  assert.equal(await front.getByRole('button', { name: 'overload', exact: true }).getAttribute('aria-pressed'), 'true');
+  await front.getByRole('button', { name: 'Zoom to hold' }).click();
+  await page.getByRole('button', { name: 'Show the whole run' }).click();
+  const probe = page.locator('section.load', { has: page.getByRole('heading', { name: 'Load probe' }) });
+  const box = await probe.locator('.heat .area').boundingBox();
+  await page.mouse.move(box.x + 300, box.y + 50);
+  assert.equal(await front.locator('.heat .cursor').count(), 1);
+  assert.equal(await page.locator('.ribbon .cursor').count(), 1);
+  await whole(page);
+  assert.match(await front.innerText(), /Capacity, found in find the knee/);
+});
+
+await check('files that cannot be read are named, and the rest is shown', report('broken'), async (page) => {
+  const lines = await page.locator('.problems li').allInnerTexts();
+  assert.equal(lines.length, 3, lines.join('\n'));
+  assert.match(lines.join('\n'), /lifecycles\/task\.csv: .*line 2/);
+  assert.match(lines.join('\n'), /loads\/cut\.json: .*line 1/);
+  assert.match(lines.join('\n'), /loads\/newer\.json: .*schema 99/);
+  assert.equal(await page.locator('section.load').count(), 1);
+  assert.equal(await page.locator('section.life').count(), 1);
+});
+
+for (const name of ['valid', 'invalid', 'knee', 'no-knee', 'empty']) {
+  await check(`load-${name}: dark, 400 pixels wide, every element named, and on paper`, alone(name), async (page) => {
+    await whole(page);
+    assert.equal(await page.locator('html').getAttribute('data-theme'), 'dark');
+    for (const details of await page.locator('details').all()) await details.locator('summary').click();
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert(overflow <= 0, `${overflow} pixels too wide`);
+    const nameless = await page.locator('button, [role=img], [role=application], section').evaluateAll((all) =>
+      all.filter((one) => !(one.getAttribute('aria-label') || one.getAttribute('aria-labelledby') || one.textContent.trim())).length,
+    );
+    assert.equal(nameless, 0);
+    assert((await page.pdf()).length > 10_000);
+  }, { colorScheme: 'dark', viewport: { width: 400, height: 800 } });
+}
+
 await browser.close();
 assert(statSync(demo).size < 1_000_000, `the report of the demo has ${statSync(demo).size} bytes`);
+assert(statSync(alone('huge')).size < 500_000, `the report of a huge load has ${statSync(alone('huge')).size} bytes`);
 if (failed > 0) {
   console.error(`${failed} failed`);
   process.exit(1);

@@ -1,10 +1,9 @@
 import { mount } from 'svelte';
-import 'uplot/dist/uPlot.min.css';
 import './page.css';
 import App from './ui/App.svelte';
 import Broken from './ui/Broken.svelte';
 import { inflate } from './data/decode';
-import type { Run } from './data/run';
+import { outcome, type Run } from './data/run';
 
 /** The version of the data that this page reads. */
 const VERSION = 1;
@@ -18,7 +17,7 @@ try {
   const run = JSON.parse(embedded('run')) as Run;
   if (run.version !== VERSION) throw new Error(`data of version ${run.version}, not ${VERSION}`);
   const blob = await inflate(embedded('columns'));
-  document.title = `${run.name} · ${run.verdict.outcome} · Headroom`;
+  document.title = `${run.name} · ${outcome(run)} · Headroom`;
   mount(App, { target, props: { run, blob } });
 } catch (error) {
   mount(Broken, { target, props: { error: String(error) } });

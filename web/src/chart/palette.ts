@@ -56,6 +56,16 @@ export function codeColours(phases: Rgb[], theme: Theme, lit: number | null): Ui
   return colours;
 }
 
+/** A colour for each code of the heat map: the more answers, the further from the background. */
+export function heatColours(theme: Theme): Uint32Array {
+  const [near, far] = theme === 'light' ? [0.94, 0.36] : [0.3, 0.93];
+  return Uint32Array.from({ length: 256 }, (_, code) => {
+    if (code === 0) return packed(NEUTRAL[theme].background);
+    const part = (code - 1) / 254;
+    return packed(oklch(near + (far - near) * part, 0.03 + 0.11 * Math.sin(0.5 * Math.PI * part), 250 + 30 * part));
+  });
+}
+
 export function css([r, g, b]: Rgb): string {
   return `rgb(${r} ${g} ${b})`;
 }

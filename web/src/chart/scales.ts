@@ -107,3 +107,10 @@ export function timeLabel(seconds: number, step: number): string {
   const decimals = step >= 1 ? 0 : Math.min(Math.ceil(-Math.log10(step) - 1e-9), 6);
   return `${sign}${size.toFixed(decimals)} s`;
 }
+
+/** Ticks of a time axis with their labels, and their parts of the way. */
+export function timeTickLabels([from, to]: readonly [number, number], most: number): { text: string; part: number }[] {
+  const found = timeTicks(from, to, most);
+  const step = found[1] - found[0] || 1;
+  return found.map((t) => ({ text: timeLabel(t, step), part: (t - from) / (to - from) }));
+}

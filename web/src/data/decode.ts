@@ -1,5 +1,6 @@
 /** From the packed blob to typed arrays; `crates/lab/report/src/blob.rs` packs it. */
 
+import { placeAfter } from '../chart/lines';
 import type { Column, Line, Scaled, Text, Timelines } from './run';
 
 /** A missing number in a decoded column. */
@@ -58,11 +59,14 @@ export function column(blob: Uint8Array, place: Column, left: Uint32Array[] = []
   return values;
 }
 
-function scaled(blob: Uint8Array, place: Scaled): Float64Array {
+/** The quantities of a column, NaN where there is none. */
+export function scaled(blob: Uint8Array, place: Scaled): Float64Array {
   const numbers = column(blob, place);
   // A loop, here and below: typed arrays' `from` is ten times slower, and this runs before the first paint.
   const values = new Float64Array(numbers.length);
-  for (let i = 0; i < numbers.length; i++) values[i] = place.origin + numbers[i] * place.unit;
+  for (let i = 0; i < numbers.length; i++) {
+    values[i] = numbers[i] === NONE ? NaN : place.origin + numbers[i] * place.unit;
+  }
   return values;
 }
 
@@ -78,13 +82,8 @@ export function points(blob: Uint8Array, line: Line): Points {
 
 /** The last value at or before `at`; NaN before the first. */
 export function valueAt({ t, v }: Points, at: number): number {
-  let [low, high] = [0, t.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (t[middle] <= at) low = middle + 1;
-    else high = middle;
-  }
-  return low > 0 ? v[low - 1] : NaN;
+  const after = placeAfter(t, at);
+  return after > 0 ? v[after - 1] : NaN;
 }
 
 export function text(blob: Uint8Array, place: Text): string {

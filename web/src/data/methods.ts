@@ -1,6 +1,23 @@
 /** How each number is made: at the end of the page, and where the pointer rests on a number's name. */
-export const HOW = {
+
+/** In every report. */
+export const GENERAL = {
   Percentiles: 'nearest rank: the value at place ⌈q × n⌉ of the sorted durations; nothing is interpolated.',
+  Lines: 'at most 2,000 points each; every peak and every trough is kept.',
+};
+
+/** Of loads. */
+export const LOADS = {
+  'Intended send': 'when the schedule had a request due. Latency from there is what a user feels, also while the target stalls.',
+  'Actual send': 'when the request was handed to the kernel. Latency from there is what the target took.',
+  'Warm-up': 'found by MSER-5: the prefix whose removal makes the mean of the rest most certain. It is drawn and left out of the numbers.',
+  Heat: 'ten bins for each factor of ten, darker with the logarithm of answers a second; of slots that share a pixel the densest counts.',
+  Knee: 'probabilistic bisection: the rate at which the objective stops to hold, with the interval that holds it with the probability shown.',
+  Valid: 'the generator was not the limit: few late sends, processor to spare, no request kept waiting, nothing stolen, Little’s law holds.',
+};
+
+/** Of lifecycles. */
+export const HOW = {
   'Share of time': 'sum of the phase over the sum of all phases, over complete entities.',
   'Share of variance':
     'how much of the difference between entities comes from the phase: cov(phase, total) ÷ var(total), over complete entities. ' +
@@ -12,6 +29,5 @@ export const HOW = {
   Complete: 'entities that show every point.',
   Distributions: 'the axis holds the 1st to the 99.9th percentile of all phases; what is beyond it counts in the outermost bins.',
   Rows: 'where entities share a pixel, any entity beats the background, then the phase of most of them wins, and an interval over twice the 99th percentile of its phase always shows.',
-  Lines: 'at most 2,000 points each; every peak and every trough is kept.',
   Zoom: 'the phase table then covers the entities in sight.',
 };

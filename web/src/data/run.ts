@@ -7,6 +7,12 @@
 
 export type Outcome = 'pass' | 'fail' | 'inconclusive' | 'invalid' | 'error';
 
+/** How the run ended; of loads that are no part of a run, whether they say something. */
+export function outcome({ verdict, loads }: Run): Outcome | 'valid' {
+  if (verdict) return verdict.outcome;
+  return loads.every(({ summary }) => summary.validity.valid) ? 'valid' : 'invalid';
+}
+
 /** Where a column of 32-bit numbers lies in the blob. */
 export interface Column {
   at: number;
@@ -72,6 +78,153 @@ export interface Timelines {
   group: Column;
 }
 
+/** A distribution of times in seconds; null where too few samples lie beyond. */
+export interface Distribution {
+  count: number;
+  min: number | null;
+  mean: number | null;
+  stddev: number | null;
+  p50: number | null;
+  p75: number | null;
+  p90: number | null;
+  p95: number | null;
+  p99: number | null;
+  p999: number | null;
+  p9999: number | null;
+  max: number | null;
+}
+
+export interface Counts {
+  planned: number;
+  sent: number;
+  waited: number;
+  answered: number;
+  refused: number;
+  errors: number;
+}
+
+export interface Latency {
+  intended: Distribution;
+  actual: Distribution;
+}
+
+/** A rate with the interval that holds it with the probability `confidence`. */
+export interface Estimate {
+  rate: number;
+  low: number;
+  high: number;
+  confidence: number;
+}
+
+/** One hold of a search for a limit. */
+export interface Hold {
+  rate: number;
+  sent: number;
+  good_rate: number;
+  p50: number | null;
+  p99: number | null;
+  errors: number;
+  in_flight: number;
+  length_s: number;
+  good: boolean;
+  invalid: string[];
+  purpose: string;
+}
+
+export interface Fit {
+  lambda: number;
+  alpha: number;
+  beta: number;
+  peak: Estimate | null;
+  note: string;
+}
+
+export interface Capacity {
+  slo: string;
+  points: Hold[];
+  knee: Estimate | null;
+  physical: Estimate | null;
+  limit: string;
+  note: string;
+  usl: { fit: Fit } | { refused: string };
+}
+
+export interface Floor {
+  measured_unix_ns: number;
+  ping_pong_p50: number;
+  ping_pong_p99: number;
+  ping_pong_spin_p50: number;
+  timer_p50: number;
+  timer_p99: number;
+  longest_gap: number;
+  gap_share: number;
+  steal: number;
+  clock: number;
+}
+
+/** What one load came to: `crates/lab/load/src/summary.rs`, which explains each field. */
+export interface LoadSummary {
+  name: string;
+  target: string;
+  model: string;
+  arrivals: string;
+  began_unix_ns: number;
+  duration_s: number;
+  partial: string | null;
+  validity: { valid: boolean; reasons: { check: string; found: string; help: string }[]; loosened: string[] };
+  steady: { from_s: number; to_s: number; state: string };
+  rate: { asked: number | null; sent: number; good: number };
+  requests: Counts;
+  latency: Latency;
+  lateness: Distribution;
+  statuses: Record<string, number>;
+  errors: { phase: string; cause: string; count: number }[];
+  refusals: Record<string, number>;
+  bytes: { sent: number; received: number };
+  connections: { opened: number; failed: number; closed: number; reused: number; open: number };
+  generator: {
+    threads: number;
+    workers: number;
+    cpu_s: number;
+    cpu_per_request_s: number | null;
+    busiest_thread: number;
+    pace: string;
+    steal: number;
+    in_flight: number;
+    in_flight_little: number;
+  };
+  kinds: { name: string; requests: Counts; latency: Latency; statuses: Record<string, number> }[];
+  capacity: Capacity | null;
+  floor: Floor | null;
+}
+
+/** A load over time, a column for each field of its slots; times from the start of the load. */
+export interface PackedTimeline {
+  t_s: Scaled;
+  length_s: Scaled;
+  planned: Scaled;
+  sent: Scaled;
+  good: Scaled;
+  failed: Scaled;
+  p50: Scaled;
+  p99: Scaled;
+  max: Scaled;
+  in_flight: Scaled;
+  backlog: Scaled;
+  heat_pairs: Column;
+  heat_bin: Column;
+  heat_count: Scaled;
+}
+
+export interface Load {
+  step: string | null;
+  start_s: number;
+  summary: LoadSummary;
+  timeline: PackedTimeline;
+  /** Seconds at the percentiles 1 − 10^(−k / points_per_decade); the last is the longest. */
+  percentiles: { points_per_decade: number; intended: number[]; actual: number[] };
+}
+
 export interface Run {
   version: number;
   name: string;
@@ -89,17 +242,21 @@ export interface Run {
     kernel: string;
     versions: Record<string, string>;
   };
+  /** Null for loads that are no part of a run. */
   verdict: {
     outcome: Outcome;
     reason?: string;
     duration_s: number;
     expectations: Expectation[];
-  };
+  } | null;
   steps: Step[];
   counts: { what: string; states: NamedLine[] }[];
   processes: Process[];
   loops: NamedLine[];
   lifecycles: Timelines[];
+  loads: Load[];
   experiment: Text | null;
   files: { path: string; bytes: number }[];
+  /** Parts of the run that could not be read. */
+  problems: { file: string; text: string }[];
 }

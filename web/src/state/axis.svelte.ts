@@ -12,6 +12,8 @@ export class TimeAxis {
   zoomed = $state.raw<Span | null>(null);
   /** Where the pointer is; null: nowhere. */
   cursor = $state<number | null>(null);
+  /** The stretch that is being dragged over; null: none. */
+  brush = $state.raw<Span | null>(null);
 
   constructor(full: Span) {
     this.full = full;
@@ -29,6 +31,57 @@ export class TimeAxis {
   reset(): void {
     this.zoomed = null;
   }
+
+  /** Shows as long a stretch as now, by so many of its lengths later. */
+  pan(lengths: number): void {
+    const [from, to] = this.span;
+    const by = lengths * (to - from);
+    this.zoom(from + by, to + by);
+  }
+
+  /** Shows a stretch of so many times the length around the same middle, within the run. */
+  scale(times: number): void {
+    const [from, to] = this.span;
+    const [middle, half] = [(from + to) / 2, (times * (to - from)) / 2];
+    if (middle - half <= this.full[0] && middle + half >= this.full[1]) this.reset();
+    else this.zoom(middle - half, middle + half);
+  }
+}
+
+/** Shorter drags are clicks. */
+const DRAG_PIXELS = 4;
+
+/** Lets an element whose width is the axis lead the cursor, and zoom by dragging. */
+export function leads(axis: TimeAxis): (element: HTMLElement) => () => void {
+  return (element) => {
+    const stop = new AbortController();
+    const on = <K extends keyof HTMLElementEventMap>(kind: K, then: (event: HTMLElementEventMap[K]) => void) =>
+      element.addEventListener(kind, then, { signal: stop.signal });
+    const timeAt = (event: MouseEvent): number => {
+      const { left, width } = element.getBoundingClientRect();
+      const part = Math.min(Math.max((event.clientX - left) / (width || 1), 0), 1);
+      return axis.span[0] + part * (axis.span[1] - axis.span[0]);
+    };
+    let pressed: { x: number; t: number } | null = null;
+    on('pointerdown', (event) => {
+      if (event.button !== 0) return;
+      element.setPointerCapture(event.pointerId);
+      pressed = { x: event.clientX, t: timeAt(event) };
+    });
+    on('pointermove', (event) => {
+      axis.cursor = timeAt(event);
+      const dragged = pressed !== null && Math.abs(event.clientX - pressed.x) >= DRAG_PIXELS;
+      axis.brush = dragged ? [pressed!.t, axis.cursor] : null;
+    });
+    on('pointerup', () => {
+      if (axis.brush) axis.zoom(...axis.brush);
+      pressed = axis.brush = null;
+    });
+    on('pointercancel', () => (pressed = axis.brush = null));
+    on('pointerleave', () => (axis.cursor = null));
+    on('dblclick', () => axis.reset());
+    return () => stop.abort();
+  };
 }
 
 /** Room left and right of every panel on the axis, so that they line up. */

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lab_generator::Stopper;
@@ -14,6 +15,10 @@ pub(super) struct Interrupt {
     pressed: Arc<AtomicBool>,
     reaction: Arc<Mutex<Reaction>>,
 }
+
+/// A second signal within this time is the first one again: `timeout`, `make` and the
+/// like pass on what the terminal has sent to everybody already.
+const AGAIN_AFTER: Duration = Duration::from_millis(300);
 
 /// What the first interruption does, besides being noted.
 enum Reaction {
@@ -41,8 +46,13 @@ impl Interrupt {
         std::thread::Builder::new()
             .name("signals".into())
             .spawn(move || {
+                let mut last = None;
                 while signals.wait().is_ok() {
-                    told.press();
+                    let now = Instant::now();
+                    if last.is_none_or(|last| now > last + AGAIN_AFTER) {
+                        told.press();
+                    }
+                    last = Some(now);
                 }
             })
             .context("start the thread that waits for signals")?;

@@ -426,3 +426,6 @@ fn caret(text: &str, at: &std::ops::Range<usize>) -> String {
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,10 +129,10 @@ pub(super) fn read_requests(path: &Path, target: &Target) -> Result<Mix> {
 }
 
 fn step(kind: Kind, folder: &Path) -> Result<Step> {
+    // A path may have spaces: within a variable.
     let (method, path) = match kind.http.trim().split_once(' ') {
-        Some((method, path)) => (method.to_uppercase(), path.trim().to_owned()),
-        None if kind.http.starts_with('/') => (String::new(), kind.http.clone()),
-        None => (kind.http.to_uppercase(), String::new()),
+        Some((method, path)) if !method.contains('/') => (method.to_uppercase(), path.trim()),
+        _ => (String::new(), kind.http.trim()),
     };
     let named = |what: &str| format!("request \"{}\", {what}", kind.name);
     let body = match (kind.body, kind.body_file) {
@@ -146,7 +146,7 @@ fn step(kind: Kind, folder: &Path) -> Result<Step> {
         ("", _) if !path.is_empty() => "POST".to_owned(),
         _ => method,
     };
-    let mut step = Step::new(&kind.name, &method, &path);
+    let mut step = Step::new(&kind.name, &method, path);
     step.body = body;
     for text in &kind.header {
         let field = parse_header(text).map_err(|error| shown(&error));

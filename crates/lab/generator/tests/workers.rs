@@ -102,8 +102,8 @@ fn a_workload_larger_than_a_message_of_nats_arrives_in_pieces() {
 #[test]
 fn a_killed_worker_is_named_and_what_it_said_counts() {
     let server = NatsServer::start();
-    let mut dies = WorkerProcess::start(&server, "dies", 100);
-    let mut stays = WorkerProcess::start(&server, "stays", 100);
+    let mut dies = WorkerProcess::simulated(&server, "dies", 100);
+    let mut stays = WorkerProcess::simulated(&server, "stays", 100);
     let mut settings = server.settings(2);
     settings.silence = Duration::from_secs(1);
     let mut remote = Remote::start(&workload(1, 0), &settings).unwrap();

@@ -11,6 +11,7 @@ mod example;
 mod generate;
 pub mod guard;
 pub mod knee;
+pub mod kubernetes;
 pub mod output;
 pub mod recording;
 pub mod request;

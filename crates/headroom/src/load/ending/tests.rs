@@ -1,1 +1,113 @@
+use lab_load::knee::{Capacity, Estimate, Usl};
+use lab_load::slo::Slo;
 
+use super::*;
+
+/// A result of which only what decides the outcome matters.
+fn summary(valid: bool, answered: u64) -> Summary {
+    let json = include_str!("summary.json");
+    let mut summary: Summary = serde_json::from_str(json).unwrap();
+    summary.validity.valid = valid;
+    summary.partial = None;
+    summary.capacity = None;
+    summary.requests.answered = answered;
+    summary.requests.refused = 0;
+    summary
+}
+
+fn judged(holds: Option<bool>) -> Judgement {
+    Judgement {
+        holds,
+        measured: Vec::new(),
+    }
+}
+
+#[test]
+fn what_was_expected_decides() {
+    let good = summary(true, 100);
+    for (holds, expected) in [
+        (Some(true), Outcome::Pass),
+        (Some(false), Outcome::Fail),
+        (None, Outcome::Inconclusive),
+    ] {
+        assert_eq!(outcome(&good, Some(&judged(holds))), expected);
+    }
+    assert_eq!(outcome(&good, None), Outcome::Pass);
+}
+
+#[test]
+fn an_invalid_load_is_neither_passed_nor_failed() {
+    let invalid = summary(false, 100);
+    for holds in [None, Some(true), Some(false)] {
+        assert_eq!(outcome(&invalid, Some(&judged(holds))), Outcome::Invalid);
+    }
+}
+
+#[test]
+fn a_load_without_a_single_success_fails() {
+    assert_eq!(outcome(&summary(true, 0), None), Outcome::Fail);
+    let mut refused = summary(true, 10);
+    refused.requests.refused = 10;
+    assert_eq!(outcome(&refused, None), Outcome::Fail);
+}
+
+#[test]
+fn an_interrupted_load_has_not_passed() {
+    let mut partial = summary(true, 100);
+    partial.partial = Some("interrupted".into());
+    assert_eq!(
+        outcome(&partial, Some(&judged(Some(true)))),
+        Outcome::Inconclusive
+    );
+    assert_eq!(outcome(&partial, Some(&judged(Some(false)))), Outcome::Fail);
+    assert_eq!(outcome(&partial, None), Outcome::Inconclusive);
+}
+
+#[test]
+fn a_search_passes_with_a_knee() {
+    let with = |limit: &str, knee: bool| {
+        let mut summary = summary(true, 100);
+        summary.capacity = Some(Capacity {
+            slo: "p99 < 20ms".into(),
+            points: Vec::new(),
+            knee: knee.then_some(Estimate {
+                rate: 1.0,
+                low: 1.0,
+                high: 1.0,
+                confidence: 0.9,
+            }),
+            physical: None,
+            limit: limit.into(),
+            note: String::new(),
+            usl: Usl::Refused(String::new()),
+        });
+        outcome(&summary, None)
+    };
+    assert_eq!(with("target", true), Outcome::Pass);
+    assert_eq!(with("range", true), Outcome::Pass);
+    assert_eq!(with("target", false), Outcome::Inconclusive);
+    assert_eq!(with("none", false), Outcome::Fail);
+    assert_eq!(with("generator", true), Outcome::Invalid);
+}
+
+#[test]
+fn a_line_for_each_term() {
+    let slo = Slo::parse("p99 < 20ms, errors < 0.1%").unwrap();
+    let lines: Vec<String> = slo
+        .terms
+        .iter()
+        .zip([(Some(0.034), Some(false)), (None, None)])
+        .map(|(term, (value, holds))| {
+            line(&Measured {
+                term: *term,
+                value,
+                holds,
+            })
+        })
+        .collect();
+    assert_eq!(lines[0], "✗ p99 < 20ms   34 ms\n");
+    assert_eq!(
+        lines[1],
+        "? errors < 0.1%   nothing was measured, too few requests to tell\n"
+    );
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lab_load::Span;
 
-/// Puts together the k-th spans of all workers, for k in order.
+/// Puts together what all workers saw in the same second, second by second.
 #[derive(Debug)]
 pub(crate) struct Merge {
     workers: Vec<Part>,
@@ -13,8 +13,10 @@ pub(crate) struct Merge {
 
 #[derive(Debug, Default)]
 struct Part {
-    /// Not merged yet.
+    /// Not merged yet, in order of time.
     spans: VecDeque<Span>,
+    /// The second in which its last span ended.
+    reached: Option<u64>,
     /// No more will come.
     ended: bool,
     /// Threads of this worker, as its last span had them.
@@ -30,10 +32,12 @@ impl Merge {
         Self { workers }
     }
 
-    /// A worker's next span.
+    /// A worker's next span. Most have a second each; a worker that was busy may tell of
+    /// two at once.
     pub(crate) fn push(&mut self, worker: usize, span: Span) {
         if let Some(part) = self.workers.get_mut(worker) {
             part.threads = span.threads_cpu.len();
+            part.reached = Some(second(&span));
             part.spans.push_back(span);
         }
     }
@@ -45,26 +49,32 @@ impl Merge {
         }
     }
 
-    /// The next span of all, once everybody who still sends has sent theirs. Threads
-    /// keep their places: those of a worker that has ended used no processor.
+    /// The next span of all, once nobody can add anything to it. Threads keep their
+    /// places: those of a worker without a span used no processor.
     pub(crate) fn pop(&mut self) -> Option<Span> {
-        let waiting = |part: &Part| part.spans.is_empty() && !part.ended;
-        let nothing = |part: &Part| part.spans.is_empty();
-        if self.workers.iter().any(waiting) || self.workers.iter().all(nothing) {
+        let firsts = self.workers.iter().filter_map(|part| part.spans.front());
+        let next = firsts.map(second).min()?;
+        let done = |part: &Part| part.ended || part.reached >= Some(next);
+        if !self.workers.iter().all(done) {
             return None;
         }
         let mut all = Span::empty(0);
         for part in &mut self.workers {
-            match part.spans.pop_front() {
-                Some(span) => all.merge(&span),
-                None => {
-                    let threads = all.threads_cpu.len() + part.threads;
-                    all.threads_cpu.resize(threads, Duration::ZERO);
-                }
+            let before = all.threads_cpu.len();
+            while let Some(span) = part.spans.pop_front_if(|span| second(span) <= next) {
+                all.merge(&span);
             }
+            all.threads_cpu
+                .resize(before + part.threads, Duration::ZERO);
         }
         Some(all)
     }
+}
+
+/// The second in which a span ends, from 1.
+fn second(span: &Span) -> u64 {
+    let end = span.end();
+    end.as_secs() + u64::from(end.subsec_nanos() > 0)
 }
 
 #[cfg(test)]
@@ -125,6 +135,21 @@ mod tests {
                 prop_assert_eq!((all.start, all.length), (whole.start, whole.length));
             }
         }
+    }
+
+    #[test]
+    fn a_worker_may_tell_of_two_seconds_at_once() {
+        let mut merge = Merge::new(2);
+        let mut long = span(0, 5, &[]);
+        long.length = Duration::from_secs(2);
+        merge.push(0, long);
+        merge.push(1, span(0, 1, &[]));
+        let seen = |merge: &mut Merge| merge.pop().map(|span| (span.end().as_secs(), span.planned));
+        assert_eq!(seen(&mut merge), Some((1, 1)));
+        assert_eq!(seen(&mut merge), None);
+        merge.push(1, span(1, 2, &[]));
+        assert_eq!(seen(&mut merge), Some((2, 7)));
+        assert_eq!(seen(&mut merge), None);
     }
 
     #[test]

@@ -186,7 +186,17 @@ pub fn worker_with(
 pub struct WorkerProcess(Child);
 
 impl WorkerProcess {
-    pub fn start(server: &NatsServer, name: &str, second_ms: u64) -> Self {
+    /// With load that is simulated, each of whose seconds takes so many milliseconds.
+    pub fn simulated(server: &NatsServer, name: &str, second_ms: u64) -> Self {
+        Self::start(server, name, &second_ms.to_string())
+    }
+
+    /// With real load.
+    pub fn local(server: &NatsServer, name: &str) -> Self {
+        Self::start(server, name, "local")
+    }
+
+    fn start(server: &NatsServer, name: &str, load: &str) -> Self {
         // Examples are built beside the tests: target/debug/{deps,examples}.
         let test = std::env::current_exe().unwrap();
         let example = test
@@ -194,12 +204,12 @@ impl WorkerProcess {
             .unwrap()
             .parent()
             .unwrap()
-            .join("examples/simulated_worker");
+            .join("examples/load_worker");
         let child = Command::new(example)
-            .args([&server.url(), "test", name, &second_ms.to_string()])
+            .args([&server.url(), "test", name, load])
             .stdin(Stdio::null())
             .spawn()
-            .expect("the example simulated_worker is built with the tests");
+            .expect("the example load_worker is built with the tests");
         Self(child)
     }
 

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -77,4 +78,58 @@ fn the_interval_log_is_one() {
     let seconds = [0, 0, 1, 1, 2, 2].map(Duration::from_secs);
     assert_eq!(starts, seconds);
     assert_eq!(all, recorded.total.kinds[0].intended);
+}
+
+/// Every field of the JSON stands in the document, and no other.
+#[test]
+fn the_documented_schema_is_the_real_one() {
+    let mut recorded = recorded(5, 3, 400.0, Duration::from_millis(3));
+    let mut other = recorded.total.kinds[0].clone();
+    other.refuse("status");
+    recorded.total.kinds.push(other);
+    recorded.total.machine.steal = 0.5;
+    let mut workload = workload(&["a", "b"]);
+    workload.guard.steal_share = 0.3;
+    let mut summary = Summary::of("load", "http://h/", &workload, &recorded).unwrap();
+    summary.notes.push("a note".into());
+    let value = serde_json::to_value(&summary).unwrap();
+    let mut real = BTreeSet::new();
+    fields(&value, String::new(), &mut real);
+
+    let document = include_str!("../../../../../docs/load.md");
+    let (_, tables) = document.split_once("## The JSON result").unwrap();
+    let rows = tables.lines().filter(|line| line.starts_with("| `"));
+    let documented: BTreeSet<String> = rows
+        .filter_map(|row| row.split('|').nth(1))
+        .flat_map(|cell| cell.split(','))
+        .map(|name| name.trim().trim_matches('`').to_owned())
+        .collect();
+    assert_eq!(documented, real);
+}
+
+/// Names of fields as the document has them.
+fn fields(value: &serde_json::Value, name: String, names: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(map) if map.contains_key("p9999") => {
+            names.extend(map.keys().map(|key| format!(".{key}")));
+            names.insert(name);
+        }
+        serde_json::Value::Object(map) => {
+            for (key, value) in map {
+                let free = name.ends_with("statuses") || name.ends_with("refusals");
+                let key = if free { "*" } else { key };
+                let dot = if name.is_empty() { "" } else { "." };
+                fields(value, format!("{name}{dot}{key}"), names);
+            }
+        }
+        serde_json::Value::Array(items) => {
+            assert!(!items.is_empty(), "{name} must have an example");
+            for item in items {
+                fields(item, format!("{name}[]"), names);
+            }
+        }
+        _ => {
+            names.insert(name);
+        }
+    }
 }

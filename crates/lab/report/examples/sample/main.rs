@@ -1,6 +1,7 @@
 //! Writes made-up runs with their reports, for looking at the page and for its
 //! tests in a browser: `cargo run -p lab-report --example sample -- FOLDER`.
 
+mod loads;
 mod model;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::error::Error;
 use std::path::Path;
 
 use jiff::Timestamp;
+use lab_load::Summary;
 use lab_store::csv::push_record;
 use lab_store::{
     EntityCount, Environment, Event, EventKind, Expectation, LoopTurn, Outcome, ProcessSample,
@@ -25,7 +27,92 @@ fn main() -> Result<(), Failure> {
     demo(folder, "road-to-100-cells", 4000)?;
     demo(folder, "hundred-thousand", 100_000)?;
     hostile(folder)?;
-    aborted(folder)
+    aborted(folder)?;
+    loaded(folder)?;
+    broken(folder)?;
+    for (name, summary) in loads::alone()? {
+        let html = lab_report::load_html(&[summary], &environment("load", loads::BEGAN_NS))?;
+        let path = folder.join(format!("load-{name}.html"));
+        std::fs::write(&path, &html)?;
+        println!("{} ({} bytes)", path.display(), html.len());
+    }
+    Ok(())
+}
+
+/// A run with loads: one in three steps, and a probe that goes on over all of them.
+fn loaded(folder: &Path) -> Result<(), Failure> {
+    let mut dice = Dice(7);
+    let run = begin(folder, "loaded", &[])?;
+    let began_ns = run.environment()?.started_at_unix_ns;
+    let begin_at = |summary: Summary, at_s: i64| Summary {
+        began_unix_ns: began_ns + at_s * 1_000_000_000,
+        ..summary
+    };
+    let front = |rate: f64, seconds: u32, stalls: &[(f64, f64)]| loads::Sketch {
+        name: "front",
+        rate,
+        seconds,
+        stalls: stalls.to_vec(),
+        ..loads::Sketch::default()
+    };
+    let hold = front(1500.0, 40, &[(22.0, 1.2)]).run(&mut dice)?;
+    let mut overload = front(5000.0, 20, &[]).run(&mut dice)?;
+    loads::spoil(&mut overload);
+    let mut search = front(900.0, 30, &[]).run(&mut dice)?;
+    search.capacity = Some(loads::capacity(&mut dice, 8400.0));
+    search.steady.state = "ramp".into();
+    search.steady.from_s = 0.0;
+    let probe = loads::Sketch {
+        name: "probe",
+        rate: 50.0,
+        seconds: 104,
+        connections: 4,
+        stalls: vec![(24.0, 1.2)],
+        ..loads::Sketch::default()
+    };
+    run.write_load(&begin_at(hold, 2), Some("hold"))?;
+    run.write_load(&begin_at(overload, 48), Some("overload"))?;
+    run.write_load(&begin_at(search, 72), Some("find the knee"))?;
+    run.write_load(&begin_at(probe.run(&mut dice)?, 1), None)?;
+    let mut events = run.appender::<Event>()?;
+    for (name, from, to) in [
+        ("hold", 2.0, 43.0),
+        ("overload", 47.5, 69.0),
+        ("find the knee", 71.0, 103.0),
+    ] {
+        for (t_s, kind) in [(from, EventKind::StepStarted), (to, EventKind::StepEnded)] {
+            events.append(&Event {
+                t_s,
+                kind,
+                name: name.into(),
+                text: String::new(),
+            })?;
+        }
+    }
+    events.flush()?;
+    write_processes(&run, &mut dice, 105.0)?;
+    let expectations = vec![Expectation {
+        that: "hold: front p99 < 20ms".into(),
+        measured: "912 ms".into(),
+        outcome: Outcome::Fail,
+        note: String::new(),
+    }];
+    finish(&run, Outcome::Invalid, None, 105.0, expectations)
+}
+
+/// A run of which some files were spoiled.
+fn broken(folder: &Path) -> Result<(), Failure> {
+    let run = begin(folder, "broken", &[("task", &["a", "b"])])?;
+    let good = loads::Sketch {
+        seconds: 5,
+        ..loads::Sketch::default()
+    };
+    run.write_load(&good.run(&mut Dice(1))?, None)?;
+    run.write(RunFile::Load("newer"), b"{\"schema\": 99}")?;
+    run.write(RunFile::Load("cut"), b"{\"schema\": 1, \"na")?;
+    run.write(RunFile::Lifecycle("task"), b"id,group,a,b\nx,,1,soon\n")?;
+    run.write(RunFile::Lifecycle("lrp"), b"id,group,p,q\nx,,1,2000000\n")?;
+    finish(&run, Outcome::Pass, None, 6.0, Vec::new())
 }
 
 /// What a run of the demo leaves.
@@ -165,26 +252,28 @@ fn aborted(folder: &Path) -> Result<(), Failure> {
     finish(&run, Outcome::Error, Some(reason.into()), 0.4, Vec::new())
 }
 
+fn environment(run_id: &str, started_at_unix_ns: i64) -> Environment {
+    let command = ["headroom", "run", "experiments/road-to-100-cells.toml"];
+    Environment {
+        schema: SCHEMA,
+        run_id: run_id.into(),
+        started_at_unix_ns,
+        command: command.map(str::to_owned).to_vec(),
+        headroom_version: "0.1.0".into(),
+        git_commit: Some("7c1f0a94b2e5d6f8a3b1c0d9e8f7a6b5c4d3e2f1-dirty".into()),
+        cores: 2,
+        cpu_model: "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz".into(),
+        memory_bytes: 25_165_824_000,
+        kernel: "Linux 6.8.0".into(),
+        versions: BTreeMap::from([("sqlite".into(), "3.50.4".into())]),
+    }
+}
+
 fn begin(folder: &Path, name: &str, lives: &[(&str, &[&str])]) -> Result<RunFolder, Failure> {
     let started_at: Timestamp = "2026-11-21T09:30:00.250Z".parse()?;
     let run = RunFolder::create(folder, name, started_at)?;
-    let command = ["headroom", "run", "experiments/road-to-100-cells.toml"];
-    run.write_json(
-        RunFile::Environment,
-        &Environment {
-            schema: SCHEMA,
-            run_id: run.id(),
-            started_at_unix_ns: i64::try_from(started_at.as_nanosecond())?,
-            command: command.map(str::to_owned).to_vec(),
-            headroom_version: "0.1.0".into(),
-            git_commit: Some("7c1f0a94b2e5d6f8a3b1c0d9e8f7a6b5c4d3e2f1-dirty".into()),
-            cores: 2,
-            cpu_model: "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz".into(),
-            memory_bytes: 25_165_824_000,
-            kernel: "Linux 6.8.0".into(),
-            versions: BTreeMap::from([("sqlite".into(), "3.50.4".into())]),
-        },
-    )?;
+    let started_at_ns = i64::try_from(started_at.as_nanosecond())?;
+    run.write_json(RunFile::Environment, &environment(&run.id(), started_at_ns))?;
     let lifecycles: Vec<_> = lives
         .iter()
         .map(|(name, points)| serde_json::json!({"name": name, "points": points}))

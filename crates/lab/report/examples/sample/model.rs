@@ -18,6 +18,16 @@ impl Dice {
         median * spread.powf(normal)
     }
 
+    /// The time until the next of independent events, with a mean.
+    pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.uniform()).ln()
+    }
+
+    /// Something that happens with a probability.
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
+        self.uniform() < probability
+    }
+
     /// Hexadecimal text in the form of a GUID.
     pub(crate) fn guid(&mut self) -> String {
         let mut part = |digits: usize| -> String {

@@ -1,0 +1,290 @@
+use clap::Parser;
+
+use super::*;
+use crate::cli::{Cli, Command};
+
+fn plan(words: &[&str]) -> Result<Plan> {
+    let all = ["headroom", "load"].iter().chain(words);
+    let cli = Cli::try_parse_from(all).map_err(|error| anyhow!("{error}"))?;
+    let Command::Load(args) = cli.command else {
+        bail!("not a load");
+    };
+    let url = args.url.clone().unwrap_or_default();
+    Plan::of(&args, &url)
+}
+
+fn good(words: &[&str]) -> Plan {
+    plan(words).unwrap_or_else(|error| panic!("{words:?}: {error:#}"))
+}
+
+fn segment(plan: &Plan) -> &Segment {
+    match &plan.task {
+        Task::Load(segment) => segment,
+        Task::Search(_) => panic!("a search"),
+    }
+}
+
+const URL: &str = "http://127.0.0.1:8080/";
+
+#[test]
+fn a_url_alone_is_a_gentle_open_loop_that_says_so() {
+    let plan = good(&[URL]);
+    let segment = segment(&plan);
+    assert_eq!(segment.model, Model::Open(Arrivals::poisson(100.0)));
+    assert_eq!(segment.length.duration, Some(Duration::from_secs(10)));
+    assert!(
+        plan.notes[0].starts_with("no rate was asked for"),
+        "{:?}",
+        plan.notes
+    );
+    assert_eq!(plan.workload.pace, Pace::Exact);
+    assert_eq!(plan.workload.mix.journeys[0].steps[0].method, "GET");
+}
+
+#[test]
+fn the_examples_of_the_goal() {
+    let open = good(&[URL, "--rate", "5000/s", "--duration", "30s"]);
+    assert_eq!(segment(&open).model, Model::Open(Arrivals::poisson(5000.0)));
+    assert!(open.notes.is_empty());
+    let closed = good(&[URL, "--connections", "64", "--closed"]);
+    assert!(matches!(segment(&closed).model, Model::Closed { .. }));
+    assert_eq!(
+        (
+            closed.workload.connections.held,
+            closed.workload.connections.most
+        ),
+        (64, 64)
+    );
+    assert_eq!(closed.workload.pace, Pace::Coalesce);
+    let knee = good(&[
+        URL,
+        "--knee",
+        "p99 < 20ms, errors < 0.1%",
+        "--from",
+        "50",
+        "--each",
+        "3s",
+    ]);
+    let Task::Search(search) = &knee.task else {
+        panic!("no search");
+    };
+    assert_eq!((search.from, search.each), (50.0, Duration::from_secs(3)));
+    let ramp = good(&[URL, "--ramp", "100/s..5000/s", "--step", "20s"]);
+    assert_eq!(
+        segment(&ramp).length.duration,
+        Some(Duration::from_secs(200))
+    );
+    let ramp = good(&[URL, "--ramp", "100/s..5000/s", "-z", "40s"]);
+    assert_eq!(
+        segment(&ramp).length.duration,
+        Some(Duration::from_secs(40))
+    );
+}
+
+#[test]
+fn flags_of_hey_and_oha() {
+    let plan = good(&[
+        URL,
+        "-c64",
+        "-n2000",
+        "-q500",
+        "-m",
+        "put",
+        "-H",
+        "X-A: b",
+        "-d",
+        "hello",
+        "-T",
+        "text/plain",
+        "-t",
+        "3s",
+        "--disable-keepalive",
+    ]);
+    assert_eq!(segment(&plan).length.requests, Some(2000));
+    assert_eq!(segment(&plan).length.duration, None);
+    let workload = &plan.workload;
+    assert_eq!(workload.connections.held, 64);
+    assert_eq!(workload.connections.requests_each, Some(1));
+    assert_eq!(workload.timeout, Duration::from_secs(3));
+    let step = &workload.mix.journeys[0].steps[0];
+    assert_eq!(step.method, "PUT");
+    assert_eq!(step.body, Body::Template("hello".into()));
+    assert_eq!(step.headers.len(), 2);
+    assert_eq!(
+        good(&[URL, "-d", "x"]).workload.mix.journeys[0].steps[0].method,
+        "POST"
+    );
+}
+
+#[test]
+fn habits_from_wrk_are_explained() {
+    let error = plan(&[URL, "-d30s"]).err().unwrap().to_string();
+    assert!(error.contains("did you mean -z 30s"), "{error}");
+    let error = plan(&[URL, "-t4"]).err().unwrap().to_string();
+    assert!(error.contains("--threads 4"), "{error}");
+    // A body that looks like a time can be sent all the same.
+    good(&[URL, "-d", "30s", "-m", "POST"]);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    for (words, expected) in [
+        (vec!["htp://x/"], "did you mean \"http\"?"),
+        (vec![URL, "--rate", "0"], "above 0"),
+        (vec![URL, "--rate", "5x"], "such as 500/s"),
+        (vec![URL, "-n", "0"], "at least one"),
+        (vec![URL, "--cpus", "a"], "such as 0,2-3"),
+        (vec![URL, "--warm-up", "later"], "or auto, or none"),
+        (
+            vec![URL, "--arrivals", "5/s", "--rate", "5"],
+            "has a rate already",
+        ),
+        (vec![URL, "--knee", "p9 < 1ms"], "did you mean \"p90\"?"),
+        (vec![URL, "--knee", "p99 < 1ms", "--grow", "1"], "above 1"),
+        (
+            vec![URL, "--assert", "statu 200"],
+            "did you mean \"status\"?",
+        ),
+        (vec![URL, "-H", "no colon"], "no colon"),
+        (vec!["http://h/{unform 0 9}"], "did you mean \"uniform\"?"),
+        (vec!["ws://h/", "--http2"], "for http:// and https:// only"),
+        (vec![URL, "-D", "/no/such/file"], "/no/such/file"),
+        (vec![URL, "--trace", "/no/such/file"], "/no/such/file"),
+        (vec![URL, "--closed", "--rate", "5"], "cannot be used with"),
+    ] {
+        let error = match plan(&words) {
+            Ok(_) => panic!("{words:?} was taken"),
+            Err(error) => format!("{error:#}"),
+        };
+        assert!(error.contains(expected), "{words:?}: {error}");
+    }
+}
+
+#[test]
+fn limits_are_loosened_one_by_one() {
+    let plan = good(&[URL, "--allow-late", "5%", "--allow-unsent", "2%"]);
+    let guard = &plan.workload.guard;
+    assert_eq!(guard.late_share, 0.05);
+    assert_eq!(guard.sent_share, 0.98);
+    assert_eq!(guard.steal_share, GuardLimits::default().steal_share);
+}
+
+#[test]
+fn connections_are_never_more_than_asked_for() {
+    let plan = good(&[URL, "-c", "64", "--max-connections", "8"]);
+    assert_eq!(
+        (
+            plan.workload.connections.held,
+            plan.workload.connections.most
+        ),
+        (8, 8)
+    );
+    let plan = good(&[URL, "-c", "2000"]);
+    assert_eq!(plan.workload.connections.most, 2000);
+}
+
+#[test]
+fn an_insecure_load_says_so() {
+    let plan = good(&["https://127.0.0.1:8443/", "-k", "--rate", "5"]);
+    assert_eq!(plan.notes, ["certificates were not checked (--insecure)"]);
+}
+
+#[test]
+fn kinds_and_journeys_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("requests.toml");
+    std::fs::write(folder.path().join("users.csv"), "email\na@b.c\nd@e.f\n").unwrap();
+    let text = r#"
+[tables]
+users = "users.csv"
+
+[[request]]
+name = "read"
+weight = 9
+http = "/items/{zipf 1.1 1000}"
+assert = ["status 200..299"]
+
+[[journey]]
+name = "buy"
+
+[[journey.step]]
+name = "login"
+http = "POST /login"
+header = ["Content-Type: application/json"]
+body = '{{"email": "{line users.email}"}}'
+take = ["token = json /token"]
+think = "200ms"
+
+[[journey.step]]
+name = "order"
+http = "POST /orders"
+header = ["Authorization: Bearer {token}"]
+"#;
+    std::fs::write(&path, text).unwrap();
+    let plan = good(&[URL, "--requests-file", path.to_str().unwrap()]);
+    let mix = &plan.workload.mix;
+    assert_eq!(mix.journeys.len(), 2);
+    assert_eq!(mix.journeys[0].steps[0].method, "GET");
+    assert_eq!(mix.journeys[1].steps[0].think, Duration::from_millis(200));
+    assert_eq!(mix.tables["users"].rows.len(), 2);
+    for (from, to, expected) in [
+        ("assert =", "asert =", "unknown field `asert`"),
+        ("status 200..299", "stat 200", "an assertion begins with"),
+        ("{token}", "{tokn}", "tokn"),
+        ("users.csv", "nobody.csv", "nobody.csv"),
+        ("\"/items", "\"http://x/items", "write the path only"),
+        ("think = \"200ms\"", "think = \"200\"", "needs a unit"),
+    ] {
+        std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        let error = match plan_of(&path) {
+            Ok(_) => panic!("{to} was taken"),
+            Err(error) => format!("{error:#}"),
+        };
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+}
+
+fn plan_of(path: &Path) -> Result<Plan> {
+    plan(&[URL, "--requests-file", path.to_str().unwrap_or_default()])
+}
+
+/// The words of a command line, quotes taken away.
+fn words_of(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for character in line.chars() {
+        match (quote, character) {
+            (None, '"' | '\'') => quote = Some(character),
+            (Some(open), _) if open == character => quote = None,
+            (None, ' ') => words.push(String::new()),
+            _ => words.last_mut().unwrap().push(character),
+        }
+    }
+    words
+}
+
+#[test]
+fn every_example_of_the_guide_is_understood() {
+    let guide = include_str!("../../../../../docs/load.md");
+    let (_, rest) = guide.split_once("```sh\n").unwrap();
+    let (examples, _) = rest.split_once("```").unwrap();
+    assert!(examples.lines().count() >= 8);
+    for example in examples.lines() {
+        let words = words_of(example.strip_prefix("headroom load ").unwrap());
+        good(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn the_requests_file_of_the_guide_is_understood() {
+    let guide = include_str!("../../../../../docs/load.md");
+    let (_, rest) = guide.split_once("```toml\n").unwrap();
+    let (text, _) = rest.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("requests.toml");
+    std::fs::write(&path, text).unwrap();
+    std::fs::write(folder.path().join("users.csv"), "email\na@b.c\n").unwrap();
+    std::fs::write(folder.path().join("order.json"), "{}").unwrap();
+    let plan = plan_of(&path).unwrap_or_else(|error| panic!("{error:#}"));
+    assert_eq!(plan.workload.mix.journeys.len(), 2);
+}

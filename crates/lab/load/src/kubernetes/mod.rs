@@ -1,0 +1,302 @@
+//! Manifests that run a load on Kubernetes: workers as an Indexed Job, the coordinator
+//! as another, and a NATS server for them to meet if there is none.
+
+mod pods;
+#[cfg(test)]
+mod tests;
+mod yaml;
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use pods::{coordinator, nats, workers};
+use yaml::{Yaml, map};
+
+/// Most bytes of files: Kubernetes refuses a ConfigMap above 1 MiB, its keys included.
+const FILES_BYTES: usize = 1_000_000;
+
+/// What shall run, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifests {
+    /// Name of the session, and begin of the names of all objects: a label of DNS
+    /// (`[a-z][a-z0-9-]*`, no `-` at the end) of at most 40 bytes.
+    pub name: String,
+    /// Namespace; without one that of whoever applies the manifests.
+    pub namespace: Option<String>,
+    /// Image whose entry point is `headroom`.
+    pub image: String,
+    /// Number of workers; 1 to 1,000.
+    pub workers: u32,
+    /// Processors of each worker: whole ones, so that a node with the static CPU
+    /// policy gives it processors of its own; 1 to 256.
+    pub processors: u32,
+    /// Memory of each worker, in MiB; 16 to 1,048,576.
+    pub memory_mib: u32,
+    /// The load, as it stands after `headroom load`: URL and flags, without those about
+    /// workers, session and NATS. Files are named as they are in `files`, below
+    /// [`FILES`].
+    pub arguments: Vec<String>,
+    /// Files that the arguments name; in all at most 1 MB. They end up in a ConfigMap,
+    /// which is no place for secrets.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// Where workers and coordinator meet.
+    pub nats: NatsServer,
+}
+
+/// Folder in which the coordinator finds the files.
+pub const FILES: &str = "/load";
+
+/// A NATS server.
+#[derive(Clone, PartialEq, Eq)]
+pub enum NatsServer {
+    /// One that is there already.
+    At {
+        /// Its address, without what proves who one is.
+        url: String,
+        /// Name of a Secret in the same namespace with what does: `token`, or `user`
+        /// and `password`.
+        secret: Option<String>,
+        /// Whether the Secret also has `ca.crt`, the authority to trust for TLS.
+        authority: bool,
+    },
+    /// One that comes and goes with this load.
+    Included {
+        /// Its image: `nats:2.12-alpine` or another of that kind.
+        image: String,
+        /// What clients prove themselves with: 16 to 128 random letters and digits, the
+        /// first a letter (the server's configuration takes others for numbers). It
+        /// stands in the manifests' Secret.
+        token: String,
+    },
+}
+
+impl std::fmt::Debug for NatsServer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::At { url, secret, .. } => write!(formatter, "At({url}, secret {secret:?})"),
+            Self::Included { image, .. } => write!(formatter, "Included({image})"),
+        }
+    }
+}
+
+/// Why there are no manifests.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("render manifests for Kubernetes: {what} is {found}; expected {expected}")]
+pub struct KubernetesError {
+    /// Which part.
+    pub what: &'static str,
+    /// What it is.
+    pub found: String,
+    /// What it must be.
+    pub expected: &'static str,
+}
+
+/// The manifests, as one YAML text for `kubectl apply -f -`.
+///
+/// # Errors
+/// When a name, a number or the files are beyond what Kubernetes takes.
+pub fn manifests(load: &Manifests) -> Result<String, KubernetesError> {
+    check(load)?;
+    let name = &load.name;
+    let mut documents = Vec::new();
+    if !load.files.is_empty() {
+        documents.push(files(load));
+    }
+    if let NatsServer::Included { image, token } = &load.nats {
+        documents.extend(nats(load, image, token));
+    }
+    documents.push(workers(load));
+    documents.push(coordinator(load));
+    let namespace = load.namespace.as_ref();
+    let kubectl = namespace.map_or("kubectl".to_owned(), |name| format!("kubectl -n {name}"));
+    let mut text = format!(
+        "# Load from {} workers. Apply it with `{kubectl} apply -f FILE`, follow it with\n\
+         # `{kubectl} logs -f job/{name}-coordinator`, remove it with `{kubectl} delete -f FILE`.\n",
+        load.workers
+    );
+    for document in documents {
+        text.push_str("---\n");
+        text.push_str(&document.document());
+    }
+    Ok(text)
+}
+
+fn check(load: &Manifests) -> Result<(), KubernetesError> {
+    let range = |what, value: u32, from, to, expected| {
+        must(
+            (from..=to).contains(&value),
+            what,
+            &value.to_string(),
+            expected,
+        )
+    };
+    must(
+        is_name(&load.name, 40),
+        "the name",
+        &load.name,
+        "at most 40 lower-case letters, digits and -, beginning with a letter, not ending with -",
+    )?;
+    if let Some(namespace) = &load.namespace {
+        let expected = "a label of DNS: lower-case letters, digits and -";
+        must(is_name(namespace, 63), "the namespace", namespace, expected)?;
+    }
+    range("the number of workers", load.workers, 1, 1000, "1 to 1,000")?;
+    range(
+        "the number of processors",
+        load.processors,
+        1,
+        256,
+        "1 to 256",
+    )?;
+    range(
+        "the memory in MiB",
+        load.memory_mib,
+        16,
+        1 << 20,
+        "16 to 1,048,576",
+    )?;
+    let expected = "the name of an image, without spaces";
+    must(is_image(&load.image), "the image", &load.image, expected)?;
+    for name in load.files.keys() {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        let fits =
+            (1..=253).contains(&name.len()) && name.bytes().all(plain) && !name.starts_with("..");
+        let expected = "letters, digits, -, _ and . only, at most 253";
+        must(fits && name != ".", "the name of a file", name, expected)?;
+    }
+    let bytes: usize = load
+        .files
+        .iter()
+        .map(|(name, bytes)| name.len() + bytes.len())
+        .sum();
+    let expected = "at most 1,000,000: a ConfigMap takes no more";
+    must(
+        bytes <= FILES_BYTES,
+        "the size of the files in bytes",
+        &bytes.to_string(),
+        expected,
+    )?;
+    match &load.nats {
+        NatsServer::At {
+            url,
+            secret,
+            authority,
+        } => {
+            let scheme = ["nats://", "tls://"]
+                .iter()
+                .any(|scheme| url.starts_with(scheme));
+            // Not repeated in the error: it may be the password.
+            let expected =
+                "nats://HOST:PORT or tls://HOST:PORT; what proves who you are goes into a Secret";
+            let found = if url.contains('@') {
+                "one with a secret in it"
+            } else {
+                url
+            };
+            must(
+                scheme && !url.contains('@'),
+                "the address of NATS",
+                found,
+                expected,
+            )?;
+            let fits = secret.as_ref().is_none_or(|name| is_name(name, 253));
+            let expected = "the name of a Secret: lower-case letters, digits and -";
+            let found = secret.as_deref().unwrap_or("none");
+            must(fits, "the Secret for NATS", found, expected)?;
+            let expected = "one that has the authority as ca.crt";
+            must(
+                secret.is_some() || !authority,
+                "the Secret for NATS",
+                found,
+                expected,
+            )
+        }
+        NatsServer::Included { image, token } => {
+            let expected = "the name of an image, without spaces";
+            must(is_image(image), "the image of NATS", image, expected)?;
+            let fits = (16..=128).contains(&token.len())
+                && token.bytes().all(|byte| byte.is_ascii_alphanumeric())
+                && token.as_bytes()[0].is_ascii_alphabetic();
+            let found = "one that is not shown here";
+            let expected = "16 to 128 letters and digits, beginning with a letter";
+            must(fits, "the token of NATS", found, expected)
+        }
+    }
+}
+
+fn must(
+    holds: bool,
+    what: &'static str,
+    found: &str,
+    expected: &'static str,
+) -> Result<(), KubernetesError> {
+    match holds {
+        true => Ok(()),
+        false => Err(KubernetesError {
+            what,
+            found: if found.is_empty() { "empty" } else { found }.to_owned(),
+            expected,
+        }),
+    }
+}
+
+/// A label of DNS that may name every kind of object, services included.
+fn is_name(text: &str, most: usize) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    text.len() <= most
+        && text.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
+        && text.bytes().all(inner)
+        && !text.ends_with('-')
+}
+
+fn is_image(text: &str) -> bool {
+    (1..=500).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// The files of the load.
+fn files(load: &Manifests) -> Yaml {
+    let mut plain = Vec::new();
+    let mut binary = Vec::new();
+    for (name, bytes) in &load.files {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => plain.push((name.clone(), text.into())),
+            Err(_) => binary.push((name.clone(), base64(bytes).into())),
+        }
+    }
+    let mut entries = vec![
+        ("apiVersion".to_owned(), "v1".into()),
+        ("kind".to_owned(), "ConfigMap".into()),
+        ("metadata".to_owned(), metadata(load, "files")),
+    ];
+    for (key, values) in [("data", plain), ("binaryData", binary)] {
+        if !values.is_empty() {
+            entries.push((key.to_owned(), Yaml::Map(values)));
+        }
+    }
+    Yaml::Map(entries)
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+/// Name, namespace and labels of one of the objects.
+fn metadata(load: &Manifests, part: &str) -> Yaml {
+    let mut entries = vec![("name".to_owned(), format!("{}-{part}", load.name).into())];
+    if let Some(namespace) = &load.namespace {
+        entries.push(("namespace".to_owned(), namespace.as_str().into()));
+    }
+    entries.push(("labels".to_owned(), labels(load, part)));
+    Yaml::Map(entries)
+}
+
+/// What all objects of a part have in common; pods are selected by it.
+fn labels(load: &Manifests, part: &str) -> Yaml {
+    map([
+        ("app.kubernetes.io/name", "headroom".into()),
+        ("app.kubernetes.io/instance", load.name.as_str().into()),
+        ("app.kubernetes.io/component", part.into()),
+    ])
+}

@@ -1,0 +1,155 @@
+//! YAML, as much as manifests need: maps in the order given, lists, texts, numbers.
+
+use std::fmt::Write;
+
+/// A YAML value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Yaml {
+    /// A text; also where it looks like something else.
+    Text(String),
+    /// A whole number.
+    Number(i64),
+    /// True or false.
+    Bool(bool),
+    /// Values one after the other; empty: `[]`.
+    List(Vec<Yaml>),
+    /// Keys and values, in this order; empty: `{}`.
+    Map(Vec<(String, Yaml)>),
+}
+
+/// A map of these keys and values.
+pub(crate) fn map<const N: usize>(entries: [(&str, Yaml); N]) -> Yaml {
+    Yaml::Map(entries.map(|(key, value)| (key.to_owned(), value)).to_vec())
+}
+
+/// A list of texts.
+pub(crate) fn texts<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Yaml {
+    Yaml::List(texts.into_iter().map(|text| text.as_ref().into()).collect())
+}
+
+impl From<&str> for Yaml {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Yaml {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<bool> for Yaml {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<u32> for Yaml {
+    fn from(value: u32) -> Self {
+        Self::Number(value.into())
+    }
+}
+
+impl Yaml {
+    /// The value as a document, with a line end.
+    pub(crate) fn document(&self) -> String {
+        let mut out = String::new();
+        self.write(0, &mut out);
+        out
+    }
+
+    /// Writes the value at the cursor, its further lines indented by `indent`, and
+    /// ends the last line.
+    fn write(&self, indent: usize, out: &mut String) {
+        match self {
+            Self::Map(entries) if !entries.is_empty() => {
+                for (index, (key, value)) in entries.iter().enumerate() {
+                    if index > 0 {
+                        pad(indent, out);
+                    }
+                    scalar(key, out);
+                    out.push(':');
+                    if value.is_block() {
+                        out.push('\n');
+                        pad(indent + 2, out);
+                        value.write(indent + 2, out);
+                    } else {
+                        out.push(' ');
+                        value.write(indent, out);
+                    }
+                }
+            }
+            Self::List(values) if !values.is_empty() => {
+                for (index, value) in values.iter().enumerate() {
+                    if index > 0 {
+                        pad(indent, out);
+                    }
+                    out.push_str("- ");
+                    value.write(indent + 2, out);
+                }
+            }
+            Self::Map(_) => out.push_str("{}\n"),
+            Self::List(_) => out.push_str("[]\n"),
+            Self::Text(text) => {
+                scalar(text, out);
+                out.push('\n');
+            }
+            Self::Number(number) => line(number, out),
+            Self::Bool(value) => line(value, out),
+        }
+    }
+
+    /// Whether it takes lines of its own.
+    fn is_block(&self) -> bool {
+        match self {
+            Self::Map(entries) => !entries.is_empty(),
+            Self::List(values) => !values.is_empty(),
+            Self::Text(_) | Self::Number(_) | Self::Bool(_) => false,
+        }
+    }
+}
+
+fn pad(indent: usize, out: &mut String) {
+    out.extend(std::iter::repeat_n(' ', indent));
+}
+
+fn line(value: impl std::fmt::Display, out: &mut String) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{value}");
+}
+
+/// A text without quotes where nothing could take it for anything else, in double
+/// quotes otherwise.
+fn scalar(text: &str, out: &mut String) {
+    if is_plain(text) {
+        out.push_str(text);
+        return;
+    }
+    out.push('"');
+    for char in text.chars() {
+        let code = u32::from(char);
+        let _ = match char {
+            '"' | '\\' => write!(out, "\\{char}"),
+            '\n' => write!(out, "\\n"),
+            '\t' => write!(out, "\\t"),
+            '\r' => write!(out, "\\r"),
+            // Line ends of Unicode, the byte order mark and whatever is no character.
+            '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                write!(out, "\\u{code:04x}")
+            }
+            char if char.is_control() => write!(out, "\\u{code:04x}"),
+            char => write!(out, "{char}"),
+        };
+    }
+    out.push('"');
+}
+
+fn is_plain(text: &str) -> bool {
+    const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let inner =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/');
+    text.as_bytes().first().is_some_and(u8::is_ascii_alphabetic)
+        && text.bytes().all(inner)
+        && !WORDS.contains(&text.to_ascii_lowercase().as_str())
+}

@@ -1,0 +1,500 @@
+//! Made-up loads whose shapes are those of a real target: a pool of connections, and
+//! stalls during which nothing is answered.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lab_load::Summary;
+use lab_load::knee::{Capacity, Estimate, Point, Usl};
+use lab_load::recording::{ConnectionCounts, Phase};
+use lab_load::summary::{
+    Bytes, Counts, Distribution, ErrorCount, Floor, GeneratorUse, Histograms, KindSummary, Latency,
+    Rates, Reason, SCHEMA, Slot, Steady, Validity,
+};
+use measure::Histogram;
+
+use crate::model::Dice;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Begin of every load, unless it is part of a run.
+pub(crate) const BEGAN_NS: i64 = 1_795_253_400_000_000_000;
+
+/// What is asked of a made-up target, and how it answers.
+pub(crate) struct Sketch {
+    pub(crate) name: &'static str,
+    pub(crate) rate: f64,
+    pub(crate) seconds: u32,
+    /// Slots for each second.
+    pub(crate) slots: u32,
+    pub(crate) connections: usize,
+    /// Median time to answer.
+    pub(crate) service_s: f64,
+    /// Begin and length of each stall.
+    pub(crate) stalls: Vec<(f64, f64)>,
+    /// Share of requests that fail.
+    pub(crate) failing: f64,
+    pub(crate) closed: bool,
+}
+
+impl Default for Sketch {
+    fn default() -> Self {
+        Self {
+            name: "load",
+            rate: 2000.0,
+            seconds: 30,
+            slots: 1,
+            connections: 32,
+            service_s: 0.0021,
+            stalls: Vec::new(),
+            failing: 0.0,
+            closed: false,
+        }
+    }
+}
+
+#[derive(Default, Clone)]
+struct Tally {
+    planned: u64,
+    good: u64,
+    failed: u64,
+    in_flight: u64,
+    backlog: u64,
+    times: Histogram,
+    heat: BTreeMap<u8, u64>,
+}
+
+impl Sketch {
+    /// Runs the sketch.
+    pub(crate) fn run(&self, dice: &mut Dice) -> Result<Summary, Failure> {
+        let slots = (self.seconds * self.slots) as usize;
+        let slot_s = 1.0 / f64::from(self.slots);
+        let mut tallies = vec![Tally::default(); slots];
+        let mut free = vec![0.0_f64; self.connections];
+        let (mut intended, mut actual, mut late) = <(Histogram, Histogram, Histogram)>::default();
+        let (mut due, mut waited) = (0.0_f64, 0);
+        loop {
+            let Some(next) = (0..free.len()).min_by(|&a, &b| free[a].total_cmp(&free[b])) else {
+                break;
+            };
+            due = if self.closed {
+                free[next]
+            } else {
+                due + dice.exponential(1.0 / self.rate)
+            };
+            if due >= f64::from(self.seconds) {
+                break;
+            }
+            waited += u64::from(free[next] > due);
+            let sent = free[next].max(due) + dice.around(8e-6, 1.6);
+            // The first seconds warm the target up.
+            let warm = 1.0 + 4.0 * (-due / 1.2).exp();
+            let mut done = sent + dice.around(self.service_s * warm, 1.45);
+            for (from, length) in &self.stalls {
+                if done > *from && sent < from + length {
+                    done = done.max(from + length + dice.around(self.service_s, 1.3));
+                }
+            }
+            free[next] = done;
+            let busy = free.iter().filter(|at| **at > due).count() as u64;
+            let tally = &mut tallies[((due / slot_s) as usize).min(slots - 1)];
+            tally.planned += 1;
+            tally.in_flight = tally.in_flight.max(busy);
+            tally.backlog = tally.backlog.max(((sent - due) * self.rate) as u64);
+            if dice.chance(self.failing * if due > 12.0 { 1.0 } else { 0.0 }) {
+                tally.failed += 1;
+                continue;
+            }
+            let felt = if self.closed { done - sent } else { done - due };
+            let answered = &mut tallies[((done / slot_s) as usize).min(slots - 1)];
+            answered.good += 1;
+            answered.times.record(Duration::from_secs_f64(felt));
+            let bin = ((felt.log10() + 5.0) * 10.0).clamp(0.0, 79.0) as u8;
+            *answered.heat.entry(bin).or_default() += 1;
+            if due >= self.warm_s() {
+                intended.record(Duration::from_secs_f64(felt));
+                actual.record(Duration::from_secs_f64(done - sent));
+                late.record(Duration::from_secs_f64(dice.around(9e-6, 1.7)));
+            }
+        }
+        self.summary(&tallies, waited, &intended, &actual, &late)
+    }
+
+    fn warm_s(&self) -> f64 {
+        if self.seconds < 10 { 0.0 } else { 4.0 }
+    }
+
+    fn summary(
+        &self,
+        tallies: &[Tally],
+        waited: u64,
+        intended: &Histogram,
+        actual: &Histogram,
+        late: &Histogram,
+    ) -> Result<Summary, Failure> {
+        let slot_s = 1.0 / f64::from(self.slots);
+        let seconds = f64::from(self.seconds);
+        let steady_s = seconds - self.warm_s();
+        let timeline: Vec<Slot> = tallies
+            .iter()
+            .enumerate()
+            .map(|(slot, tally)| Slot {
+                t_s: slot as f64 * slot_s,
+                length_s: slot_s,
+                planned: tally.planned,
+                sent: tally.planned,
+                good: tally.good,
+                failed: tally.failed,
+                p50: quantile(&tally.times, 0.5),
+                p99: quantile(&tally.times, 0.99),
+                max: quantile(&tally.times, 1.0),
+                in_flight: tally.in_flight,
+                backlog: tally.backlog,
+                heat: tally.heat.iter().map(|(bin, n)| (*bin, *n)).collect(),
+            })
+            .collect();
+        let failed: u64 = tallies.iter().map(|tally| tally.failed).sum();
+        let sent = intended.count() + failed;
+        let mean_s = distribution(actual).mean.unwrap_or(0.0);
+        Ok(Summary {
+            schema: SCHEMA,
+            name: self.name.into(),
+            target: "http://127.0.0.1:8080/".into(),
+            model: if self.closed { "closed" } else { "open" }.into(),
+            arrivals: if self.closed {
+                format!("{} users", self.connections)
+            } else {
+                format!("poisson {}/s", self.rate)
+            },
+            began_unix_ns: BEGAN_NS,
+            duration_s: seconds,
+            partial: None,
+            validity: Validity {
+                valid: true,
+                reasons: Vec::new(),
+                loosened: Vec::new(),
+            },
+            steady: Steady {
+                from_s: self.warm_s(),
+                to_s: seconds,
+                state: if self.seconds < 10 { "short" } else { "steady" }.into(),
+            },
+            rate: Rates {
+                asked: (!self.closed).then_some(self.rate),
+                sent: sent as f64 / steady_s,
+                good: intended.count() as f64 / steady_s,
+            },
+            requests: Counts {
+                planned: sent,
+                sent,
+                waited,
+                answered: intended.count(),
+                refused: failed / 3,
+                errors: failed - failed / 3,
+            },
+            latency: Latency {
+                intended: distribution(intended),
+                actual: distribution(actual),
+            },
+            lateness: distribution(late),
+            statuses: BTreeMap::from([(200, intended.count()), (503, failed / 3)]),
+            errors: if failed > 0 {
+                vec![
+                    error(Phase::Read, "reset", failed / 2),
+                    error(Phase::Timeout, "timeout", failed - failed / 3 - failed / 2),
+                ]
+            } else {
+                Vec::new()
+            },
+            refusals: if failed > 0 {
+                BTreeMap::from([("status 503".into(), failed / 3)])
+            } else {
+                BTreeMap::new()
+            },
+            bytes: Bytes {
+                sent: sent * 78,
+                received: intended.count() * 853,
+            },
+            connections: ConnectionCounts {
+                opened: self.connections as u64,
+                failed: 0,
+                closed: failed / 2,
+                reused: sent.saturating_sub(self.connections as u64),
+                open: self.connections as u64,
+            },
+            generator: GeneratorUse {
+                threads: 1,
+                workers: 1,
+                cpu_s: sent as f64 * 5.4e-6,
+                cpu_per_request_s: (sent > 0).then_some(5.4e-6),
+                busiest_thread: (sent as f64 / steady_s * 5.4e-6 + 0.01).min(0.99),
+                pace: if self.closed { "coalesce" } else { "exact" }.into(),
+                steal: 0.002,
+                in_flight: sent as f64 / steady_s * mean_s,
+                in_flight_little: sent as f64 / steady_s * mean_s * 1.003,
+            },
+            kinds: Vec::new(),
+            timeline,
+            histograms: Histograms {
+                intended: intended.to_base64()?,
+                actual: actual.to_base64()?,
+                lateness: late.to_base64()?,
+            },
+            capacity: None,
+            floor: None,
+        })
+    }
+}
+
+/// The loads that stand alone, by the name of their page.
+pub(crate) fn alone() -> Result<Vec<(&'static str, Summary)>, Failure> {
+    let mut dice = Dice(4);
+    let stalls = vec![(9.0, 0.8), (17.0, 0.8), (25.0, 0.8)];
+    let mut valid = Sketch {
+        stalls: stalls.clone(),
+        failing: 0.002,
+        ..Sketch::default()
+    }
+    .run(&mut dice)?;
+    valid.floor = Some(floor());
+    valid.kinds = kinds(&valid);
+    let mut invalid = Sketch {
+        rate: 6000.0,
+        service_s: 0.0042,
+        connections: 24,
+        seconds: 12,
+        ..Sketch::default()
+    }
+    .run(&mut dice)?;
+    spoil(&mut invalid);
+    let closed = Sketch {
+        closed: true,
+        connections: 8,
+        stalls,
+        ..Sketch::default()
+    }
+    .run(&mut dice)?;
+    let mut found = Sketch::default().run(&mut dice)?;
+    found.capacity = Some(capacity(&mut dice, 8400.0));
+    let mut refused = Sketch {
+        seconds: 6,
+        ..Sketch::default()
+    }
+    .run(&mut dice)?;
+    refused.capacity = Some(no_knee());
+    let empty = Sketch {
+        rate: 1e-9,
+        seconds: 5,
+        ..Sketch::default()
+    }
+    .run(&mut dice)?;
+    let mut huge = Sketch {
+        seconds: 60,
+        slots: 10,
+        rate: 500.0,
+        ..Sketch::default()
+    }
+    .run(&mut dice)?;
+    for (n, slot) in huge.timeline.iter_mut().enumerate() {
+        slot.heat = (0..80)
+            .map(|bin| (bin, 1 + (n as u64 * 7 + u64::from(bin) * 13) % 977))
+            .collect();
+    }
+    Ok(vec![
+        ("valid", valid),
+        ("invalid", invalid),
+        ("closed", closed),
+        ("knee", found),
+        ("no-knee", refused),
+        ("empty", nothing(empty)),
+        ("huge", huge),
+    ])
+}
+
+/// A load of which nothing came.
+fn nothing(mut summary: Summary) -> Summary {
+    summary.timeline.clear();
+    summary.histograms.intended.clear();
+    summary.histograms.actual.clear();
+    summary.partial = Some("interrupted after 0.2 s".into());
+    summary
+}
+
+/// Makes a load one that the guard refuses.
+pub(crate) fn spoil(summary: &mut Summary) {
+    let reason = |check: &str, found: &str, help: &str| Reason {
+        check: check.into(),
+        found: found.into(),
+        help: help.into(),
+    };
+    summary.validity.valid = false;
+    summary.validity.reasons = vec![
+        reason(
+            "generator-cpu",
+            "the busiest thread used 93 % of a core, the limit is 80 %",
+            "Add threads, or workers on other machines.",
+        ),
+        reason(
+            "in-flight-cap",
+            "7.1 % of requests waited for one of 24 connections, the limit is 1 %",
+            "Allow more connections, or ask for a lower rate.",
+        ),
+    ];
+    summary.validity.loosened = vec!["late sends: 5 % instead of 1 %".into()];
+    summary.generator.busiest_thread = 0.93;
+}
+
+fn kinds(summary: &Summary) -> Vec<KindSummary> {
+    let kind = |name: &str, share: f64| KindSummary {
+        name: name.into(),
+        requests: Counts {
+            planned: (summary.requests.planned as f64 * share) as u64,
+            sent: (summary.requests.sent as f64 * share) as u64,
+            answered: (summary.requests.answered as f64 * share) as u64,
+            waited: 0,
+            refused: 0,
+            errors: (summary.requests.errors as f64 * share) as u64,
+        },
+        latency: summary.latency.clone(),
+        statuses: BTreeMap::from([(200, (summary.requests.answered as f64 * share) as u64)]),
+    };
+    vec![kind("list routes", 0.7), kind("add route", 0.3)]
+}
+
+fn floor() -> Floor {
+    Floor {
+        measured_unix_ns: BEGAN_NS,
+        ping_pong_p50: 55e-6,
+        ping_pong_p99: 102e-6,
+        ping_pong_spin_p50: 21e-6,
+        timer_p50: 58e-6,
+        timer_p99: 170e-6,
+        longest_gap: 0.0042,
+        gap_share: 0.003,
+        steal: 0.001,
+        clock: 25e-9,
+    }
+}
+
+fn estimate(rate: f64, spread: f64) -> Estimate {
+    Estimate {
+        rate,
+        low: rate * (1.0 - spread),
+        high: rate * (1.0 + spread),
+        confidence: 0.9,
+    }
+}
+
+/// A search that found the knee of a target which saturates at `limit`.
+pub(crate) fn capacity(dice: &mut Dice, limit: f64) -> Capacity {
+    let mut point = |rate: f64, purpose: &str, invalid: bool| {
+        let load = rate / limit;
+        let good_rate = rate.min(limit * 1.06 - 0.15 * (rate - limit).max(0.0));
+        let p50 = 0.0018 / (1.02 - load.min(1.0)).powf(0.4) * dice.around(1.0, 1.05);
+        let p99 = 0.004 / (1.015 - load.min(1.0)) * dice.around(0.35, 1.15);
+        Point {
+            rate,
+            sent: rate,
+            good_rate,
+            p50: Some(p50),
+            p99: Some(if load > 1.0 { 0.4 * load * load } else { p99 }),
+            errors: if load > 1.05 { load - 1.05 } else { 0.0 },
+            in_flight: good_rate * p50,
+            length_s: if purpose == "confirm" { 30.0 } else { 10.0 },
+            good: load < 1.0,
+            invalid: if invalid {
+                vec!["steal".into()]
+            } else {
+                Vec::new()
+            },
+            purpose: purpose.into(),
+        }
+    };
+    let mut points: Vec<Point> = [1000.0, 1500.0, 2250.0, 3375.0, 5062.0, 7593.0, 11390.0]
+        .into_iter()
+        .map(|rate| point(rate, "bracket", false))
+        .collect();
+    for (n, share) in [1.1, 0.96, 1.03, 0.985, 1.01, 0.995, 0.99, 1.005]
+        .into_iter()
+        .enumerate()
+    {
+        points.push(point(limit * share, "bisect", n == 2));
+    }
+    points.push(point(limit * 0.97, "confirm", false));
+    points.push(point(limit * 1.03, "confirm", false));
+    Capacity {
+        slo: "p99 < 100ms, errors < 0.1%".into(),
+        points,
+        knee: Some(estimate(limit, 0.018)),
+        physical: Some(estimate(limit * 1.06, 0.02)),
+        limit: "target".into(),
+        note: "Confirmed by a hold of 30 s on either side.".into(),
+        usl: Usl::Fit {
+            lambda: 560.0,
+            alpha: 0.012,
+            beta: 0.0009,
+            peak: Some(estimate(33.0, 0.2)),
+            note: "The peak lies within what was measured.".into(),
+        },
+    }
+}
+
+/// A search in which no rate held.
+fn no_knee() -> Capacity {
+    let point = |rate: f64| Point {
+        rate,
+        sent: rate,
+        good_rate: rate,
+        p50: Some(0.012),
+        p99: Some(0.180),
+        errors: 0.0,
+        in_flight: rate * 0.012,
+        length_s: 10.0,
+        good: false,
+        invalid: Vec::new(),
+        purpose: "bracket".into(),
+    };
+    Capacity {
+        slo: "p99 < 1ms".into(),
+        points: vec![point(400.0), point(200.0), point(100.0)],
+        knee: None,
+        physical: None,
+        limit: "none".into(),
+        note: "No rate held: even at 100/s the p99 was 180 ms; loosen the objective or look at the target first.".into(),
+        usl: Usl::Refused("three points are too few; five at different concurrency are needed.".into()),
+    }
+}
+
+fn error(phase: Phase, cause: &str, count: u64) -> ErrorCount {
+    ErrorCount {
+        phase,
+        cause: cause.into(),
+        count,
+    }
+}
+
+fn quantile(times: &Histogram, q: f64) -> Option<f64> {
+    times.quantile(q).map(|time| time.as_secs_f64())
+}
+
+fn distribution(times: &Histogram) -> Distribution {
+    let at = |q: f64| {
+        let enough = times.count() as f64 * (1.0 - q) >= 10.0;
+        enough.then(|| quantile(times, q)).flatten()
+    };
+    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+    Distribution {
+        count: times.count(),
+        min: seconds(times.min()),
+        mean: seconds(times.mean()),
+        stddev: seconds(times.stddev()),
+        p50: at(0.5),
+        p75: at(0.75),
+        p90: at(0.9),
+        p95: at(0.95),
+        p99: at(0.99),
+        p999: at(0.999),
+        p9999: at(0.9999),
+        max: seconds(times.max()),
+    }
+}

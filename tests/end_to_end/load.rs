@@ -1,0 +1,174 @@
+//! Load on a small server, as a user puts it there.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::lab::{Finished, Lab, wait_until};
+
+/// A busy machine must not decide a test of what is printed.
+const ANYTHING_GOES: [&str; 10] = [
+    "--allow-late",
+    "100%",
+    "--allow-cpu",
+    "100%",
+    "--allow-unsent",
+    "100%",
+    "--allow-waiting",
+    "100%",
+    "--allow-steal",
+    "100%",
+];
+
+/// Answers every request on every connection, until the test ends.
+fn server(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let Ok(mut out) = stream.try_clone() else {
+                    return;
+                };
+                let _ = out.set_nodelay(true);
+                let lines = BufReader::new(stream).lines().map_while(Result::ok);
+                for _ in lines.filter(String::is_empty) {
+                    if out.write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+const BUSY: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
+
+fn load(lab: &Lab, address: SocketAddr, more: &[&str]) -> Command {
+    let mut command = lab.command();
+    command.arg("load").arg(format!("http://{address}/"));
+    command.args(ANYTHING_GOES).args(more);
+    command
+}
+
+fn finished(lab: &Lab, address: SocketAddr, more: &[&str]) -> Finished {
+    Finished::of(load(lab, address, more).output().expect("headroom starts"))
+}
+
+#[test]
+fn a_load_is_counted_written_and_judged() {
+    let lab = Lab::new();
+    let [csv, hdr, report] = ["load.csv", "load.hdr", "load.html"].map(|name| lab.path(name));
+    let address = server(OK);
+    let done = finished(
+        &lab,
+        address,
+        &[
+            "--rate",
+            "300/s",
+            "-z",
+            "2s",
+            "--json",
+            "--expect",
+            "p50 < 10s, errors < 50%",
+            "--csv",
+            &csv.display().to_string(),
+            "--hdr",
+            &hdr.display().to_string(),
+            "--report",
+            &report.display().to_string(),
+        ],
+    )
+    .expect_code(0)
+    .expect_stderr("✓ p50 < 10s");
+    let json = done.json();
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["requests"]["planned"], 600);
+    assert_eq!(json["requests"]["answered"], 600);
+    assert_eq!(json["statuses"]["200"], 600);
+    assert_eq!(json["model"], "open");
+    let read = |path| std::fs::read_to_string(path).expect("a file");
+    assert!(read(csv).lines().count() >= 2);
+    assert!(read(hdr).contains("\nTag=intended,0.000,"));
+    assert!(read(report).starts_with("<!"));
+}
+
+#[test]
+fn a_closed_loop_is_labelled() {
+    let lab = Lab::new();
+    let done = finished(&lab, server(OK), &["--closed", "-c", "4", "-n", "400"]).expect_code(0);
+    assert!(
+        done.stdout.contains("closed loop: 4 users"),
+        "{}",
+        done.stdout
+    );
+    assert!(
+        done.stdout.contains("cannot see the queueing"),
+        "{}",
+        done.stdout
+    );
+    assert!(done.stdout.contains("200: 400"), "{}", done.stdout);
+}
+
+#[test]
+fn an_expectation_that_does_not_hold_fails() {
+    let lab = Lab::new();
+    let more = ["--rate", "300/s", "-z", "1s", "--expect", "p50 < 1us"];
+    let done = finished(&lab, server(OK), &more).expect_code(1);
+    assert!(done.stdout.contains("✗ p50 < 1us"), "{}", done.stdout);
+}
+
+#[test]
+fn a_load_of_failures_only_fails() {
+    let lab = Lab::new();
+    let done = finished(&lab, server(BUSY), &["-n", "20", "--rate", "100"]).expect_code(1);
+    assert!(done.stdout.contains("503: 20"), "{}", done.stdout);
+}
+
+#[test]
+fn what_is_wrong_is_said_before_there_is_load() {
+    let lab = Lab::new();
+    // A port where nobody listens: one that was free a moment ago.
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let address = free.expect("a free port");
+    finished(&lab, address, &[])
+        .expect_code(4)
+        .expect_stderr("refused");
+    let csv = lab.path("no/such/folder.csv");
+    finished(&lab, server(OK), &["--csv", &csv.display().to_string()])
+        .expect_code(4)
+        .expect_stderr("folder.csv");
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_seen() {
+    let lab = Lab::new();
+    let mut child = load(
+        &lab,
+        server(OK),
+        &["--rate", "200/s", "-z", "10m", "--json"],
+    )
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .expect("headroom starts");
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("the first second");
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("a running process");
+    wait_until("the load to end", || {
+        child.try_wait().is_ok_and(|status| status.is_some())
+    });
+    let mut stdout = String::new();
+    let mut pipe = child.stdout.take().expect("piped");
+    pipe.read_to_string(&mut stdout).expect("text");
+    let json: serde_json::Value = serde_json::from_str(&stdout).expect("the result so far");
+    assert_eq!(json["partial"], "interrupted");
+    assert!(json["requests"]["answered"].as_u64() > Some(0), "{json}");
+    assert_eq!(child.wait().expect("a child").code(), Some(2));
+}

@@ -1,0 +1,170 @@
+/** The results of loads: decoded, grouped, and what can be said of them. Pure functions. */
+
+import { duration, percent } from '../chart/scales';
+import { column, scaled, type Points } from './decode';
+import type { Distribution, Load, LoadSummary, PackedTimeline } from './run';
+
+/** A load over time; a value for each slot. Times are those of the page's axis. */
+export interface Timeline {
+  t: Float64Array;
+  length: Float64Array;
+  planned: Float64Array;
+  sent: Float64Array;
+  good: Float64Array;
+  failed: Float64Array;
+  /** NaN: none. */
+  p50: Float64Array;
+  p99: Float64Array;
+  max: Float64Array;
+  inFlight: Float64Array;
+  backlog: Float64Array;
+  /** For each slot where its bins end in the next two. */
+  heatEnd: Uint32Array;
+  heatBin: Uint32Array;
+  heatCount: Float64Array;
+}
+
+/** One result, decoded. */
+export interface Result {
+  step: string | null;
+  start: number;
+  end: number;
+  summary: LoadSummary;
+  timeline: Timeline;
+  percentiles: Load['percentiles'];
+}
+
+/** The results of loads of the same name, in order of time. */
+export interface Group {
+  name: string;
+  results: Result[];
+}
+
+export function groups(blob: Uint8Array, loads: Load[]): Group[] {
+  const found = new Map<string, Result[]>();
+  for (const { step, start_s, summary, timeline, percentiles } of loads) {
+    const result = {
+      step,
+      start: start_s,
+      end: start_s + summary.duration_s,
+      summary,
+      timeline: timelineOf(blob, timeline, start_s),
+      percentiles,
+    };
+    found.set(summary.name, [...(found.get(summary.name) ?? []), result]);
+  }
+  return [...found].map(([name, results]) => ({ name, results }));
+}
+
+function timelineOf(blob: Uint8Array, packed: PackedTimeline, start: number): Timeline {
+  const of = (name: Exclude<keyof PackedTimeline, 'heat_pairs' | 'heat_bin'>) => scaled(blob, packed[name]);
+  let end = 0;
+  return {
+    t: of('t_s').map((t) => t + start),
+    length: of('length_s'),
+    planned: of('planned'),
+    sent: of('sent'),
+    good: of('good'),
+    failed: of('failed'),
+    p50: of('p50'),
+    p99: of('p99'),
+    max: of('max'),
+    inFlight: of('in_flight'),
+    backlog: of('backlog'),
+    heatEnd: column(blob, packed.heat_pairs).map((pairs) => (end += pairs)),
+    heatBin: column(blob, packed.heat_bin),
+    heatCount: of('heat_count'),
+  };
+}
+
+/** A line through the slots of several results, in which values hold; it breaks between results. */
+export function line(results: Result[], of: (timeline: Timeline, slot: number) => number): Points {
+  const [times, values]: number[][] = [[], []];
+  for (const { timeline } of results) {
+    const { t, length } = timeline;
+    t.forEach((start, slot) => {
+      times.push(start);
+      values.push(of(timeline, slot));
+    });
+    if (t.length === 0) continue;
+    times.push(t[t.length - 1] + length[t.length - 1]);
+    values.push(NaN);
+  }
+  return { t: Float64Array.from(times), v: Float64Array.from(values) };
+}
+
+/** The percentiles of a distribution that may be told, in order. */
+export const PERCENTILES = [
+  ['p50', 0.5],
+  ['p75', 0.75],
+  ['p90', 0.9],
+  ['p95', 0.95],
+  ['p99', 0.99],
+  ['p999', 0.999],
+  ['p9999', 0.9999],
+] as const;
+
+/** `p99.9` for 0.999. */
+export const percentileName = (q: number) => `p${Number((100 * q).toPrecision(6))}`;
+
+/** Differences below these say nothing. */
+const GAP_SHARE = 0.1;
+const GAP_S = 100e-6;
+
+/** What the difference between latency from intended and from actual send says, in a sentence or two. */
+export function gap({ model, latency: { intended, actual } }: LoadSummary): string {
+  if (model === 'closed') {
+    return 'A closed loop has no intended send time: when the target stalls, its users stop asking. Users who do not wait for one another would see longer times than these.';
+  }
+  const both = PERCENTILES.flatMap(([name, q]) => {
+    const [felt, took] = [intended[name], actual[name]];
+    return felt === null || took === null ? [] : [{ q, felt, took }];
+  });
+  if (both.length === 0) return 'There are too few answers to compare the two.';
+  const apart = both.filter(({ felt, took }) => felt - took > Math.max(GAP_S, GAP_SHARE * felt));
+  if (apart.length === 0) return 'The two agree: requests were sent when they were due.';
+  const { q, felt, took } = apart.reduce((worst, one) => (one.felt - one.took > worst.felt - worst.took ? one : worst));
+  return (
+    `They part at ${percentileName(apart[0].q)}. At ${percentileName(q)} an answer came ${duration(felt)} after it was due and ` +
+    `${duration(took)} after it was asked for: requests waited to be sent, because those before them were slow. Users feel the former.`
+  );
+}
+
+/** Checks of the guard that blame the generator or its machine. */
+const GENERATOR = new Set(['late-sends', 'generator-cpu', 'under-sent', 'steal', 'throttled', 'no-ports', 'no-descriptors', 'little', 'worker-lost']);
+
+/** Was the generator fit for this load, and what shows it. */
+export function health({ validity, generator, lateness }: LoadSummary): { ok: boolean; facts: string[] } {
+  const late = lateness.p99 ?? lateness.max;
+  return {
+    ok: !validity.reasons.some(({ check }) => GENERATOR.has(check)),
+    facts: [
+      `busiest thread ${percent(generator.busiest_thread)} of a core`,
+      ...(late === null ? [] : [`${lateness.p99 === null ? 'all' : '99 %'} of sends at most ${duration(late)} late`]),
+      ...(generator.cpu_per_request_s === null ? [] : [`${duration(generator.cpu_per_request_s)} of processor time a request`]),
+      `steal ${percent(generator.steal)}`,
+    ],
+  };
+}
+
+/** A rate: `4,999/s`, `12.5/s`; a dash for no value. */
+export function rate(value: number): string {
+  if (!Number.isFinite(value)) return '–';
+  const digits = value >= 1000 || Number.isInteger(value) ? 0 : value >= 100 ? 1 : value >= 10 ? 2 : 3;
+  return `${Number(value.toFixed(digits)).toLocaleString('en', { maximumFractionDigits: digits })}/s`;
+}
+
+/** A share as small as it is: `0 %`, `0.012 %`, `3.1 %`. */
+export function smallShare(share: number): string {
+  if (!Number.isFinite(share)) return '–';
+  if (share === 0) return '0 %';
+  return `${Number((100 * share).toPrecision(2))} %`;
+}
+
+/** Requests that failed or were refused, as a share of those sent. */
+export function failedShare({ requests: { sent, refused, errors } }: LoadSummary): number {
+  return sent + errors > 0 ? (refused + errors) / Math.max(sent, refused + errors) : NaN;
+}
+
+/** The value of a distribution that may be absent. */
+export const known = (distribution: Distribution, name: keyof Distribution) => distribution[name] ?? NaN;
