@@ -130,7 +130,8 @@ impl Poller {
             Err(Errno::INTR) => return Ok(0),
             Err(errno) => return Err(errno.into()),
         };
-        self.events.extend(found.iter().map(|event| Event::of(*event)));
+        self.events
+            .extend(found.iter().map(|event| Event::of(*event)));
         Ok(self.events.len())
     }
 

@@ -65,7 +65,7 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
         builder
             .initial_window_size(settings.stream_window.min(most))
             .initial_connection_window_size(settings.connection_window.min(most))
-            .initial_max_send_streams(settings.streams)
+            .initial_max_send_streams(settings.early_streams.min(settings.streams))
             .max_header_list_size(settings.head_bytes)
             .enable_push(false);
         let woken = Arc::new(ConnectionWaker::default());

@@ -6,7 +6,7 @@ use http::{HeaderMap, Method, Request, header};
 use super::Answer;
 
 /// Bytes before each message: a flag for compression and the length.
-const PREFIX: usize = 5;
+pub const PREFIX: usize = 5;
 
 /// A message as it is sent: not compressed, behind its length.
 ///

@@ -28,6 +28,9 @@ pub use slots::StreamKey;
 pub struct Settings {
     /// Most streams open at once; the peer may allow fewer. Default 100.
     pub streams: usize,
+    /// Streams opened before the peer has said how many it allows; with 0, requests wait
+    /// for its first word, and none is refused for being one too many. Default 100.
+    pub early_streams: usize,
     /// Bytes that the peer may send ahead on one stream. Default and most 2^31 - 1: the
     /// window is never what limits a load.
     pub stream_window: u32,
@@ -49,6 +52,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             streams: 100,
+            early_streams: 100,
             stream_window: i32::MAX as u32,
             connection_window: i32::MAX as u32,
             head_bytes: 64 * 1024,

@@ -94,7 +94,7 @@ impl Engine {
     }
 
     /// A whole answer came in.
-    fn answered(&mut self, place: u32, whole: Whole, now: u64) {
+    pub(super) fn answered(&mut self, place: u32, whole: Whole, now: u64) {
         self.tally.ended(now);
         self.answer_by.clear(place);
         let connection = &mut self.connections[place as usize];
@@ -104,14 +104,14 @@ impl Engine {
         kind.intended
             .record_ns(now.saturating_sub(exchange.intended));
         kind.actual.record_ns(now.saturating_sub(exchange.sent));
-        if whole.status != 0 {
-            *kind.statuses.entry(whole.status).or_insert(0) += 1;
+        if let Some(status) = whole.status {
+            *kind.statuses.entry(status).or_insert(0) += 1;
         }
         let Some(visit) = &mut exchange.visit else {
             return;
         };
         let answer = Answer {
-            status: whole.status,
+            status: whole.status.unwrap_or(0),
             fields: &exchange.kept.fields,
             body: &exchange.kept.body,
             body_bytes: whole.body_bytes,
@@ -125,7 +125,9 @@ impl Engine {
         let each = self.setup.workload.connections.requests_each;
         // A request that was answered before all of it was sent leaves the target in
         // the middle of it.
-        if !whole.keep_alive || !connection.unsent.is_empty() {
+        if connection.stream.is_none() {
+            // Its connection carries others too.
+        } else if !whole.keep_alive || !connection.unsent.is_empty() {
             self.tally.span.connections.closed += 1;
             self.close(place);
         } else if each.is_some_and(|each| connection.carried >= each) {

@@ -15,7 +15,7 @@ const AFTER_FAILURE: u64 = 10_000_000;
 
 /// Why a request is sent later than it was meant to be, if it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Delay {
+pub(super) enum Delay {
     /// Nothing kept it from being sent but this thread.
     Own,
     /// A connection had to be opened.
@@ -90,7 +90,10 @@ impl Engine {
     }
 
     /// Sends the request of the visit at a place, whose connection is open.
-    fn ask(&mut self, place: u32, delay: Delay) {
+    pub(super) fn ask(&mut self, place: u32, delay: Delay) {
+        if self.multiplexed() {
+            return self.ask_stream(place, delay);
+        }
         let composer = &self.setup.composer;
         let connection = &mut self.connections[place as usize];
         let exchange = &mut connection.exchange;
@@ -137,19 +140,7 @@ impl Engine {
             Ok(taken) => taken,
             Err(error) => return self.broken(place, Phase::Write, error.cause(), now),
         };
-        if !exchange.counted {
-            exchange.counted = true;
-            let kind = self.tally.kind(exchange.kind);
-            kind.sent += 1;
-            kind.bytes_sent += request.len() as u64;
-            match delay {
-                Delay::Own => kind
-                    .lateness
-                    .record_ns(now.saturating_sub(exchange.intended)),
-                Delay::Opening => {}
-                Delay::Capped => kind.waited += 1,
-            }
-        }
+        self.tally.count(exchange, delay, request.len());
         self.tally.span.connections.reused += u64::from(connection.carried > 1);
         if taken < request.len() || stream.wants_write() {
             connection.unsent.extend_from_slice(&request[taken..]);
@@ -320,7 +311,10 @@ impl Engine {
             Use::Free | Use::Thinking => {}
         }
         self.tally.fail(exchange.kind, phase, cause);
-        self.close(place);
+        match self.multiplexed() {
+            true => self.cancel_stream(place),
+            false => self.close(place),
+        }
         let pause = match phase {
             Phase::Connect | Phase::Tls => AFTER_FAILURE,
             _ => 0,

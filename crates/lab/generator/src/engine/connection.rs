@@ -1,8 +1,10 @@
 //! One connection, and the one exchange that it carries at a time.
 
 use lab_load::request::Visit;
+use wire::http2::StreamKey;
 use wire::stream::Stream;
 
+use super::streams::Session;
 use super::talk::{Kept, Talk};
 
 /// How far a connection has come.
@@ -38,6 +40,9 @@ pub(super) struct Connection {
     pub(super) link: Link,
     pub(super) stream: Option<Stream>,
     pub(super) talk: Talk,
+    /// Instead of stream and conversation, where a connection carries several
+    /// exchanges; it stands at the first of their places.
+    pub(super) session: Option<Box<Session>>,
     /// Tells events of this stream from those of an earlier one in the same place.
     pub(super) generation: u32,
     /// Requests that the stream has carried.
@@ -74,6 +79,8 @@ pub(super) struct Exchange {
     /// Whether something of the answer has come in.
     pub(super) answering: bool,
     pub(super) kept: Kept,
+    /// Its stream, where a connection carries several.
+    pub(super) stream: Option<StreamKey>,
 }
 
 impl Connection {
@@ -82,6 +89,7 @@ impl Connection {
             link: Link::Closed,
             stream: None,
             talk,
+            session: None,
             generation: 0,
             carried: 0,
             unsent: Vec::new(),
@@ -99,6 +107,7 @@ impl Connection {
                 counted: false,
                 answering: false,
                 kept: Kept::default(),
+                stream: None,
             },
         }
     }
@@ -111,6 +120,7 @@ impl Connection {
     /// Lets the stream go, which closes it.
     pub(super) fn close(&mut self) {
         self.stream = None;
+        self.session = None;
         self.link = Link::Closed;
         self.generation = self.generation.wrapping_add(1);
         self.carried = 0;

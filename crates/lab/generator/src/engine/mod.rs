@@ -13,6 +13,8 @@ mod connection;
 mod deadlines;
 mod opening;
 mod plan;
+mod spans;
+mod streams;
 mod talk;
 mod tally;
 mod timers;
@@ -23,7 +25,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
 use lab_load::recording::Phase;
@@ -96,7 +98,7 @@ enum Source {
     /// Nobody: there is no segment, or it is over.
     Nobody,
     /// The schedule.
-    Schedule(Plan),
+    Schedule(Box<Plan>),
     /// Users: each as soon as its last answer and its pause are over.
     Users {
         think: u64,
@@ -121,11 +123,14 @@ pub(crate) struct Engine {
     free: Vec<u32>,
     /// Closed connections that may be opened for an arrival.
     spare: Vec<u32>,
-    /// Connections to keep open, and most that may be.
+    /// Exchanges at a time on one connection.
+    streams: u32,
+    /// Places whose connections are to be kept open, and most that may be.
     held: u32,
     most: u32,
     open: u32,
-    /// Connections under way, and those of them that no request is bound to yet.
+    /// Places with connections under way, and those of them that no request is bound
+    /// to yet.
     opening: u32,
     unbound: u32,
     /// Requests that are bound to a connection under way.
@@ -156,6 +161,8 @@ pub(crate) struct Engine {
     buffer: Vec<u8>,
     /// Connections begun so far.
     begun: u64,
+    /// Connections with several exchanges that have something to send.
+    unsent_streams: Vec<u32>,
     unsent_span: Option<Box<Span>>,
 }
 
@@ -166,7 +173,10 @@ impl Engine {
         let waker = Waker::new(&poller, WAKER)?;
         let workload = &setup.workload;
         let part = |all: u32| all / workload.threads + u32::from(index < all % workload.threads);
-        let held = part(workload.connections.held);
+        // A place carries one exchange at a time; the places of a connection that
+        // carries several open and close together.
+        let streams = workload.connections.streams.max(1);
+        let held = part(workload.connections.held) * streams;
         let nanos = |length: Duration| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         let span = Box::new(Span::empty(setup.composer.kinds().len()));
         Ok(Self {
@@ -178,7 +188,8 @@ impl Engine {
             free: Vec::new(),
             spare: Vec::new(),
             held,
-            most: part(workload.connections.most).max(held),
+            most: (part(workload.connections.most) * streams).max(held),
+            streams,
             open: 0,
             opening: 0,
             unbound: 0,
@@ -199,6 +210,7 @@ impl Engine {
             request: Vec::new(),
             framed: Vec::new(),
             begun: 0,
+            unsent_streams: Vec::new(),
             buffer: vec![0; BUFFER],
             unsent_span: None,
             setup,
@@ -241,6 +253,7 @@ impl Engine {
             }
             self.expire(now);
             self.dispatch(now);
+            self.send_streams();
             if self.ended.is_none() {
                 let stop = self.setup.stop.load(Ordering::Relaxed);
                 if stop || end.is_some_and(|end| now >= end) {
@@ -272,16 +285,19 @@ impl Engine {
                 true => Duration::ZERO,
                 false => Duration::from_nanos(until.saturating_sub(clock::now())),
             };
-            let events = self.wait(longest)?;
+            let (events, slept) = self.wait(longest)?;
             if let Some(coalescer) = &mut coalescer {
-                coalescer.woken(events);
+                coalescer.woken(events, slept);
             }
         }
     }
 
-    /// Waits for events and handles them; says how many there were.
-    fn wait(&mut self, longest: Duration) -> Result<usize, Trouble> {
+    /// Waits for events and handles them; says how many there were, and how long the
+    /// wait was.
+    fn wait(&mut self, longest: Duration) -> Result<(usize, u64), Trouble> {
+        let began = clock::now();
         let waited = self.poller.wait(Some(longest));
+        let slept = clock::now() - began;
         let events = waited.map_err(|error| Trouble::System("wait for sockets", error))?;
         for index in 0..events {
             let Some(event) = self.poller.event(index) else {
@@ -290,8 +306,9 @@ impl Engine {
             let now = self.handle(event);
             // A large batch of answers must not delay what is due meanwhile.
             self.dispatch(now);
+            self.send_streams();
         }
-        Ok(events)
+        Ok((events, slept))
     }
 
     /// Handles one event, and says when it did.
@@ -311,6 +328,7 @@ impl Engine {
         match connection.link {
             Link::Closed => clock::now(),
             Link::Connecting | Link::Handshaking | Link::Upgrading => self.go_on_opening(place),
+            Link::Open if connection.session.is_some() => self.take_streams(place),
             Link::Open => {
                 if event.writable && connection.writing {
                     self.send_rest(place);
@@ -340,7 +358,8 @@ impl Engine {
                     _ => 0,
                 };
                 let timing = Timing { began, tick };
-                Source::Schedule(Plan::new(schedule, self.thread, self.threads, timing))
+                let plan = Plan::new(schedule, self.thread, self.threads, timing);
+                Source::Schedule(Box::new(plan))
             }
             Model::Closed { think } => {
                 let own = |all: u64| {
@@ -404,67 +423,6 @@ impl Engine {
             self.came_due(now);
             self.source = Source::Nobody;
         }
-    }
-
-    /// Counts the arrivals that came due since the last call into the span.
-    fn came_due(&mut self, now: u64) {
-        if let Source::Schedule(plan) = &mut self.source {
-            let all = plan.came_due(now);
-            self.tally.span.planned += all - self.came_due;
-            self.came_due = all;
-        }
-    }
-
-    /// Ends the span at the last whole second, and says when the next one ends.
-    fn turn(&mut self, now: u64, end: Option<u64>, began: u64, outlet: &Outlet) -> u64 {
-        let last = end.map_or(now, |end| now.min(end.saturating_sub(1)));
-        let end = began + (last - began) / SECOND * SECOND;
-        let span = self.close_span(end, now, outlet);
-        let span = match self.unsent_span.take() {
-            Some(mut earlier) => {
-                earlier.append(&span);
-                earlier
-            }
-            None => span,
-        };
-        // While nobody takes spans, they are merged into one: time is lost from the
-        // timeline, nothing from the counts.
-        match outlet.reports.try_send((outlet.number, Report::Span(span))) {
-            Err(TrySendError::Full((_, Report::Span(span)))) => self.unsent_span = Some(span),
-            // Without a receiver the generator is being dropped, and a command to end
-            // comes next.
-            Ok(()) | Err(_) => {}
-        }
-        end + SECOND
-    }
-
-    /// The last span of a segment.
-    fn last(&mut self, now: u64, outlet: &Outlet) -> Box<Span> {
-        let span = self.close_span(self.ended.unwrap_or(now), now, outlet);
-        match self.unsent_span.take() {
-            Some(mut earlier) => {
-                earlier.append(&span);
-                earlier
-            }
-            None => span,
-        }
-    }
-
-    fn close_span(&mut self, end: u64, now: u64, outlet: &Outlet) -> Box<Span> {
-        self.came_due(end);
-        self.tally.span.planned += std::mem::take(&mut self.later_steps);
-        let empty = self.empty_span(outlet);
-        let mut span = self.tally.turn(end, now, u64::from(self.open), empty);
-        if self.users {
-            span.planned = span.kinds.iter().map(|kind| kind.sent).sum();
-        }
-        span
-    }
-
-    fn empty_span(&self, outlet: &Outlet) -> Box<Span> {
-        let kinds = self.setup.composer.kinds().len();
-        let emptied = outlet.emptied.try_recv();
-        emptied.unwrap_or_else(|_| Box::new(Span::empty(kinds)))
     }
 
     /// When something is to be done even if no socket has anything to tell.

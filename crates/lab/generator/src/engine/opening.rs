@@ -24,7 +24,7 @@ impl Engine {
     /// Opens the connections that are to be held, or says why that cannot be done.
     pub(crate) fn open_held(&mut self) -> Result<(), Trouble> {
         while self.open < self.held {
-            while self.opening < AT_ONCE && self.open + self.opening < self.held {
+            while self.opening < AT_ONCE * self.streams && self.open + self.opening < self.held {
                 self.open_another(clock::now());
                 if let Some(trouble) = self.trouble.take() {
                     return Err(trouble);
@@ -44,7 +44,10 @@ impl Engine {
     pub(super) fn hold(&mut self, now: u64) {
         // What the target closed meanwhile is only known when its events were read.
         // Failure is no trouble here: arrivals try again, and their failures count.
-        while self.wait(Duration::ZERO).is_ok_and(|events| events > 0) {}
+        while self
+            .wait(Duration::ZERO)
+            .is_ok_and(|(events, _)| events > 0)
+        {}
         if self.replaces() {
             while self.open + self.opening < self.held && self.open_another(now) {}
         }
@@ -61,11 +64,19 @@ impl Engine {
     /// way.
     pub(super) fn open_another(&mut self, now: u64) -> bool {
         let place = self.take_spare().unwrap_or_else(|| self.add_place());
-        self.unbound += 1;
         self.open_at(place, now)
     }
 
     pub(super) fn add_place(&mut self) -> u32 {
+        let first = self.push_place();
+        for _ in 1..self.streams {
+            let place = self.push_place();
+            self.save(place);
+        }
+        first
+    }
+
+    fn push_place(&mut self) -> u32 {
         let place = self.connections.len();
         let talk = Talk::new(self.setup.workload.target.protocol, 0);
         self.connections.push(Connection::closed(talk));
@@ -75,17 +86,33 @@ impl Engine {
         place as u32
     }
 
-    /// Begins to open the connection at a place.
+    /// Begins to open the connection of a closed place.
     pub(super) fn open_at(&mut self, place: u32, now: u64) -> bool {
-        self.opening += 1;
-        self.open_by.set(place, now);
-        match self.connect(place) {
+        let carrier = self.carrier(place);
+        for member in self.members(carrier) {
+            self.opening += 1;
+            let connection = self.connection(member);
+            connection.link = Link::Connecting;
+            let bound = connection.exchange.used == Use::Waiting;
+            self.unbound += u32::from(!bound);
+        }
+        self.open_by.set(carrier, now);
+        match self.connect(carrier) {
             Ok(()) => true,
             Err(errno) => {
-                self.opening_failed(place, Phase::Connect, socket::cause(errno), now);
+                self.opening_failed(carrier, Phase::Connect, socket::cause(errno), now);
                 false
             }
         }
+    }
+
+    /// The first of the places that share a connection; it stands for all.
+    pub(super) fn carrier(&self, place: u32) -> u32 {
+        place - place % self.streams
+    }
+
+    pub(super) fn members(&self, carrier: u32) -> std::ops::Range<u32> {
+        carrier..carrier + self.streams
     }
 
     fn connect(&mut self, place: u32) -> Result<(), Errno> {
@@ -183,22 +210,31 @@ impl Engine {
         {
             return self.opening_failed(place, Phase::Connect, unwatched(error), now);
         }
-        connection.link = Link::Open;
+        if self.multiplexed()
+            && let Err(cause) = self.begin_session(place)
+        {
+            return self.opening_failed(place, Phase::Tls, cause, now);
+        }
         self.open_by.clear(place);
-        self.opening -= 1;
-        self.open += 1;
         self.tally.span.connections.opened += 1;
-        match connection.exchange.used {
-            Use::Waiting => {
-                self.waiting -= 1;
-                self.ask_or_drop(place, now);
+        let members = self.members(place);
+        self.opening -= self.streams;
+        self.open += self.streams;
+        for member in members.clone() {
+            self.connection(member).link = Link::Open;
+        }
+        for member in members {
+            match self.connection(member).exchange.used {
+                Use::Waiting => {
+                    self.waiting -= 1;
+                    self.ask_or_drop(member, now);
+                    continue;
+                }
+                // Its user still pauses.
+                Use::Thinking => {}
+                Use::Free | Use::Asked => self.list(member),
             }
-            // Its user still pauses.
-            Use::Thinking => {}
-            Use::Free | Use::Asked => {
-                self.unbound = self.unbound.saturating_sub(1);
-                self.list(place);
-            }
+            self.unbound = self.unbound.saturating_sub(1);
         }
     }
 
@@ -212,16 +248,30 @@ impl Engine {
         now: u64,
     ) {
         self.open_by.clear(place);
-        self.opening -= 1;
         self.tally.span.connections.failed += 1;
-        let trouble = Trouble::Connection(phase, cause, self.open);
+        let trouble = Trouble::Connection(phase, cause, self.open / self.streams);
         self.trouble.get_or_insert(trouble);
-        self.connection(place).close();
-        if self.is(place, Use::Waiting) {
-            return self.fail(place, phase, cause, now);
+        self.opening -= self.streams;
+        let members = self.members(place);
+        for member in members.clone() {
+            self.connection(member).close();
         }
-        self.unbound = self.unbound.saturating_sub(1);
-        self.save(place);
+        let mut bound = false;
+        for member in members {
+            match self.connection(member).exchange.used {
+                Use::Waiting => {
+                    bound = true;
+                    self.fail(member, phase, cause, now);
+                    continue;
+                }
+                Use::Thinking => {}
+                Use::Free | Use::Asked => self.save(member),
+            }
+            self.unbound = self.unbound.saturating_sub(1);
+        }
+        if bound {
+            return;
+        }
         if let Source::Schedule(plan) = &mut self.source
             && let Some(arrival) = plan.take(now)
         {
@@ -257,7 +307,6 @@ impl Engine {
     pub(super) fn replace(&mut self, place: u32, worth: bool, now: u64) {
         let lacking = self.open + self.opening < self.held;
         if worth && lacking && self.ended.is_none() && !self.users && self.replaces() {
-            self.unbound += 1;
             self.open_at(place, now);
         } else {
             self.save(place);

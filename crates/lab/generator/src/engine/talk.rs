@@ -32,6 +32,12 @@ impl Kept {
         self.body.clear();
     }
 
+    /// Keeps what was kept elsewhere.
+    pub(super) fn set(&mut self, fields: Vec<u8>, body: &[u8]) {
+        self.fields = fields;
+        self.body(body);
+    }
+
     /// Gives back the memory of an answer that was larger than usual.
     pub(super) fn forget(&mut self) {
         if self.fields.capacity() + self.body.capacity() > USUAL {
@@ -62,8 +68,8 @@ fn keep(kept: &mut Vec<u8>, part: &[u8]) {
 /// A whole answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Whole {
-    /// Its status, where the protocol has one; else 0.
-    pub(super) status: u16,
+    /// Its status, where the protocol has one.
+    pub(super) status: Option<u16>,
     /// Whether the connection can carry another request.
     pub(super) keep_alive: bool,
     /// Bytes of its body.
@@ -74,7 +80,7 @@ impl Whole {
     /// An answer of a protocol without status.
     fn of(body_bytes: u64, keep_alive: bool) -> Self {
         Self {
-            status: 0,
+            status: None,
             keep_alive,
             body_bytes,
         }
@@ -143,7 +149,7 @@ impl Talk {
             Self::Http1(scanner) => {
                 let scan = scanner.scan(input, kept).map_err(broken)?;
                 let whole = scan.complete.map(|complete| Whole {
-                    status: complete.status,
+                    status: Some(complete.status),
                     keep_alive: complete.keep_alive && !complete.upgraded,
                     body_bytes: complete.body_bytes,
                 });
@@ -177,7 +183,7 @@ impl Talk {
             Self::Http1(scanner) => {
                 let complete = scanner.end(kept).map_err(broken)?;
                 Ok(Whole {
-                    status: complete.status,
+                    status: Some(complete.status),
                     keep_alive: false,
                     body_bytes: complete.body_bytes,
                 })

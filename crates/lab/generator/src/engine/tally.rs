@@ -7,6 +7,9 @@ use lab_load::recording::{Phase, Recording};
 
 use wire::clock;
 
+use super::asking::Delay;
+use super::connection::Exchange;
+
 /// Counts of the span that is under way. Times are those of the loop's clock.
 #[derive(Debug)]
 pub(super) struct Tally {
@@ -63,6 +66,24 @@ impl Tally {
     pub(super) fn ended(&mut self, now: u64) {
         self.integrate(now);
         self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    /// Counts a request as sent, unless it was sent before on a connection that the
+    /// target was closing.
+    #[inline]
+    pub(super) fn count(&mut self, exchange: &mut Exchange, delay: Delay, bytes: usize) {
+        if std::mem::replace(&mut exchange.counted, true) {
+            return;
+        }
+        let late = exchange.sent.saturating_sub(exchange.intended);
+        let kind = self.kind(exchange.kind);
+        kind.sent += 1;
+        kind.bytes_sent += bytes as u64;
+        match delay {
+            Delay::Own => kind.lateness.record_ns(late),
+            Delay::Opening => {}
+            Delay::Capped => kind.waited += 1,
+        }
     }
 
     #[inline]

@@ -88,7 +88,7 @@ impl WebSocket {
                     kept.body(part);
                     if let Some(bytes) = ends {
                         let whole = Some(Whole {
-                            status: 0,
+                            status: None,
                             keep_alive: true,
                             body_bytes: bytes,
                         });

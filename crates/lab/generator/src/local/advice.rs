@@ -23,6 +23,7 @@ pub(super) fn explain(workload: &Workload, address: SocketAddr, trouble: Trouble
             };
             let doing = match phase {
                 Phase::Tls => format!("begin TLS with {place}"),
+                Phase::Protocol => format!("upgrade the connection to {place}"),
                 _ => format!("connect to {place}"),
             };
             let found = match (cause, open) {

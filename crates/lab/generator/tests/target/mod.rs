@@ -1,5 +1,6 @@
 //! A target whose behaviour is known: it answers after a fixed time, stops at planned
 //! times, and remembers when each request came in.
+#![allow(dead_code, unreachable_pub)]
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};

@@ -1,0 +1,72 @@
+//! Spans: closed at the end of each second and handed over.
+
+use std::sync::mpsc::TrySendError;
+
+use lab_load::Span;
+
+use super::{Engine, Outlet, Report, SECOND, Source};
+
+impl Engine {
+    /// Counts the arrivals that came due since the last call into the span.
+    pub(super) fn came_due(&mut self, now: u64) {
+        if let Source::Schedule(plan) = &mut self.source {
+            let all = plan.came_due(now);
+            self.tally.span.planned += all - self.came_due;
+            self.came_due = all;
+        }
+    }
+
+    /// Ends the span at the last whole second, and says when the next one ends.
+    pub(super) fn turn(&mut self, now: u64, end: Option<u64>, began: u64, outlet: &Outlet) -> u64 {
+        let last = end.map_or(now, |end| now.min(end.saturating_sub(1)));
+        let end = began + (last - began) / SECOND * SECOND;
+        let span = self.close_span(end, now, outlet);
+        let span = match self.unsent_span.take() {
+            Some(mut earlier) => {
+                earlier.append(&span);
+                earlier
+            }
+            None => span,
+        };
+        // While nobody takes spans, they are merged into one: time is lost from the
+        // timeline, nothing from the counts.
+        // Without a receiver the generator is being dropped, and a command to end comes
+        // next.
+        let told = outlet.reports.try_send((outlet.number, Report::Span(span)));
+        if let Err(TrySendError::Full((_, Report::Span(span)))) = told {
+            self.unsent_span = Some(span);
+        }
+        end + SECOND
+    }
+
+    /// The last span of a segment.
+    pub(super) fn last(&mut self, now: u64, outlet: &Outlet) -> Box<Span> {
+        let span = self.close_span(self.ended.unwrap_or(now), now, outlet);
+        match self.unsent_span.take() {
+            Some(mut earlier) => {
+                earlier.append(&span);
+                earlier
+            }
+            None => span,
+        }
+    }
+
+    fn close_span(&mut self, end: u64, now: u64, outlet: &Outlet) -> Box<Span> {
+        self.came_due(end);
+        self.tally.span.planned += std::mem::take(&mut self.later_steps);
+        let empty = self.empty_span(outlet);
+        let mut span = self
+            .tally
+            .turn(end, now, u64::from(self.open / self.streams), empty);
+        if self.users {
+            span.planned = span.kinds.iter().map(|kind| kind.sent).sum();
+        }
+        span
+    }
+
+    pub(super) fn empty_span(&self, outlet: &Outlet) -> Box<Span> {
+        let kinds = self.setup.composer.kinds().len();
+        let emptied = outlet.emptied.try_recv();
+        emptied.unwrap_or_else(|_| Box::new(Span::empty(kinds)))
+    }
+}

@@ -1,0 +1,272 @@
+//! Targets that misbehave: each failure has the right phase and cause, everything is
+//! counted, and nothing is left open.
+
+mod workload;
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use lab_generator::Local;
+use lab_load::arrivals::Process;
+use lab_load::recording::Phase;
+use lab_load::request::{AnswerEnd, Body, Mix, Step};
+use lab_load::{Flow, Generate as _, Protocol};
+use workload::{closed, failures, open, plain, refusal, run};
+
+/// A target that treats each connection in its own way, in threads of its own.
+fn target(treat: impl Fn(usize, TcpStream) + Send + Sync + Copy + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().flatten().enumerate() {
+            std::thread::spawn(move || treat(number, stream));
+        }
+    });
+    address
+}
+
+/// Reads one request without a body; `None` at the end.
+fn request(stream: &mut TcpStream) -> Option<()> {
+    let mut seen = Vec::new();
+    let mut byte = [0];
+    while !seen.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        seen.push(byte[0]);
+    }
+    Some(())
+}
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+/// Serves requests until the client goes.
+fn serve(mut stream: TcpStream, answer: &[u8]) {
+    while request(&mut stream).is_some() && stream.write_all(answer).is_ok() {}
+}
+
+#[test]
+fn nobody_listens() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let said = refusal(plain(address, 4));
+    let expected =
+        format!("connect to {address}: refused; start the target, or check host and port");
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_name_that_is_nobody_s() {
+    let mut workload = plain(([127, 0, 0, 1], 1).into(), 1);
+    workload.target.host = "no-such-name.invalid".to_owned();
+    let said = refusal(workload);
+    assert!(
+        said.starts_with("resolve the target's name \"no-such-name.invalid\": "),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("check the name, or give an address"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_target_without_tls_is_asked_for_it() {
+    let address = target(|_, mut stream| {
+        let mut hello = [0; 16];
+        let _ = stream.read(&mut hello);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    let mut workload = plain(address, 1);
+    workload.target.tls = true;
+    let said = refusal(workload);
+    assert!(
+        said.starts_with(&format!("begin TLS with {address}: not TLS;")),
+        "{said}"
+    );
+}
+
+#[test]
+fn more_threads_than_connections_are_refused() {
+    let mut workload = plain(([127, 0, 0, 1], 1).into(), 1);
+    workload.threads = 2;
+    assert!(refusal(workload).contains("connections: 1; expected as many as threads"));
+}
+
+#[test]
+fn a_target_that_hangs_up_without_an_answer() {
+    let address = target(|_, mut stream| {
+        request(&mut stream);
+    });
+    let recorded = run(plain(address, 2), &closed(10));
+    let seen = recorded.total.requests();
+    assert_eq!((seen.sent, seen.answered), (10, 0));
+    assert_eq!(failures(&seen), [(Phase::Read, "closed before answer", 10)]);
+}
+
+#[test]
+fn a_target_that_resets() {
+    let address = target(|_, mut stream| {
+        // Closing with bytes unread resets the connection.
+        let _ = stream.read(&mut [0; 4]);
+    });
+    let seen = run(plain(address, 1), &closed(5)).total.requests();
+    assert_eq!(failures(&seen), [(Phase::Read, "reset", 5)]);
+}
+
+#[test]
+fn a_target_that_says_something_else() {
+    let address = target(|_, stream| serve(stream, b"220 mail.example ESMTP\r\n\r\n"));
+    let seen = run(plain(address, 1), &closed(3)).total.requests();
+    let found = failures(&seen);
+    assert!(
+        matches!(found.as_slice(), [(Phase::Protocol, _, 3)]),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_target_that_breaks_off() {
+    let address = target(|_, mut stream| {
+        request(&mut stream);
+        let _ = stream.write_all(&ANSWER[..ANSWER.len() - 1]);
+    });
+    let seen = run(plain(address, 1), &closed(3)).total.requests();
+    assert_eq!(failures(&seen), [(Phase::Read, "closed early", 3)]);
+}
+
+#[test]
+fn a_target_that_never_answers() {
+    let address = target(|_, mut stream| {
+        request(&mut stream);
+        let _ = stream.read(&mut [0]);
+    });
+    let mut workload = plain(address, 3);
+    workload.timeout = Duration::from_millis(50);
+    let seen = run(workload, &closed(6)).total.requests();
+    assert_eq!(failures(&seen), [(Phase::Timeout, "timeout", 6)]);
+}
+
+#[test]
+fn an_answer_that_drips_is_whole_in_the_end() {
+    let address = target(|_, mut stream| {
+        let _ = stream.set_nodelay(true);
+        while request(&mut stream).is_some() {
+            for byte in ANSWER {
+                let _ = stream.write_all(&[*byte]);
+                std::thread::yield_now();
+            }
+        }
+    });
+    let seen = run(plain(address, 2), &closed(20)).total.requests();
+    assert_eq!((seen.answered, seen.failed()), (20, 0));
+    assert_eq!(seen.bytes_received, 20 * ANSWER.len() as u64);
+    assert_eq!(seen.statuses.get(&200), Some(&20));
+}
+
+#[test]
+fn a_connection_that_the_target_closes_after_each_answer_is_replaced() {
+    let address = target(|_, mut stream| {
+        if request(&mut stream).is_some() {
+            let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
+        }
+    });
+    let total = run(plain(address, 2), &closed(20)).total;
+    let seen = total.requests();
+    assert_eq!((seen.answered, seen.failed()), (20, 0));
+    assert_eq!(total.connections.closed, 20);
+    assert_eq!(total.connections.reused, 0);
+}
+
+#[test]
+fn a_connection_that_the_target_closes_without_a_word_is_not_an_error() {
+    let address = target(|_, mut stream| {
+        if request(&mut stream).is_some() {
+            let _ = stream.write_all(ANSWER);
+        }
+    });
+    let total = run(plain(address, 1), &closed(20)).total;
+    let seen = total.requests();
+    assert_eq!((seen.sent, seen.answered, seen.failed()), (20, 20, 0));
+    // The last one may be open still when the results are in.
+    assert!(
+        (19..=20).contains(&total.connections.closed),
+        "{:?}",
+        total.connections
+    );
+}
+
+#[test]
+fn connections_are_replaced_after_so_many_requests() {
+    let address = target(|_, stream| serve(stream, ANSWER));
+    let mut workload = plain(address, 2);
+    workload.connections.requests_each = Some(5);
+    let total = run(workload, &closed(40)).total;
+    assert_eq!(total.requests().answered, 40);
+    assert_eq!(total.connections.closed, 0);
+    assert!(
+        (8..=10).contains(&total.connections.opened),
+        "{:?}",
+        total.connections
+    );
+}
+
+#[test]
+fn a_target_that_goes_away_fails_every_arrival_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let workload = plain(listener.local_addr().unwrap(), 2);
+    let mut local = Local::start(workload).unwrap();
+    drop(listener);
+    let segment = open(Process::Constant, 200.0, 0.5);
+    let total = local.run(&segment, &mut |_| Flow::Continue).unwrap().total;
+    let seen = total.requests();
+    assert_eq!(total.planned, 100);
+    // What was sent to the old connections may fail first, in any way.
+    assert_eq!(seen.failed(), 100, "{:?}", seen.errors);
+    assert_eq!(seen.answered, 0);
+}
+
+#[test]
+fn stopping_ends_with_the_results_so_far() {
+    let address = target(|_, stream| serve(stream, ANSWER));
+    let mut local = Local::start(plain(address, 2)).unwrap();
+    let segment = open(Process::Poisson, 200.0, 3600.0);
+    let recorded = local.run(&segment, &mut |_| Flow::Stop).unwrap();
+    assert_eq!(recorded.cut.as_deref(), Some("stopped"));
+    let seen = recorded.total.requests();
+    assert_eq!(seen.sent, seen.answered);
+    assert!(seen.sent > 0 && recorded.total.length < Duration::from_secs(3600));
+    // The same generator goes on with the next segment.
+    let next = local.run(&open(Process::Constant, 100.0, 0.2), &mut |_| {
+        Flow::Continue
+    });
+    let next = next.unwrap();
+    assert_eq!((next.cut, next.total.requests().answered), (None, 20));
+    // And another thread can stop it at once.
+    let stopper = local.stopper();
+    let stop = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        stopper.stop();
+    });
+    let recorded = local.run(&segment, &mut |_| Flow::Continue).unwrap();
+    assert_eq!(recorded.cut.as_deref(), Some("stopped"));
+    stop.join().unwrap();
+}
+
+#[test]
+fn a_large_request_and_a_large_answer_pass() {
+    const BYTES: usize = 3_000_000;
+    let address = target(|_, mut stream| {
+        let mut bytes = vec![0; BYTES];
+        while stream.read_exact(&mut bytes).is_ok() && stream.write_all(&bytes).is_ok() {}
+    });
+    let mut workload = plain(address, 2);
+    workload.target.protocol = Protocol::Tcp;
+    let mut step = Step::new("echo", "", "");
+    step.body = Body::Bytes(vec![7; BYTES]);
+    step.answer = AnswerEnd::Echo;
+    workload.mix = Mix::of(step);
+    let seen = run(workload, &closed(6)).total.requests();
+    assert_eq!((seen.answered, seen.failed()), (6, 0), "{:?}", seen.errors);
+    assert_eq!(seen.bytes_received, 6 * BYTES as u64);
+}
