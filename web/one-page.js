@@ -1,3 +1,8 @@
+import { gzipSync } from 'node:zlib';
+
+/** Most bytes of script, compressed: a report is sent by mail and opened on telephones. */
+const SCRIPT_MOST = 60_000;
+
 /**
  * Puts the script and the style into the page, so that it is one file.
  *
@@ -15,6 +20,8 @@ export function onePage() {
         if (file === 'page.html') continue;
         const before = html;
         if (part.type === 'chunk') {
+          const size = gzipSync(part.code, { level: 9 }).length;
+          if (size > SCRIPT_MOST) throw new Error(`one-page: the script has ${size} bytes compressed, ${SCRIPT_MOST} at most`);
           const code = part.code.replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--');
           html = html.replace(reference('script', file), '');
           // Last in the body: the data above it is then there.

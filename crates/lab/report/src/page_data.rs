@@ -181,7 +181,10 @@ impl PageData {
         targets.dedup();
         let data = Self {
             version: VERSION,
-            name: targets.join(", "),
+            name: match targets.as_slice() {
+                [] => "No load".into(),
+                targets => targets.join(", "),
+            },
             about: String::new(),
             seed: None,
             environment: environment.clone(),

@@ -12,6 +12,7 @@ use std::io::Read;
 use std::path::Path;
 
 use base64::Engine;
+use lab_load::Summary;
 use lab_store::{
     EntityCount, Environment, Event, EventKind, Outcome, ProcessSample, RunFile, RunFolder, SCHEMA,
     Verdict,
@@ -296,6 +297,129 @@ fn a_missing_file_is_named_unless_the_run_was_not_made() {
     run.write_json(RunFile::Verdict, &verdict(Outcome::Error, Some("x")))
         .unwrap();
     assert_eq!(problems(&run), []);
+}
+
+/// A load of two slots.
+fn load(name: &str, began_unix_ns: i64) -> Summary {
+    let times = serde_json::json!({ "count": 0 });
+    let slot = |t_s: f64, heat: Value| {
+        serde_json::json!({
+            "t_s": t_s, "length_s": 1.0, "planned": 5, "sent": 5, "good": 4, "failed": 1,
+            "p50": 0.001, "p99": null, "max": 0.5, "in_flight": 2, "backlog": 0, "heat": heat,
+        })
+    };
+    let mut histogram = measure::Histogram::new();
+    histogram.record(std::time::Duration::from_millis(20));
+    serde_json::from_value(serde_json::json!({
+        "schema": 1, "name": name, "target": "http://127.0.0.1/", "model": "open",
+        "arrivals": "poisson 5/s", "began_unix_ns": began_unix_ns, "duration_s": 2.0,
+        "partial": null,
+        "validity": { "valid": true, "reasons": [], "loosened": [] },
+        "steady": { "from_s": 0.0, "to_s": 2.0, "state": "short" },
+        "rate": { "asked": 5.0, "sent": 5.0, "good": 4.0 },
+        "requests": {
+            "planned": 10, "sent": 10, "waited": 0, "answered": 8, "refused": 0, "errors": 2,
+        },
+        "latency": { "intended": times, "actual": times },
+        "lateness": times, "statuses": { "200": 8 }, "errors": [], "refusals": {},
+        "bytes": { "sent": 0, "received": 0 },
+        "connections": { "opened": 1, "failed": 0, "closed": 0, "reused": 9, "open": 1 },
+        "generator": {
+            "threads": 1, "workers": 1, "cpu_s": 0.0, "cpu_per_request_s": null,
+            "busiest_thread": 0.0, "pace": "exact", "steal": 0.0, "in_flight": 0.0,
+            "in_flight_little": 0.0,
+        },
+        "kinds": [],
+        "timeline": [
+            slot(0.0, serde_json::json!([[20, 3], [47, 1]])),
+            slot(1.0, serde_json::json!([[21, 4]])),
+        ],
+        "histograms": {
+            "intended": histogram.to_base64().unwrap(), "actual": "", "lateness": "",
+        },
+        "capacity": null, "floor": null,
+    }))
+    .unwrap()
+}
+
+#[test]
+fn loads_of_a_run_stand_on_its_axis_in_the_order_in_which_they_began() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    let at = |s: i64| run.environment().unwrap().started_at_unix_ns + s * 1_000_000_000;
+    run.write_load(&load("front", at(9)), Some("hold")).unwrap();
+    run.write_load(&load("probe", at(2)), None).unwrap();
+    let (data, blob) = embedded(&lab_report::html(&run).unwrap());
+    let (probe, front) = (&data["loads"][0], &data["loads"][1]);
+    assert_eq!(
+        (&probe["start_s"], &probe["step"]),
+        (&2.0.into(), &Value::Null)
+    );
+    assert_eq!(
+        (&front["start_s"], &front["step"]),
+        (&9.0.into(), &"hold".into())
+    );
+    assert_eq!(front["summary"]["rate"]["good"], 4.0);
+    assert_eq!(front["summary"]["statuses"]["200"], 8);
+    let timeline = &front["timeline"];
+    let numbers = |field: &str| column(&timeline[field], &blob);
+    assert_eq!(numbers("t_s"), [Some(0), Some(1_000_000)]);
+    assert_eq!(numbers("p99"), [None, None]);
+    assert_eq!(numbers("heat_pairs"), [Some(2), Some(1)]);
+    assert_eq!(numbers("heat_bin"), [Some(20), Some(47), Some(21)]);
+    assert_eq!(timeline["heat_count"]["origin"], 1.0);
+    assert_eq!(
+        front["percentiles"]["intended"].as_array().unwrap().len(),
+        1
+    );
+    assert_eq!(front["summary"]["histograms"]["intended"], "");
+    let files = data["files"].as_array().unwrap();
+    assert!(
+        files
+            .iter()
+            .any(|file| file["path"] == "loads/hold.front.json"),
+        "{files:?}"
+    );
+}
+
+#[test]
+fn a_broken_load_and_a_broken_histogram_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    plan(&run, &[]);
+    run.write(RunFile::Experiment, b"lab = 1\n").unwrap();
+    let mut spoiled = load("front", 5);
+    spoiled.histograms.actual = "nonsense".into();
+    run.write_load(&spoiled, None).unwrap();
+    let text = problem(&run);
+    assert!(
+        text.starts_with("loads/front.json: histograms.actual: "),
+        "{text}"
+    );
+    run.write(RunFile::Load("front"), b"{\"schema\": 2}")
+        .unwrap();
+    assert!(problem(&run).contains("schema 2"), "{}", problem(&run));
+}
+
+#[test]
+fn loads_without_a_run_begin_at_zero_and_have_no_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let environment = run(folder.path()).environment().unwrap();
+    let loads = [load("</script>", 7_000_000_000), load("b", 5_000_000_000)];
+    let page = lab_report::load_html(&loads, &environment).unwrap();
+    let (data, _) = embedded(&page);
+    assert_eq!(data["verdict"], Value::Null);
+    assert_eq!(data["name"], "http://127.0.0.1/");
+    assert_eq!(data["loads"][0]["summary"]["name"], "</script>");
+    assert_eq!(
+        (&data["loads"][0]["start_s"], &data["loads"][1]["start_s"]),
+        (&2.0.into(), &0.0.into())
+    );
+    let (none, blob) = embedded(&lab_report::load_html(&[], &environment).unwrap());
+    assert_eq!(
+        (none["loads"].as_array().unwrap().len(), blob.len()),
+        (0, 0)
+    );
 }
 
 #[test]

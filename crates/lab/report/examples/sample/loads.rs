@@ -73,10 +73,7 @@ impl Sketch {
         let mut free = vec![0.0_f64; self.connections];
         let (mut intended, mut actual, mut late) = <(Histogram, Histogram, Histogram)>::default();
         let (mut due, mut waited) = (0.0_f64, 0);
-        loop {
-            let Some(next) = (0..free.len()).min_by(|&a, &b| free[a].total_cmp(&free[b])) else {
-                break;
-            };
+        while let Some(next) = (0..free.len()).min_by(|&a, &b| free[a].total_cmp(&free[b])) {
             due = if self.closed {
                 free[next]
             } else {
@@ -106,7 +103,10 @@ impl Sketch {
                 continue;
             }
             let felt = if self.closed { done - sent } else { done - due };
-            let answered = &mut tallies[((done / slot_s) as usize).min(slots - 1)];
+            // Answers after the end belong to no slot.
+            let Some(answered) = tallies.get_mut((done / slot_s) as usize) else {
+                continue;
+            };
             answered.good += 1;
             answered.times.record(Duration::from_secs_f64(felt));
             let bin = ((felt.log10() + 5.0) * 10.0).clamp(0.0, 79.0) as u8;

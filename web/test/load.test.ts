@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import { endedOf, estimate, kneeText, usl, uslSpan } from '../src/data/capacity';
+import { valueAt } from '../src/data/decode';
+import { failedShare, gap, health, line, percentileName, rate, smallShare } from '../src/data/load';
+import type { Capacity, Fit, Hold } from '../src/data/run';
+import { resultOf, summaryOf, times, timelineOf } from './loads';
+
+describe('numbers', () => {
+  it('rates keep about three digits', () => {
+    expect([5000, 41834.4, 12.5, 999.94, 0.25, 0, NaN].map(rate)).toEqual(['5,000/s', '41,834/s', '12.5/s', '999.9/s', '0.25/s', '0/s', '–']);
+  });
+
+  it('small shares are not rounded to nothing', () => {
+    expect([0, 0.00012, 0.031, 1, NaN].map(smallShare)).toEqual(['0 %', '0.012 %', '3.1 %', '100 %', '–']);
+  });
+
+  it('percentiles have their usual names', () => {
+    expect([0.5, 0.9, 0.999, 0.9999, 1 - 1e-6].map(percentileName)).toEqual(['p50', 'p90', 'p99.9', 'p99.99', 'p99.9999']);
+  });
+
+  it('refused and unanswered requests failed', () => {
+    const counts = { planned: 100, sent: 100, waited: 0, answered: 95, refused: 3, errors: 5 };
+    expect(failedShare(summaryOf({ requests: counts }))).toBeCloseTo(0.08);
+    expect(failedShare(summaryOf({ requests: { ...counts, sent: 0, refused: 0, errors: 7 } }))).toBe(1);
+    expect(failedShare(summaryOf({ requests: { ...counts, sent: 0, refused: 0, errors: 0 } }))).toBeNaN();
+  });
+});
+
+describe('lines of several results', () => {
+  it('hold within a result and break between results', () => {
+    const results = [timelineOf([[[20, 4]], [[20, 6]]]), timelineOf([[[20, 9]]], 10)].map(resultOf);
+    const good = line(results, ({ good }, slot) => good[slot]);
+    expect([0, 1.9, 2.5, 10.5, 11.5].map((t) => valueAt(good, t))).toEqual([4, 6, NaN, 9, NaN]);
+    expect(line([resultOf(timelineOf([]))], () => 1).t).toHaveLength(0);
+  });
+});
+
+describe('the gap between intended and actual', () => {
+  const latency = (intended: object, actual: object) => summaryOf({ latency: { intended: times(intended), actual: times(actual) } });
+
+  it('is explained where it begins and where it is widest', () => {
+    const text = gap(latency({ p50: 0.002, p90: 0.059, p99: 0.728 }, { p50: 0.002, p90: 0.0034, p99: 0.005 }));
+    expect(text).toMatch(/^They part at p90\. At p99 an answer came 728 ms after it was due and 5\.00 ms after/);
+  });
+
+  it('is none when small in itself or next to the value', () => {
+    const same = 'The two agree: requests were sent when they were due.';
+    expect(gap(latency({ p50: 0.00019 }, { p50: 0.0001 }))).toBe(same);
+    expect(gap(latency({ p50: 1.05 }, { p50: 1 }))).toBe(same);
+  });
+
+  it('is not told of a closed loop, nor of too few answers', () => {
+    expect(gap(summaryOf({ model: 'closed' }))).toMatch(/^A closed loop has no intended send time/);
+    expect(gap(summaryOf())).toMatch(/too few/);
+  });
+});
+
+describe('the generator', () => {
+  it('is ok unless a check blames it', () => {
+    const check = (name: string) => summaryOf({ validity: { valid: false, reasons: [{ check: name, found: '', help: '' }], loosened: [] } });
+    expect(health(summaryOf()).ok).toBe(true);
+    expect(health(check('in-flight-cap')).ok).toBe(true);
+    expect(health(check('late-sends')).ok).toBe(false);
+  });
+
+  it('shows what it used and how late it was, as far as that is known', () => {
+    expect(health(summaryOf({ lateness: times({ p99: 42e-6, max: 0.001 }) })).facts.join()).toBe(
+      'busiest thread 38.0 % of a core,99 % of sends at most 42.0 µs late,steal 0.0 %',
+    );
+    expect(health(summaryOf({ lateness: times({ max: 0.001 }) })).facts[1]).toBe('all of sends at most 1.00 ms late');
+    expect(health(summaryOf()).facts).toHaveLength(2);
+  });
+});
+
+describe('capacity', () => {
+  const knee = { rate: 8400, low: 8249, high: 8551, confidence: 0.9 };
+  const capacity = (values: Partial<Capacity>): Capacity => ({
+    slo: '',
+    points: [],
+    knee,
+    physical: null,
+    limit: 'target',
+    note: '',
+    usl: { refused: '' },
+    ...values,
+  });
+  const hold = (in_flight: number, invalid: string[] = []): Hold => ({
+    rate: 1,
+    sent: 1,
+    good_rate: 1,
+    p50: null,
+    p99: null,
+    errors: 0,
+    in_flight,
+    length_s: 1,
+    good: true,
+    invalid,
+    purpose: 'bracket',
+  });
+  const fit: Fit = { lambda: 100, alpha: 0.02, beta: 0.001, peak: null, note: '' };
+
+  it('a knee has its interval, and is a lower bound when something else was the limit', () => {
+    expect(estimate(knee)).toBe('8,400/s (8,249/s to 8,551/s with 90 %)');
+    expect(kneeText(capacity({}))).toMatch(/^The objective holds up to 8,400\/s/);
+    expect(kneeText(capacity({ limit: 'generator' }))).toMatch(/at least 8,400.*generator was the limit/);
+    expect(kneeText(capacity({ limit: 'range' }))).toMatch(/at least 8,400.*highest rate asked for held/);
+    expect(kneeText(capacity({ knee: null, limit: 'none' }))).toBe('No knee was found.');
+  });
+
+  it('a hold that the guard refuses is neither good nor bad', () => {
+    expect([hold(1), { ...hold(1), good: false }, hold(1, ['steal'])].map(endedOf)).toEqual(['good', 'bad', 'invalid']);
+  });
+
+  it('the law is drawn over what was seen, and to the peak only where it is told', () => {
+    expect(usl(fit, 1)).toBe(100);
+    expect(uslSpan(fit, [hold(2), hold(20), hold(90, ['steal'])])).toEqual([2, 20]);
+    const peak = { rate: 31, low: 25, high: 40, confidence: 0.9 };
+    expect(uslSpan({ ...fit, peak }, [hold(2), hold(20)])).toEqual([2, 40]);
+    expect(uslSpan(fit, [hold(2)])).toBeNull();
+    expect(uslSpan(fit, [])).toBeNull();
+  });
+});
