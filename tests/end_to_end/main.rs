@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod interruptions;
+mod knee;
 mod lab;
 mod load;
 mod mutual_tls;

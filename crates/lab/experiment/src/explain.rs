@@ -120,7 +120,10 @@ fn explain_load(load: &Load) -> String {
     let kinds = match load.requests().collect::<Vec<_>>().as_slice() {
         [only] => format!("{} {}{}", only.method, load.target, only.path),
         several => {
-            let names: Vec<&str> = several.iter().map(|request| request.name.as_str()).collect();
+            let names: Vec<&str> = several
+                .iter()
+                .map(|request| request.name.as_str())
+                .collect();
             format!("{} to {}", names.join(", "), load.target)
         }
     };
@@ -156,7 +159,10 @@ fn explain_traffic(load: &StepLoad) -> String {
         Traffic::Own => format!("under {name}"),
         Traffic::Arrivals(arrivals) => format!("under {name} at {}", arrivals.describe()),
         Traffic::ShareOfKnee { share, search } => {
-            format!("under {name} at {} of what {search:?} finds", show_share(*share))
+            format!(
+                "under {name} at {} of what {search:?} finds",
+                show_share(*share)
+            )
         }
     }
 }

@@ -52,7 +52,9 @@ impl Ending {
         match (record, self) {
             (Err(hole), Self::Complete) => Self::Broken(hole),
             // What broke the record may well be why the step failed.
-            (Err(hole), Self::Failed(reason) | Self::Doubtful(reason)) => Self::Broken(format!("{reason}\n{hole}")),
+            (Err(hole), Self::Failed(reason) | Self::Doubtful(reason)) => {
+                Self::Broken(format!("{reason}\n{hole}"))
+            }
             (_, ending) => ending,
         }
     }
@@ -184,7 +186,11 @@ impl Measured<'_> {
                 _ => None,
             };
             let summary = summary.filter(|summary| !summary.validity.valid)?;
-            Some(format!("{} is INVALID: {}", summary.name, loads::reasons(summary)))
+            Some(format!(
+                "{} is INVALID: {}",
+                summary.name,
+                loads::reasons(summary)
+            ))
         })
     }
 

@@ -91,8 +91,7 @@ impl Bench<'_> {
                 }
                 Err(trouble) => {
                     let text = trouble.text();
-                    self.recorder
-                        .event(EventKind::StepFailed, &step.name, text);
+                    self.recorder.event(EventKind::StepFailed, &step.name, text);
                     let said = format!("step {:?}: {text}", step.name);
                     return match trouble {
                         Trouble::Broken(_) => Ending::Broken(said),

@@ -206,8 +206,22 @@ fn plan(
     );
     reader.scope.systems = processes.names().collect();
     let mut of_loads = Taken::default();
-    let mut senders = named(reader, root, "[[load]]", (word, MOST_TABLES), &mut of_loads, lines);
-    let probes = named(reader, root, "[[probe]]", (word, MOST_TABLES), &mut of_loads, lines);
+    let mut senders = named(
+        reader,
+        root,
+        "[[load]]",
+        (word, MOST_TABLES),
+        &mut of_loads,
+        lines,
+    );
+    let probes = named(
+        reader,
+        root,
+        "[[probe]]",
+        (word, MOST_TABLES),
+        &mut of_loads,
+        lines,
+    );
     senders.extend(probes);
     senders.sort_by_key(|entry| entry.value.span().start);
     let mut named = |label, naming| {
@@ -281,7 +295,10 @@ fn plan(
             .iter()
             .map(|f| (f.system.name.clone(), f.system.watch.clone()))
             .collect(),
-        loads: senders.iter().map(|found| found.used(&step_names)).collect(),
+        loads: senders
+            .iter()
+            .map(|found| found.used(&step_names))
+            .collect(),
         steps: step_names,
         searches: Vec::new(),
     };

@@ -38,7 +38,16 @@ pub(super) fn step(
     under: &mut Under<'_>,
 ) -> Option<Step> {
     let known = [
-        "name", "make", "hold", "run", "run_within", "wait", "load", "search", "while", "fit",
+        "name",
+        "make",
+        "hold",
+        "run",
+        "run_within",
+        "wait",
+        "load",
+        "search",
+        "while",
+        "fit",
     ];
     let later = ["fault", "background"];
     let fields = Fields::open(

@@ -18,12 +18,7 @@ pub(crate) struct LoadUse {
 }
 
 /// `traffic p99`, perhaps after the name of a step.
-pub(super) fn load(
-    raw: &Raw,
-    name: &Word,
-    place: Use<'_>,
-    names: &Names,
-) -> Result<Metric, Fault> {
+pub(super) fn load(raw: &Raw, name: &Word, place: Use<'_>, names: &Names) -> Result<Metric, Fault> {
     let Some(used) = names.loads.get(&name.text) else {
         let known = names.loads.keys().map(String::as_str);
         return Err(unknown(name, "load", "loads and probes", known));
@@ -43,7 +38,9 @@ pub(super) fn load(
         Use::Good(varied) => {
             own_step_only(raw)?;
             if name.text != varied {
-                let message = format!("the search varies {varied}; only its own requests can say what is good");
+                let message = format!(
+                    "the search varies {varied}; only its own requests can say what is good"
+                );
                 return Err(Fault::new(name.at.clone(), message));
             }
         }
@@ -74,9 +71,14 @@ fn measured_in(raw: &Raw, name: &Word, used: &LoadUse) -> Result<(), Fault> {
     match (&raw.step, used.steps.as_slice()) {
         (Some(step), steps) if steps.contains(&step.text) => Ok(()),
         (Some(step), _) if used.searches.contains(&step.text) => {
-            let message = format!("the step {:?} searches, so {load} has no one rate there", step.text);
-            Err(Fault::new(step.at.clone(), message)
-                .help(format!("a search tells '{}': knee.rate, knee.low and knee.high", step.text)))
+            let message = format!(
+                "the step {:?} searches, so {load} has no one rate there",
+                step.text
+            );
+            Err(Fault::new(step.at.clone(), message).help(format!(
+                "a search tells '{}': knee.rate, knee.low and knee.high",
+                step.text
+            )))
         }
         (Some(step), steps) => {
             let message = format!("{load} does not run in the step {:?}", step.text);
@@ -89,15 +91,18 @@ fn measured_in(raw: &Raw, name: &Word, used: &LoadUse) -> Result<(), Fault> {
         (None, _) if used.probe => Ok(()),
         (None, []) => {
             let message = format!("{load} runs in no step");
-            Err(Fault::new(name.at.clone(), message).help(match used.searches.is_empty() {
-                true => format!("add load = {{ {load} = \"500/s\" }} to a step"),
-                false => "a search tells knee.rate, knee.low and knee.high".to_owned(),
-            }))
+            Err(
+                Fault::new(name.at.clone(), message).help(match used.searches.is_empty() {
+                    true => format!("add load = {{ {load} = \"500/s\" }} to a step"),
+                    false => "a search tells knee.rate, knee.low and knee.high".to_owned(),
+                }),
+            )
         }
         (None, steps) => {
             let message = format!("{load} runs in several steps; which one is meant?");
             let forms: Vec<String> = steps.iter().map(which).collect();
-            Err(Fault::new(name.at.clone(), message).help(format!("write one of {}", listed(&forms))))
+            Err(Fault::new(name.at.clone(), message)
+                .help(format!("write one of {}", listed(&forms))))
         }
     }
 }
@@ -118,17 +123,25 @@ fn quantity(raw: &Raw) -> Result<LoadQuantity, Fault> {
         words.chain(Stat::OF_LATENCY.map(Stat::name)).collect()
     };
     match raw.stats.as_slice() {
-        [] => Err(Fault::new(raw.subject.at(), "which quantity is meant?")
-            .help(format!("put one after the load: {}, actual p99", listed(&known())))),
+        [] => Err(
+            Fault::new(raw.subject.at(), "which quantity is meant?").help(format!(
+                "put one after the load: {}, actual p99",
+                listed(&known())
+            )),
+        ),
         [word] => {
-            let found = LoadQuantity::WORDS.iter().find(|(known, _)| *known == word.text);
+            let found = LoadQuantity::WORDS
+                .iter()
+                .find(|(known, _)| *known == word.text);
             let found = found.map(|(_, quantity)| *quantity);
-            found.or(latency(word).map(LoadQuantity::Latency)).ok_or_else(|| {
-                let message = format!("unknown quantity \"{}\"", word.text);
-                // The nearest name is often another percentile, which is not meant.
-                Fault::new(word.at.clone(), message)
-                    .help(format!("a load has: {}, actual p99", listed(&known())))
-            })
+            found
+                .or(latency(word).map(LoadQuantity::Latency))
+                .ok_or_else(|| {
+                    let message = format!("unknown quantity \"{}\"", word.text);
+                    // The nearest name is often another percentile, which is not meant.
+                    Fault::new(word.at.clone(), message)
+                        .help(format!("a load has: {}, actual p99", listed(&known())))
+                })
         }
         [first, word] if first.text == "actual" => match latency(word) {
             Some(stat) => Ok(LoadQuantity::Actual(stat)),
@@ -159,8 +172,10 @@ pub(super) fn knee(raw: &Raw, end: &Word, place: Use<'_>, names: &Names) -> Resu
     };
     let searches = &names.searches;
     match (&raw.step, searches.as_slice()) {
-        (_, []) => Err(Fault::new(raw.subject.at(), "no step of the file searches for a knee")
-            .help("add a [[step]] with search = { vary = \"NAME.rate\", from = \"100/s\" }")),
+        (_, []) => Err(
+            Fault::new(raw.subject.at(), "no step of the file searches for a knee")
+                .help("add a [[step]] with search = { vary = \"NAME.rate\", from = \"100/s\" }"),
+        ),
         (Some(step), _) if !searches.contains(&step.text) => {
             let message = format!("the step {:?} does not search", step.text);
             let help = format!("steps that do: {}", listed(searches));
@@ -172,7 +187,8 @@ pub(super) fn knee(raw: &Raw, end: &Word, place: Use<'_>, names: &Names) -> Resu
                 .iter()
                 .map(|step| format!("'{step}': knee.{}", end.text))
                 .collect();
-            Err(Fault::new(raw.subject.at(), message).help(format!("write one of {}", listed(&forms))))
+            Err(Fault::new(raw.subject.at(), message)
+                .help(format!("write one of {}", listed(&forms))))
         }
         (step, _) => Ok(Metric::Knee {
             step: step.as_ref().map(|step| step.text.clone()),
@@ -202,7 +218,12 @@ pub(super) fn share_of(raw: &Raw, metric: &Metric) -> Result<(), Fault> {
 }
 
 /// A metric that begins with `probe`.
-pub(super) fn probe(raw: &Raw, path: &[Word], place: Use<'_>, names: &Names) -> Result<Metric, Fault> {
+pub(super) fn probe(
+    raw: &Raw,
+    path: &[Word],
+    place: Use<'_>,
+    names: &Names,
+) -> Result<Metric, Fault> {
     match path {
         [_, name] => match names.loads.get(&name.text) {
             Some(used) if used.probe => load(raw, name, place, names),

@@ -186,13 +186,22 @@ pub enum KneeEnd {
 }
 
 impl KneeEnd {
-    pub(super) const WORDS: [(&str, Self); 3] =
-        [("rate", Self::Rate), ("low", Self::Low), ("high", Self::High)];
+    pub(super) const WORDS: [(&str, Self); 3] = [
+        ("rate", Self::Rate),
+        ("low", Self::Low),
+        ("high", Self::High),
+    ];
 }
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Self::Load { step: Some(step), .. } | Self::Knee { step: Some(step), .. } = self {
+        if let Self::Load {
+            step: Some(step), ..
+        }
+        | Self::Knee {
+            step: Some(step), ..
+        } = self
+        {
             write!(f, "{}: ", quoted(step))?;
         }
         match self {

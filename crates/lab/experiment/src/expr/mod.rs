@@ -12,6 +12,7 @@ mod lexer;
 mod loads;
 mod metric;
 mod parser;
+mod quantity;
 mod resolve;
 
 use std::collections::BTreeMap;
@@ -19,9 +20,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub(crate) use lexer::in_name;
+pub(crate) use loads::LoadUse;
 pub use metric::{Dimension, KneeEnd, LoadQuantity, Metric, Stat};
 pub(crate) use metric::{WATCHES, watch_name};
-pub(crate) use loads::LoadUse;
 pub(crate) use resolve::{Names, RESERVED, Use, compile};
 
 /// A checked expression.

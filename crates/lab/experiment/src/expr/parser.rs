@@ -20,7 +20,7 @@ pub(super) struct Word {
 /// A part of an expression as it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Tree {
-    Compare(Raw),
+    Compare(Box<Raw>),
     All(Vec<Tree>),
     Any(Vec<Tree>),
 }
@@ -159,7 +159,7 @@ impl<'t> Parser<'t> {
             at,
         }) = self.peek()
         else {
-            return Ok(Tree::Compare(self.comparison()?));
+            return Ok(Tree::Compare(Box::new(self.comparison()?)));
         };
         if self.depth == DEEPEST {
             let message = format!("parentheses nest at most {DEEPEST} deep");

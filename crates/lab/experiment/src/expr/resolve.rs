@@ -6,11 +6,11 @@ use super::lexer::Fault;
 use super::loads::{self, LoadUse};
 use super::metric::{WATCHES, watch_name};
 use super::parser::{Raw, Subject, Tree, Word, parse};
+use super::quantity::quantity;
 use super::{Comparison, Dimension, Expr, Metric, Node, Op, Stat};
 use crate::diagnostic::{Problem, listed};
 use crate::plan::Watch;
 use crate::text::Text;
-use units::UnitError;
 use units::nearest;
 
 /// Names that an expression may use.
@@ -145,7 +145,10 @@ fn metric(raw: &Raw, place: Use<'_>, names: &Names) -> Result<Metric, Fault> {
         ["knee", _] if until.is_none() => return loads::knee(raw, &path[1], place, names),
         ["knee", ..] => return Err(form(raw, "knee.rate")),
         ["probe", ..] => return loads::probe(raw, path, place, names),
-        [name] if !names.loads.is_empty() && (names.loads.contains_key(*name) || !raw.stats.is_empty()) => {
+        [name]
+            if !names.loads.is_empty()
+                && (names.loads.contains_key(*name) || !raw.stats.is_empty()) =>
+        {
             return loads::load(raw, &path[0], place, names);
         }
         [name, quantity] if names.loads.contains_key(*name) && !names.knows(name) => {
@@ -418,51 +421,6 @@ pub(super) fn no_stat(raw: &Raw) -> Result<(), Fault> {
             Err(Fault::new(word.at.clone(), message))
         }
     }
-}
-
-/// The right side in the metric's unit.
-fn quantity(word: &Word, metric: &Metric) -> Result<f64, Fault> {
-    let text = word.text.as_str();
-    let dimension = metric.dimension();
-    let read = match dimension {
-        Dimension::Seconds => units::parse_duration(text).map(|time| time.as_secs_f64()),
-        Dimension::Bytes if text == "0" => Ok(0.0),
-        Dimension::Bytes => units::parse_bytes(text).map(|bytes| bytes as f64),
-        Dimension::Share => units::parse_share(text),
-        Dimension::Count => units::parse_number(text),
-        Dimension::Rate => units::parse_rate(text),
-        Dimension::Cores => {
-            let number = text
-                .strip_suffix("cores")
-                .or_else(|| text.strip_suffix("core"));
-            units::parse_number(number.unwrap_or(text).trim_end())
-        }
-    };
-    read.map_err(
-        |UnitError {
-             message,
-             suggestion,
-             ..
-         }| {
-            let alone = text
-                .chars()
-                .all(|c| c.is_ascii_digit() || matches!(c, '.' | '_'));
-            // A near miss within the right unit keeps its own message.
-            let message = match suggestion.is_some() || alone {
-                true => message,
-                false => format!(
-                    "{metric} is compared with {}, found \"{text}\"",
-                    dimension.example()
-                ),
-            };
-            Fault {
-                at: word.at.clone(),
-                message,
-                help: None,
-                suggestion,
-            }
-        },
-    )
 }
 
 fn later(word: &Word) -> Fault {

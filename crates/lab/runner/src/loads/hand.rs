@@ -80,7 +80,10 @@ pub(crate) struct Hand {
 
 impl Hand {
     /// Starts the generator; waits until its connections are open.
-    pub(crate) async fn open(workload: Workload, start: StartGenerator) -> Result<Self, GenerateError> {
+    pub(crate) async fn open(
+        workload: Workload,
+        start: StartGenerator,
+    ) -> Result<Self, GenerateError> {
         let workload = Arc::new(workload);
         let (orders, taken) = mpsc::channel();
         let (opened, opens) = oneshot::channel();
@@ -180,7 +183,11 @@ fn searched(
     };
     let judge = |recorded: &Recorded| -> Vec<String> {
         let validity = guard::check(workload, recorded);
-        validity.reasons.into_iter().map(|reason| reason.check).collect()
+        validity
+            .reasons
+            .into_iter()
+            .map(|reason| reason.check)
+            .collect()
     };
     let capacity = search(&mut keeping, settings, &judge, &mut |event| {
         match event {

@@ -100,7 +100,8 @@ impl Loads<'_> {
             };
             let segment = self.segment(load, &own.traffic, length)?;
             let ends = length.duration.is_some();
-            self.run(load, Task::Segment(segment), Some(step), ends).await?;
+            self.run(load, Task::Segment(segment), Some(step), ends)
+                .await?;
         }
         if let Some(search) = &step.search {
             let load = self.load(&search.load)?;
@@ -145,7 +146,10 @@ impl Loads<'_> {
         }
         let mut notes = Vec::new();
         let _ = tokio::time::timeout(LAST_WAIT, self.ended(|_| true)).await;
-        notes.extend(self.collect(|running| running.done.is_some(), None, Some(cut)).err());
+        notes.extend(
+            self.collect(|running| running.done.is_some(), None, Some(cut))
+                .err(),
+        );
         notes.extend(self.state.borrow_mut().running.drain(..).map(|running| {
             let load = &running.load;
             format!("load {load} still waited for answers; its last numbers are lost")
@@ -219,23 +223,25 @@ impl Loads<'_> {
 
     /// Numbers of the steps that a probe runs in.
     fn period(&self, load: &Load) -> std::ops::Range<usize> {
-        let names: Vec<String> = self.plan.steps.iter().map(|step| step.name.clone()).collect();
+        let names: Vec<String> = self
+            .plan
+            .steps
+            .iter()
+            .map(|step| step.name.clone())
+            .collect();
         let Some(period) = &load.probe else {
             return 0..0;
         };
         let own = period.steps(&names);
-        let first = own.first().and_then(|first| names.iter().position(|name| name == first));
+        let first = own
+            .first()
+            .and_then(|first| names.iter().position(|name| name == first));
         let first = first.unwrap_or(0);
         first..first + own.len()
     }
 
     /// When requests are due.
-    fn segment(
-        &self,
-        load: &Load,
-        traffic: &Traffic,
-        length: Length,
-    ) -> Result<Segment, Trouble> {
+    fn segment(&self, load: &Load, traffic: &Traffic, length: Length) -> Result<Segment, Trouble> {
         let model = match (&load.model, traffic) {
             (LoadModel::Closed { think, .. }, _) => Model::Closed { think: *think },
             (LoadModel::Open { .. }, Traffic::Arrivals(arrivals)) => Model::Open(arrivals.clone()),
@@ -273,14 +279,20 @@ impl Loads<'_> {
                 units::show_share(share),
                 capacity.map_or("", |capacity| &capacity.note)
             ),
-            rests_on: found.map(|summary| summary.name.clone()).into_iter().collect(),
+            rests_on: found
+                .map(|summary| summary.name.clone())
+                .into_iter()
+                .collect(),
         })
     }
 
     /// What the search of a step is told.
     fn settings(&self, load: &Load, search: &Search) -> Result<lab_load::knee::Search, String> {
         let LoadModel::Open { process, .. } = &load.model else {
-            return Err(format!("load {} is a closed loop and has no rate", load.name));
+            return Err(format!(
+                "load {} is a closed loop and has no rate",
+                load.name
+            ));
         };
         let slo = Slo::parse(&search.good).map_err(|error| error.to_string())?;
         let each = search.each;
@@ -314,7 +326,8 @@ impl Loads<'_> {
         if let Some(hand) = known {
             return Ok(hand);
         }
-        self.status.doing(format!("open the connections of {}", load.name));
+        self.status
+            .doing(format!("open the connections of {}", load.name));
         let workload = self.workload(load)?;
         let hand = Hand::open(workload, self.start).await;
         let hand = Arc::new(hand.map_err(|error| said(load, &error))?);

@@ -23,9 +23,10 @@ pub(crate) struct Measured<'a>(pub(crate) &'a [Outcome]);
 impl<'a> Measured<'a> {
     /// The result that a metric means: that of a step, or the only one.
     pub(crate) fn load(self, load: &str, step: Option<&str>) -> Option<&'a Summary> {
-        let mut found = self.0.iter().filter(|outcome| {
-            outcome.load == load && outcome.summary.capacity.is_none()
-        });
+        let mut found = self
+            .0
+            .iter()
+            .filter(|outcome| outcome.load == load && outcome.summary.capacity.is_none());
         let found = match step {
             Some(step) => found.find(|outcome| outcome.step.as_deref() == Some(step)),
             // A probe has a result of its own over all steps, which comes last.
@@ -36,14 +37,19 @@ impl<'a> Measured<'a> {
 
     /// The search that a metric means: that of a step, or the only one.
     pub(crate) fn search(self, step: Option<&str>) -> Option<&'a Summary> {
-        let mut found = self.0.iter().filter(|outcome| outcome.summary.capacity.is_some());
+        let mut found = self
+            .0
+            .iter()
+            .filter(|outcome| outcome.summary.capacity.is_some());
         let found = found.find(|outcome| step.is_none() || outcome.step.as_deref() == step);
         found.map(|outcome| &outcome.summary)
     }
 
     /// Every result that says nothing about its target.
     pub(crate) fn invalid(self) -> impl Iterator<Item = &'a Outcome> {
-        self.0.iter().filter(|outcome| !outcome.summary.validity.valid)
+        self.0
+            .iter()
+            .filter(|outcome| !outcome.summary.validity.valid)
     }
 }
 
@@ -52,7 +58,10 @@ pub(crate) fn value(summary: &Summary, quantity: LoadQuantity) -> Option<f64> {
     let counts = &summary.requests;
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let failed = || {
-        let before = summary.errors.iter().filter(|error| error.phase.before_send());
+        let before = summary
+            .errors
+            .iter()
+            .filter(|error| error.phase.before_send());
         let unsendable: u64 = before.map(|error| error.count).sum();
         share(counts.refused + counts.errors, counts.sent + unsendable)
     };
@@ -106,7 +115,10 @@ pub(crate) fn add_capacity(summary: &mut Summary, mut capacity: Capacity, wants_
         summary.validity.valid = false;
         summary.validity.reasons.push(Reason {
             check: "generator-limit".to_owned(),
-            found: format!("the search ended at what the generator can do: {}", capacity.note),
+            found: format!(
+                "the search ended at what the generator can do: {}",
+                capacity.note
+            ),
             help: "give the load more threads, or another machine than its target".to_owned(),
         });
     }
@@ -137,7 +149,12 @@ pub(crate) fn of_search(load: &Load, capacity: &Capacity) -> String {
 /// A load in a line.
 pub(crate) fn of_load(summary: &Summary) -> String {
     let mut parts = Vec::new();
-    parts.extend(summary.rate.asked.map(|asked| format!("{} asked", show_rate(asked))));
+    parts.extend(
+        summary
+            .rate
+            .asked
+            .map(|asked| format!("{} asked", show_rate(asked))),
+    );
     parts.push(format!("{} good", show_rate(summary.rate.good)));
     let p99 = summary.latency.intended.p99;
     parts.extend(p99.map(|p99| format!("p99 {}", show_seconds(p99))));
@@ -167,5 +184,9 @@ pub(crate) fn is_invalid(outcome: &Outcome) -> String {
         Some(step) => format!(" in {step:?}"),
         None => String::new(),
     };
-    format!("load {}{step} is INVALID: {}", outcome.load, reasons(&outcome.summary))
+    format!(
+        "load {}{step} is INVALID: {}",
+        outcome.load,
+        reasons(&outcome.summary)
+    )
 }

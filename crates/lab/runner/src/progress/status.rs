@@ -94,7 +94,10 @@ impl LoadView {
             name: name.to_owned(),
             due: span.planned as f64 / seconds,
             good: requests.good() as f64 / seconds,
-            p99: requests.intended.quantile(0.99).map(|p99| p99.as_secs_f64()),
+            p99: requests
+                .intended
+                .quantile(0.99)
+                .map(|p99| p99.as_secs_f64()),
             failed: requests.refused + requests.failed(),
         }
     }

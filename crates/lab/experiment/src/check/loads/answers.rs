@@ -49,7 +49,8 @@ pub(super) fn take(
             good = false;
             continue;
         }
-        let expected = "a place such as \"json /token\", \"header location\" or \"regex id=([0-9]+)\"";
+        let expected =
+            "a place such as \"json /token\", \"header location\" or \"regex id=([0-9]+)\"";
         let take = reader.verbatim(field, expected).and_then(|text| {
             texts.push(text.clone());
             let before = format!("{} = ", field.key);
@@ -66,7 +67,10 @@ pub(super) fn take(
 
 /// `answer`: how the end of an answer is told over TCP.
 pub(super) fn end(reader: &mut Reader<'_>, field: Field<'_>) -> Option<AnswerEnd> {
-    let text = reader.verbatim(field, "\"echo\", \"close\", \"bytes 64\" or 'delimiter \\n'")?;
+    let text = reader.verbatim(
+        field,
+        "\"echo\", \"close\", \"bytes 64\" or 'delimiter \\n'",
+    )?;
     told(reader, &text, 0, AnswerEnd::parse(text.as_str()))
 }
 

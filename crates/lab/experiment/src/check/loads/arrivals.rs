@@ -65,13 +65,17 @@ fn closed(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<LoadModel> {
 }
 
 fn open(reader: &mut Reader<'_>, fields: &Fields<'_>, is_probe: bool) -> Option<LoadModel> {
-    let default = if is_probe { Process::Constant } else { Process::Poisson };
+    let default = if is_probe {
+        Process::Constant
+    } else {
+        Process::Poisson
+    };
     let process = fields
         .get("arrivals")
         .map_or(Some(default), |field| self::process(reader, field));
-    let trace = fields
-        .get("trace")
-        .map_or(Some(None), |field| reader.line(field, "the path of a file").map(Some));
+    let trace = fields.get("trace").map_or(Some(None), |field| {
+        reader.line(field, "the path of a file").map(Some)
+    });
     let (process, trace) = (process?, trace?);
     let arrivals = match (trace, fields.get("rate")) {
         (Some(_), Some(field)) => {
@@ -81,7 +85,9 @@ fn open(reader: &mut Reader<'_>, fields: &Fields<'_>, is_probe: bool) -> Option<
         }
         (Some(path), None) => Some(Schedule::Trace(path)),
         (None, Some(field)) => Some(Schedule::Arrivals(at_rate(reader, field, process)?)),
-        (None, None) if is_probe => parse(PROBE_RATE, &word(process)).ok().map(Schedule::Arrivals),
+        (None, None) if is_probe => parse(PROBE_RATE, &word(process))
+            .ok()
+            .map(Schedule::Arrivals),
         (None, None) => None,
     };
     Some(LoadModel::Open { process, arrivals })

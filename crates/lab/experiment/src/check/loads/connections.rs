@@ -94,7 +94,9 @@ fn open(reader: &mut Reader<'_>, fields: &Fields<'_>, is_probe: bool) -> Option<
         (Some(held), Some(most)) => {
             let (held, (most, field)) = (held?, most?);
             if most < held {
-                let message = format!("\"max_connections\" must be at least \"connections\", which is {held}");
+                let message = format!(
+                    "\"max_connections\" must be at least \"connections\", which is {held}"
+                );
                 reader.problem(Problem::new(field.span(), message));
                 return None;
             }

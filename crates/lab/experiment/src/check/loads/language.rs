@@ -49,7 +49,11 @@ fn place(texts: &[Text], error: &RequestError) -> Option<Span> {
         return None;
     }
     let whole = texts.iter().find(|text| text.as_str() == error.text);
-    let part = || texts.iter().find(|text| text.as_str().contains(&error.text));
+    let part = || {
+        texts
+            .iter()
+            .find(|text| text.as_str().contains(&error.text))
+    };
     let text = whole.or_else(part)?;
     let from = text.as_str().find(&error.text)?;
     Some(text.span(from + error.at.start..from + error.at.end))

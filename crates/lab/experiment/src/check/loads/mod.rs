@@ -3,6 +3,7 @@
 mod answers;
 mod arrivals;
 mod connections;
+mod content;
 mod language;
 mod requests;
 mod search;
@@ -201,7 +202,10 @@ fn address(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Address> {
     };
     let given = url.slice(0..scheme);
     if !schemes.contains(&given.as_str()) {
-        let message = format!("the scheme of a {key} target cannot be \"{}\"", given.as_str());
+        let message = format!(
+            "the scheme of a {key} target cannot be \"{}\"",
+            given.as_str()
+        );
         let problem = Problem::new(given.whole(), message);
         let known = schemes.iter().copied();
         reader.problem(problem.suggest_from(given.as_str(), "schemes", known));
@@ -259,7 +263,11 @@ fn tables(
 fn pace(reader: &mut Reader<'_>, fields: &Fields<'_>, model: Option<&LoadModel>) -> Option<Pace> {
     let is_closed = matches!(model, Some(LoadModel::Closed { .. }));
     let Some(field) = fields.get("pace") else {
-        return Some(if is_closed { Pace::Coalesce } else { Pace::Exact });
+        return Some(if is_closed {
+            Pace::Coalesce
+        } else {
+            Pace::Exact
+        });
     };
     let pace = reader.quantity(field, "exact, spin, coalesce or \"tick 1ms\"", |text| {
         if let Some(rest) = text.strip_prefix("tick ") {
@@ -306,7 +314,10 @@ fn tls(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<LoadTls> {
         })
     };
     let (authority, certificate, key) = (file("authority"), file("certificate"), file("key"));
-    let insecure = match table.get("insecure").map(|field| (field, field.value.get_ref())) {
+    let insecure = match table
+        .get("insecure")
+        .map(|field| (field, field.value.get_ref()))
+    {
         None => Some(false),
         Some((_, toml::de::DeValue::Boolean(value))) => Some(*value),
         Some((field, _)) => reader.mismatch(field, "true or false"),
@@ -387,7 +398,11 @@ fn period(reader: &mut Reader<'_>, fields: &Fields<'_>, steps: &[String]) -> Opt
     if let (Some((first, from)), Some((last, to))) = (&from, &to)
         && first > last
     {
-        let message = format!("the step \"{}\" is before \"{}\"", to.as_str(), from.as_str());
+        let message = format!(
+            "the step \"{}\" is before \"{}\"",
+            to.as_str(),
+            from.as_str()
+        );
         reader.problem(Problem::new(to.whole(), message));
         return None;
     }

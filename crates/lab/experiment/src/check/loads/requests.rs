@@ -6,10 +6,10 @@ use toml::de::DeValue;
 
 use super::super::fields::{Field, Fields, described};
 use super::super::values::{Reader, name_problem};
+use super::content::{body, headers};
 use super::{Address, answers};
 use crate::diagnostic::Problem;
-use crate::names::Request as Language;
-use crate::plan::{Journey, Request, RequestBody, Template};
+use crate::plan::{Journey, Request, Template};
 use crate::text::Text;
 use lab_load::Protocol;
 use lab_load::request::{AnswerEnd, Assertion};
@@ -133,7 +133,10 @@ impl Common<'_> {
     /// Where requests are told one by one, the load itself says only where they go.
     fn has_no_own(&self, reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<()> {
         let mut good = true;
-        for field in ["body", "body_file"].iter().filter_map(|key| fields.get(key)) {
+        for field in ["body", "body_file"]
+            .iter()
+            .filter_map(|key| fields.get(key))
+        {
             let message = format!("\"{}\" belongs to one of the requests", field.key);
             reader.problem(Problem::new(field.span(), message));
             good = false;
@@ -147,7 +150,10 @@ impl Common<'_> {
         if let Some(span) = own {
             let message = "the requests of this load say what is asked";
             let problem = Problem::new(span, message);
-            let help = format!("write the target only, {} = \"{}\"", address.key, address.target);
+            let help = format!(
+                "write the target only, {} = \"{}\"",
+                address.key, address.target
+            );
             reader.problem(problem.help(help));
             good = false;
         }
@@ -156,7 +162,11 @@ impl Common<'_> {
 
     /// `request`: kinds of request, each a journey of its own.
     fn kinds(&mut self, reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<Journey>> {
-        let items = tables(reader, field, "requests such as { name = \"read\", http = \"GET /\" }")?;
+        let items = tables(
+            reader,
+            field,
+            "requests such as { name = \"read\", http = \"GET /\" }",
+        )?;
         let kinds: Vec<Option<Journey>> = items
             .into_iter()
             .map(|item| {
@@ -176,7 +186,11 @@ impl Common<'_> {
 
     /// `journey`: several requests in a row by the same user.
     fn sequences(&mut self, reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<Journey>> {
-        let items = tables(reader, field, "journeys such as { name = \"buy\", request = [...] }")?;
+        let items = tables(
+            reader,
+            field,
+            "journeys such as { name = \"buy\", request = [...] }",
+        )?;
         let sequences: Vec<Option<Journey>> = items
             .into_iter()
             .map(|item| self.sequence(reader, item))
@@ -262,7 +276,11 @@ impl Common<'_> {
         let (method, path) = asks?;
         let headers = headers?;
         // A request's own field takes the place of the load's.
-        let replaced = |name: &str| headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+        let replaced = |name: &str| {
+            headers
+                .iter()
+                .any(|(own, _)| own.eq_ignore_ascii_case(name))
+        };
         let inherited = self.headers.iter().filter(|(name, _)| !replaced(name));
         let headers = inherited.cloned().chain(headers.iter().cloned()).collect();
         Some(Request {
@@ -279,11 +297,7 @@ impl Common<'_> {
     }
 
     /// Method and path of one of several requests.
-    fn asks(
-        &mut self,
-        reader: &mut Reader<'_>,
-        fields: &Fields<'_>,
-    ) -> Option<(String, Template)> {
+    fn asks(&mut self, reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(String, Template)> {
         let key = self.address.key;
         let needs_path = matches!(
             self.address.protocol,
@@ -365,7 +379,9 @@ impl Common<'_> {
         self.texts.push(language.text);
         let mut template = language.template;
         if let Some(root) = root {
-            template.0.insert(0, crate::plan::Segment::Text(root.to_owned()));
+            template
+                .0
+                .insert(0, crate::plan::Segment::Text(root.to_owned()));
         }
         Some(template)
     }
@@ -396,11 +412,7 @@ impl Common<'_> {
 }
 
 /// The tables of a list.
-fn tables<'t>(
-    reader: &mut Reader<'_>,
-    field: Field<'t>,
-    expected: &str,
-) -> Option<Vec<Field<'t>>> {
+fn tables<'t>(reader: &mut Reader<'_>, field: Field<'t>, expected: &str) -> Option<Vec<Field<'t>>> {
     let items = reader.list(field, &format!("a list of {expected}"))?;
     if items.is_empty() {
         let message = format!("\"{}\" is empty", field.key);
@@ -432,71 +444,6 @@ fn weight(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<f64> {
             reader.problem(Problem::new(field.span(), message));
             None
         }
-    }
-}
-
-/// `header = { name = "value" }`, in order of the file; a list gives several fields of
-/// one name.
-fn headers(
-    reader: &mut Reader<'_>,
-    fields: &Fields<'_>,
-    texts: &mut Vec<Text>,
-) -> Option<Vec<(String, Template)>> {
-    let Some(field) = fields.get("header") else {
-        return Some(Vec::new());
-    };
-    let table = Fields::open_any(field.value, "\"header\"", &mut reader.problems)?;
-    let mut headers = Vec::new();
-    let mut good = true;
-    for (span, field) in table.fields() {
-        let is_name = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-        if field.key.is_empty() || !field.key.bytes().all(is_name) {
-            let message = format!("\"{}\" is no name of a header field", field.key);
-            reader.problem(Problem::new(span, message));
-            good = false;
-            continue;
-        }
-        let values = match field.value.get_ref() {
-            DeValue::Array(_) => reader.list(field, "a list of values").unwrap_or_default(),
-            _ => vec![field],
-        };
-        for value in values {
-            match language(reader, value, "a value") {
-                Some(Language { template, text }) => {
-                    headers.push((field.key.to_owned(), template));
-                    texts.push(text);
-                }
-                None => good = false,
-            }
-        }
-    }
-    good.then_some(headers)
-}
-
-/// A string in the language of requests.
-fn language(reader: &mut Reader<'_>, field: Field<'_>, expected: &str) -> Option<Language> {
-    let text = reader.verbatim(field, expected)?;
-    reader.scope.request(&text, &mut reader.problems)
-}
-
-fn body(
-    reader: &mut Reader<'_>,
-    fields: &Fields<'_>,
-    texts: &mut Vec<Text>,
-) -> Option<RequestBody> {
-    match (fields.get("body"), fields.get("body_file")) {
-        (Some(_), Some(field)) => {
-            let message = "\"body\" and \"body_file\" exclude each other";
-            reader.problem(Problem::new(field.span(), message));
-            None
-        }
-        (Some(field), None) => {
-            let Language { template, text } = language(reader, field, "a string")?;
-            texts.push(text);
-            Some(RequestBody::Text(template))
-        }
-        (None, Some(field)) => reader.line(field, "the path of a file").map(RequestBody::File),
-        (None, None) => Some(RequestBody::Empty),
     }
 }
 

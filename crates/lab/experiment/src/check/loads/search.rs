@@ -46,23 +46,42 @@ pub(in super::super) fn search(
     if let Some(other) = works.iter().find_map(|key| step.get(key)) {
         let message = format!("a step that searches does not {} besides", other.key);
         let problem = Problem::new(other.span(), message);
-        reader.problem(problem.help("\"each\" is the length of a hold; put the rest into a step of its own"));
+        reader.problem(
+            problem.help("\"each\" is the length of a hold; put the rest into a step of its own"),
+        );
         return None;
     }
     let known = [
-        "vary", "from", "grow", "each", "settle", "most", "precision", "at_most",
+        "vary",
+        "from",
+        "grow",
+        "each",
+        "settle",
+        "most",
+        "precision",
+        "at_most",
     ];
     let fields = Fields::open(field.value, "\"search\"", &known, &[], &mut reader.problems)?;
     let load = fields
-        .require("vary", "\"NAME.rate\", the rate of a load", &mut reader.problems)
+        .require(
+            "vary",
+            "\"NAME.rate\", the rate of a load",
+            &mut reader.problems,
+        )
         .and_then(|field| varied(reader, field, loads));
     let from = fields
-        .require("from", "\"100/s\", the first rate to try", &mut reader.problems)
+        .require(
+            "from",
+            "\"100/s\", the first rate to try",
+            &mut reader.problems,
+        )
         .and_then(|field| rate(reader, field));
-    let most = fields
-        .get("most")
-        .map_or(Some(None), |field| rate(reader, field).map(|rate| Some((rate, field))));
-    let grow = fields.get("grow").map_or(Some(GROW), |field| grow(reader, field));
+    let most = fields.get("most").map_or(Some(None), |field| {
+        rate(reader, field).map(|rate| Some((rate, field)))
+    });
+    let grow = fields
+        .get("grow")
+        .map_or(Some(GROW), |field| grow(reader, field));
     let each = fields.get("each").map_or(Some(EACH), |field| {
         reader.duration(field, SHORTEST_EACH..=LONGEST)
     });
@@ -89,17 +108,35 @@ pub(in super::super) fn search(
     if let Some((most, field)) = most
         && most < from
     {
-        refuse(field, format!("\"most\" must be at least \"from\", which is {}", units::show_rate(from)));
+        refuse(
+            field,
+            format!(
+                "\"most\" must be at least \"from\", which is {}",
+                units::show_rate(from)
+            ),
+        );
     }
     if let (Some(settle), Some(field)) = (settle, fields.get("settle"))
         && settle >= each
     {
-        refuse(field, format!("\"settle\" must be shorter than \"each\", which is {}", units::write_duration(each)));
+        refuse(
+            field,
+            format!(
+                "\"settle\" must be shorter than \"each\", which is {}",
+                units::write_duration(each)
+            ),
+        );
     }
     if let (Some(at_most), Some(field)) = (at_most, fields.get("at_most"))
         && at_most < each
     {
-        refuse(field, format!("\"at_most\" must be at least \"each\", which is {}", units::write_duration(each)));
+        refuse(
+            field,
+            format!(
+                "\"at_most\" must be at least \"each\", which is {}",
+                units::write_duration(each)
+            ),
+        );
     }
     let search = Search {
         load: load?,
@@ -121,7 +158,10 @@ fn varied(reader: &mut Reader<'_>, field: Field<'_>, loads: &[Found]) -> Option<
     let text = reader.text(field, "the rate of a load, as in \"traffic.rate\"")?;
     let whole = text.as_str();
     let (name, what) = match whole.split_once('.') {
-        Some((name, _)) => (text.slice(0..name.len()), text.slice(name.len() + 1..text.len())),
+        Some((name, _)) => (
+            text.slice(0..name.len()),
+            text.slice(name.len() + 1..text.len()),
+        ),
         None => (text.clone(), text.slice(text.len()..text.len())),
     };
     let found = loads.iter().find(|load| load.name == name.as_str());
@@ -180,17 +220,21 @@ fn grow(reader: &mut Reader<'_>, field: Field<'_>) -> Option<f64> {
 
 /// `"auto"` or what is left out of each hold.
 fn settle(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Option<Duration>> {
-    reader.quantity(field, "\"auto\" or a length of time such as \"2s\"", |text| match text {
-        "auto" => Ok(None),
-        _ if text.starts_with(|c: char| c.is_ascii_digit()) => {
-            units::parse_duration(text).map(Some)
-        }
-        _ => Err(UnitError {
-            message: format!("expected auto or a length of time such as 2s, found \"{text}\""),
-            at: 0..text.len(),
-            suggestion: units::nearest(text, ["auto"]).map(str::to_owned),
-        }),
-    })
+    reader.quantity(
+        field,
+        "\"auto\" or a length of time such as \"2s\"",
+        |text| match text {
+            "auto" => Ok(None),
+            _ if text.starts_with(|c: char| c.is_ascii_digit()) => {
+                units::parse_duration(text).map(Some)
+            }
+            _ => Err(UnitError {
+                message: format!("expected auto or a length of time such as 2s, found \"{text}\""),
+                at: 0..text.len(),
+                suggestion: units::nearest(text, ["auto"]).map(str::to_owned),
+            }),
+        },
+    )
 }
 
 fn precision(reader: &mut Reader<'_>, field: Field<'_>) -> Option<f64> {
@@ -212,9 +256,23 @@ fn good(
 ) -> Option<String> {
     let name = load.unwrap_or("NAME");
     let example = format!("{{ good = [\"{name} p99 < 20ms\", \"{name} errors < 0.1%\"] }}");
-    let field = step.require("while", &format!("{example}, what must hold"), &mut reader.problems)?;
-    let fields = Fields::open(field.value, "\"while\"", &["good"], &["always"], &mut reader.problems)?;
-    let field = fields.require("good", "[\"NAME p99 < 20ms\"], what must hold", &mut reader.problems)?;
+    let field = step.require(
+        "while",
+        &format!("{example}, what must hold"),
+        &mut reader.problems,
+    )?;
+    let fields = Fields::open(
+        field.value,
+        "\"while\"",
+        &["good"],
+        &["always"],
+        &mut reader.problems,
+    )?;
+    let field = fields.require(
+        "good",
+        "[\"NAME p99 < 20ms\"], what must hold",
+        &mut reader.problems,
+    )?;
     let items = reader.list(field, "a list of conditions such as [\"NAME p99 < 20ms\"]")?;
     if items.is_empty() {
         let message = "\"good\" is empty, so every rate would hold";
@@ -278,7 +336,9 @@ fn terms(reader: &mut Reader<'_>, text: &Text, expr: &Expr) -> Option<Vec<String
                     "<" => ">",
                     _ => ">=",
                 };
-                let errors = units::share(1.0 - comparison.quantity, 9).text.replace(' ', "");
+                let errors = units::share(1.0 - comparison.quantity, 9)
+                    .text
+                    .replace(' ', "");
                 format!("errors {other} {errors}")
             }
             quantity => format!("{quantity} {op} {written}"),

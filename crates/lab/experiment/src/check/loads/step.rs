@@ -34,7 +34,15 @@ pub(in super::super) fn loads(
     let table = Fields::open_any(field.value, "\"load\"", &mut reader.problems)?;
     let searched = step
         .get("search")
-        .and_then(|field| field.value.get_ref().as_table()?.get("vary")?.get_ref().as_str())
+        .and_then(|field| {
+            field
+                .value
+                .get_ref()
+                .as_table()?
+                .get("vary")?
+                .get_ref()
+                .as_str()
+        })
         .and_then(|vary| vary.strip_suffix(".rate"));
     let mut loads = Vec::new();
     let mut good = true;
@@ -124,7 +132,11 @@ fn at_rate(
     let parsed = match text.as_str().starts_with(begins) || words.contains(&first) {
         true => arrivals::parse(text.as_str(), &arrivals::word(process)),
         false => Err(UnitError {
-            message: format!("expected {}, found \"{}\"", expected.replace('"', ""), text.as_str()),
+            message: format!(
+                "expected {}, found \"{}\"",
+                expected.replace('"', ""),
+                text.as_str()
+            ),
             at: 0..text.len(),
             suggestion: units::nearest(first, words.into_iter().chain(["on", "off"]))
                 .map(str::to_owned),
@@ -159,11 +171,15 @@ fn of_knee(
         .and_then(|percent| units::parse_number(percent.trim_end()).ok())
         .map(|percent| percent / 100.0);
     let problem = match number {
-        None => Problem::new(text.whole(), format!("\"{}\" is no share of a knee", text.as_str()))
-            .suggest("70% of knee"),
-        Some(share) if !(share > 0.0 && share <= MOST_OF_KNEE) => {
-            Problem::new(text.whole(), "a share of a knee is above 0% and at most 1000%")
-        }
+        None => Problem::new(
+            text.whole(),
+            format!("\"{}\" is no share of a knee", text.as_str()),
+        )
+        .suggest("70% of knee"),
+        Some(share) if !(share > 0.0 && share <= MOST_OF_KNEE) => Problem::new(
+            text.whole(),
+            "a share of a knee is above 0% and at most 1000%",
+        ),
         Some(share) => {
             let searches = &under.searches;
             let same = searches.iter().rfind(|(_, load)| load == field.key);

@@ -64,6 +64,7 @@ road-to-100-cells  12.3 s
 steps      ✔ tasks 6.3 s  ▶ instances 5 s  · teardown
 now        wait for lrp.running == 4000 (now 1213)
 lrp        claimed 310 (-12/s)  running 1213 (+412/s)  crashed ?
+traffic    501 /s due  499 /s good  p99 12.3 ms  2 failed
 bbs        cpu 0.82 cores  rss 212 MiB
 auctioneer cpu 0.1 cores  rss 40 MiB
 logs       48211 lines  task.resolved 3999 of 4000";
@@ -81,6 +82,8 @@ now        wait for lrp.running == 4000
 lrp        claimed 310 (-12/s)
            running 1213 (+412/s)
            crashed ?
+traffic    501 /s due  499 /s good
+           p99 12.3 ms  2 failed
 bbs        cpu 0.82 cores  rss 212 MiB
 auctioneer cpu 0.1 cores  rss 40 MiB
 logs       48211 lines

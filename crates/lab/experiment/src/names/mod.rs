@@ -1,11 +1,14 @@
 //! `{name}` in the strings of a file: constants are filled in, references to the
 //! running system stay, and so do the variables of requests.
 
+mod pieces;
+
 use std::collections::BTreeMap;
 
 use crate::diagnostic::Problem;
 use crate::plan::{Reference, Segment, Template};
 use crate::text::{Span, Text};
+use pieces::{Braces, Piece, pieces};
 
 /// Longest string after names were filled in, in bytes. Constants may hold
 /// constants, so a small file could otherwise ask for any amount of memory.
@@ -297,8 +300,10 @@ impl Scope {
             Place::Command | Place::Request if reference == Reference::Index => {
                 problem("{index} belongs to a system; there is none here".to_owned())
             }
-            Place::Command | Place::Request => problem(format!("{{{reference}}} belongs to a system; which one?"))
-                .map_err(|problem| problem.help(format!("write {{NAME.{reference}}}"))),
+            Place::Command | Place::Request => {
+                problem(format!("{{{reference}}} belongs to a system; which one?"))
+                    .map_err(|problem| problem.help(format!("write {{NAME.{reference}}}")))
+            }
             Place::Plain => problem(format!(
                 "{{{reference}}} is known only when the run has started"
             ))
@@ -320,158 +325,6 @@ fn own(word: &str) -> Option<Reference> {
     }
 }
 
-/// A part of a string as it is written.
-enum Piece {
-    Literal(Text),
-    /// A name in braces; `span` includes the braces.
-    Name {
-        name: Text,
-        span: Span,
-    },
-    /// What stands between the braces of a variable.
-    Variable(Text),
-}
-
-/// Splits a string at its braces; stops at the first problem.
-fn pieces(text: &Text, place: Place) -> impl Iterator<Item = Result<Piece, Problem>> {
-    let mut at = 0;
-    let mut braces = Braces::default();
-    std::iter::from_fn(move || {
-        let rest = text.as_str().get(at..).filter(|rest| !rest.is_empty())?;
-        let (piece, used) = match place {
-            Place::Request => braces.piece(text, at, rest),
-            _ => piece(text, at, rest),
-        };
-        at = if piece.is_ok() { at + used } else { text.len() };
-        Some(piece)
-    })
-}
-
-fn piece(text: &Text, at: usize, rest: &str) -> (Result<Piece, Problem>, usize) {
-    let doubled = |brace: &str| {
-        let mut literal = text.slice(at..at);
-        literal.push_at(brace, &text.span(at..at + 2));
-        (Ok(Piece::Literal(literal)), 2)
-    };
-    let stray = |message: &str, brace: char| {
-        let problem = Problem::new(text.span(at..at + 1), message).help(format!(
-            "write {brace}{brace} for a brace that is no reference"
-        ));
-        (Err(problem), 1)
-    };
-    if rest.starts_with("{{") {
-        return doubled("{");
-    }
-    if rest.starts_with("}}") {
-        return doubled("}");
-    }
-    if rest.starts_with('}') {
-        return stray("this brace closes nothing", '}');
-    }
-    if let Some(inner) = rest.strip_prefix('{') {
-        let Some(length) = inner
-            .find(['{', '}'])
-            .filter(|&end| inner[end..].starts_with('}'))
-        else {
-            return stray("this brace is not closed", '{');
-        };
-        let used = length + 2;
-        let name = text.slice(at + 1..at + 1 + length);
-        if name.is_empty() || !name.as_str().chars().all(in_reference) {
-            return stray("there is no name in these braces", '{');
-        }
-        return (
-            Ok(Piece::Name {
-                name,
-                span: text.span(at..at + used),
-            }),
-            used,
-        );
-    }
-    let used = rest.find(['{', '}']).unwrap_or(rest.len());
-    (Ok(Piece::Literal(text.slice(at..at + used))), used)
-}
-
-/// Braces of the language of requests. A brace begins a name only before a letter or
-/// `_`, so JSON needs no escapes; `{{` stands for one brace, and so does the `}}` that
-/// closes it.
-#[derive(Debug, Default)]
-struct Braces {
-    /// Those that are open; whether each is written twice.
-    open: Vec<bool>,
-}
-
-impl Braces {
-    /// How a character of plain text is written, if not as itself.
-    fn write(&mut self, c: char) -> Option<&'static str> {
-        match c {
-            '{' => {
-                self.open.push(true);
-                Some("{{")
-            }
-            '}' => self.open.pop().map(|_| "}}"),
-            _ => None,
-        }
-    }
-
-    /// The next part of a text, and its length.
-    fn piece(&mut self, text: &Text, at: usize, rest: &str) -> (Result<Piece, Problem>, usize) {
-        let literal = |length: usize| (Ok(Piece::Literal(text.slice(at..at + length))), length);
-        let doubled = |brace: &str| {
-            let mut literal = text.slice(at..at);
-            literal.push_at(brace, &text.span(at..at + 2));
-            (Ok(Piece::Literal(literal)), 2)
-        };
-        let begins_a_name = |c: char| c.is_alphabetic() || c == '_';
-        match (rest.strip_prefix('{'), rest.strip_prefix('}')) {
-            (Some(inner), _) if inner.starts_with('{') => {
-                self.open.push(true);
-                doubled("{")
-            }
-            (Some(inner), _) if inner.starts_with(begins_a_name) => name_or_variable(text, at, inner),
-            (Some(_), _) => {
-                self.open.push(false);
-                literal(1)
-            }
-            (_, Some(inner)) => match self.open.pop() {
-                Some(true) if inner.starts_with('}') => doubled("}"),
-                _ => literal(1),
-            },
-            _ => literal(rest.find(['{', '}']).unwrap_or(rest.len())),
-        }
-    }
-}
-
-/// What begins with a brace at `at`, which `inner` follows. Braces within a variable
-/// belong to constants.
-fn name_or_variable(text: &Text, at: usize, inner: &str) -> (Result<Piece, Problem>, usize) {
-    let mut depth = 0_usize;
-    let end = inner.char_indices().find_map(|(end, c)| {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => return Some(end),
-            '}' => depth -= 1,
-            _ => {}
-        }
-        None
-    });
-    let Some(length) = end else {
-        let problem = Problem::new(text.span(at..at + 1), "this brace is not closed")
-            .help("write {{ for a brace that is sent");
-        return (Err(problem), 1);
-    };
-    let name = text.slice(at + 1..at + 1 + length);
-    let used = length + 2;
-    let piece = match name.as_str().chars().all(in_reference) {
-        true => Piece::Name {
-            name,
-            span: text.span(at..at + used),
-        },
-        false => Piece::Variable(name),
-    };
-    (Ok(piece), used)
-}
-
 /// Something of the form that a reference will have.
 pub(crate) fn stand_in(reference: &Reference) -> &'static str {
     match reference {
@@ -482,149 +335,5 @@ pub(crate) fn stand_in(reference: &Reference) -> &'static str {
     }
 }
 
-fn in_reference(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '-' | '.')
-}
-
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn scope() -> Scope {
-        let constants = [
-            ("cells".to_owned(), Constant::Integer(100)),
-            ("dir".to_owned(), Constant::Text("a b{".to_owned())),
-            ("bad".to_owned(), Constant::Broken),
-        ];
-        Scope {
-            constants: constants.into(),
-            systems: vec!["bbs".to_owned()],
-            ..Scope::default()
-        }
-    }
-
-    fn template(text: &str, place: Place) -> Result<String, Vec<String>> {
-        let mut problems = Vec::new();
-        let filled = scope().template(&Text::at(text, 0..1), place, &mut problems);
-        match filled {
-            Some(template) if problems.is_empty() => Ok(template.to_string()),
-            _ => Err(problems
-                .into_iter()
-                .map(|problem| problem.message)
-                .collect()),
-        }
-    }
-
-    #[test]
-    fn constants_are_filled_in_and_references_stay() {
-        let filled = template("{dir}/{work} -n {cells} {bbs.addr} {{x}}", Place::System).unwrap();
-        assert_eq!(filled, "a b{{/{work} -n 100 {bbs.addr} {{x}}");
-    }
-
-    #[test]
-    fn each_place_allows_its_own_references() {
-        assert!(template("{port} {addr} {index} {work} {bbs.port}", Place::System).is_ok());
-        assert!(template("{work} {bbs.port}", Place::Command).is_ok());
-        for text in ["{port}", "{addr}", "{index}"] {
-            assert!(template(text, Place::Command).is_err(), "{text}");
-        }
-        for text in ["{port}", "{work}", "{bbs.addr}"] {
-            assert!(template(text, Place::Plain).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_wrong_is_said() {
-        let message = |text| template(text, Place::System).unwrap_err().join("; ");
-        assert_eq!(message("{cell}"), "unknown name {cell}");
-        assert_eq!(
-            message("{bsb.addr} {bbs.adr}"),
-            "unknown system \"bsb\"; a system has no \"adr\" to refer to"
-        );
-        assert_eq!(message("a { b"), "this brace is not closed");
-        assert_eq!(message("a } b"), "this brace closes nothing");
-        assert_eq!(message("{}"), "there is no name in these braces");
-        assert_eq!(message("{bad}"), "");
-    }
-
-    #[test]
-    fn variables_of_requests_stay_and_constants_within_them_are_filled_in() {
-        let request = |text: &str| {
-            let mut scope = scope();
-            scope.taken = vec!["token".to_owned()];
-            let mut problems = Vec::new();
-            let request = scope.request(&Text::at(text, 0..1), &mut problems);
-            match request {
-                Some(request) => Ok((
-                    request.template.to_string(),
-                    request.text.as_str().to_owned(),
-                )),
-                None => Err(problems.remove(0).message),
-            }
-        };
-        let text = "{bbs.addr}/{zipf 1.1 {cells}}/{seq}/{token}?{{{uuid}}}";
-        let both = |written: &str, shown: &str| Ok((written.to_owned(), shown.to_owned()));
-        assert_eq!(
-            request(text),
-            both(
-                "{bbs.addr}/{zipf 1.1 100}/{seq}/{token}?{{{uuid}}}",
-                "127.0.0.1:1/{zipf 1.1 100}/{seq}/{token}?{{{uuid}}}"
-            )
-        );
-        assert_eq!(request("{dir}"), both("a b{{", "a b{{"));
-        let json = "{\"a\": {\"b\": {seq}}, \"c\": {}}";
-        let written = "{{\"a\": {{\"b\": {seq}}}, \"c\": {{}}}}";
-        assert_eq!(request(json), both(written, written));
-        assert_eq!(request(written), both(written, written));
-        assert_eq!(request("}a}}"), both("}}a}}}}", "}a}}"));
-        assert_eq!(
-            request("{tokn}").unwrap_err(),
-            "unknown name {tokn}".to_owned()
-        );
-        assert_eq!(
-            request("{zipf 1.1 {cels}}").unwrap_err(),
-            "unknown name {cels}".to_owned()
-        );
-        assert_eq!(
-            request("{zipf 1.1 5").unwrap_err(),
-            "this brace is not closed".to_owned()
-        );
-        assert!(template("{seq}", Place::Command).is_err());
-    }
-
-    #[test]
-    fn the_filled_text_has_a_bound() {
-        let mut scope = Scope::default();
-        scope
-            .constants
-            .insert("big".to_owned(), Constant::Text("x".repeat(LONGEST)));
-        let mut problems = Vec::new();
-        assert!(
-            scope
-                .text(&Text::at("{big}{big}", 0..1), &mut problems)
-                .is_none()
-        );
-        assert_eq!(problems.len(), 1);
-    }
-
-    proptest! {
-        #[test]
-        fn a_template_reads_back_as_it_is_written(text in "([a-z {}]|\\{work\\}|\\{bbs\\.addr\\}|\\{\\{){0,12}") {
-            if let Ok(written) = template(&text, Place::System) {
-                prop_assert_eq!(template(&written, Place::System), Ok(written.clone()));
-            }
-        }
-
-        #[test]
-        fn text_without_braces_is_itself(text in "[^{}]{0,40}") {
-            prop_assert_eq!(template(&text, Place::Plain), Ok(text));
-        }
-
-        #[test]
-        fn no_text_breaks_it(text in "\\PC{0,40}") {
-            let _ = template(&text, Place::Command);
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,126 @@
+//! Generators without a network: one server with a queue, whose answers follow from the
+//! rate alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lab_load::recording::Timeline;
+use lab_load::{Flow, Generate, GenerateError, Model, Recorded, Segment, Span, Workload};
+use lab_runner::Generator;
+
+/// Requests a second that the simulated server can answer.
+pub(crate) const CAPACITY: f64 = 1000.0;
+/// Longest span.
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Simulated {
+    kinds: usize,
+    users: u32,
+    /// Time by which every send is late.
+    late: Duration,
+    stopped: Arc<AtomicBool>,
+}
+
+/// A generator that keeps up with any rate.
+pub(crate) fn healthy(workload: Workload) -> Result<Generator, GenerateError> {
+    start(workload, Duration::ZERO)
+}
+
+/// A generator that sends everything late, except to a target whose path has "fine".
+pub(crate) fn late(workload: Workload) -> Result<Generator, GenerateError> {
+    let path = &workload.mix.journeys[0].steps[0].path;
+    let late = if path.contains("fine") { 0 } else { 50 };
+    start(workload, Duration::from_millis(late))
+}
+
+/// A generator that cannot reach its target.
+pub(crate) fn refused(_: Workload) -> Result<Generator, GenerateError> {
+    Err(GenerateError {
+        doing: "connect to 127.0.0.1:1".to_owned(),
+        found: "connection refused".to_owned(),
+        help: Some("start the target first".to_owned()),
+    })
+}
+
+fn start(workload: Workload, late: Duration) -> Result<Generator, GenerateError> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&stopped);
+    Ok(Generator {
+        generate: Box::new(Simulated {
+            kinds: workload.mix.journeys.iter().map(|j| j.steps.len()).sum(),
+            users: workload.connections.held,
+            late,
+            stopped,
+        }),
+        stop: Box::new(move || stop.store(true, Ordering::Relaxed)),
+    })
+}
+
+impl Simulated {
+    fn span(&self, start: Duration, length: Duration, rate: f64) -> Span {
+        let mut span = Span::empty(self.kinds);
+        span.start = start;
+        span.length = length;
+        span.planned = (rate * length.as_secs_f64()).round() as u64;
+        // Time in a queue with one server, exponential in all respects.
+        let mean = match rate < 0.99 * CAPACITY {
+            true => 1.0 / (CAPACITY - rate),
+            false => 2.0,
+        };
+        let kind = &mut span.kinds[0];
+        (kind.sent, kind.answered) = (span.planned, span.planned);
+        for request in 0..span.planned {
+            let share = (request as f64 + 0.5) / span.planned as f64;
+            let time = Duration::from_secs_f64(-mean * (1.0 - share).ln());
+            kind.intended.record(time + self.late);
+            kind.actual.record(time);
+            kind.lateness.record(self.late);
+        }
+        kind.statuses.insert(200, span.planned);
+        span.in_flight_seconds = span.planned as f64 * mean;
+        span.threads_cpu = vec![length / 10];
+        span
+    }
+}
+
+impl Generate for Simulated {
+    fn run(
+        &mut self,
+        segment: &Segment,
+        watch: &mut dyn FnMut(&Span) -> Flow,
+    ) -> Result<Recorded, GenerateError> {
+        self.stopped.store(false, Ordering::Relaxed);
+        let mut total = Span::empty(self.kinds);
+        let mut timeline = Timeline::default();
+        let mut now = Duration::ZERO;
+        let end = segment.length.duration.unwrap_or(Duration::MAX);
+        let mut cut = None;
+        while now < end && cut.is_none() {
+            let rate = match &segment.model {
+                Model::Open(arrivals) => arrivals.rate_at(now).unwrap_or(1.0),
+                Model::Closed { .. } => f64::from(self.users),
+            };
+            let span = self.span(now, SECOND.min(end - now), rate);
+            let flow = watch(&span);
+            total.append(&span);
+            timeline.push(span);
+            now += SECOND;
+            if flow == Flow::Stop || self.stopped.load(Ordering::Relaxed) {
+                cut = Some("stopped".to_owned());
+            }
+            // What has no end of its own must not spin while others wait for it.
+            if segment.length.duration.is_none() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ok(Recorded {
+            segment: segment.clone(),
+            began_unix_ns: 1,
+            total,
+            timeline,
+            cut,
+            lost: Vec::new(),
+        })
+    }
+}
