@@ -35,7 +35,8 @@ pub enum Model {
 /// When a segment ends: whichever comes first. With neither it runs until told to stop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Length {
-    /// No request is sent after this; answers are awaited up to the timeout.
+    /// No request falls due after this. What is due and waits for a connection is sent
+    /// for up to a second more; answers are awaited up to the timeout.
     pub duration: Option<Duration>,
     /// Number of requests (of journeys, where a kind has several steps).
     pub requests: Option<u64>,

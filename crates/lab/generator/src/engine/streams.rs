@@ -315,8 +315,9 @@ impl Engine {
 
     /// Asks what the target did not take before, as far as it does now.
     fn ask_queued(&mut self, carrier: u32, now: u64) {
-        let retired = self.retired(carrier);
         loop {
+            // Each request that leaves the queue may be the last one that it carries.
+            let retired = self.retired(carrier);
             let Some(session) = &mut self.connection(carrier).session else {
                 return;
             };
