@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod support;
-#[allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
 mod target;
 
 use std::time::Duration;
