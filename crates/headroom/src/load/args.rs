@@ -166,6 +166,9 @@ pub(crate) struct LoadArgs {
     /// Write an interval log of HdrHistogram
     #[arg(long, value_name = "FILE", conflicts_with = "knee", help_heading = RESULTS)]
     pub(crate) hdr: Option<PathBuf>,
+    /// Write one line for each request
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["knee", "workers", "kubernetes"], help_heading = RESULTS)]
+    pub(crate) samples: Option<PathBuf>,
     /// Write a report that opens in any browser
     #[arg(long, value_name = "FILE", help_heading = RESULTS)]
     pub(crate) report: Option<PathBuf>,

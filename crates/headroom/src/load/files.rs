@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use lab_generator::SampleLog;
 use lab_load::output::{csv, hdr_head, hdr_lines};
 use lab_load::{Span, Summary};
 use lab_store::{Environment, SCHEMA};
@@ -19,7 +20,9 @@ pub(super) struct Files {
     csv: Option<Open>,
     hdr: Option<Open>,
     report: Option<Open>,
-    /// The first line of the interval log that could not be written.
+    samples: Option<Open>,
+    sample_log: Option<SampleLog>,
+    /// The first line of the interval log that could not be written, or the samples.
     failed: Option<anyhow::Error>,
 }
 
@@ -52,6 +55,8 @@ impl Files {
             csv: Open::create(args.csv.as_deref())?,
             hdr: Open::create(args.hdr.as_deref())?,
             report: Open::create(args.report.as_deref())?,
+            samples: Open::create(args.samples.as_deref())?,
+            sample_log: None,
             failed: None,
         })
     }
@@ -77,6 +82,41 @@ impl Files {
             && let Err(error) = lines().and_then(|lines| hdr.write(&lines))
         {
             self.failed = Some(error);
+        }
+    }
+
+    /// The file for samples, if there is to be one.
+    pub(super) fn for_samples(&self) -> Result<Option<File>> {
+        let copy = |open: &Open| {
+            let copied = open.file.try_clone();
+            copied.with_context(|| format!("open {} for writing", open.path.display()))
+        };
+        self.samples.as_ref().map(copy).transpose()
+    }
+
+    /// Samples are being written.
+    pub(super) fn sampling(&mut self, log: SampleLog) {
+        self.sample_log = Some(log);
+    }
+
+    /// Waits for samples to be written, and says what a reader of the result should know
+    /// of them. To be called when the generator is gone.
+    pub(super) fn sampled(&mut self) -> Option<String> {
+        let (open, log) = (self.samples.as_ref()?, self.sample_log.take()?);
+        let path = open.path.display();
+        match log.finish() {
+            Ok(counts) if counts.lost > 0 => Some(format!(
+                "{} of {} requests are not in {path}: it could not be written as fast as they \
+                 ended",
+                counts.lost,
+                counts.lost + counts.written
+            )),
+            Ok(_) => None,
+            Err(error) => {
+                let error = anyhow::Error::new(error).context(format!("write {path}"));
+                self.failed.get_or_insert(error);
+                Some(format!("{path} is not complete: it could not be written"))
+            }
         }
     }
 

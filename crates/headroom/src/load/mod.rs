@@ -44,7 +44,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
         return kubernetes::render(args, plan.workload.threads);
     }
     let mut files = Files::create(args)?;
-    let mut generator = start(args, &plan.workload, &interrupt)?;
+    let mut generator = start(args, &plan.workload, &interrupt, &mut files)?;
     let mut watched = Watched {
         live: Live::new(&title(url, &plan.task), length(&plan.task)),
         screen: Screen::open(args.quiet),
@@ -63,7 +63,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
     if interrupt.pressed() {
         done.recorded.cut = Some(INTERRUPTED.to_owned());
     }
-    let summary = summary(args, url, &plan, &done)?;
+    let mut summary = summary(args, url, &plan, &done)?;
+    summary.notes.extend(files.sampled());
     ending::tell(args, &plan, &done, &summary, files)
 }
 
@@ -74,11 +75,23 @@ struct Done {
     capacity: Option<Capacity>,
 }
 
-fn start(args: &LoadArgs, workload: &Workload, interrupt: &Interrupt) -> Result<Box<dyn Generate>> {
+fn start(
+    args: &LoadArgs,
+    workload: &Workload,
+    interrupt: &Interrupt,
+    files: &mut Files,
+) -> Result<Box<dyn Generate>> {
     if let Some(workers) = args.workers.workers {
         return workers::gather(&args.workers, workers, workload, interrupt);
     }
-    let local = Local::start(workload.clone())?;
+    let local = match files.for_samples()? {
+        Some(file) => {
+            let (local, log) = Local::with_samples(workload.clone(), Box::new(file))?;
+            files.sampling(log);
+            local
+        }
+        None => Local::start(workload.clone())?,
+    };
     interrupt.stops(local.stopper());
     Ok(Box::new(local))
 }

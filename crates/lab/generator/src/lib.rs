@@ -6,4 +6,4 @@ mod engine;
 mod local;
 pub mod workers;
 
-pub use local::{Local, Stopper};
+pub use local::{Local, SampleCounts, SampleLog, Stopper};

@@ -1,4 +1,5 @@
 //! The generator against a target whose latencies are known.
+#![allow(clippy::unwrap_used)]
 
 mod target;
 mod workload;

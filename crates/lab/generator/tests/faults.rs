@@ -1,5 +1,6 @@
 //! Targets that misbehave: each failure has the right phase and cause, everything is
 //! counted, and nothing is left open.
+#![allow(clippy::unwrap_used)]
 
 mod workload;
 

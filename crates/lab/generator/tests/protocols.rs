@@ -1,4 +1,5 @@
 //! Every protocol against a server of another make.
+#![allow(clippy::unwrap_used)]
 
 mod workload;
 

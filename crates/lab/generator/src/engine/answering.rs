@@ -9,7 +9,7 @@ use wire::stream::Received;
 
 use super::connection::Use;
 use super::talk::Whole;
-use super::{BUFFER, Engine};
+use super::{BUFFER, End, Engine};
 use lab_load::request::{Answer, Next};
 
 impl Engine {
@@ -120,6 +120,14 @@ impl Engine {
         if let Some(refusal) = end.refusal {
             let name = self.setup.composer.refusals().get(refusal);
             kind.refuse(name.map_or("refused", String::as_str));
+        }
+        if let Some(sampler) = &mut self.sampler {
+            let answered = End::Answered {
+                at: now.saturating_sub(self.tally.zero),
+                status: whole.status,
+                refusal: end.refusal,
+            };
+            sampler.take(exchange.sample(self.tally.zero, answered));
         }
         exchange.kept.forget();
         let each = self.setup.workload.connections.requests_each;

@@ -7,7 +7,7 @@ use wire::poller::Interest;
 use super::connection::{Link, Use};
 use super::plan::Arrival;
 use super::talk::Talk;
-use super::{Engine, Source};
+use super::{End, Engine, Source};
 
 /// Pause of a user whose connection could not be opened, in nanoseconds; without it a
 /// target that is down would be asked as fast as the kernel can refuse.
@@ -299,7 +299,7 @@ impl Engine {
     }
 
     /// A request has failed: how, and when.
-    pub(super) fn fail(&mut self, place: u32, phase: Phase, cause: &str, now: u64) {
+    pub(super) fn fail(&mut self, place: u32, phase: Phase, cause: &'static str, now: u64) {
         let connection = &mut self.connections[place as usize];
         let exchange = &mut connection.exchange;
         match exchange.used {
@@ -310,7 +310,13 @@ impl Engine {
             Use::Waiting => self.waiting = self.waiting.saturating_sub(1),
             Use::Free | Use::Thinking => {}
         }
+        if let Some(visit) = &exchange.visit {
+            exchange.kind = self.setup.composer.kind(visit);
+        }
         self.tally.fail(exchange.kind, phase, cause);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.take(exchange.sample(self.tally.zero, End::Failed(phase, cause)));
+        }
         match self.multiplexed() {
             true => self.cancel_stream(place),
             false => self.close(place),

@@ -4,6 +4,7 @@ use lab_load::request::Visit;
 use wire::http2::StreamKey;
 use wire::stream::Stream;
 
+use super::asking::Delay;
 use super::streams::Session;
 use super::talk::{Kept, Talk};
 
@@ -76,6 +77,8 @@ pub(super) struct Exchange {
     pub(super) again: bool,
     /// Whether it is counted as sent.
     pub(super) counted: bool,
+    /// Why it was sent later than it was due, if it was.
+    pub(super) delay: Delay,
     /// Whether something of the answer has come in.
     pub(super) answering: bool,
     pub(super) kept: Kept,
@@ -105,6 +108,7 @@ impl Connection {
                 sent: 0,
                 again: false,
                 counted: false,
+                delay: Delay::Own,
                 answering: false,
                 kept: Kept::default(),
                 stream: None,

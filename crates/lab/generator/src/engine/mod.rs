@@ -13,6 +13,7 @@ mod connection;
 mod deadlines;
 mod opening;
 mod plan;
+mod sampling;
 mod spans;
 mod streams;
 mod talk;
@@ -41,6 +42,8 @@ use lab_load::request::Composer;
 use plan::{Plan, Timing};
 use tally::Tally;
 use timers::Timers;
+
+pub(crate) use sampling::{End, Sample, Sampler};
 
 /// Length of a span.
 const SECOND: u64 = 1_000_000_000;
@@ -164,11 +167,13 @@ pub(crate) struct Engine {
     /// Connections with several exchanges that have something to send.
     unsent_streams: Vec<u32>,
     unsent_span: Option<Box<Span>>,
+    /// Takes requests one by one, if anybody wants them so.
+    sampler: Option<Sampler>,
 }
 
 impl Engine {
     /// The loop of the generator's thread `index`, without connections.
-    pub(crate) fn new(setup: Arc<Setup>, index: u32) -> io::Result<Self> {
+    pub(crate) fn new(setup: Arc<Setup>, index: u32, sampler: Option<Sampler>) -> io::Result<Self> {
         let poller = Poller::new()?;
         let waker = Waker::new(&poller, WAKER)?;
         let workload = &setup.workload;
@@ -213,6 +218,7 @@ impl Engine {
             unsent_streams: Vec::new(),
             buffer: vec![0; BUFFER],
             unsent_span: None,
+            sampler,
             setup,
         })
     }

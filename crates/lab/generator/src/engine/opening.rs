@@ -12,7 +12,7 @@ use wire::stream::Stream;
 
 use super::connection::{Connection, Link, Use};
 use super::talk::Talk;
-use super::{Engine, Source, Trouble};
+use super::{End, Engine, Sample, Source, Trouble};
 
 /// Most connections that a thread opens at the same time before the first request;
 /// more would only wait in the queue of a target that accepts slowly.
@@ -278,6 +278,15 @@ impl Engine {
             let composer = &self.setup.composer;
             let kind = composer.kind(&composer.begin(self.first + arrival.number));
             self.tally.fail(kind, phase, cause);
+            if let Some(sampler) = &mut self.sampler {
+                sampler.take(Sample {
+                    kind,
+                    intended: arrival.due.saturating_sub(self.tally.zero),
+                    sent: None,
+                    waited: true,
+                    end: End::Failed(phase, cause),
+                });
+            }
         }
     }
 

@@ -52,6 +52,9 @@ impl Engine {
     }
 
     fn close_span(&mut self, end: u64, now: u64, outlet: &Outlet) -> Box<Span> {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.hand_over();
+        }
         self.came_due(end);
         self.tally.span.planned += std::mem::take(&mut self.later_steps);
         let empty = self.empty_span(outlet);

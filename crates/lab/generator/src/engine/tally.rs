@@ -15,7 +15,7 @@ use super::connection::Exchange;
 pub(super) struct Tally {
     pub(super) span: Box<Span>,
     /// Start of the segment, and of the span.
-    zero: u64,
+    pub(super) zero: u64,
     began: u64,
     in_flight: u32,
     /// When `in_flight` changed last.
@@ -75,6 +75,7 @@ impl Tally {
         if std::mem::replace(&mut exchange.counted, true) {
             return;
         }
+        exchange.delay = delay;
         let late = exchange.sent.saturating_sub(exchange.intended);
         let kind = self.kind(exchange.kind);
         kind.sent += 1;

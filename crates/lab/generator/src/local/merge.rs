@@ -1,6 +1,7 @@
 //! Spans of several threads, put together second by second.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use lab_load::Span;
 
@@ -28,9 +29,17 @@ impl Merge {
     /// threads are apart, and a thread that is behind is waited for by none.
     pub(super) fn add(&mut self, thread: usize, mut span: Box<Span>, last: bool) -> Box<Span> {
         let second = span.end().as_nanos().div_ceil(SECOND_NS);
-        let kinds = span.kinds.len();
-        let merged = self.pending.entry(second);
-        merged.or_insert_with(|| Span::empty(kinds)).merge(&span);
+        // Threads tell in any order, yet each one's processor time has its own place: of
+        // spans in a row, place by place, that makes the time of each thread.
+        let cpu: Duration = span.threads_cpu.drain(..).sum();
+        let (kinds, threads) = (span.kinds.len(), self.reached.len());
+        let merged = self.pending.entry(second).or_insert_with(|| {
+            let mut merged = Span::empty(kinds);
+            merged.threads_cpu = vec![Duration::ZERO; threads];
+            merged
+        });
+        merged.merge(&span);
+        merged.threads_cpu[thread] += cpu;
         self.reached[thread] = Some(second);
         self.ended[thread] |= last;
         span.clear();
@@ -53,8 +62,6 @@ impl Merge {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn span(start: u64, length: u64, sent: u64) -> Box<Span> {
@@ -85,6 +92,30 @@ mod tests {
         assert!(merge.ended());
         assert_eq!(sent(merge.next()), Some((2500, 4)));
         assert_eq!(sent(merge.next()), None);
+    }
+
+    #[test]
+    fn processor_time_stays_at_the_place_of_its_thread() {
+        let took = |start, length, ms| {
+            let mut span = span(start, length, 1);
+            span.threads_cpu = vec![Duration::from_millis(ms)];
+            span
+        };
+        let mut merge = Merge::new(2);
+        merge.add(0, took(0, 1000, 900), false);
+        merge.add(1, took(0, 1000, 10), false);
+        // Now the other one tells first.
+        merge.add(1, took(1000, 500, 20), true);
+        merge.add(0, took(1000, 500, 400), true);
+        let mut total = Span::empty(1);
+        while let Some(span) = merge.next() {
+            total.append(&span);
+        }
+        assert_eq!(
+            total.threads_cpu,
+            [1300, 30].map(Duration::from_millis),
+            "of each thread, over both spans"
+        );
     }
 
     #[test]

@@ -5,7 +5,9 @@ mod check;
 mod machine;
 mod merge;
 mod resolve;
+mod samples;
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -18,10 +20,13 @@ use wire::clock;
 use wire::poller::Waker;
 use wire::tls::{TlsClient, TlsOptions};
 
-use crate::engine::{Engine, Outlet, Report, Setup, Trouble};
+use crate::engine::{Engine, Outlet, Report, Sampler, Setup, Trouble};
 use lab_load::request::Composer;
 use machine::Machine;
 use merge::Merge;
+use samples::Samplers;
+
+pub use samples::{SampleCounts, SampleLog};
 
 /// Time between the command to begin and the beginning, so that all threads are there.
 const LEAD: u64 = 5_000_000;
@@ -73,6 +78,29 @@ impl Local {
     /// # Errors
     /// What was found, and what to do next.
     pub fn start(workload: Workload) -> Result<Self, GenerateError> {
+        let setup = Self::prepare(workload)?;
+        Self::open(setup, None)
+    }
+
+    /// The same, and writes one line for each request to `out`, as comma-separated
+    /// values under a line of names. Times are in seconds, `intended_s` from the start
+    /// of the segment. Lines come in the order in which requests ended, some hundred of
+    /// a thread together.
+    ///
+    /// A load never waits for `out`: what it cannot take in time is counted and lost.
+    ///
+    /// # Errors
+    /// What was found, and what to do next.
+    pub fn with_samples(
+        workload: Workload,
+        out: Box<dyn Write + Send>,
+    ) -> Result<(Self, SampleLog), GenerateError> {
+        let setup = Self::prepare(workload)?;
+        let (samplers, log) = samples::write_to(out, &setup)?;
+        Ok((Self::open(setup, Some(samplers))?, log))
+    }
+
+    fn prepare(workload: Workload) -> Result<Arc<Setup>, GenerateError> {
         check::workload(&workload)?;
         let composer = Composer::new(&workload.mix, &workload.target, workload.seed);
         let composer = composer.map_err(|error| GenerateError {
@@ -82,13 +110,16 @@ impl Local {
         })?;
         let tls = tls_client(&workload)?;
         let address = resolve::address(&workload)?;
-        let setup = Arc::new(Setup {
+        Ok(Arc::new(Setup {
             composer,
             address,
             tls,
             stop: AtomicBool::new(false),
             workload,
-        });
+        }))
+    }
+
+    fn open(setup: Arc<Setup>, samplers: Option<Samplers>) -> Result<Self, GenerateError> {
         let threads = setup.workload.threads as usize;
         let (sender, reports) = sync_channel(SPANS * threads);
         let mut local = Self {
@@ -98,7 +129,8 @@ impl Local {
             setup,
         };
         for number in 0..threads {
-            local.spawn(number, sender.clone())?;
+            let sampler = samplers.as_ref().map(Samplers::sampler);
+            local.spawn(number, sender.clone(), sampler)?;
         }
         drop(sender);
         for _ in 0..threads {
@@ -134,6 +166,7 @@ impl Local {
         &mut self,
         number: usize,
         reports: SyncSender<(usize, Report)>,
+        sampler: Option<Sampler>,
     ) -> Result<(), GenerateError> {
         let (commands, orders) = channel();
         let (emptied, empties) = sync_channel(SPANS);
@@ -145,7 +178,7 @@ impl Local {
         };
         let spawned = std::thread::Builder::new()
             .name(format!("load-{number}"))
-            .spawn(move || work(setup, &outlet, &orders));
+            .spawn(move || work(setup, &outlet, &orders, sampler));
         let handle = spawned.map_err(|error| GenerateError {
             doing: format!("start thread {} of the generator", number + 1),
             found: error.to_string(),
@@ -247,7 +280,7 @@ impl Drop for Local {
 }
 
 /// What a thread does.
-fn work(setup: Arc<Setup>, outlet: &Outlet, orders: &Receiver<Command>) {
+fn work(setup: Arc<Setup>, outlet: &Outlet, orders: &Receiver<Command>, sampler: Option<Sampler>) {
     let farewell = Farewell(outlet);
     let tell = |report| {
         // Nobody listens when the generator is being dropped.
@@ -263,7 +296,7 @@ fn work(setup: Arc<Setup>, outlet: &Outlet, orders: &Receiver<Command>) {
             error,
         )));
     }
-    let mut engine = match Engine::new(setup, outlet.number as u32) {
+    let mut engine = match Engine::new(setup, outlet.number as u32, sampler) {
         Ok(engine) => engine,
         Err(error) => return tell(Report::Failed(Trouble::System("watch sockets", error))),
     };

@@ -1,5 +1,5 @@
 //! Workloads for tests, and what they came to.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::net::SocketAddr;
 use std::time::Duration;
