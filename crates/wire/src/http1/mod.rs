@@ -13,6 +13,7 @@
 mod chunked;
 mod error;
 mod fields;
+mod known;
 mod length;
 mod scanner;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod tests;
 
 pub use error::ResponseError;
 pub use fields::{field, fields};
+pub use known::KnownHead;
 pub use scanner::ResponseScanner;
 
 /// Most header fields that [`Limits::fields`] can allow; they stand on the stack.

@@ -5,8 +5,9 @@ use std::mem::MaybeUninit;
 use httparse::{ParserConfig, Status};
 
 use super::chunked::{Chunked, without_empty_line};
+use super::known::Meaning;
 use super::length::{BodyLength, framing};
-use super::{Complete, Expect, Limits, MOST_FIELDS, ResponseError, Scan, Sink};
+use super::{Complete, Expect, KnownHead, Limits, MOST_FIELDS, ResponseError, Scan, Sink};
 
 /// Scans the answers of one connection, one after the other. Allocates nothing.
 #[derive(Debug, Clone)]
@@ -64,7 +65,27 @@ impl ResponseScanner {
     /// the same error.
     #[inline]
     pub fn scan<S: Sink>(&mut self, input: &[u8], sink: &mut S) -> Result<Scan, ResponseError> {
-        let scan = self.advance(input, sink);
+        let scan = self.advance(None, input, sink);
+        self.note(scan)
+    }
+
+    /// The same at less cost, where heads repeat: `known` is the head of an earlier
+    /// answer, of this connection or another one, and becomes that of this answer.
+    ///
+    /// # Errors
+    /// As [`ResponseScanner::scan`].
+    #[inline]
+    pub fn scan_after<S: Sink>(
+        &mut self,
+        known: &mut KnownHead,
+        input: &[u8],
+        sink: &mut S,
+    ) -> Result<Scan, ResponseError> {
+        let scan = self.advance(Some(known), input, sink);
+        self.note(scan)
+    }
+
+    fn note(&mut self, scan: Result<Scan, ResponseError>) -> Result<Scan, ResponseError> {
         if let Err(error) = scan {
             self.state = State::Failed(error);
         }
@@ -86,13 +107,19 @@ impl ResponseScanner {
         Err(error)
     }
 
-    fn advance<S: Sink>(&mut self, input: &[u8], sink: &mut S) -> Result<Scan, ResponseError> {
+    fn advance<S: Sink>(
+        &mut self,
+        mut known: Option<&mut KnownHead>,
+        input: &[u8],
+        sink: &mut S,
+    ) -> Result<Scan, ResponseError> {
         let mut consumed = 0;
         loop {
             let rest = &input[consumed..];
             match &mut self.state {
                 State::Head => {
-                    let Some((length, upgraded)) = self.head(rest, sink)? else {
+                    let Some((length, upgraded)) = self.head(known.as_deref_mut(), rest, sink)?
+                    else {
                         return Ok(Scan {
                             consumed,
                             complete: None,
@@ -141,9 +168,16 @@ impl ResponseScanner {
     #[inline]
     fn head<S: Sink>(
         &mut self,
+        known: Option<&mut KnownHead>,
         input: &[u8],
         sink: &mut S,
     ) -> Result<Option<(usize, bool)>, ResponseError> {
+        if let Some(known) = &known
+            && let Some((meaning, fields, length)) =
+                known.recognise(input, self.expect, &self.limits)
+        {
+            return Ok(Some((length, self.begin(meaning, fields, sink))));
+        }
         let head = &input[..input.len().min(self.limits.head_bytes)];
         // Parsing starts anew whenever bytes are added; without this, a head that comes
         // byte by byte would cost the square of its length.
@@ -178,17 +212,31 @@ impl ResponseScanner {
             _ => {}
         }
         let framing = framing(status, minor, response.headers, self.expect)?;
-        self.status = status;
-        self.keep_alive = framing.keep_alive;
+        let (begin, end) = field_lines(&head[..length]);
+        let meaning = Meaning { status, framing };
+        if let Some(known) = known {
+            let asked = (self.expect, self.limits);
+            known.remember(&head[..length], (begin, end), asked, meaning);
+        }
+        Ok(Some((length, self.begin(meaning, &head[begin..end], sink))))
+    }
+
+    /// Begins the answer whose head this is. Says whether the connection is another
+    /// protocol's from here on.
+    #[inline]
+    fn begin<S: Sink>(&mut self, meaning: Meaning, fields: &[u8], sink: &mut S) -> bool {
+        self.seen = 0;
+        self.status = meaning.status;
+        self.keep_alive = meaning.framing.keep_alive;
         self.body_bytes = 0;
-        sink.head(status, field_lines(&head[..length]));
-        self.state = match framing.length {
+        sink.head(meaning.status, fields);
+        self.state = match meaning.framing.length {
             BodyLength::Exactly(length) => State::Body(length),
             BodyLength::Chunked => State::Chunked(Chunked::Size),
             BodyLength::UntilClose => State::UntilClose,
             BodyLength::Upgraded => State::Head,
         };
-        Ok(Some((length, framing.length == BodyLength::Upgraded)))
+        meaning.framing.length == BodyLength::Upgraded
     }
 
     fn incomplete<T>(&mut self, seen: usize) -> Result<Option<T>, ResponseError> {
@@ -235,15 +283,16 @@ fn may_end(head: &[u8], seen: usize) -> bool {
     false
 }
 
-/// The lines behind the status line, without the empty one.
-fn field_lines(head: &[u8]) -> &[u8] {
+/// Where the lines behind the status line begin and end, without the empty one.
+fn field_lines(head: &[u8]) -> (usize, usize) {
     let blank = head
         .iter()
         .take_while(|byte| matches!(byte, b'\r' | b'\n'))
         .count();
     let status_line =
         memchr::memchr(b'\n', &head[blank..]).map_or(head.len(), |end| blank + end + 1);
-    without_empty_line(&head[status_line..])
+    let lines = without_empty_line(&head[status_line..]).len();
+    (status_line, status_line + lines)
 }
 
 fn refusal(error: httparse::Error) -> ResponseError {

@@ -49,7 +49,10 @@ impl Engine {
                 self.tally.kind(exchange.kind).bytes_received += received as u64;
             }
             let input = &self.buffer[..kept + received];
-            let taken = match connection.talk.take(input, &mut exchange.kept) {
+            let taken = match connection
+                .talk
+                .take(input, &mut exchange.kept, &mut self.known)
+            {
                 Ok(taken) => taken,
                 Err((phase, cause)) => {
                     self.broken(place, phase, cause, now);

@@ -32,6 +32,7 @@ use std::time::Duration;
 use lab_load::recording::Phase;
 use lab_load::{Model, Pace, Segment, Span, Workload};
 use wire::clock;
+use wire::http1::KnownHead;
 use wire::poller::{Event, Poller, Waker};
 use wire::tls::TlsClient;
 
@@ -162,6 +163,8 @@ pub(crate) struct Engine {
     request: Vec<u8>,
     framed: Vec<u8>,
     buffer: Vec<u8>,
+    /// The head of the last answer of HTTP/1.1.
+    known: KnownHead,
     /// Connections begun so far.
     begun: u64,
     /// Connections with several exchanges that have something to send.
@@ -214,6 +217,7 @@ impl Engine {
             trouble: None,
             request: Vec::new(),
             framed: Vec::new(),
+            known: KnownHead::default(),
             begun: 0,
             unsent_streams: Vec::new(),
             buffer: vec![0; BUFFER],

@@ -4,7 +4,7 @@ use lab_load::Protocol;
 use lab_load::recording::Phase;
 use lab_load::request::{Answer, AnswerEnd, Composer, Visit};
 use wire::framing::{self, AnswerScanner};
-use wire::http1::{Expect, Limits, ResponseError, ResponseScanner, Sink};
+use wire::http1::{Expect, KnownHead, Limits, ResponseError, ResponseScanner, Sink};
 
 use super::websocket::WebSocket;
 
@@ -144,10 +144,15 @@ impl Talk {
 
     /// Looks at what came in. There may be no request, when `kept` is of no use.
     #[inline]
-    pub(super) fn take(&mut self, input: &[u8], kept: &mut Kept) -> Result<Taken, Broken> {
+    pub(super) fn take(
+        &mut self,
+        input: &[u8],
+        kept: &mut Kept,
+        known: &mut KnownHead,
+    ) -> Result<Taken, Broken> {
         match self {
             Self::Http1(scanner) => {
-                let scan = scanner.scan(input, kept).map_err(broken)?;
+                let scan = scanner.scan_after(known, input, kept).map_err(broken)?;
                 let whole = scan.complete.map(|complete| Whole {
                     status: Some(complete.status),
                     keep_alive: complete.keep_alive && !complete.upgraded,

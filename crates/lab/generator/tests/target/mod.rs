@@ -94,6 +94,7 @@ struct Server {
     first: Option<u64>,
     seen: Vec<u64>,
     answer: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl Server {
@@ -113,6 +114,7 @@ impl Server {
             first: None,
             seen: Vec::new(),
             answer,
+            buffer: vec![0; 16 * 1024],
         }
     }
 
@@ -182,8 +184,7 @@ impl Server {
         let Some(Some(stream)) = self.connections.get_mut(place) else {
             return;
         };
-        let mut buffer = [0; 16 * 1024];
-        let read = match stream.read(&mut buffer) {
+        let read = match stream.read(&mut self.buffer) {
             Ok(0) => {
                 self.connections[place] = None;
                 return;
@@ -191,12 +192,9 @@ impl Server {
             Ok(read) => read,
             Err(_) => return,
         };
-        // Requests without bodies, whole in one read: that is how they are sent.
-        let requests = buffer[..read]
-            .windows(4)
-            .filter(|end| end == b"\r\n\r\n")
-            .count();
-        for _ in 0..requests {
+        // Requests without bodies, one at a time and whole in one read: that is how they
+        // are sent.
+        if self.buffer[..read].ends_with(b"\r\n\r\n") {
             let now = clock::now();
             self.first.get_or_insert(now);
             if self.behaviour.log {
