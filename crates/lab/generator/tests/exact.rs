@@ -1,5 +1,7 @@
 //! The generator against a target whose latencies are known.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod target;
 mod workload;
 

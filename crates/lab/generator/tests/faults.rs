@@ -1,6 +1,8 @@
 //! Targets that misbehave: each failure has the right phase and cause, everything is
 //! counted, and nothing is left open.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod workload;
 
 use std::io::{Read as _, Write as _};
