@@ -18,7 +18,7 @@ const PATIENT: &[&str] = &[
 /// The file, with limits under which a busy machine spoils nothing.
 fn patient(lab: &Lab) -> std::path::PathBuf {
     let text = fs::read_to_string(experiment("knee-of-a-web-server.toml")).expect("the file");
-    let loose = "guard = { late_after = \"{late}\", thread_cpu = 1.0, steal_share = \"100%\", little = \"100%\", ";
+    let loose = "guard = { late_after = \"{late}\", thread_cpu = 1.0, steal_share = \"100%\", little = \"100%\", sent_share = \"0%\", ";
     let text = text.replace(
         "guard = { late_after = \"{late}\" }",
         &format!("{loose}waited_share = \"100%\" }}"),
@@ -31,7 +31,7 @@ fn patient(lab: &Lab) -> std::path::PathBuf {
 
 #[test]
 fn the_knee_of_a_web_server_is_found_and_held_at_a_share_of_it() {
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let run = lab.run(&patient(&lab), PATIENT);
     let folder = lab.run_folder();
     let verdict = run.json();
