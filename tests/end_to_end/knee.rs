@@ -5,19 +5,33 @@ use std::fs;
 use crate::lab::{Lab, experiment, processes_of_run};
 
 /// A busy machine makes sends late; this test is about the way, not about the figures.
-const PATIENT: &[&str] = &["--json", "--set", "late=10s", "--set", "search=20s", "--set", "soak=3s"];
+const PATIENT: &[&str] = &[
+    "--json",
+    "--set",
+    "late=10s",
+    "--set",
+    "search=20s",
+    "--set",
+    "soak=3s",
+];
 
 /// The file, with limits under which a busy machine spoils nothing.
 fn patient(lab: &Lab) -> std::path::PathBuf {
     let text = fs::read_to_string(experiment("knee-of-a-web-server.toml")).expect("the file");
-    let loose = "guard = { late_after = \"{late}\", thread_cpu = 1.0, steal_share = \"100%\", little = \"100%\", ";
-    let text = text.replace("guard = { late_after = \"{late}\" }", &format!("{loose}waited_share = \"100%\" }}"));
-    lab.write("knee.toml", &text.replace("thread_cpu = 1.0", "thread_cpu = \"100%\""))
+    let loose = "guard = { late_after = \"{late}\", thread_cpu = 1.0, steal_share = \"100%\", little = \"100%\", sent_share = \"0%\", ";
+    let text = text.replace(
+        "guard = { late_after = \"{late}\" }",
+        &format!("{loose}waited_share = \"100%\" }}"),
+    );
+    lab.write(
+        "knee.toml",
+        &text.replace("thread_cpu = 1.0", "thread_cpu = \"100%\""),
+    )
 }
 
 #[test]
 fn the_knee_of_a_web_server_is_found_and_held_at_a_share_of_it() {
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let run = lab.run(&patient(&lab), PATIENT);
     let folder = lab.run_folder();
     let verdict = run.json();
@@ -31,7 +45,10 @@ fn the_knee_of_a_web_server_is_found_and_held_at_a_share_of_it() {
     assert!(knee > 20.0 && knee < 600.0, "{capacity:#}");
     let soak = load("soak_at_70_.traffic.json");
     let asked = soak["rate"]["asked"].as_f64().expect("a rate");
-    assert!((asked / (0.7 * knee) - 1.0).abs() < 0.02, "{asked} of {knee}");
+    assert!(
+        (asked / (0.7 * knee) - 1.0).abs() < 0.02,
+        "{asked} of {knee}"
+    );
     assert!(soak["requests"]["sent"].as_u64().expect("a count") > 0);
     assert_eq!(load("alive.json")["refusals"], serde_json::json!({}));
     let outcomes: Vec<&str> = verdict["expectations"]

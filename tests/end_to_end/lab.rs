@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -11,15 +12,38 @@ use tempfile::TempDir;
 /// Longest wait for something that is sure to come.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The machine. Most tests share it; those that find out how fast something goes do not.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// A test's hold on the machine.
+enum Machine {
+    Shared(#[expect(dead_code)] RwLockReadGuard<'static, ()>),
+    Alone(#[expect(dead_code)] RwLockWriteGuard<'static, ()>),
+}
+
 /// One test's own folder, with the binary and the project's experiments at hand.
 pub(crate) struct Lab {
     folder: TempDir,
+    _machine: Machine,
 }
 
 impl Lab {
     pub(crate) fn new() -> Self {
+        // Another test that failed leaves the machine as it was.
+        let shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+        Self::on(Machine::Shared(shared))
+    }
+
+    /// A place for a test beside which no other one runs.
+    pub(crate) fn alone() -> Self {
+        let alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        Self::on(Machine::Alone(alone))
+    }
+
+    fn on(machine: Machine) -> Self {
         Self {
             folder: tempfile::tempdir().expect("a temporary folder"),
+            _machine: machine,
         }
     }
 

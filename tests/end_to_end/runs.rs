@@ -100,7 +100,7 @@ fn a_missed_expectation_fails_the_run() {
 
 #[test]
 fn your_own_system_can_be_measured_without_rust() {
-    let lab = Lab::new();
+    let lab = Lab::alone();
     let run = lab
         .run(&experiment("your-own-system.toml"), &["--json"])
         .expect_code(0);

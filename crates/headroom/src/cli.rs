@@ -44,7 +44,7 @@ Exit codes:
   0  pass          every expectation held
   1  fail          an expectation did not hold, or a wait ran out
   2  inconclusive  the data cannot tell
-  3  invalid       the generator or the machine was the limit (reserved)
+  3  invalid       the generator or the machine was the limit
   4  error         the run could not be made";
 
 #[derive(Debug, Args)]

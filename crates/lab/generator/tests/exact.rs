@@ -1,6 +1,8 @@
 //! Numbers that are exact, whatever the machine does meanwhile.
 #![allow(clippy::unwrap_used)]
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod target;
 mod workload;
 

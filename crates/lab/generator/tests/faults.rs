@@ -2,6 +2,8 @@
 //! counted, and nothing is left open.
 #![allow(clippy::unwrap_used)]
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod workload;
 
 use std::io::{Read as _, Write as _};
