@@ -371,3 +371,20 @@ fn http2_is_not_spoken_within_tls() {
     );
     assert_eq!(said, expected);
 }
+
+/// A target of HTTP/1.1 refuses the first frame of HTTP/2 and closes. That is said
+/// before there is load, and not tried again for ever.
+#[test]
+fn http2_is_not_spoken_without_tls() {
+    for answer in ["HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", ""] {
+        let address = target(move |mut stream| {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(answer.as_bytes());
+        });
+        let workload = speaking(Protocol::Http2, address, 1, Step::new("get", "GET", "/"));
+        let said = refusal(workload);
+        let begin = format!("begin HTTP/2 with {address}: ");
+        assert!(said.starts_with(&begin), "{said}");
+        assert!(said.ends_with("try HTTP/1.1"), "{said}");
+    }
+}

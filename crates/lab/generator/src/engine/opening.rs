@@ -210,11 +210,6 @@ impl Engine {
         {
             return self.opening_failed(place, Phase::Connect, unwatched(error), now);
         }
-        if self.multiplexed()
-            && let Err(cause) = self.begin_session(place)
-        {
-            return self.opening_failed(place, Phase::Tls, cause, now);
-        }
         self.open_by.clear(place);
         self.tally.span.connections.opened += 1;
         let members = self.members(place);
