@@ -60,6 +60,13 @@ impl Plan {
         let mut notes = Vec::new();
         let (target, path) = target(args, url)?;
         let mix = mix(args, &target, &path)?;
+        if target.protocol == Protocol::Tcp && args.answer.is_none() && args.requests_file.is_none()
+        {
+            notes.push(
+                "an answer ends when the target closes the connection; --answer tells another end"
+                    .to_owned(),
+            );
+        }
         let task = task(args, &mut notes)?;
         let threads = threads(args, &task);
         let workload = Workload {
@@ -404,7 +411,8 @@ pub(super) fn read(file: &Path, most: u64, what: &str) -> Result<Vec<u8>> {
         .read_to_end(&mut bytes)
         .with_context(reading)? as u64;
     if found > most {
-        bail!("{}: it has more than {} bytes", reading(), most);
+        let most = most >> 20;
+        bail!("{}: expected {most} MiB at most, found more", reading());
     }
     Ok(bytes)
 }

@@ -148,7 +148,7 @@ fn a_target_that_does_not_upgrade() {
     let step = Step::new("say", "", "/chat");
     let said = refusal(speaking(Protocol::WebSocket, address, 1, step));
     assert!(
-        said.starts_with(&format!("upgrade the connection to {address}: ")),
+        said.starts_with(&format!("upgrade the connection to {address} to WebSocket: ")),
         "{said}"
     );
 }
@@ -387,4 +387,18 @@ fn http2_is_not_spoken_without_tls() {
         assert!(said.starts_with(&begin), "{said}");
         assert!(said.ends_with("try HTTP/1.1"), "{said}");
     }
+}
+
+/// As nginx does beyond its `worker_connections`.
+#[test]
+fn a_target_without_room_for_the_connections_is_found_out() {
+    let address = target(|stream| drop(stream));
+    let mut workload = speaking(Protocol::Http1, address, 1, Step::new("get", "GET", "/"));
+    workload.connections.held = 1_000;
+    workload.connections.most = 1_000;
+    let said = refusal(workload);
+    assert!(
+        said.starts_with(&format!("connect to {address}: closed early")),
+        "{said}"
+    );
 }

@@ -439,7 +439,10 @@ fn a_goaway_that_leaves_a_stream_out_refuses_it() {
         let _ = socket.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
         let mut seen = Vec::new();
         // Until a frame of HEADERS on stream 1.
-        while !seen.windows(6).any(|part| part[0] == 1 && part[2..] == [0, 0, 0, 1]) {
+        while !seen
+            .windows(6)
+            .any(|part| part[0] == 1 && part[2..] == [0, 0, 0, 1])
+        {
             let _ = socket.read_buf(&mut seen).await;
         }
         let mut goaway = vec![0, 0, 8, 7, 0, 0, 0, 0, 0];

@@ -55,6 +55,10 @@ fn help(protocol: Protocol, phase: Phase, cause: &str, open: u32) -> Option<&'st
         (Phase::Connect, _) if open > 0 => {
             "the target takes no more connections: hold fewer, or raise its limit"
         }
+        (Phase::Connect, "closed early") => {
+            "the target closes connections that carry nothing at once: look at its log, or hold \
+             fewer"
+        }
         (Phase::Connect, "refused") => "start the target, or check host and port",
         (Phase::Connect, "timeout" | "host unreachable" | "network unreachable") => {
             "check host and port, the route to it and firewalls on the way"
