@@ -11,8 +11,8 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_t
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
-    SignatureScheme,
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct,
+    RootCertStore, SignatureScheme,
 };
 
 use crate::stream::{Received, StreamError};
@@ -247,9 +247,16 @@ pub(crate) fn cause(error: &rustls::Error) -> &'static str {
                 "certificate for another name"
             }
             CertificateError::Revoked => "certificate revoked",
+            // The verifier's own error is not among the kinds that rustls names.
+            CertificateError::Other(other)
+                if format!("{other:?}").contains("CaUsedAsEndEntity") =>
+            {
+                "self-signed certificate"
+            }
             _ => "certificate invalid",
         },
         Error::InvalidMessage(_) => "not TLS",
+        Error::AlertReceived(AlertDescription::NoApplicationProtocol) => "no common protocol",
         Error::AlertReceived(_) => "refused by the target",
         Error::NoApplicationProtocol => "no common protocol",
         Error::PeerIncompatible(_) => "no common version or cipher",

@@ -22,10 +22,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "WORDS", help_heading = RATE)]
     pub(crate) arrivals: Option<String>,
     /// Rates from one to another, evenly over the duration or in steps: 100/s..5000/s
-    #[arg(long, value_name = "A..B", conflicts_with = "rate", help_heading = RATE)]
+    #[arg(long, value_name = "A..B", value_parser = ramp, conflicts_with = "rate", help_heading = RATE)]
     pub(crate) ramp: Option<String>,
     /// Length of each of ten steps of a ramp, which grow by the same factor
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "ramp", help_heading = RATE)]
+    #[arg(long, value_name = "TIME", value_parser = some_time, requires = "ramp", help_heading = RATE)]
     pub(crate) step: Option<Duration>,
     /// Replay recorded times: a file of seconds, one a line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "ramp", "arrivals"], help_heading = RATE)]
@@ -37,35 +37,38 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "TIME", value_parser = time, requires = "closed", help_heading = RATE)]
     pub(crate) think: Option<Duration>,
     /// How long; 10s if -n is not given either
-    #[arg(short = 'z', long, value_name = "TIME", value_parser = time, help_heading = RATE)]
+    #[arg(short = 'z', long, value_name = "TIME", value_parser = some_time, help_heading = RATE)]
     pub(crate) duration: Option<Duration>,
     /// How many requests
     #[arg(short = 'n', long, value_name = "N", value_parser = count, help_heading = RATE)]
     pub(crate) requests: Option<u64>,
     /// Seed of arrivals and of everything drawn
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = RATE)]
+    #[arg(long, value_name = "N", value_parser = seed, default_value_t = 1, help_heading = RATE)]
     pub(crate) seed: u64,
 
     /// Find the highest rate at which this holds: "p99 < 20ms, errors < 0.1%"
     #[arg(long, value_name = "OBJECTIVE", conflicts_with_all = ["rate", "ramp", "trace", "duration", "requests", "expect"], help_heading = KNEE)]
     pub(crate) knee: Option<String>,
-    /// First rate that is tried
+    /// First rate that is tried; 100/s if not given
     #[arg(long, value_name = "RATE", value_parser = rate, requires = "knee", help_heading = KNEE)]
     pub(crate) from: Option<f64>,
     /// Highest rate that may be tried
     #[arg(long, value_name = "RATE", value_parser = rate, requires = "knee", help_heading = KNEE)]
     pub(crate) up_to: Option<f64>,
-    /// Factor between rates until one does not hold
-    #[arg(long, value_name = "FACTOR", requires = "knee", help_heading = KNEE)]
+    /// Factor between rates until one does not hold; 2 if the search is not thorough
+    #[arg(long, value_name = "FACTOR", value_parser = factor, requires = "knee", help_heading = KNEE)]
     pub(crate) grow: Option<f64>,
-    /// Length of a hold
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "knee", help_heading = KNEE)]
+    /// Shortest hold; 5s if not given
+    #[arg(long, value_name = "TIME", value_parser = some_time, requires = "knee", help_heading = KNEE)]
     pub(crate) each: Option<Duration>,
-    /// Width of the interval at which the search ends
+    /// Width of the interval at which the search ends; 10% if it is not thorough
     #[arg(long, value_name = "SHARE", value_parser = share, requires = "knee", help_heading = KNEE)]
     pub(crate) precision: Option<f64>,
-    /// Longest search
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "knee", help_heading = KNEE)]
+    /// Search for longer and in smaller steps: to 3% in up to 20m
+    #[arg(long, requires = "knee", help_heading = KNEE)]
+    pub(crate) thorough: bool,
+    /// Longest search; 4m if it is not thorough
+    #[arg(long, value_name = "TIME", value_parser = some_time, requires = "knee", help_heading = KNEE)]
     pub(crate) within: Option<Duration>,
 
     /// Method; GET, or POST with a body
@@ -99,13 +102,13 @@ pub(crate) struct LoadArgs {
     pub(crate) timeout: Duration,
 
     /// Connections opened before the first request; with --closed the number of users
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = CONNECTIONS)]
+    #[arg(short = 'c', long, value_name = "N", value_parser = connections, help_heading = CONNECTIONS)]
     pub(crate) connections: Option<u32>,
     /// Most connections at once, when an open loop finds all of them busy
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = CONNECTIONS)]
+    #[arg(long, value_name = "N", value_parser = connections, help_heading = CONNECTIONS)]
     pub(crate) max_connections: Option<u32>,
     /// Requests after which a connection is replaced
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = CONNECTIONS)]
+    #[arg(long, value_name = "N", value_parser = count, help_heading = CONNECTIONS)]
     pub(crate) requests_each: Option<u64>,
     /// A new connection for each request
     #[arg(long, conflicts_with = "requests_each", help_heading = CONNECTIONS)]
@@ -114,10 +117,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, help_heading = CONNECTIONS)]
     pub(crate) http2: bool,
     /// Exchanges at a time on one connection (HTTP/2 and gRPC)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = CONNECTIONS)]
+    #[arg(long, value_name = "N", value_parser = streams, help_heading = CONNECTIONS)]
     pub(crate) streams: Option<u32>,
     /// Longest wait for a connection
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "5s", help_heading = CONNECTIONS)]
+    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "5s", help_heading = CONNECTIONS)]
     pub(crate) connect_within: Duration,
     /// Accept any certificate
     #[arg(short = 'k', long, help_heading = CONNECTIONS)]
@@ -133,7 +136,7 @@ pub(crate) struct LoadArgs {
     pub(crate) key: Option<PathBuf>,
 
     /// Threads of the generator
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256), help_heading = GENERATOR)]
+    #[arg(long, value_name = "N", value_parser = threads, help_heading = GENERATOR)]
     pub(crate) threads: Option<u32>,
     /// Processors that threads are pinned to, as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpus, help_heading = GENERATOR)]
@@ -142,7 +145,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, conflicts_with = "tick", help_heading = GENERATOR)]
     pub(crate) spin: bool,
     /// Send what falls due within a tick together: cheaper, less exact
-    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "closed", help_heading = GENERATOR)]
+    #[arg(long, value_name = "TIME", value_parser = some_time, conflicts_with = "closed", help_heading = GENERATOR)]
     pub(crate) tick: Option<Duration>,
     /// Closed loop: read each answer at once, at two fifths more work
     #[arg(long, requires = "closed", help_heading = GENERATOR)]
@@ -189,7 +192,7 @@ pub(crate) struct LoadArgs {
 #[derive(Debug, Args)]
 pub(crate) struct WorkersArgs {
     /// Load from so many workers instead of from here
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000), conflicts_with = "worker", help_heading = WORKERS)]
+    #[arg(long, value_name = "N", value_parser = workers, conflicts_with = "worker", help_heading = WORKERS)]
     pub(crate) workers: Option<u32>,
     /// Be a worker: do what the coordinator of the session says
     #[arg(long, help_heading = WORKERS)]
@@ -201,7 +204,7 @@ pub(crate) struct WorkersArgs {
     #[arg(long, value_name = "NAME", default_value = "load", help_heading = WORKERS)]
     pub(crate) session: String,
     /// Longest wait for the others
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s", help_heading = WORKERS)]
+    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "60s", help_heading = WORKERS)]
     pub(crate) workers_within: Duration,
 }
 
@@ -212,7 +215,7 @@ pub(crate) struct GuardArgs {
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
     pub(crate) allow_late: Option<f64>,
     /// From when on a send is late
-    #[arg(long, value_name = "TIME", value_parser = time, help_heading = GUARD)]
+    #[arg(long, value_name = "TIME", value_parser = some_time, help_heading = GUARD)]
     pub(crate) late_after: Option<Duration>,
     /// Share of a processor that a thread may use
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
@@ -270,8 +273,60 @@ fn share(text: &str) -> Result<f64, String> {
 
 fn count(text: &str) -> Result<u64, String> {
     match units::parse_count(text).map_err(meant)? {
-        0 => Err("expected at least one request".into()),
+        0 => Err("expected one request or more".into()),
         count => Ok(count),
+    }
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    units::parse_count(text).map_err(meant)
+}
+
+fn connections(text: &str) -> Result<u32, String> {
+    up_to(1_000_000, text)
+}
+
+fn streams(text: &str) -> Result<u32, String> {
+    up_to(10_000, text)
+}
+
+fn threads(text: &str) -> Result<u32, String> {
+    up_to(256, text)
+}
+
+fn workers(text: &str) -> Result<u32, String> {
+    up_to(1_000, text)
+}
+
+/// A whole number from 1 to `most`.
+fn up_to(most: u32, text: &str) -> Result<u32, String> {
+    let count = units::parse_count(text).ok();
+    let count = count.and_then(|count| u32::try_from(count).ok());
+    count
+        .filter(|count| (1..=most).contains(count))
+        .ok_or_else(|| format!("expected a whole number from 1 to {most}"))
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = units::parse_number(text).ok();
+    factor
+        .filter(|factor| *factor > 1.0 && *factor <= 10.0)
+        .ok_or_else(|| "expected a factor above 1 and at most 10, such as 1.5".into())
+}
+
+/// Two rates, as arrivals write them. One end may be 0.
+fn ramp(text: &str) -> Result<String, String> {
+    let end = |text: &str| units::parse_number(text).or_else(|_| units::parse_rate(text));
+    let ends = text.split_once("..");
+    ends.and_then(|(from, to)| Some(format!("{}/s..{}/s", end(from).ok()?, end(to).ok()?)))
+        .ok_or_else(|| "expected two rates such as 100/s..5000/s".into())
+}
+
+/// A length of time that is not 0.
+fn some_time(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        Duration::ZERO => Err("expected a time above 0".into()),
+        time => Ok(time),
     }
 }
 

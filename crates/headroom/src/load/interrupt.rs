@@ -31,13 +31,18 @@ enum Reaction {
 }
 
 impl Interrupt {
-    /// From now on SIGINT and SIGTERM are waited for by a thread. To be called before
+    /// From now on SIGINT, SIGTERM and SIGHUP are waited for by a thread. To be called before
     /// there are other threads: they inherit that the signals are blocked.
     pub(super) fn catch() -> Result<Self> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGINT);
         signals.add(Signal::SIGTERM);
-        signals.thread_block().context("block SIGINT and SIGTERM")?;
+        // The terminal is gone; files and pipes may still take the result. Under nohup it
+        // is ignored, and never arrives.
+        signals.add(Signal::SIGHUP);
+        signals
+            .thread_block()
+            .context("block the signals that end a load")?;
         let interrupt = Self {
             pressed: Arc::new(AtomicBool::new(false)),
             reaction: Arc::new(Mutex::new(Reaction::Leave)),

@@ -60,10 +60,17 @@ impl Plan {
         let mut notes = Vec::new();
         let (target, path) = target(args, url)?;
         let mix = mix(args, &target, &path)?;
+        if target.protocol == Protocol::Tcp && args.answer.is_none() && args.requests_file.is_none()
+        {
+            notes.push(
+                "an answer ends when the target closes the connection; --answer tells another end"
+                    .to_owned(),
+            );
+        }
         let task = task(args, &mut notes)?;
         let threads = threads(args, &task);
         let workload = Workload {
-            connections: connections(args, &task, &target),
+            connections: connections(args, &task, &target)?,
             timeout: args.timeout,
             pace: pace(args),
             threads,
@@ -111,6 +118,9 @@ fn mix(args: &LoadArgs, target: &Target, path: &str) -> Result<Mix> {
         return requests_file::read_requests(file, target);
     }
     let body = body(args)?;
+    if matches!(target.protocol, Protocol::Tcp | Protocol::Udp) && body == Body::Empty {
+        bail!("a request over TCP or UDP is its bytes; give them with -d TEXT or -D FILE");
+    }
     let http = matches!(target.protocol, Protocol::Http1 | Protocol::Http2);
     let method = match (&args.method, &body) {
         (Some(method), _) => method.to_uppercase(),
@@ -226,7 +236,11 @@ fn arrivals(args: &LoadArgs, notes: &mut Vec<String>) -> Result<Arrivals> {
 }
 
 fn search(args: &LoadArgs, text: &str) -> Result<Search> {
-    let mut search = Search::new(objective("--knee", text)?);
+    let objective = objective("--knee", text)?;
+    let mut search = match args.thorough {
+        true => Search::new(objective),
+        false => Search::brief(objective),
+    };
     if let Some(words) = &args.arrivals {
         let text = format!("{words} 1/s");
         match Arrivals::parse(&text) {
@@ -255,8 +269,13 @@ fn objective(flag: &str, text: &str) -> Result<Slo> {
     Slo::parse(text).map_err(|error| placed(text, &error).context(flag.to_owned()))
 }
 
-fn connections(args: &LoadArgs, task: &Task, target: &Target) -> Connections {
+fn connections(args: &LoadArgs, task: &Task, target: &Target) -> Result<Connections> {
     let closed = closed(task);
+    if let (Some(held), Some(most)) = (args.connections, args.max_connections)
+        && held > most
+    {
+        bail!("-c {held} is more than --max-connections {most}; leave one of them out");
+    }
     let many = matches!(target.protocol, Protocol::Http2 | Protocol::Grpc);
     let usual = match (closed, many) {
         (true, _) => USERS,
@@ -270,7 +289,7 @@ fn connections(args: &LoadArgs, task: &Task, target: &Target) -> Connections {
         true => held,
         false => args.max_connections.unwrap_or(MOST_CONNECTIONS),
     };
-    Connections {
+    Ok(Connections {
         held: held.min(args.max_connections.unwrap_or(held)),
         most: most.max(held.min(args.max_connections.unwrap_or(held))),
         requests_each: args.requests_each.or(args.disable_keepalive.then_some(1)),
@@ -279,7 +298,7 @@ fn connections(args: &LoadArgs, task: &Task, target: &Target) -> Connections {
             false => args.streams.unwrap_or(1),
         },
         connect_within: args.connect_within,
-    }
+    })
 }
 
 fn closed(task: &Task) -> bool {
@@ -349,7 +368,12 @@ fn tls(args: &LoadArgs, target: &Target, notes: &mut Vec<String>) -> Result<TlsS
             return Ok(String::new());
         };
         let bytes = read(file, PEM_BYTES, what)?;
-        String::from_utf8(bytes).with_context(|| format!("{what}: {} is no text", file.display()))
+        let text = String::from_utf8(bytes).unwrap_or_default();
+        // An empty text would stand for the public authorities.
+        match text.contains("-----BEGIN ") {
+            true => Ok(text),
+            false => bail!("read {what} {}: found no PEM in it", file.display()),
+        }
     };
     if args.insecure && target.tls {
         notes.push("certificates were not checked (--insecure)".to_owned());
@@ -387,7 +411,8 @@ pub(super) fn read(file: &Path, most: u64, what: &str) -> Result<Vec<u8>> {
         .read_to_end(&mut bytes)
         .with_context(reading)? as u64;
     if found > most {
-        bail!("{}: it has more than {} bytes", reading(), most);
+        let most = most >> 20;
+        bail!("{}: expected {most} MiB at most, found more", reading());
     }
     Ok(bytes)
 }

@@ -151,7 +151,7 @@ fn a_target_that_does_not_upgrade() {
     let step = Step::new("say", "", "/chat");
     let said = refusal(speaking(Protocol::WebSocket, address, 1, step));
     assert!(
-        said.starts_with(&format!("upgrade the connection to {address}: ")),
+        said.starts_with(&format!("upgrade the connection to {address} to WebSocket: ")),
         "{said}"
     );
 }
@@ -373,4 +373,35 @@ fn http2_is_not_spoken_within_tls() {
          protocol: try HTTP/1.1"
     );
     assert_eq!(said, expected);
+}
+
+/// A target of HTTP/1.1 refuses the first frame of HTTP/2 and closes. That is said
+/// before there is load, and not tried again for ever.
+#[test]
+fn http2_is_not_spoken_without_tls() {
+    for answer in ["HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", ""] {
+        let address = target(move |mut stream| {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(answer.as_bytes());
+        });
+        let workload = speaking(Protocol::Http2, address, 1, Step::new("get", "GET", "/"));
+        let said = refusal(workload);
+        let begin = format!("begin HTTP/2 with {address}: ");
+        assert!(said.starts_with(&begin), "{said}");
+        assert!(said.ends_with("try HTTP/1.1"), "{said}");
+    }
+}
+
+/// As nginx does beyond its `worker_connections`.
+#[test]
+fn a_target_without_room_for_the_connections_is_found_out() {
+    let address = target(|stream| drop(stream));
+    let mut workload = speaking(Protocol::Http1, address, 1, Step::new("get", "GET", "/"));
+    workload.connections.held = 1_000;
+    workload.connections.most = 1_000;
+    let said = refusal(workload);
+    assert!(
+        said.starts_with(&format!("connect to {address}: closed early")),
+        "{said}"
+    );
 }

@@ -115,6 +115,8 @@ impl From<&h2::Error> for StreamError {
         let reason = error.reason().unwrap_or(Reason::PROTOCOL_ERROR);
         match (error.is_remote(), error.is_go_away()) {
             (true, _) if reason == Reason::REFUSED_STREAM => Self::Refused,
+            // Only streams that the peer left out end with it while the connection goes on.
+            (true, true) if reason == Reason::NO_ERROR => Self::Refused,
             (true, true) => Self::GoAway(reason),
             (true, false) => Self::Reset(reason),
             (false, _) => Self::Protocol(reason),

@@ -429,3 +429,31 @@ mod grpc_calls {
         assert!(grpc::request(true, "host:1", " C").is_err());
     }
 }
+
+/// As nginx does after as many requests as it allows: what came too late was not looked
+/// at, and can be asked again elsewhere.
+#[test]
+fn a_goaway_that_leaves_a_stream_out_refuses_it() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut connection = connect(listen(|mut socket| async move {
+        let _ = socket.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
+        let mut seen = Vec::new();
+        // Until a frame of HEADERS on stream 1.
+        while !seen
+            .windows(6)
+            .any(|part| part[0] == 1 && part[2..] == [0, 0, 0, 1])
+        {
+            let _ = socket.read_buf(&mut seen).await;
+        }
+        let mut goaway = vec![0, 0, 8, 7, 0, 0, 0, 0, 0];
+        goaway.extend([0; 8]);
+        let _ = socket.write_all(&goaway).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }));
+    ready(&mut connection);
+    let key = connection.send(get("/good"), Bytes::new(), 0).unwrap();
+    assert_eq!(
+        finish(&mut connection, 1),
+        [(key, Err(StreamError::Refused))]
+    );
+}

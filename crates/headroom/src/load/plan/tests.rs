@@ -139,6 +139,21 @@ fn what_is_wrong_is_said_with_its_place() {
             vec![URL, "--arrivals", "5/s", "--rate", "5"],
             "has a rate already",
         ),
+        (vec![URL, "-c", "0"], "from 1 to 1000000"),
+        (vec![URL, "-c", "many"], "from 1 to 1000000"),
+        (vec![URL, "--threads=-1"], "from 1 to 256"),
+        (vec![URL, "--seed", "abc"], "a whole number"),
+        (
+            vec![URL, "--ramp", "100"],
+            "two rates such as 100/s..5000/s",
+        ),
+        (vec![URL, "--tick", "0"], "a time above 0"),
+        (
+            vec![URL, "-c", "100", "--max-connections", "10"],
+            "leave one of them out",
+        ),
+        (vec![URL, "--cacert", "/dev/null"], "found no PEM in it"),
+        (vec!["tcp://127.0.0.1:1"], "give them with -d"),
         (vec![URL, "--knee", "p9 < 1ms"], "did you mean \"p90\"?"),
         (vec![URL, "--knee", "p99 < 1ms", "--grow", "1"], "above 1"),
         (

@@ -21,9 +21,15 @@ const AT_ONCE: u32 = 128;
 pub(super) const GONE: &str = "no socket";
 
 impl Engine {
-    /// Opens the connections that are to be held, or says why that cannot be done.
+    /// Opens the connections that are to be held, or says why that cannot be done. A
+    /// target that closes one after the other meanwhile has no room for them.
     pub(crate) fn open_held(&mut self) -> Result<(), Trouble> {
         while self.open < self.held {
+            let closed = self.tally.span.connections.closed;
+            if closed > u64::from(AT_ONCE.min(self.held / self.streams)) {
+                let open = self.open / self.streams;
+                return Err(Trouble::Connection(Phase::Connect, "closed early", open));
+            }
             while self.opening < AT_ONCE * self.streams && self.open + self.opening < self.held {
                 self.open_another(clock::now());
                 if let Some(trouble) = self.trouble.take() {
@@ -209,11 +215,6 @@ impl Engine {
             && let Err(error) = self.poller.change(stream, token, Interest::Read)
         {
             return self.opening_failed(place, Phase::Connect, unwatched(error), now);
-        }
-        if self.multiplexed()
-            && let Err(cause) = self.begin_session(place)
-        {
-            return self.opening_failed(place, Phase::Tls, cause, now);
         }
         self.open_by.clear(place);
         self.tally.span.connections.opened += 1;

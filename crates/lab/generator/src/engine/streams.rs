@@ -20,6 +20,7 @@ use wire::stream::Stream;
 use super::Engine;
 use super::asking::Delay;
 use super::connection::{Link, Use};
+use super::opening::{GONE, unwatched};
 use super::talk::Whole;
 
 /// Bytes of an answer that are kept when its body is looked at.
@@ -72,14 +73,20 @@ impl Engine {
         matches!(protocol, Protocol::Http2 | Protocol::Grpc)
     }
 
-    /// Begins to speak HTTP/2 over a connection that is made.
+    /// Begins to speak HTTP/2 over a connection that is made. It is open once the
+    /// target's settings are there: a target that speaks something else is found out
+    /// before it has requests.
     pub(super) fn begin_session(&mut self, carrier: u32) -> Result<(), &'static str> {
         let connection = &mut self.connections[carrier as usize];
-        let stream = connection.stream.take().ok_or("no socket")?;
+        let token = connection.token(carrier);
+        let stream = connection.stream.take().ok_or(GONE)?;
         let tls = matches!(stream, Stream::Tls(_));
         if tls && stream.protocol() != Some(b"h2") {
             return Err("no common protocol");
         }
+        let watched = self.poller.change(&stream, token, Interest::Read);
+        watched.map_err(unwatched)?;
+        connection.link = Link::Upgrading;
         let stream = Shared(Arc::new(Mutex::new(stream)));
         let settings = Settings {
             streams: self.streams as usize,
@@ -87,18 +94,28 @@ impl Engine {
             short_read_drains: !tls,
             ..Settings::default()
         };
-        let mut session = Session {
+        connection.session = Some(Box::new(Session {
             connection: Connection::start(stream.clone(), settings),
             stream,
             places: Vec::new(),
             queue: VecDeque::new(),
             unsent: false,
             writing: false,
-        };
-        let begun = session.connection.drive(false);
-        begun.map_err(|error| error.cause())?;
-        connection.session = Some(Box::new(session));
+        }));
         Ok(())
+    }
+
+    /// Reads what the target sent on a session that has begun. Says whether it takes
+    /// requests.
+    pub(super) fn read_settings(&mut self, carrier: u32) -> Result<bool, &'static str> {
+        let session = self.connection(carrier).session.as_mut().ok_or(GONE)?;
+        loop {
+            let driven = session.connection.drive(true);
+            let progress = driven.map_err(|error| error.cause())?;
+            if session.connection.can_send() || progress == Progress::Waiting {
+                return Ok(session.connection.can_send());
+            }
+        }
     }
 
     /// Opens a stream for the request of the visit at a place. Its bytes leave with

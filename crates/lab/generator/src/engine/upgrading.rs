@@ -1,4 +1,5 @@
-//! The upgrade of a new connection to WebSocket.
+//! What a new connection has to agree on before it carries requests: the upgrade to
+//! WebSocket, the settings of HTTP/2.
 
 use wire::poller::Interest;
 use wire::stream::Received;
@@ -9,9 +10,13 @@ use super::talk::Talk;
 use super::{BUFFER, Engine};
 
 impl Engine {
-    /// Asks for the upgrade, if that is what is spoken. Says whether the connection can
-    /// carry requests.
+    /// Asks for the upgrade, if one is needed. Says whether the connection can carry
+    /// requests.
     pub(super) fn upgrade(&mut self, place: u32) -> Result<bool, &'static str> {
+        if self.multiplexed() {
+            self.begin_session(place)?;
+            return self.read_settings(place);
+        }
         let composer = &self.setup.composer;
         let connection = &mut self.connections[place as usize];
         let token = connection.token(place);
@@ -34,6 +39,9 @@ impl Engine {
 
     /// Reads the answer to the upgrade, as far as it is there.
     pub(super) fn read_upgrade(&mut self, place: u32) -> Result<bool, &'static str> {
+        if self.multiplexed() {
+            return self.read_settings(place);
+        }
         let connection = &mut self.connections[place as usize];
         let (Talk::WebSocket(talk), Some(stream)) = (&mut connection.talk, &mut connection.stream)
         else {

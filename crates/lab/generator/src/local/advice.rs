@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use lab_load::recording::{NO_DESCRIPTORS, NO_PORTS, Phase};
-use lab_load::{GenerateError, Workload};
+use lab_load::{GenerateError, Protocol, Workload};
 
 use crate::engine::Trouble;
 
@@ -23,7 +23,10 @@ pub(super) fn explain(workload: &Workload, address: SocketAddr, trouble: Trouble
             };
             let doing = match phase {
                 Phase::Tls => format!("begin TLS with {place}"),
-                Phase::Protocol => format!("upgrade the connection to {place}"),
+                Phase::Protocol if target.protocol == Protocol::WebSocket => {
+                    format!("upgrade the connection to {place} to WebSocket")
+                }
+                Phase::Protocol => format!("begin HTTP/2 with {place}"),
                 _ => format!("connect to {place}"),
             };
             let found = match (cause, open) {
@@ -36,13 +39,13 @@ pub(super) fn explain(workload: &Workload, address: SocketAddr, trouble: Trouble
             GenerateError {
                 doing,
                 found,
-                help: help(phase, cause, open).map(str::to_owned),
+                help: help(target.protocol, phase, cause, open).map(str::to_owned),
             }
         }
     }
 }
 
-fn help(phase: Phase, cause: &str, open: u32) -> Option<&'static str> {
+fn help(protocol: Protocol, phase: Phase, cause: &str, open: u32) -> Option<&'static str> {
     let help = match (phase, cause) {
         (_, NO_PORTS) => {
             "hold fewer connections, or widen the range of local ports \
@@ -52,12 +55,23 @@ fn help(phase: Phase, cause: &str, open: u32) -> Option<&'static str> {
         (Phase::Connect, _) if open > 0 => {
             "the target takes no more connections: hold fewer, or raise its limit"
         }
+        (Phase::Connect, "closed early") => {
+            "the target closes connections that carry nothing at once: look at its log, or hold \
+             fewer"
+        }
         (Phase::Connect, "refused") => "start the target, or check host and port",
         (Phase::Connect, "timeout" | "host unreachable" | "network unreachable") => {
             "check host and port, the route to it and firewalls on the way"
         }
         (Phase::Tls, "certificate unknown") => {
             "give the authority that signed the certificate, or accept any certificate"
+        }
+        (Phase::Tls, "self-signed certificate") => {
+            "a certificate of an authority cannot be a target's own: accept any certificate, or \
+             make one that is signed by it"
+        }
+        (Phase::Tls, "certificate invalid" | "certificate revoked") => {
+            "look at the certificate (openssl s_client), or accept any certificate"
         }
         (Phase::Tls, "certificate for another name") => {
             "use the name that the certificate is for, or accept any certificate"
@@ -73,6 +87,12 @@ fn help(phase: Phase, cause: &str, open: u32) -> Option<&'static str> {
         }
         (Phase::Tls, "no common protocol") => {
             "the target does not offer this protocol: try HTTP/1.1"
+        }
+        (Phase::Protocol, _) if protocol == Protocol::WebSocket => {
+            "the target takes no WebSocket connections at this path: check path and host"
+        }
+        (Phase::Protocol, "bad http/2" | "closed early" | "reset" | "timeout") => {
+            "the target seems to speak no HTTP/2 on this port: try HTTP/1.1"
         }
         _ => return None,
     };

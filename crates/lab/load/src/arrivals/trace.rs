@@ -59,7 +59,13 @@ pub fn parse(text: &str) -> Result<Arrivals, TraceError> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let found = || line.chars().take(40).collect::<String>();
+        let found = || {
+            line.chars()
+                .take(40)
+                .collect::<String>()
+                .escape_debug()
+                .to_string()
+        };
         let time = nanos(line).ok_or_else(|| TraceError::Time {
             line: number,
             found: found(),

@@ -16,6 +16,8 @@ use crate::workload::{GuardLimits, Pace, Workload};
 
 /// Fewest answers from which Little's law can tell something.
 const LITTLE_ANSWERS: u64 = 200;
+/// Fewest late sends that say something: of a hundred requests two may be late by chance.
+const LATE_SENDS: u64 = 3;
 /// What rounding and reading the clock may add to or take from one latency.
 const LITTLE_NOISE: Duration = Duration::from_micros(2);
 
@@ -142,7 +144,7 @@ impl Seen<'_> {
         let late = lateness.count_above(after);
         let share = late as f64 / lateness.count() as f64;
         reason(
-            late > 0 && share > self.limits.late_share,
+            late >= LATE_SENDS && share > self.limits.late_share,
             "late-sends",
             || {
                 let after = show_seconds(after.as_secs_f64());

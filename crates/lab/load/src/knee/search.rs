@@ -140,7 +140,8 @@ fn bisect(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
             // The median tells most of where the knee is; what lies to both sides of it
             // tells how steep the way there is, without which no interval is honest.
             let quantile = ASKED[bench.points.len() % ASKED.len()];
-            let rate = belief.bisection.quantile(quantile).min(most);
+            let rate = belief.bisection.quantile(quantile);
+            let rate = rate.max(bench.lowest()).min(most);
             match bench.hold(rate, Purpose::Bisect)? {
                 Outcome::Good | Outcome::Bad => continue,
                 Outcome::Limited(why) => return Ok(End::Generator(why)),

@@ -83,6 +83,22 @@ impl Search {
         }
     }
 
+    /// A search of a few minutes, for people who wait for it: the interval is wider and
+    /// what lies beyond the knee is not looked at.
+    pub fn brief(slo: Slo) -> Self {
+        Self {
+            grow: 2.0,
+            longest: Duration::from_secs(30),
+            near: 6.0,
+            precision: 0.1,
+            within: Duration::from_secs(210),
+            confirm: Duration::from_secs(10),
+            drain: Duration::from_secs(5),
+            overload: 0,
+            ..Self::new(slo)
+        }
+    }
+
     /// Checks the bounds of every setting.
     ///
     /// # Errors

@@ -97,6 +97,23 @@ fn the_knee_of_simulated_queues_is_found_and_its_interval_is_honest() {
     all.check("M/M/1", 0.88);
 }
 
+/// What `Search::brief` promises: a few minutes, and an interval that is no less honest.
+#[test]
+fn a_brief_search_takes_minutes_and_is_honest_too() {
+    let mut all = Record::default();
+    let settings = Search::brief(Slo::parse("p99 < 20ms, errors < 0.1%").unwrap());
+    for seed in 0..200 {
+        let capacity = 800.0 + 800.0 * stats::SplitMix::new(seed + 3000).uniform();
+        let mut queue = Queue::new(capacity, 1, Work::Exponential, seed);
+        queue.drift = [0.0, 0.03, 0.08][seed as usize % 3];
+        let truth = capacity - 100f64.ln() / 0.02;
+        all.add(&mut queue, &settings, truth);
+    }
+    all.check("M/M/1, brief", 0.88);
+    let longest = all.seconds.iter().copied().fold(0.0, f64::max);
+    assert!(longest <= 270.0, "{longest} s under load");
+}
+
 /// For other queues the truth comes from a simulation 100 times as long as a hold.
 #[test]
 fn other_queues_are_found_as_well() {

@@ -84,8 +84,16 @@ fn estimate(estimate: &Estimate) -> String {
 fn limit(limit: &str, found: bool) -> String {
     match limit {
         "target" => "the target".to_owned(),
-        "generator" if found => "the generator: the target holds at least this".to_owned(),
-        "generator" => "the generator: nothing can be said about the target".to_owned(),
+        "generator" if found => {
+            "the generator, or the machine it shares: the target holds at least this. Give it \
+             processors of its own (--cpus, --threads), or more machines (--workers)"
+                .to_owned()
+        }
+        "generator" => {
+            "the generator, or the machine it shares: nothing can be said about the target. \
+                        Begin lower (--from), on a quiet machine or on others (--workers)"
+                .to_owned()
+        }
         "range" => "the range that was asked for: its highest rate held".to_owned(),
         "none" => "no rate held".to_owned(),
         other => other.to_owned(),

@@ -77,7 +77,12 @@ impl Page {
     fn head(&self, summary: &Summary) -> Vec<String> {
         let target = printable(&summary.target);
         let mut lines = vec![self.paint.bold(&target)];
-        let loop_model = format!("{} loop: {}", summary.model, summary.arrivals);
+        let what = match &summary.capacity {
+            // The rate of one hold of many is told with the knee.
+            Some(_) => "search for the knee",
+            None => summary.arrivals.as_str(),
+        };
+        let loop_model = format!("{} loop: {what}", summary.model);
         let length = seconds((summary.duration_s * 10.0).round() / 10.0);
         lines.extend(wrap(&format!("{loop_model}, {length}"), self.width));
         lines

@@ -432,8 +432,10 @@ impl Loads<'_> {
         recorded: &Recorded,
     ) -> Result<Summary, String> {
         let target = load.target_text(&|reference| self.addresses.resolve(reference));
-        Summary::of(&load.name, &target, workload, recorded)
-            .map_err(|error| format!("load {}: {error}", load.name))
+        let mut summary = Summary::of(&load.name, &target, workload, recorded)
+            .map_err(|error| format!("load {}: {error}", load.name))?;
+        summary.floor = lab_generator::calibrate::stored();
+        Ok(summary)
     }
 
     fn store(&self, step: Option<&str>, summary: Summary) -> Result<(), String> {
