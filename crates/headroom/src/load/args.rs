@@ -170,7 +170,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "knee", help_heading = RESULTS)]
     pub(crate) hdr: Option<PathBuf>,
     /// Write one line for each request
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["knee", "workers", "kubernetes"], help_heading = RESULTS)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["knee", "workers", "worker", "kubernetes"], help_heading = RESULTS)]
     pub(crate) samples: Option<PathBuf>,
     /// Write a report that opens in any browser
     #[arg(long, value_name = "FILE", help_heading = RESULTS)]

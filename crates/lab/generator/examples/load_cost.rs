@@ -36,12 +36,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seen = total.requests();
     let cpu: f64 = total.threads_cpu.iter().map(|cpu| cpu.as_secs_f64()).sum();
     let quantile = |q| seen.actual.quantile(q).unwrap_or_default().as_secs_f64() * 1e6;
+    let late = |q| seen.lateness.quantile(q).unwrap_or_default().as_micros();
     println!(
-        "{:.0}/s  {:.2} us CPU a request  p50 {:.0} us  p99 {:.0} us  failed {}",
+        "{:.0}/s  {:.2} us CPU a request  p50 {:.0} us  p99 {:.0} us  late p50 {} us  p99 {} us  \
+         failed {}",
         seen.answered as f64 / total.length.as_secs_f64(),
         cpu * 1e6 / seen.answered.max(1) as f64,
         quantile(0.5),
         quantile(0.99),
+        late(0.5),
+        late(0.99),
         seen.failed()
     );
     Ok(())

@@ -1,6 +1,4 @@
 //! Nothing is left open. Alone in its process: others would open descriptors meanwhile.
-#![allow(clippy::unwrap_used)]
-
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod target;

@@ -1,6 +1,4 @@
 //! Numbers that are exact, whatever the machine does meanwhile.
-#![allow(clippy::unwrap_used)]
-
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod target;

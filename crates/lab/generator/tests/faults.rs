@@ -1,7 +1,5 @@
 //! Targets that misbehave: each failure has the right phase and cause, everything is
 //! counted, and nothing is left open.
-#![allow(clippy::unwrap_used)]
-
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod workload;

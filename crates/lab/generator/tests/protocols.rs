@@ -1,6 +1,4 @@
 //! Every protocol against a server of another make.
-#![allow(clippy::unwrap_used)]
-
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod workload;

@@ -1,5 +1,5 @@
 //! What was asked for is what arrives: at the target, by its clock.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod target;
 mod workload;

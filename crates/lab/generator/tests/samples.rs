@@ -1,5 +1,5 @@
 //! The file with one line for each request says the same as the histograms.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod target;
 mod workload;

@@ -1,6 +1,6 @@
 //! Latencies from the intended send, against targets that stand still at known times:
 //! ten rates, three shapes of stalls, merged over one to four threads.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod target;
 mod workload;
