@@ -115,8 +115,8 @@ fn read_mix(path: &Path) -> Result<Mix> {
 /// As [`read_mix`]; every path must be one of the target's.
 pub(super) fn read_requests(path: &Path, target: &Target) -> Result<Mix> {
     let mix = read_mix(path)?;
-    let paths = mix.journeys.iter().flat_map(|journey| &journey.steps);
-    for step in paths.filter(|step| step.path.contains("://")) {
+    let mut steps = mix.journeys.iter().flat_map(|journey| &journey.steps);
+    if let Some(step) = steps.find(|step| step.path.contains("://")) {
         bail!(
             "request \"{}\": \"{}\" has a host; requests of a file go to {}, so write the path \
              only",

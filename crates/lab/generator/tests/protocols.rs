@@ -148,7 +148,9 @@ fn a_target_that_does_not_upgrade() {
     let step = Step::new("say", "", "/chat");
     let said = refusal(speaking(Protocol::WebSocket, address, 1, step));
     assert!(
-        said.starts_with(&format!("upgrade the connection to {address} to WebSocket: ")),
+        said.starts_with(&format!(
+            "upgrade the connection to {address} to WebSocket: "
+        )),
         "{said}"
     );
 }
