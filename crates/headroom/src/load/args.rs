@@ -67,7 +67,7 @@ pub(crate) struct LoadArgs {
     /// Search for longer and in smaller steps: to 3% in up to 20m
     #[arg(long, requires = "knee", help_heading = KNEE)]
     pub(crate) thorough: bool,
-    /// Longest search; 4m if it is not thorough
+    /// Longest search; 3m30s if it is not thorough
     #[arg(long, value_name = "TIME", value_parser = some_time, requires = "knee", help_heading = KNEE)]
     pub(crate) within: Option<Duration>,
 

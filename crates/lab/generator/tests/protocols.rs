@@ -149,29 +149,39 @@ fn a_target_that_does_not_upgrade() {
     let step = Step::new("say", "", "/chat");
     let said = refusal(speaking(Protocol::WebSocket, address, 1, step));
     assert!(
-        said.starts_with(&format!("upgrade the connection to {address} to WebSocket: ")),
+        said.starts_with(&format!(
+            "upgrade the connection to {address} to WebSocket: "
+        )),
         "{said}"
     );
 }
 
-/// A certificate for 127.0.0.1, and a server's configuration with it.
-fn certificate(protocols: &[&[u8]]) -> (String, Arc<rustls::ServerConfig>) {
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+/// A certificate for 127.0.0.1, of an authority if wanted, and a server's configuration
+/// with it.
+fn certificate(authority: bool) -> (String, Arc<rustls::ServerConfig>) {
+    let signer = rcgen::KeyPair::generate().unwrap();
+    let mut made = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    if authority {
+        made.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    }
+    let made = made.self_signed(&signer).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(signer.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+    let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![made.der().clone()], key)
         .unwrap();
-    config.alpn_protocols = protocols.iter().map(|one| one.to_vec()).collect();
-    (made.cert.pem(), Arc::new(config))
+    (made.pem(), Arc::new(config))
 }
 
 /// HTTP/1.1 within TLS.
 fn secure() -> (SocketAddr, String) {
-    let (pem, config) = certificate(&[]);
+    secure_with(certificate(false))
+}
+
+fn secure_with((pem, config): (String, Arc<rustls::ServerConfig>)) -> (SocketAddr, String) {
     let address = target(move |stream| {
         let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
         let mut stream = rustls::StreamOwned::new(connection, stream);
@@ -402,4 +412,16 @@ fn a_target_without_room_for_the_connections_is_found_out() {
         said.starts_with(&format!("connect to {address}: closed early")),
         "{said}"
     );
+}
+
+/// As `openssl req -x509` makes them.
+#[test]
+fn a_certificate_that_is_its_own_authority_is_told_apart() {
+    let (address, pem) = secure_with(certificate(true));
+    let mut workload = plain(address, 1);
+    workload.target.tls = true;
+    workload.tls.authorities = pem;
+    let said = refusal(workload);
+    let begin = format!("begin TLS with {address}: self-signed certificate; ");
+    assert!(said.starts_with(&begin), "{said}");
 }

@@ -132,7 +132,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (vec!["htp://x/"], "did you mean \"http\"?"),
         (vec![URL, "--rate", "0"], "above 0"),
         (vec![URL, "--rate", "5x"], "such as 500/s"),
-        (vec![URL, "-n", "0"], "at least one"),
+        (vec![URL, "-n", "0"], "one request or more"),
         (vec![URL, "--cpus", "a"], "such as 0,2-3"),
         (vec![URL, "--warm-up", "later"], "or auto, or none"),
         (
@@ -185,14 +185,36 @@ fn limits_are_loosened_one_by_one() {
 }
 
 #[test]
+fn a_search_is_brief_unless_asked_otherwise() {
+    let settings = |words: &[&str]| match good(words).task {
+        Task::Search(search) => *search,
+        Task::Load(_) => panic!("no search"),
+    };
+    let brief = settings(&[URL, "--knee", "p99 < 20ms"]);
+    assert!(brief.within <= Duration::from_secs(240) && brief.precision == 0.1);
+    let thorough = settings(&[URL, "--knee", "p99 < 20ms", "--thorough"]);
+    assert!(thorough.within >= Duration::from_secs(1200) && thorough.precision == 0.03);
+    let own = settings(&[
+        URL,
+        "--knee",
+        "p99 < 20ms",
+        "--within",
+        "1m",
+        "--precision",
+        "20%",
+    ]);
+    assert_eq!((own.within, own.precision), (Duration::from_secs(60), 0.2));
+}
+
+#[test]
 fn connections_are_never_more_than_asked_for() {
-    let plan = good(&[URL, "-c", "64", "--max-connections", "8"]);
+    let plan = good(&[URL, "--max-connections", "4"]);
     assert_eq!(
         (
             plan.workload.connections.held,
             plan.workload.connections.most
         ),
-        (8, 8)
+        (4, 4)
     );
     let plan = good(&[URL, "-c", "2000"]);
     assert_eq!(plan.workload.connections.most, 2000);

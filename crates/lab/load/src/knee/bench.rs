@@ -201,7 +201,10 @@ impl<'b> Bench<'b> {
             return Some(format!("its {} holds were made", self.settings.holds));
         }
         let within = self.settings.within;
-        (self.spent + length > within).then(|| format!("its time of {within:?} was used up"))
+        (self.spent + length > within).then(|| {
+            let within = units::write_duration(within);
+            format!("its time of {within} was used up")
+        })
     }
 
     fn run(

@@ -122,6 +122,20 @@ fn bracket(bench: &mut Bench<'_>) -> Result<Option<End>, GenerateError> {
     }
 }
 
+/// The nearest rate that may be tried: within the range that is believed possible when
+/// the search begins to bisect. A target shall not be asked for forty times what it
+/// failed at.
+fn sane(bench: &Bench<'_>, rate: f64) -> f64 {
+    let settings = bench.settings;
+    let room = settings.grow * settings.grow;
+    let near = match bench.bracket() {
+        (Some(good), Some(bad)) => rate.clamp(good.min(bad) / room, good.max(bad) * room),
+        _ => rate,
+    };
+    let most = settings.most.unwrap_or(MOST_RATE);
+    near.max(bench.lowest()).min(most)
+}
+
 /// Halves what is not known until the interval is narrow enough and its ends are
 /// confirmed. Two holds are kept back for that.
 fn bisect(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
@@ -136,12 +150,10 @@ fn bisect(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
         bench.believe(estimate);
         let narrow = estimate.high <= estimate.low * (1.0 + settings.precision);
         if !narrow && bench.left() > 2 {
-            let most = settings.most.unwrap_or(MOST_RATE);
             // The median tells most of where the knee is; what lies to both sides of it
             // tells how steep the way there is, without which no interval is honest.
             let quantile = ASKED[bench.points.len() % ASKED.len()];
-            let rate = belief.bisection.quantile(quantile);
-            let rate = rate.max(bench.lowest()).min(most);
+            let rate = sane(bench, belief.bisection.quantile(quantile));
             match bench.hold(rate, Purpose::Bisect)? {
                 Outcome::Good | Outcome::Bad => continue,
                 Outcome::Limited(why) => return Ok(End::Generator(why)),
@@ -150,8 +162,7 @@ fn bisect(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
         }
         let mut contradicted = false;
         for (rate, expected) in [(estimate.low, true), (estimate.high, false)] {
-            let most = settings.most.unwrap_or(MOST_RATE);
-            match bench.hold(rate.min(most), Purpose::Confirm)? {
+            match bench.hold(sane(bench, rate), Purpose::Confirm)? {
                 Outcome::Good => contradicted |= !expected,
                 Outcome::Bad => contradicted |= expected,
                 Outcome::Limited(why) if expected => return Ok(End::Generator(why)),

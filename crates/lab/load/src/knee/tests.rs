@@ -44,6 +44,14 @@ impl Record {
         let knee = found.knee.unwrap();
         assert_eq!(found.limit, "target", "{}", found.note);
         self.runs += 1;
+        let tried = |good| {
+            let these = found.points.iter().filter(move |point| point.good == good);
+            these.map(|point| point.rate)
+        };
+        let failed = tried(false).filter(|rate| *rate > truth);
+        let highest = failed.clone().fold(0.0, f64::max);
+        let limit = settings.grow.powi(3) * tried(true).fold(truth, f64::max);
+        assert!(settings.overload > 0 || highest <= limit, "{highest} tried");
         self.covered += usize::from(knee.low <= truth && truth <= knee.high);
         self.errors.push((knee.rate / truth - 1.0).abs());
         self.holds.push(found.points.len() as f64);
@@ -111,7 +119,7 @@ fn a_brief_search_takes_minutes_and_is_honest_too() {
     }
     all.check("M/M/1, brief", 0.88);
     let longest = all.seconds.iter().copied().fold(0.0, f64::max);
-    assert!(longest <= 270.0, "{longest} s under load");
+    assert!(longest <= 300.0, "{longest} s under load");
 }
 
 /// For other queues the truth comes from a simulation 100 times as long as a hold.
@@ -335,7 +343,7 @@ fn budgets_are_kept() {
     settings.within = Duration::from_secs(60);
     let found = find(&mut queue, &settings);
     assert!(
-        found.note.contains("its time of 60s was used up"),
+        found.note.contains("its time of 1m was used up"),
         "{}",
         found.note
     );

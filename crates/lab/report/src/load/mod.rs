@@ -77,14 +77,14 @@ impl Page {
     fn head(&self, summary: &Summary) -> Vec<String> {
         let target = printable(&summary.target);
         let mut lines = vec![self.paint.bold(&target)];
+        let length = seconds((summary.duration_s * 10.0).round() / 10.0);
         let what = match &summary.capacity {
-            // The rate of one hold of many is told with the knee.
-            Some(_) => "search for the knee",
-            None => summary.arrivals.as_str(),
+            // Rate and length are those of one hold of many, and told with them.
+            Some(capacity) => format!("search for the knee in {} holds", capacity.points.len()),
+            None => format!("{}, {length}", summary.arrivals),
         };
         let loop_model = format!("{} loop: {what}", summary.model);
-        let length = seconds((summary.duration_s * 10.0).round() / 10.0);
-        lines.extend(wrap(&format!("{loop_model}, {length}"), self.width));
+        lines.extend(wrap(&loop_model, self.width));
         lines
     }
 
