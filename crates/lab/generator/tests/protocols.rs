@@ -403,7 +403,7 @@ fn http2_is_not_spoken_without_tls() {
 /// As nginx does beyond its `worker_connections`.
 #[test]
 fn a_target_without_room_for_the_connections_is_found_out() {
-    let address = target(|stream| drop(stream));
+    let address = target(drop);
     let mut workload = speaking(Protocol::Http1, address, 1, Step::new("get", "GET", "/"));
     workload.connections.held = 1_000;
     workload.connections.most = 1_000;
