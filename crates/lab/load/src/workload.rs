@@ -100,7 +100,8 @@ pub struct Connections {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
-    /// Each request at its own time; a thread sleeps until then.
+    /// Each request at its own time; a thread sleeps until shortly before, and is awake
+    /// for that a tenth of the time at most.
     Exact,
     /// Each request at its own time; a thread never sleeps. Halves the floor of
     /// latency, costs a processor.

@@ -20,6 +20,7 @@ mod talk;
 mod tally;
 mod timers;
 mod upgrading;
+mod vigil;
 mod websocket;
 
 use std::io;
@@ -43,6 +44,7 @@ use lab_load::request::Composer;
 use plan::{Plan, Timing};
 use tally::Tally;
 use timers::Timers;
+use vigil::Vigil;
 
 pub(crate) use sampling::{End, Sample, Sampler};
 
@@ -251,6 +253,8 @@ impl Engine {
         let mut coalescer = (self.setup.workload.pace == Pace::Coalesce && users.is_some())
             .then(|| Coalescer::new(began));
         let spin = self.setup.workload.pace == Pace::Spin;
+        let mut vigil =
+            (self.setup.workload.pace == Pace::Exact && users.is_none()).then(Vigil::new);
         let mut stopped = false;
         loop {
             let now = clock::now();
@@ -291,11 +295,20 @@ impl Engine {
             {
                 clock::nap(nap);
             }
-            let longest = match spin {
-                true => Duration::ZERO,
-                false => Duration::from_nanos(until.saturating_sub(clock::now())),
+            let now = clock::now();
+            let wake_at = match &mut vigil {
+                Some(vigil) => vigil.wake_at(now, until),
+                None if spin => now,
+                None => until,
             };
+            let longest = Duration::from_nanos(wake_at.saturating_sub(now));
             let (events, slept) = self.wait(longest)?;
+            if let Some(vigil) = &mut vigil
+                && events == 0
+                && wake_at > now
+            {
+                vigil.slept(wake_at, now + slept);
+            }
             if let Some(coalescer) = &mut coalescer {
                 coalescer.woken(events, slept);
             }
