@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use number::Number;
-pub use show::{Shown, bytes, cores, count, rate, seconds, share};
+pub use show::{Shown, bytes, cores, count, grouped, rate, seconds, share};
 pub use show::{show_bytes, show_cores, show_count, show_rate, show_seconds, show_share};
 
 pub use nearest::nearest;

@@ -32,6 +32,19 @@ pub fn show_count(value: f64) -> String {
     count(value, DIGITS).text
 }
 
+/// Every digit of a whole number, with commas between thousands: `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A number of processor cores: `1.27 cores`.
 pub fn show_cores(value: f64) -> String {
     cores(value, DIGITS).text

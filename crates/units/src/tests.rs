@@ -202,3 +202,10 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn thousands() {
+    assert_eq!(grouped(0), "0");
+    assert_eq!(grouped(1000), "1,000");
+    assert_eq!(grouped(10_000_000), "10,000,000");
+}

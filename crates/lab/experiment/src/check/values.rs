@@ -12,7 +12,7 @@ use crate::names::{Place, Scope};
 use crate::plan::Template;
 use crate::text::{Span, Text};
 use crate::words;
-use units::UnitError;
+use units::{UnitError, grouped};
 
 /// Most items of any list.
 const MOST_ITEMS: usize = 1_000;
@@ -294,19 +294,6 @@ pub(super) fn name_problem(text: &str) -> Option<String> {
     }
 }
 
-/// A number with commas between thousands.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// Processors such as `0-1` or `0,2`, in order and without repetition.
 pub(super) fn parse_cpus(text: &str) -> Result<Vec<u32>, UnitError> {
     /// Highest processor that Linux numbers.
@@ -350,13 +337,6 @@ mod tests {
         for text in ["", "a", "1-", "2-1", "0,,1", "9999", "+1", "0-99999"] {
             assert!(parse_cpus(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn thousands() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(1000), "1,000");
-        assert_eq!(grouped(10_000_000), "10,000,000");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Numbers and colours as this text has them.
 
 use console::Style;
+pub(super) use units::grouped;
 use units::{show_rate, show_seconds};
 
 /// Colours, where they are allowed.
@@ -39,19 +40,6 @@ impl Paint {
     pub(super) fn second(&self, text: &str) -> String {
         self.with(Style::new().magenta(), text)
     }
-}
-
-/// `1234567` as `1,234,567`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// So many a second; whole and grouped from a hundred on.
