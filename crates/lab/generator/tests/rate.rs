@@ -90,10 +90,17 @@ fn a_constant_rate_is_that_rate_at_the_target() {
     });
 }
 
-/// More than a debug build may be able to send in time: it sends them nevertheless.
+/// More than a debug build may be able to send in time: it sends them nevertheless, and
+/// never faster than asked. (A first request that the machine held up makes the others look
+/// fast: hence the tries.)
 #[test]
 fn every_request_of_a_high_rate_is_sent_even_if_late() {
-    let (times, _) = arrivals(Process::Constant, 50_000.0, 0.5, 2);
-    let seen = (times.len() - 1) as f64 / (times[times.len() - 1] - times[0]);
-    assert!(seen < 50_050.0, "never faster than asked: {seen}/s");
+    holds_once(|| {
+        let (times, held_up) = arrivals(Process::Constant, 50_000.0, 0.5, 2);
+        let seen = (times.len() - 1) as f64 / (times[times.len() - 1] - times[0]);
+        match seen < 50_050.0 {
+            true => Ok(()),
+            false => Err(format!("{seen}/s, held up {held_up}")),
+        }
+    });
 }
