@@ -15,6 +15,7 @@ mod error;
 mod fields;
 mod known;
 mod length;
+mod request;
 mod scanner;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ mod tests;
 pub use error::ResponseError;
 pub use fields::{field, fields};
 pub use known::KnownHead;
+pub use request::{RequestBody, RequestError, RequestHead, RequestScanner};
 pub use scanner::ResponseScanner;
 
 /// Most header fields that [`Limits::fields`] can allow; they stand on the stack.

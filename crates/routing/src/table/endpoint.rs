@@ -1,0 +1,120 @@
+//! One instance of an application, as a router reaches it.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::Nanos;
+
+/// What an endpoint speaks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BackendProtocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2, agreed on within TLS.
+    Http2,
+}
+
+/// Which of two states of an endpoint is newer (routing API). Endpoints from NATS have
+/// an empty one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Modification {
+    /// Changes when the route is made anew.
+    pub guid: Box<str>,
+    /// Rises with every change.
+    pub index: u32,
+}
+
+impl Modification {
+    /// Whether `other` replaces this: either guid is empty, the guids differ, or its index
+    /// is higher.
+    pub fn succeeded_by(&self, other: &Self) -> bool {
+        self.guid.is_empty()
+            || other.guid.is_empty()
+            || self.guid != other.guid
+            || self.index < other.index
+    }
+}
+
+/// One instance of an application. Immutable but for its [`state`](Self::state).
+#[derive(Debug, Default)]
+pub struct Endpoint {
+    /// `host:port`, where the port is the one that is used: that for TLS wins.
+    pub identity: Box<str>,
+    /// Whether to speak TLS to it.
+    pub tls: bool,
+    /// The name that its certificate must have (`server_cert_domain_san`); also sent as SNI.
+    pub server_name: Box<str>,
+    /// What it speaks.
+    pub protocol: BackendProtocol,
+    /// Guid of the application; empty: none.
+    pub app: Box<str>,
+    /// `private_instance_id`; empty: none.
+    pub instance_id: Box<str>,
+    /// `private_instance_index`; empty: none.
+    pub instance_index: Box<str>,
+    /// Availability zone; empty: none.
+    pub zone: Box<str>,
+    /// Isolation segment; empty: the shared one.
+    pub isolation_segment: Box<str>,
+    /// Tags for metrics and `/routes`, in the order of their names; `None`: none were sent.
+    pub tags: Option<Box<[(Box<str>, Box<str>)]>>,
+    /// Time without a refresh after which it is pruned, unless it speaks TLS.
+    pub stale_after: Duration,
+    /// Which state of it this is.
+    pub modification: Modification,
+    /// What changes while it serves. Survives an update that leaves the address alike.
+    pub state: std::sync::Arc<EndpointState>,
+}
+
+impl Endpoint {
+    /// `host:port`.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+}
+
+/// What changes while an endpoint serves.
+#[derive(Debug, Default)]
+pub struct EndpointState {
+    refreshed: AtomicU64,
+    failed_until: AtomicU64,
+    in_flight: AtomicU32,
+}
+
+impl EndpointState {
+    /// Its age begins anew.
+    pub fn refreshed(&self, now: Nanos) {
+        self.refreshed.store(now, Ordering::Relaxed);
+    }
+
+    /// When it was last refreshed.
+    pub fn refreshed_at(&self) -> Nanos {
+        self.refreshed.load(Ordering::Relaxed)
+    }
+
+    /// Leaves it out of choices until `until`.
+    pub fn fail_until(&self, until: Nanos) {
+        self.failed_until.store(until, Ordering::Relaxed);
+    }
+
+    /// Whether it is left out of choices.
+    pub fn has_failed(&self, now: Nanos) -> bool {
+        self.failed_until.load(Ordering::Relaxed) > now
+    }
+
+    /// Requests that wait for the head of its answer.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// One more request waits for it.
+    pub fn begin(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One of them has its answer's head, or failed.
+    pub fn end(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
