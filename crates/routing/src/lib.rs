@@ -13,4 +13,5 @@
 
 
 
+pub mod http;
 pub mod table;

@@ -1,0 +1,9 @@
+//! The HTTP router.
+//!
+//! ```text
+//! engine (sockets, a thread per core) ──▶ pipeline (pure): may it pass, what is sent on,
+//!        │                                 what comes back, which line is logged
+//!        └── selection, table: which endpoint
+//! ```
+
+pub mod settings;

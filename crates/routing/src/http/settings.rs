@@ -1,0 +1,330 @@
+//! What an HTTP router can be told. Plain data; who reads it from a file is elsewhere.
+//!
+//! The name of the gorouter key that means the same stands behind each one.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::table::Algorithm;
+
+/// Settings of the data path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HttpSettings {
+    /// Where plain connections are accepted; `None`: nowhere (`port`, `disable_http`).
+    pub listen: Option<SocketAddr>,
+    /// Where TLS connections are accepted (`enable_ssl`, `ssl_port`).
+    pub listen_tls: Option<SocketAddr>,
+    /// TLS towards clients.
+    pub client_tls: ClientTls,
+    /// Threads; `None`: one for each processor that the process may use (`go_max_procs`).
+    pub threads: Option<usize>,
+    /// Address of this router, as it says it to others (`hosts` of `router.start`,
+    /// `X-Vcap-Router`).
+    pub address: IpAddr,
+    /// Offer HTTP/2 within TLS (`enable_http2`).
+    pub http2: bool,
+    /// Expect the PROXY protocol, version 1 or 2 (`enable_proxy`).
+    pub proxy_protocol: bool,
+    /// Longest pause between requests of a connection (`frontend_idle_timeout`, 900 s).
+    pub idle_timeout: Duration,
+    /// Longest wait for a whole head once it began. gorouter has none by default; here 60 s.
+    pub head_timeout: Duration,
+    /// Bytes at which a request's head is refused with 431 (`max_request_header_bytes`, 1 MiB).
+    pub request_head_bytes: usize,
+    /// Fields above which it is refused (`max_request_headers`).
+    pub request_fields: usize,
+    /// Bytes of an answer's head above which it is a 502 (`max_response_header_bytes`).
+    pub response_head_bytes: usize,
+    /// Fields above which it is (`max_response_headers`).
+    pub response_fields: usize,
+    /// Connections of clients at once; above it, they wait in the kernel's queue.
+    pub client_connections: usize,
+    /// Towards backends.
+    pub backends: BackendSettings,
+    /// What is added to, kept in and taken from requests and answers.
+    pub headers: HeaderSettings,
+    /// Cookies that bind a client to an instance.
+    pub sticky: StickySettings,
+    /// Route services.
+    pub route_services: RouteServiceSettings,
+    /// Trace headers.
+    pub tracing: TracingSettings,
+    /// The access log.
+    pub access_log: AccessLogSettings,
+    /// A pool without endpoints answers 503 and not 404 (`empty_pool_response_code_503`, true).
+    pub empty_pool_is_503: bool,
+    /// User-Agent of health checks on the proxy port (`healthcheck_user_agent`); empty: none.
+    pub health_check_user_agent: String,
+    /// HTML template of error answers; `None`: plain text (`html_error_template_file`).
+    pub error_template: Option<String>,
+    /// Algorithm of pools that ask for none (`balancing_algorithm`).
+    pub algorithm: Algorithm,
+    /// This router's zone (`zone`); empty: none.
+    pub zone: String,
+    /// The first attempt prefers endpoints of the own zone
+    /// (`balancing_algorithm_az_preference: locally-optimistic`).
+    pub prefer_zone: bool,
+}
+
+/// TLS towards clients.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClientTls {
+    /// Certificates with their keys, as PEM: the one whose name fits best is shown (`tls_pem`).
+    pub certificates: Vec<(String, String)>,
+    /// Authorities of client certificates, PEM (`client_ca_certs`).
+    pub client_authorities: String,
+    /// What is asked of clients (`client_cert_validation`).
+    pub client_certificates: ClientCertificates,
+    /// TLS 1.3 too (`max_tls_version`); 1.2 is always there.
+    pub tls13: bool,
+}
+
+/// Whether clients must show a certificate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ClientCertificates {
+    /// Not asked for.
+    #[default]
+    None,
+    /// Asked for, and checked if there is one.
+    Request,
+    /// Without one there is no connection.
+    Require,
+}
+
+/// Towards backends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BackendSettings {
+    /// Attempts for a request (`backends.max_attempts`, 3).
+    pub attempts: u32,
+    /// Requests in flight to one endpoint above which it is left out; 0: no limit
+    /// (`backends.max_conns`, 500).
+    pub in_flight: u32,
+    /// Idle connections kept for one endpoint by one thread; 0: none is kept
+    /// (`max_idle_conns_per_host`).
+    pub idle: usize,
+    /// How long an idle connection is kept (gorouter: 90 s, fixed).
+    pub idle_timeout: Duration,
+    /// Longest wait for a connection (`endpoint_dial_timeout`, 5 s).
+    pub dial_timeout: Duration,
+    /// The same for upgrades (`websocket_dial_timeout`).
+    pub upgrade_dial_timeout: Duration,
+    /// Longest wait for a TLS handshake (`tls_handshake_timeout`, 10 s).
+    pub handshake_timeout: Duration,
+    /// Longest time of one attempt, from the request to the end of the answer
+    /// (`endpoint_timeout`, 60 s).
+    pub timeout: Duration,
+    /// The own certificate and key towards backends, PEM; empty: none.
+    pub certificate: (String, String),
+    /// Authorities of backends beside those of the public web, PEM (`ca_certs`).
+    pub authorities: String,
+    /// Accept any certificate (`skip_ssl_validation`).
+    pub insecure: bool,
+    /// How long a failed endpoint is left out of choices (`droplet_stale_threshold` / 4).
+    pub failed_for: Duration,
+    /// Keep the connection of a request with `Expect: 100-continue`
+    /// (`keep_alive_100_continue_requests`).
+    pub keep_alive_after_continue: bool,
+}
+
+/// What becomes of headers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HeaderSettings {
+    /// Names that a client's `Connection` cannot remove (`hop_by_hop_headers_to_filter`).
+    pub protected: Vec<String>,
+    /// Always say https (`force_forwarded_proto_https`).
+    pub force_https: bool,
+    /// Never trust the client's `X-Forwarded-Proto` (`sanitize_forwarded_proto`).
+    pub sanitize_proto: bool,
+    /// What happens to `X-Forwarded-Client-Cert` (`forwarded_client_cert`).
+    pub client_cert: ForwardedClientCert,
+    /// Removed from answers (`http_rewrite.responses.remove_headers`).
+    pub remove: Vec<String>,
+    /// Added to answers that lack them (`http_rewrite.responses.add_headers_if_not_present`).
+    pub add: Vec<(String, String)>,
+    /// A request whose `X-Vcap-Trace` has this value learns its backend (`trace_key`); empty: none.
+    pub trace_key: String,
+}
+
+/// What happens to `X-Forwarded-Client-Cert`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ForwardedClientCert {
+    /// As it came.
+    #[default]
+    AlwaysForward,
+    /// Dropped unless the client proved itself by TLS.
+    Forward,
+    /// Dropped; set to the certificate that the client proved itself with.
+    SanitizeSet,
+}
+
+/// Cookies that bind a client to an instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StickySettings {
+    /// Names of the application's cookies (`sticky_session_cookie_names`, JSESSIONID).
+    pub cookies: Vec<String>,
+    /// `__VCAP_ID__` is always `Secure` (`secure_cookies`).
+    pub secure: bool,
+    /// `Authorization: Negotiate` binds too (`sticky_sessions_for_auth_negotiate`).
+    pub auth_negotiate: bool,
+}
+
+/// Route services (section 5 of the routing facts).
+#[derive(Debug, Clone, PartialEq)]
+pub struct RouteServiceSettings {
+    /// Secret that signatures are made of; empty: route services are off.
+    pub secret: String,
+    /// A second one that is accepted.
+    pub secret_previous: String,
+    /// Longest time between both passes (`route_services_timeout`, 60 s).
+    pub timeout: Duration,
+    /// Say https in `X-CF-Forwarded-Url` (`route_services_recommend_https`).
+    pub recommend_https: bool,
+    /// Answer 400 and 504 to bad signatures (`route_services.strict_signature_validation`).
+    pub strict: bool,
+    /// Attempts (`route_services.max_attempts`, 3).
+    pub attempts: u32,
+    /// Let upgrades through (`route_services.enable_websockets`).
+    pub upgrades: bool,
+    /// Accept any certificate of a route service (`skip_ssl_validation`).
+    pub insecure: bool,
+}
+
+/// Trace headers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TracingSettings {
+    /// B3 (`tracing.enable_zipkin`).
+    pub zipkin: bool,
+    /// W3C (`tracing.enable_w3c`).
+    pub w3c: bool,
+    /// Tenant in `tracestate` (`tracing.w3c_tenant_id`); empty: none.
+    pub w3c_tenant: String,
+}
+
+/// The access log.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AccessLogSettings {
+    /// File; `None`: none (`access_log.file`).
+    pub file: Option<PathBuf>,
+    /// Standard output too (`access_log.enable_streaming`).
+    pub stdout: bool,
+    /// Fields at the end of the line, in order (`logging.extra_access_log_fields`).
+    pub extra_fields: Vec<ExtraField>,
+    /// Request headers at the end of the line (`extra_headers_to_log`).
+    pub extra_headers: Vec<String>,
+    /// What becomes of queries (`logging.redact_query_params`).
+    pub redact_query: RedactQuery,
+    /// Leave out `X-Forwarded-For` (`logging.disable_log_forwarded_for`).
+    pub hide_forwarded_for: bool,
+    /// Leave out the client's address (`logging.disable_log_source_ip`).
+    pub hide_client: bool,
+}
+
+/// A field that is logged on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExtraField {
+    /// `failed_attempts`
+    FailedAttempts,
+    /// `failed_attempts_time`
+    FailedAttemptsTime,
+    /// `dns_time`
+    DnsTime,
+    /// `dial_time`
+    DialTime,
+    /// `tls_time`
+    TlsTime,
+    /// `backend_time`
+    BackendTime,
+    /// `local_address`
+    LocalAddress,
+}
+
+/// What becomes of queries in the access log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RedactQuery {
+    /// Logged as they are.
+    #[default]
+    None,
+    /// Left out, of GET requests.
+    All,
+    /// Replaced by their SHA-1, of GET requests.
+    Hash,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            listen: Some(SocketAddr::from(([127, 0, 0, 1], 8081))),
+            listen_tls: None,
+            client_tls: ClientTls::default(),
+            threads: None,
+            address: IpAddr::from([127, 0, 0, 1]),
+            http2: true,
+            proxy_protocol: false,
+            idle_timeout: Duration::from_secs(900),
+            head_timeout: Duration::from_secs(60),
+            request_head_bytes: 1024 * 1024,
+            request_fields: wire::http1::MOST_FIELDS,
+            response_head_bytes: 1024 * 1024,
+            response_fields: wire::http1::MOST_FIELDS,
+            client_connections: 50_000,
+            backends: BackendSettings::default(),
+            headers: HeaderSettings::default(),
+            sticky: StickySettings::default(),
+            route_services: RouteServiceSettings::default(),
+            tracing: TracingSettings::default(),
+            access_log: AccessLogSettings::default(),
+            empty_pool_is_503: true,
+            health_check_user_agent: "HTTP-Monitor/1.1".to_owned(),
+            error_template: None,
+            algorithm: Algorithm::RoundRobin,
+            zone: String::new(),
+            prefer_zone: false,
+        }
+    }
+}
+
+impl Default for BackendSettings {
+    fn default() -> Self {
+        Self {
+            attempts: 3,
+            in_flight: 500,
+            idle: 100,
+            idle_timeout: Duration::from_secs(90),
+            dial_timeout: Duration::from_secs(5),
+            upgrade_dial_timeout: Duration::from_secs(5),
+            handshake_timeout: Duration::from_secs(10),
+            timeout: Duration::from_secs(60),
+            certificate: (String::new(), String::new()),
+            authorities: String::new(),
+            insecure: false,
+            failed_for: Duration::from_secs(30),
+            keep_alive_after_continue: false,
+        }
+    }
+}
+
+impl Default for StickySettings {
+    fn default() -> Self {
+        Self {
+            cookies: vec!["JSESSIONID".to_owned()],
+            secure: false,
+            auth_negotiate: false,
+        }
+    }
+}
+
+impl Default for RouteServiceSettings {
+    fn default() -> Self {
+        Self {
+            secret: String::new(),
+            secret_previous: String::new(),
+            timeout: Duration::from_secs(60),
+            recommend_https: true,
+            strict: false,
+            attempts: 3,
+            upgrades: false,
+            insecure: false,
+        }
+    }
+}
