@@ -14,4 +14,5 @@
 
 
 pub mod http;
+pub mod selection;
 pub mod table;
