@@ -61,7 +61,10 @@ impl From<&Error> for TlsFailure {
 
 fn certificate(problem: &CertificateError) -> TlsFailure {
     match problem {
-        CertificateError::UnknownIssuer => TlsFailure::UnknownAuthority,
+        // A bad signature is that of an authority that has a trusted one's name only.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            TlsFailure::UnknownAuthority
+        }
         CertificateError::Expired
         | CertificateError::ExpiredContext { .. }
         | CertificateError::NotValidYet

@@ -31,7 +31,10 @@ impl ServerCertVerifier for Proven {
         let verified = self
             .web
             .verify_server_cert(certificate, intermediates, name, ocsp, now);
-        if let Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)) = verified {
+        if let Err(Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        )) = verified
+        {
             verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
         }
         verified
