@@ -3,6 +3,7 @@
 //! Each thread counts for itself, without locked instructions; who reads sums over the
 //! threads. A sum may miss what happens meanwhile, and never counts anything twice.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number that one thread changes and any thread reads.
@@ -252,14 +253,14 @@ counters! {
 /// What the data path counts. See the module.
 #[derive(Debug)]
 pub struct Counters {
-    threads: Box<[ThreadCounters]>,
+    threads: Box<[Arc<ThreadCounters>]>,
 }
 
 impl Counters {
     /// For so many threads.
     pub fn new(threads: usize) -> Self {
         Self {
-            threads: (0..threads).map(|_| ThreadCounters::default()).collect(),
+            threads: (0..threads).map(|_| Arc::default()).collect(),
         }
     }
 
@@ -269,7 +270,7 @@ impl Counters {
     }
 
     /// Those of one thread; `None` beyond their number.
-    pub fn thread(&self, index: usize) -> Option<&ThreadCounters> {
+    pub fn thread(&self, index: usize) -> Option<&Arc<ThreadCounters>> {
         self.threads.get(index)
     }
 
