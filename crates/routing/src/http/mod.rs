@@ -6,4 +6,6 @@
 //!        └── selection, table: which endpoint
 //! ```
 
+pub mod access_log;
+pub mod pipeline;
 pub mod settings;
