@@ -11,4 +11,5 @@
 //! and cf-tcp-router exactly; each module names the facts that it keeps.
 
 pub mod http;
+pub mod selection;
 pub mod table;
