@@ -7,5 +7,7 @@
 //! ```
 
 pub mod access_log;
+pub mod counters;
+pub mod engine;
 pub mod pipeline;
 pub mod settings;
