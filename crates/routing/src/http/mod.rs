@@ -6,4 +6,8 @@
 //!        └── selection, table: which endpoint
 //! ```
 
+pub mod access_log;
+pub mod counters;
+pub mod engine;
+pub mod pipeline;
 pub mod settings;
