@@ -6,4 +6,6 @@
 //!        └── selection, table: which endpoint
 //! ```
 
+pub mod router;
 pub mod settings;
+pub mod settings_file;
