@@ -27,6 +27,8 @@ pub enum Interest {
     Write,
     /// Either.
     Both,
+    /// Nothing: only that its connection broke or ended both ways is told.
+    Nothing,
 }
 
 impl Interest {
@@ -39,6 +41,7 @@ impl Interest {
             Self::Read => read,
             Self::Write => write,
             Self::Both => read | write,
+            Self::Nothing => epoll::EventFlags::empty(),
         }
     }
 }

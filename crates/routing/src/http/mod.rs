@@ -6,6 +6,8 @@
 //!        └── selection, table: which endpoint
 //! ```
 
+pub mod access_log;
+pub mod pipeline;
 pub mod router;
 pub mod settings;
 pub mod settings_file;

@@ -6,7 +6,7 @@ use super::{Expect, ResponseError};
 
 /// How a body ends (RFC 9112 section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BodyLength {
+pub enum BodyLength {
     /// After so many bytes.
     Exactly(u64),
     /// With the last chunk.

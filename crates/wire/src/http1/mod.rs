@@ -23,6 +23,7 @@ mod tests;
 pub use error::ResponseError;
 pub use fields::{field, fields};
 pub use known::KnownHead;
+pub use length::BodyLength;
 pub use request::{RequestBody, RequestError, RequestHead, RequestScanner};
 pub use scanner::ResponseScanner;
 
@@ -57,8 +58,19 @@ impl Default for Limits {
 /// What is told of an answer, in the order of the bytes. Everything is ignored unless
 /// a method is written; `()` ignores all.
 pub trait Sink {
-    /// A final head (interim ones are not told): its status, and its field lines as
-    /// they came, each with its line end. See [`fields`].
+    /// An interim head (status 1xx, but not 101): its status, and its field lines as they
+    /// came.
+    fn interim(&mut self, status: u16, fields: &[u8]) {
+        let _ = (status, fields);
+    }
+
+    /// How the body ends whose head is told next.
+    fn length(&mut self, length: BodyLength) {
+        let _ = length;
+    }
+
+    /// A final head: its status, and its field lines as they came, each with its line
+    /// end. See [`fields`].
     fn head(&mut self, status: u16, fields: &[u8]) {
         let _ = (status, fields);
     }

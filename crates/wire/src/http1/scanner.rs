@@ -207,6 +207,8 @@ impl ResponseScanner {
                 if self.interim > self.limits.interim {
                     return Err(ResponseError::TooManyInterim);
                 }
+                let (begin, end) = field_lines(&head[..length]);
+                sink.interim(status, &head[begin..end]);
                 return Ok(Some((length, false)));
             }
             _ => {}
@@ -229,6 +231,7 @@ impl ResponseScanner {
         self.status = meaning.status;
         self.keep_alive = meaning.framing.keep_alive;
         self.body_bytes = 0;
+        sink.length(meaning.framing.length);
         sink.head(meaning.status, fields);
         self.state = match meaning.framing.length {
             BodyLength::Exactly(length) => State::Body(length),
