@@ -29,8 +29,6 @@ pub struct RouterSettings {
     pub start_delay: Duration,
     /// NATS; `None`: no registrations come from it.
     pub nats: Option<NatsSettings>,
-    /// Where a NATS endpoint of our own listens; `None`: there is none.
-    pub embedded_nats: Option<SocketAddr>,
     /// A file with routes; read again on SIGHUP.
     pub routes_file: Option<PathBuf>,
     /// The routing API; `None`: no routes come from it.
@@ -57,7 +55,6 @@ impl Default for RouterSettings {
             index: 0,
             start_delay: Duration::from_secs(5),
             nats: None,
-            embedded_nats: None,
             routes_file: None,
             routing_api: None,
             status: StatusSettings::default(),
@@ -72,8 +69,11 @@ impl Default for RouterSettings {
 /// How to reach NATS.
 #[derive(Clone, PartialEq)]
 pub struct NatsSettings {
-    /// `host:port` of each server; tried in turn (`nats.hosts`).
+    /// `host:port` of each server; tried in turn (`nats.hosts`). Empty: the embedded
+    /// endpoint, or without one 127.0.0.1:4222.
     pub servers: Vec<String>,
+    /// Where an endpoint of our own listens within this process; `None`: there is none.
+    pub embedded: Option<SocketAddr>,
     /// User; empty: none (`nats.user`).
     pub user: String,
     /// Password (`nats.pass`).
@@ -87,7 +87,8 @@ pub struct NatsSettings {
 impl Default for NatsSettings {
     fn default() -> Self {
         Self {
-            servers: vec!["127.0.0.1:4222".to_owned()],
+            servers: Vec::new(),
+            embedded: None,
             user: String::new(),
             password: String::new(),
             tls: None,
@@ -101,6 +102,7 @@ impl std::fmt::Debug for NatsSettings {
         formatter
             .debug_struct("NatsSettings")
             .field("servers", &self.servers)
+            .field("embedded", &self.embedded)
             .field("user", &self.user)
             .field("tls", &self.tls.is_some())
             .finish_non_exhaustive()

@@ -31,6 +31,7 @@ pub(super) fn read(form: &mut Form<'_>) -> RouterSettings {
     headers(form, &mut settings.http);
     route_services(form, &mut settings.http);
     rest(form, &mut settings);
+    refused(form);
     not_served(form);
     settings
 }
@@ -531,6 +532,38 @@ fn rest(form: &mut Form<'_>, settings: &mut RouterSettings) {
     settings.http.error_template = Some(template).filter(|template| !template.is_empty());
 }
 
+/// Keys that would make a router safer than this one is: ignoring them would open doors.
+fn refused(form: &mut Form<'_>) {
+    let mut subjects = false;
+    form.value(
+        "enable_verify_client_certificate_metadata",
+        "",
+        &mut subjects,
+    );
+    if subjects {
+        form.wrong(
+            "enable_verify_client_certificate_metadata",
+            "subjects of client certificates are not checked here; expected false",
+        );
+    }
+    form.ignored(&[
+        (
+            "only_trust_client_ca_certs",
+            "only client_ca_certs are ever trusted",
+        ),
+        (
+            "verify_client_certificate_metadata",
+            "subjects of client certificates are not checked",
+        ),
+    ]);
+    if form.node("domains").is_some() {
+        form.wrong(
+            "domains",
+            "client certificates for single domains are not served here; expected no domains",
+        );
+    }
+}
+
 /// Keys of gorouter that have no effect here.
 fn not_served(form: &mut Form<'_>) {
     const ENVELOPES: &str = "there is no loggregator; metrics are Prometheus'";
@@ -544,18 +577,6 @@ fn not_served(form: &mut Form<'_>) {
         (
             "cipher_suites",
             "the suites are those of rustls: AEAD with forward secrecy",
-        ),
-        (
-            "only_trust_client_ca_certs",
-            "only client_ca_certs are trusted",
-        ),
-        (
-            "enable_verify_client_certificate_metadata",
-            "subjects of certificates are not checked",
-        ),
-        (
-            "verify_client_certificate_metadata",
-            "subjects of certificates are not checked",
         ),
         (
             "load_balancer_healthy_threshold",
@@ -612,6 +633,5 @@ fn not_served(form: &mut Form<'_>) {
             "per_app_prometheus_http_metrics_reporting",
             "latencies are not told by application",
         ),
-        ("domains", "TLS settings for each domain are not served"),
     ]);
 }

@@ -109,16 +109,6 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
         &mut settings.routes_file,
     );
     form.value(
-        "embedded_nats",
-        "A NATS endpoint within this process listens here.",
-        &mut settings.embedded_nats,
-    );
-    form.value(
-        "metrics_listen",
-        "Prometheus metrics, at /metrics.",
-        &mut settings.metrics_listen,
-    );
-    form.value(
         "start_delay",
         "Registrations are gathered for so long before the first connection is accepted.",
         &mut settings.start_delay,
@@ -188,6 +178,13 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
     );
     form.section("status", "Health and routes, for operators.", |form| {
         status(form, &mut settings.status)
+    });
+    form.section("metrics", "Metrics for Prometheus.", |form| {
+        form.value(
+            "listen",
+            "Where they answer, at /metrics.",
+            &mut settings.metrics_listen,
+        );
     });
     form.section("drain", "What SIGUSR1 begins.", |form| {
         drain(form, &mut settings.drain)
@@ -429,12 +426,14 @@ pub(super) fn served(sharding: Sharding, names: Vec<String>) -> Option<Segments>
 fn nats(form: &mut Form<'_>, nats: &mut NatsSettings) {
     form.value(
         "servers",
-        "host:port of each server; tried in turn.",
+        "host:port of each server; tried in turn. None: the embedded endpoint, or 127.0.0.1:4222.",
         &mut nats.servers,
     );
-    if nats.servers.is_empty() {
-        form.wrong("servers", "expected at least one server, found none");
-    }
+    form.value(
+        "embedded",
+        "An endpoint of NATS within this process listens here.",
+        &mut nats.embedded,
+    );
     form.value("user", "User; empty: none.", &mut nats.user);
     form.secret_file(
         "password_file",
