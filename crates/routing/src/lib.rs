@@ -13,4 +13,5 @@
 pub mod backend;
 pub mod document;
 pub mod http;
+pub mod selection;
 pub mod table;

@@ -55,6 +55,8 @@ pub struct Event {
     pub readable: bool,
     /// Writing makes progress, or fails.
     pub writable: bool,
+    /// The connection failed, or has ended both ways.
+    pub broken: bool,
 }
 
 impl Event {
@@ -66,6 +68,7 @@ impl Event {
             token: event.data.u64(),
             readable: flags.intersects(epoll::EventFlags::IN | ended | broken),
             writable: flags.intersects(epoll::EventFlags::OUT | broken),
+            broken: flags.intersects(broken),
         }
     }
 }
@@ -197,6 +200,7 @@ mod tests {
                 token: 7,
                 readable: true,
                 writable: false,
+                broken: false,
             };
             assert_eq!(poller.event(0), Some(expected));
             assert_eq!(poller.event(1), None);

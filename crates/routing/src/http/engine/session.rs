@@ -65,9 +65,9 @@ impl Session {
     /// Whether bytes of the client have a place now.
     pub(super) fn wants_bytes(&self) -> bool {
         match self.phase {
-            Phase::Opening | Phase::Idle | Phase::Discarding(_) | Phase::Lingering(_) => true,
+            Phase::Opening | Phase::Discarding(_) | Phase::Lingering(_) => true,
             // What is answered waits for the client to take it; then the next is read.
-            Phase::Head => self.outbox.is_empty(),
+            Phase::Idle | Phase::Head => self.outbox.is_empty(),
             Phase::Flight => match &self.flight {
                 Some(flight) if !flight.body_read => {
                     flight.upstream.len() < super::buffers::ROOM

@@ -214,14 +214,14 @@ impl Worker {
             Token::Waker => self.waker.clear(),
             Token::Listener(index) => self.accept(index as usize),
             Token::Client(key) => self.with_client(key, |worker, session| {
-                worker.client_event(session, event.readable, event.writable);
+                worker.client_event(session, event);
             }),
             Token::Backend(key) => match self.links.get(key) {
                 Some(Whereabouts::Idle(_)) => self.idle_link_spoke(key),
                 Some(Whereabouts::With(client)) => {
                     let client = *client;
                     self.with_client(client, |worker, session| {
-                        worker.link_event(session, event.readable, event.writable);
+                        worker.link_event(session, event);
                     });
                 }
                 None => {}
