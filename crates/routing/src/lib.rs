@@ -15,3 +15,4 @@
 
 pub mod http;
 pub mod table;
+pub mod tcp;
