@@ -10,6 +10,7 @@
 //! A change swaps what a port's next connections see. Established connections never
 //! notice: they hold their backend, not the table.
 
+pub mod counters;
 pub mod engine;
 mod mapping;
 mod settings;

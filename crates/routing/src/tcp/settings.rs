@@ -27,6 +27,8 @@ pub struct TcpSettings {
     /// A backend that could not be reached is passed over for so long when there are
     /// others; 0: never.
     pub failed_for: Duration,
+    /// Carry long transfers through the kernel's pipes (`splice`) instead of copying.
+    pub splice: bool,
     /// Longest wait for a connection to a backend (`timeout connect`, 30 s).
     pub connect_timeout: Duration,
     /// Longest silence in both directions; zero: no limit (`request_timeout_in_seconds`,
@@ -83,6 +85,7 @@ impl Default for TcpSettings {
             backlog: 4096,
             attempts: 4,
             failed_for: Duration::from_secs(5),
+            splice: true,
             connect_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(300),
             hello_timeout: Duration::from_secs(5),

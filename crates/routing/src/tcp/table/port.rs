@@ -38,10 +38,13 @@ impl PortRoutes {
     /// The pool for a connection that names `name` (in any case); without a name, or when
     /// nobody has it, that of the port.
     pub fn find(&self, name: Option<&str>) -> Option<&Arc<Pool>> {
-        let named = name.and_then(|name| match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => self.named.get(name.to_ascii_lowercase().as_str()),
-            false => self.named.get(name),
-        });
+        let named =
+            name.and_then(
+                |name| match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+                    true => self.named.get(name.to_ascii_lowercase().as_str()),
+                    false => self.named.get(name),
+                },
+            );
         named.or(self.default.as_ref())
     }
 }
@@ -99,7 +102,8 @@ impl Pool {
         let at = |passed: u32| {
             // Both are below 2^32: the sum does not overflow.
             let place = (u64::from(turn.start) + u64::from(passed)) % u64::from(count);
-            self.backends.get(usize::try_from(place).unwrap_or_default())
+            self.backends
+                .get(usize::try_from(place).unwrap_or_default())
         };
         let ready = |passed: &u32| at(*passed).is_some_and(|backend| !backend.has_failed(now));
         if turn.passed >= count {
