@@ -10,8 +10,6 @@
 //! and randomness come in as arguments. What crosses a wire follows gorouter, routing-api
 //! and cf-tcp-router exactly; each module names the facts that it keeps.
 
-
-
-
+pub mod api;
 pub mod http;
 pub mod table;
