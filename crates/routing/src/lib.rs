@@ -12,6 +12,7 @@
 
 pub mod backend;
 pub mod document;
+pub mod api;
 pub mod http;
 pub mod selection;
 pub mod table;
