@@ -15,3 +15,4 @@ pub mod document;
 pub mod http;
 pub mod selection;
 pub mod table;
+pub mod tcp;

@@ -274,6 +274,12 @@ impl Counters {
         self.threads.get(index)
     }
 
+    /// Connections of clients that are open now.
+    pub fn open_clients(&self) -> u64 {
+        let open = self.threads.iter().map(|thread| thread.open_clients.get());
+        open.fold(0, u64::wrapping_add)
+    }
+
     /// What all threads have counted so far.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();

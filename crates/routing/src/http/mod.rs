@@ -8,6 +8,7 @@
 
 pub mod access_log;
 pub mod counters;
+pub mod engine;
 pub mod metrics;
 pub mod pipeline;
 pub mod router;

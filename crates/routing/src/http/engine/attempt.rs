@@ -2,9 +2,10 @@
 //! either fails.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use rand::Rng as _;
 use rustix::io::Errno;
-use wire::http1::RequestBody;
 use wire::poller::{Event, Interest};
 use wire::socket;
 use wire::stream::{Stream, StreamError};
@@ -14,8 +15,8 @@ use super::links::errno_text;
 use super::session::{Link, LinkState, Phase, Session};
 use super::worker::Worker;
 use crate::http::pipeline::retry::{Attempt, Failure, Fate, TlsFailure, Verdict, judge};
-use crate::http::pipeline::{Refusal, Upgrade};
-use crate::selection::Next;
+use crate::http::pipeline::{self, Refusal, Upgrade};
+use crate::selection::{Choice, Instance, Next, Sticky, Wish};
 
 /// How long a client that waits for `100 Continue` waits for the backend to say it; then
 /// it is told to go on. As Go's transport (`ExpectContinueTimeout`).
@@ -24,6 +25,30 @@ const CONTINUE: u64 = 1_000_000_000;
 impl Worker {
     /// Sends the request to the next endpoint, or answers that there is none.
     pub(super) fn attempt(&mut self, session: &mut Session) {
+        if let Some(flight) = &mut session.flight
+            && let Some(pool) = flight.exchange.pool()
+        {
+            let wish = Wish {
+                sticky: flight.exchange.sticky().map(|sticky| Sticky {
+                    id: sticky.instance,
+                    must: sticky.must,
+                }),
+                instance: flight.exchange.instance().map(|instance| match instance {
+                    pipeline::Instance::App(app, index) => Instance::App {
+                        app: app.as_bytes(),
+                        index: index.as_bytes(),
+                    },
+                    pipeline::Instance::Process(process, index) => Instance::Process {
+                        process: process.as_bytes(),
+                        index: index.map(str::as_bytes),
+                    },
+                }),
+                hash: flight.exchange.hash_value(&flight.head),
+            };
+            let random = self.random.next_u64();
+            let pool = Arc::clone(pool);
+            flight.choice = Some(Choice::new(pool, &self.shared.selection, &wish, random));
+        }
         self.next_attempt(session, Refusal::NoEndpoints);
     }
 
@@ -32,12 +57,10 @@ impl Worker {
         let Some(flight) = &mut session.flight else {
             return;
         };
-        let next = flight.exchange.next_endpoint(
-            &flight.head,
-            &self.shared.selection,
-            self.now,
-            &mut self.random,
-        );
+        let next = match &mut flight.choice {
+            Some(choice) => choice.next(&self.shared.selection, self.now),
+            None => Next::None,
+        };
         match next {
             Next::Endpoint(endpoint) => {
                 flight.attempts += 1;
@@ -67,12 +90,8 @@ impl Worker {
         let settings = &self.shared.settings.backends;
         let patience = u64::try_from(settings.timeout.as_nanos()).unwrap_or(NEVER);
         flight.attempt_began = self.now;
-        flight.attempt_ends = match flight.exchange.upgrade() {
-            Upgrade::None => self.now.saturating_add(patience),
-            // A tunnel has no end; the dial and the head's arrival have.
-            _ => self.now.saturating_add(patience),
-        };
-        flight.exchange.progress.endpoint = Some(endpoint.clone());
+        flight.attempt_ends = self.now.saturating_add(patience);
+        flight.exchange.progress.endpoint = Some(Arc::clone(&endpoint));
         if flight.exchange.progress.backend_started == 0 {
             flight.exchange.progress.backend_started = self.now;
         }
@@ -224,7 +243,6 @@ impl Worker {
                 // The backend may have answered before it closed: its last word counts.
                 flight.upstream_broken = true;
                 flight.upstream.clear(&mut self.buffers);
-                let attempts = (flight.attempts, flight.attempt_began);
                 self.read_link(session);
                 let silent = session
                     .flight
@@ -233,7 +251,6 @@ impl Worker {
                 if silent && session.phase == Phase::Flight {
                     self.fail(session, write_failure(&error));
                 }
-                let _ = attempts;
                 session.phase == Phase::Flight
             }
         }
@@ -264,10 +281,7 @@ impl Worker {
             local: flight.link.as_ref().and_then(|link| link.local()),
             reused: flight.link.as_ref().is_some_and(|link| link.reused),
             head_sent: flight.sent >= flight.head_bytes,
-            replayable: flight.kept_whole
-                && (flight.head.body() == RequestBody::None
-                    || flight.body_read
-                    || flight.kept_whole),
+            replayable: flight.kept_whole,
             tls: endpoint.tls,
         };
         let most = self.shared.settings.backends.attempts;

@@ -133,6 +133,14 @@ impl Outbox {
         &mut self.sheet
     }
 
+    /// The same, with nothing in it.
+    pub(super) fn fresh_sheet(&mut self, buffers: &mut Buffers) -> &mut Vec<u8> {
+        self.sent = 0;
+        let sheet = self.sheet(buffers);
+        sheet.clear();
+        sheet
+    }
+
     pub(super) fn len(&self) -> usize {
         self.sheet.len() - self.sent
     }

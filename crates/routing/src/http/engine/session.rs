@@ -10,7 +10,8 @@ use super::buffers::{Inbox, Outbox};
 use super::deadlines::NEVER;
 use super::slab::Key;
 use crate::http::pipeline::{Client, Exchange, Promise};
-use crate::table::{Endpoint, Nanos};
+use crate::selection::Choice;
+use crate::table::{Text, Endpoint, Nanos};
 
 /// A client's connection.
 pub(super) struct Session {
@@ -77,11 +78,8 @@ impl Session {
                 _ => !self.ended && self.inbox.len() < AHEAD,
             },
             Phase::Tunnel => {
-                !self.ended
-                    && self
-                        .flight
-                        .as_ref()
-                        .is_some_and(|flight| flight.upstream.is_empty())
+                let flight = self.flight.as_ref();
+                !self.ended && flight.is_some_and(|flight| flight.upstream.is_empty())
             }
             Phase::Flushing | Phase::Closed => false,
         }
@@ -96,6 +94,8 @@ impl Session {
 
 /// Bytes of following requests that are read while one is on its way.
 const AHEAD: usize = 16 * 1024;
+/// Memory for a head, and for a body that may be sent again, that stays with a flight.
+const KEPT_MEMORY: usize = 8 * 1024;
 
 pub(super) fn interest(read: bool, write: bool) -> Interest {
     match (read, write) {
@@ -111,6 +111,8 @@ pub(super) fn interest(read: bool, write: bool) -> Interest {
 pub(super) struct Flight {
     pub(super) head: RequestHead,
     pub(super) exchange: Exchange,
+    /// Chooses endpoints, one for each attempt.
+    pub(super) choice: Option<Choice>,
     /// Attempts so far; those that were resent do not count.
     pub(super) attempts: u32,
     pub(super) endpoint: Option<Arc<Endpoint>>,
@@ -146,9 +148,9 @@ pub(super) struct Flight {
 pub(super) struct Link {
     pub(super) key: Key,
     /// The pool that it belongs to.
-    pub(super) identity: Box<str>,
+    pub(super) identity: Text,
     /// Whether it speaks TLS, and to whom: pools hold what an endpoint once was, too.
-    pub(super) server_name: Option<Box<str>>,
+    pub(super) server_name: Option<Text>,
     pub(super) stream: Stream,
     pub(super) state: LinkState,
     pub(super) scanner: ResponseScanner,
@@ -179,6 +181,7 @@ pub(super) enum Whereabouts {
 impl Flight {
     /// Makes it ready for another request.
     pub(super) fn reset(&mut self) {
+        self.choice = None;
         self.attempts = 0;
         self.endpoint = None;
         self.counted = false;
@@ -192,5 +195,17 @@ impl Flight {
         self.continue_at = NEVER;
         self.answered = false;
         self.promise = None;
+    }
+
+    /// Lets go of what it holds of its last request, but for memory up to a bound.
+    pub(super) fn release(&mut self) {
+        self.choice = None;
+        self.endpoint = None;
+        self.exchange.progress.endpoint = None;
+        self.kept.clear();
+        self.kept.shrink_to(KEPT_MEMORY);
+        if self.head.bytes().len() > KEPT_MEMORY {
+            self.head.clear(KEPT_MEMORY);
+        }
     }
 }

@@ -20,6 +20,7 @@ use super::slab::{Key, Slab, Token};
 use crate::http::counters::ThreadCounters;
 use crate::http::pipeline::{Pipeline, Times};
 use crate::http::settings::HttpSettings;
+use crate::selection::SelectionSettings;
 use crate::table::{Nanos, Table};
 
 /// A turn of the loop that takes longer than this is counted as late.
@@ -38,6 +39,7 @@ pub(super) const STOPPED: u8 = 2;
 pub(super) struct Shared {
     pub(super) pipeline: Pipeline,
     pub(super) settings: Arc<HttpSettings>,
+    pub(super) selection: SelectionSettings,
     pub(super) table: Arc<Table>,
     pub(super) healthy: Arc<AtomicBool>,
     /// [`RUNNING`], [`DRAINING`] or [`STOPPED`].
