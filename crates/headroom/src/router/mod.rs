@@ -4,9 +4,11 @@ mod args;
 
 use anyhow::{Context, Result};
 use routing::backend::{self, BackendSettings};
-use routing::http::router::{NatsSettings, RouterSettings};
+use routing::http::router::{self, NatsSettings, Router, RouterSettings, Signal};
 use routing::http::settings_file;
-use telemetry::Level;
+use telemetry::{Level, Logger, Sink};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 
 pub(crate) use args::RouterCommand;
 use args::{HttpArgs, StaticArgs};
@@ -39,7 +41,42 @@ fn http(args: &HttpArgs) -> Result<()> {
     if args.print_settings {
         return output::print(&settings_file::print(&settings));
     }
-    anyhow::bail!("not joined yet")
+    let logger = Logger::new(
+        "router",
+        Sink::stdout().context("start the writer of the log")?,
+        settings.log_level,
+    );
+    runtime()?.block_on(async {
+        let signals = signals()?;
+        let (running, _) = tokio::sync::watch::channel(Router::default());
+        let result = router::run(settings, logger.clone(), signals, running).await;
+        ended(&logger, result)
+    })
+}
+
+/// Signals that may wait to be taken; more than that say nothing new.
+const SIGNALS: usize = 8;
+
+/// The signals of a router. The first drain counts, and every stop.
+fn signals() -> Result<mpsc::Receiver<Signal>> {
+    let (sender, receiver) = mpsc::channel(SIGNALS);
+    for (kind, meaning) in [
+        (SignalKind::interrupt(), Signal::Stop),
+        (SignalKind::terminate(), Signal::Stop),
+        (SignalKind::user_defined1(), Signal::Drain),
+        (SignalKind::hangup(), Signal::Reload),
+    ] {
+        let mut stream = signal(kind).context("watch for signals")?;
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while stream.recv().await.is_some() {
+                if sender.send(meaning).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    Ok(receiver)
 }
 
 /// The settings of the file, and the flags over them.
