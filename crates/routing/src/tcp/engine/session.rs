@@ -19,7 +19,7 @@ use super::slots::Key;
 use super::token::Token;
 use super::worker::Shared;
 use crate::table::Nanos;
-use crate::tcp::counters::End;
+use crate::tcp::counters::{Counters, End};
 use crate::tcp::table::Pool;
 
 /// What a thread lends to the session that it serves.
@@ -104,7 +104,7 @@ impl Session {
 
     /// Looks whether anything has taken too long. Called once a second or more often.
     pub(super) fn tick(&mut self, lent: &mut Lent<'_>) -> Fate {
-        self.report();
+        self.report(&lent.shared.counters);
         let settings = &lent.shared.settings;
         let waited = Duration::from_nanos(lent.now.saturating_sub(self.active));
         match &self.stage {
@@ -129,21 +129,23 @@ impl Session {
     /// Ends it: counts what it did, and gives back what it took from its thread. Its
     /// sockets close when it is dropped.
     pub(super) fn over(&mut self, end: End, carriers: &mut Carriers, shared: &Shared) {
-        self.report();
+        self.report(&shared.counters);
         self.up.release(carriers);
         self.down.release(carriers);
         self.port.counters.active.fetch_sub(1, Relaxed);
         shared.counters.ended(end);
     }
 
-    fn report(&mut self) {
-        let counters = &self.port.counters;
+    fn report(&mut self, all: &Counters) {
+        let port = &self.port.counters;
         let (up, down) = (self.up.take_carried(), self.down.take_carried());
         if up > 0 {
-            counters.sent.fetch_add(up, Relaxed);
+            all.sent.fetch_add(up, Relaxed);
+            port.sent.fetch_add(up, Relaxed);
         }
         if down > 0 {
-            counters.received.fetch_add(down, Relaxed);
+            all.received.fetch_add(down, Relaxed);
+            port.received.fetch_add(down, Relaxed);
         }
     }
 
