@@ -156,9 +156,12 @@ fn round_robin_goes_on_when_backends_change() {
     let routes = table.port(1024).unwrap();
     routes.find(None).unwrap().backends()[3].fail_until(10);
     apply(&mut table, Change::Delete(mapping(1024, 2)), 0);
+    assert_eq!(first(&table, 9), "10.0.0.1:8080");
     assert_eq!(first(&table, 9), "10.0.0.3:8080");
-    assert_eq!(first(&table, 9), "10.0.0.3:8080");
+    assert_eq!(first(&table, 9), "10.0.0.1:8080");
     assert_eq!(first(&table, 10), "10.0.0.1:8080");
+    assert_eq!(first(&table, 10), "10.0.0.3:8080");
+    assert_eq!(first(&table, 10), "10.0.0.4:8080");
 }
 
 #[test]
