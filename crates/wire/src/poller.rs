@@ -27,6 +27,8 @@ pub enum Interest {
     Write,
     /// Either.
     Both,
+    /// Nothing: only that its connection broke or ended both ways is told.
+    Nothing,
 }
 
 impl Interest {
@@ -39,6 +41,7 @@ impl Interest {
             Self::Read => read,
             Self::Write => write,
             Self::Both => read | write,
+            Self::Nothing => epoll::EventFlags::empty(),
         }
     }
 }
@@ -52,6 +55,8 @@ pub struct Event {
     pub readable: bool,
     /// Writing makes progress, or fails.
     pub writable: bool,
+    /// The connection failed, or has ended both ways.
+    pub broken: bool,
 }
 
 impl Event {
@@ -63,6 +68,7 @@ impl Event {
             token: event.data.u64(),
             readable: flags.intersects(epoll::EventFlags::IN | ended | broken),
             writable: flags.intersects(epoll::EventFlags::OUT | broken),
+            broken: flags.intersects(broken),
         }
     }
 }
@@ -203,6 +209,7 @@ mod tests {
                 token: 7,
                 readable: true,
                 writable: false,
+                broken: false,
             };
             assert_eq!(poller.event(0), Some(expected));
             assert_eq!(poller.event(1), None);
