@@ -3,11 +3,13 @@
 
 mod dial;
 mod listen;
+mod opening;
 mod pipe;
 mod port;
 mod relay;
 mod session;
 mod slots;
+mod tls;
 mod token;
 mod worker;
 
@@ -20,9 +22,11 @@ use std::thread::JoinHandle;
 
 use telemetry::Logger;
 use wire::poller::{Poller, Waker};
+use wire::tls::TlsOptionsError;
 
 pub use port::Port;
 
+use self::tls::Tls;
 use self::token::Token;
 use self::worker::{Order, Shared, Worker};
 use super::TcpSettings;
@@ -37,6 +41,9 @@ pub enum EngineError {
     /// There is no descriptor or thread left, or the kernel is too old.
     #[error("start the threads of the TCP router: {0}")]
     Threads(#[from] io::Error),
+    /// Certificates or keys of the settings are of no use.
+    #[error("prepare TLS: {0}")]
+    Tls(#[from] TlsOptionsError),
 }
 
 /// The threads of a TCP router.
@@ -65,7 +72,9 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let processors = || std::thread::available_parallelism().map_or(1, |count| count.get());
         let count = settings.threads.unwrap_or_else(processors).max(1);
-        let shared = Arc::new(Shared::new(settings, Arc::clone(&counters), logger.clone()));
+        let tls = Tls::new(settings)?;
+        let shared = Shared::new(settings, tls, Arc::clone(&counters), logger.clone());
+        let shared = Arc::new(shared);
         let mut engine = Self {
             listen: settings.listen,
             backlog: settings.backlog,
