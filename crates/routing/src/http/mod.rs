@@ -8,4 +8,5 @@
 
 pub mod access_log;
 pub mod pipeline;
+mod route_service;
 pub mod settings;
