@@ -250,15 +250,8 @@ impl Pipeline {
     }
 
     /// Appends an interim answer (1xx, not 101) as the client is to see it.
-    pub fn write_interim(
-        &self,
-        status: u16,
-        fields: &[u8],
-        exchange: &mut Exchange,
-        out: &mut Vec<u8>,
-    ) {
-        let list = &mut exchange.answer;
-        list.clear();
+    pub fn write_interim(&self, status: u16, fields: &[u8], out: &mut Vec<u8>) {
+        let mut list = FieldList::default();
         for (name, value) in wire::http1::fields(fields) {
             let at = list.begin(name);
             match list.name(at) {

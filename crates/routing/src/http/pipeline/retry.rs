@@ -60,10 +60,8 @@ pub enum TlsFailure<'a> {
 pub struct Attempt<'a> {
     /// 1 for the first. Attempts whose verdict was [`Verdict::Resend`] do not count.
     pub number: u32,
-    /// Attempts that the settings allow; 0: as many as there are endpoints.
-    pub most: u32,
-    /// Endpoints of the pool; `None` on the way to a route service, which is tried again.
-    pub endpoints: Option<usize>,
+    /// Endpoints of the pool. Each is tried once, but a route service again and again.
+    pub endpoints: usize,
     /// `host:port` of the endpoint, or of the route service.
     pub address: &'a str,
     /// The router's own end of the connection; `None`: there was none.
@@ -102,10 +100,12 @@ pub enum Fate {
 }
 
 /// Judges a failed attempt, and notes its router error in the exchange. Nothing of an
-/// answer has come.
+/// answer has come. `most_attempts`: as many as the settings allow; 0: as many as there are
+/// endpoints.
 pub fn judge(
     failure: Failure<'_>,
     attempt: &Attempt<'_>,
+    most_attempts: u32,
     exchange: &mut Exchange,
 ) -> (Verdict, Fate) {
     note(failure, attempt, &mut exchange.router_error);
@@ -129,10 +129,10 @@ pub fn judge(
         Failure::Closed => !attempt.head_sent || (idempotent && attempt.replayable),
         _ => !attempt.head_sent,
     };
-    let endpoints = attempt.endpoints.map(|endpoints| endpoints as u32);
-    let most = match (attempt.most, endpoints) {
-        (0, endpoints) => endpoints.unwrap_or(1),
-        (most, endpoints) => most.min(endpoints.unwrap_or(most)),
+    let most = match (exchange.service.is_some(), most_attempts) {
+        (true, most) => most,
+        (false, 0) => attempt.endpoints as u32,
+        (false, most) => most.min(attempt.endpoints as u32),
     };
     if unsent && attempt.number < most {
         (Verdict::Again(refusal), fate)
