@@ -6,4 +6,12 @@
 //!        └── selection, table: which endpoint
 //! ```
 
+pub mod access_log;
+pub mod counters;
+pub mod engine;
+pub mod metrics;
+pub mod pipeline;
+pub mod router;
 pub mod settings;
+pub mod settings_file;
+pub mod status;

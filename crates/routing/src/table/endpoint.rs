@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::Nanos;
+use super::{Nanos, Tags, Text};
 
 /// What an endpoint speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,10 +17,10 @@ pub enum BackendProtocol {
 
 /// Which of two states of an endpoint is newer (routing API). Endpoints from NATS have
 /// an empty one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Modification {
     /// Changes when the route is made anew.
-    pub guid: Box<str>,
+    pub guid: Text,
     /// Rises with every change.
     pub index: u32,
 }
@@ -29,36 +29,38 @@ impl Modification {
     /// Whether `other` replaces this: either guid is empty, the guids differ, or its index
     /// is higher.
     pub fn succeeded_by(&self, other: &Self) -> bool {
-        self.guid.is_empty()
-            || other.guid.is_empty()
-            || self.guid != other.guid
-            || self.index < other.index
+        self.is_before(&other.guid, other.index)
+    }
+
+    /// The same, of one that is not stored yet.
+    pub(super) fn is_before(&self, guid: &str, index: u32) -> bool {
+        self.guid.is_empty() || guid.is_empty() || self.guid != guid || self.index < index
     }
 }
 
 /// One instance of an application. Immutable but for its [`state`](Self::state).
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Endpoint {
     /// `host:port`, where the port is the one that is used: that for TLS wins.
-    pub identity: Box<str>,
+    pub identity: Text,
     /// Whether to speak TLS to it.
     pub tls: bool,
     /// The name that its certificate must have (`server_cert_domain_san`); also sent as SNI.
-    pub server_name: Box<str>,
+    pub server_name: Text,
     /// What it speaks.
     pub protocol: BackendProtocol,
     /// Guid of the application; empty: none.
-    pub app: Box<str>,
+    pub app: Text,
     /// `private_instance_id`; empty: none.
-    pub instance_id: Box<str>,
+    pub instance_id: Text,
     /// `private_instance_index`; empty: none.
-    pub instance_index: Box<str>,
+    pub instance_index: Text,
     /// Availability zone; empty: none.
-    pub zone: Box<str>,
+    pub zone: Text,
     /// Isolation segment; empty: the shared one.
-    pub isolation_segment: Box<str>,
+    pub isolation_segment: Text,
     /// Tags for metrics and `/routes`, in the order of their names; `None`: none were sent.
-    pub tags: Option<Box<[(Box<str>, Box<str>)]>>,
+    pub tags: Option<Tags>,
     /// Time without a refresh after which it is pruned, unless it speaks TLS.
     pub stale_after: Duration,
     /// Which state of it this is.
@@ -71,6 +73,13 @@ impl Endpoint {
     /// `host:port`.
     pub fn identity(&self) -> &str {
         &self.identity
+    }
+
+    /// Whether nobody refreshed it for too long. Endpoints that speak TLS never are: what
+    /// answers in their place is found out by its certificate.
+    pub fn is_stale(&self, now: Nanos) -> bool {
+        let age = now.saturating_sub(self.state.refreshed_at());
+        !self.tls && u128::from(age) > self.stale_after.as_nanos()
     }
 }
 
@@ -101,6 +110,11 @@ impl EndpointState {
     /// Whether it is left out of choices.
     pub fn has_failed(&self, now: Nanos) -> bool {
         self.failed_until.load(Ordering::Relaxed) > now
+    }
+
+    /// It is offered again.
+    pub fn forgive(&self) {
+        self.failed_until.store(0, Ordering::Relaxed);
     }
 
     /// Requests that wait for the head of its answer.

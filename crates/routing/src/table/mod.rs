@@ -1,102 +1,70 @@
 //! Which endpoints serve a host and a path.
 //!
-//! Readers never wait for writers, and writers never wait for readers: what a lookup
-//! finds is immutable, or an atomic number.
+//! ```text
+//! Table ──▶ Shard (by host) ──▶ Slots ──▶ Pool (a route) ──▶ Members ──▶ Endpoint
+//! ```
+//!
+//! Readers never wait for writers: whatever an arrow leads to is immutable and replaced as
+//! a whole, or an atomic number. Writers wait for each other, one shard at a time.
+//! Unchanged heartbeats, most of what a router hears, only store a time.
 
 mod endpoint;
+mod hash;
 mod key;
+mod maglev;
+mod members;
 mod pool;
+mod registration;
+mod request_key;
+mod settings;
+mod shard;
+mod text;
+#[cfg(test)]
+mod tests;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use arc_swap::Guard;
+
+use hash::KeyHasher;
+use members::Members;
+use request_key::Target;
+use shard::{Shard, Writer, depth_bit};
+use text::TextCache;
 
 pub use endpoint::{BackendProtocol, Endpoint, EndpointState, Modification};
 pub use key::{RouteKey, RouteKeyError};
-pub use pool::{Algorithm, Pool, PoolSettings};
+pub use pool::{Algorithm, Endpoints, Pool, PoolSettings};
+pub use registration::Registration;
+pub use settings::{Lookup, Pruned, Registered, Segments, TableSettings, Unregistered};
+pub use text::{Tags, Text};
+
+pub(crate) use maglev::{SLOTS as MAGLEV_SLOTS, fnv1a};
 
 /// Nanoseconds of a monotonic clock, as [`wire::clock::now`] gives them; only differences
 /// have a meaning.
 pub type Nanos = u64;
 
-/// How a table behaves.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TableSettings {
-    /// An endpoint without TLS that nobody refreshed for so long is pruned, and the longest
-    /// time that a registration may ask for. `droplet_stale_threshold`, 120 s.
-    pub stale_after: Duration,
-    /// A pool that lost its last endpoint answers 503 for so long before its route is gone.
-    /// `empty_pool_timeout`, 0.
-    pub empty_pool_stays: Duration,
-    /// Which isolation segments are taken.
-    pub segments: Segments,
-}
+/// Shards of a table, a power of two. A shard is what a writer locks and what is copied
+/// when it grows: with a million routes, about a thousand of them.
+const SHARDS: usize = 1024;
 
-impl Default for TableSettings {
-    fn default() -> Self {
-        Self {
-            stale_after: Duration::from_secs(120),
-            empty_pool_stays: Duration::ZERO,
-            segments: Segments::All,
-        }
-    }
-}
-
-/// Which isolation segments a router serves (`routing_table_sharding_mode`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Segments {
-    /// Every endpoint (`all`).
-    All,
-    /// Endpoints of these segments (`segments`).
-    Only(Vec<String>),
-    /// Those, and endpoints without a segment (`shared-and-segments`).
-    SharedAnd(Vec<String>),
-}
-
-/// What became of a registration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Registered {
-    /// The endpoint is new in its pool; `route` when the pool is new too.
-    Added {
-        /// Whether nobody had registered this route before.
-        route: bool,
-    },
-    /// The endpoint was there and differs now.
-    Updated,
-    /// The endpoint was there, alike: only its age began anew.
-    Refreshed,
-    /// Its isolation segment is not served here, or it is older than what is known.
-    Ignored,
-}
-
-/// What became of an unregistration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unregistered {
-    /// The endpoint is gone; `route` when its pool is gone with it.
-    Removed {
-        /// Whether it was the route's last endpoint, and the route is gone.
-        route: bool,
-    },
-    /// There is no such endpoint, or it is newer.
-    Ignored,
-}
-
-/// What a lookup found.
-#[derive(Debug, Clone)]
-pub enum Lookup {
-    /// A pool with endpoints.
-    Found(Arc<Pool>),
-    /// Pools match, and all of them are empty: the longest.
-    Empty(Arc<Pool>),
-    /// No route.
-    Nothing,
-}
+/// Requests for longer keys allocate memory to look them up.
+const SHORT_KEY: usize = 512;
 
 /// The routes of a router.
 #[derive(Debug)]
 pub struct Table {
     settings: TableSettings,
-    pools: RwLock<BTreeMap<Box<str>, Arc<Pool>>>,
+    hasher: KeyHasher,
+    shards: Box<[Shard]>,
+    texts: Mutex<TextCache>,
+    /// What most routes say about themselves: nothing, or what the last one said.
+    pool_settings: Mutex<Arc<PoolSettings>>,
+    routes: AtomicUsize,
+    updated: AtomicU64,
 }
 
 impl Table {
@@ -104,13 +72,19 @@ impl Table {
     pub fn new(settings: TableSettings) -> Self {
         Self {
             settings,
-            pools: RwLock::default(),
+            hasher: KeyHasher::default(),
+            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
+            texts: Mutex::default(),
+            pool_settings: Mutex::default(),
+            routes: AtomicUsize::new(0),
+            updated: AtomicU64::new(0),
         }
     }
 
-    /// Adds an endpoint to the route `key`, or refreshes it. Endpoints of a pool are told
-    /// apart by their `host:port`. `pool` is what the latest endpoint says about the whole
-    /// route: the last writer wins.
+    /// Adds an endpoint to the route `key`, or refreshes it: [`register_with`] of what
+    /// `endpoint` and `pool` hold. The endpoint's state is not taken over.
+    ///
+    /// [`register_with`]: Self::register_with
     pub fn register(
         &self,
         key: &RouteKey<'_>,
@@ -118,17 +92,104 @@ impl Table {
         pool: &PoolSettings,
         now: Nanos,
     ) -> Registered {
-        let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
-        let known = pools.get(key.as_str());
-        let route = known.is_none();
-        let endpoints = known.map(|pool| pool.endpoints().to_vec());
-        let mut endpoints = endpoints.unwrap_or_default();
-        endpoint.state.refreshed(now);
-        endpoints.retain(|other| other.identity() != endpoint.identity());
-        endpoints.push(Arc::new(endpoint));
-        let pool = Pool::new(key.as_str(), pool.clone(), endpoints);
-        pools.insert(key.as_str().into(), Arc::new(pool));
-        Registered::Added { route }
+        let tags = endpoint.tags.as_deref().map(registration::borrowed);
+        let registration = Registration {
+            tags: tags.as_deref(),
+            ..Registration::of(&endpoint, pool)
+        };
+        self.register_with(key, &registration, now)
+    }
+
+    /// Adds an endpoint to the route `key`, or refreshes it. Endpoints of a route are told
+    /// apart by their `host:port`. Of what they say about the whole route, the latest
+    /// counts. Of an endpoint that is known and unchanged, only the time is stored.
+    pub fn register_with(
+        &self,
+        key: &RouteKey<'_>,
+        registration: &Registration<'_>,
+        now: Nanos,
+    ) -> Registered {
+        if !self.settings.segments.serve(registration.isolation_segment) {
+            return Registered::Ignored;
+        }
+        self.updated.store(now, Ordering::Relaxed);
+        let key = key.as_str();
+        let stale_after = self.stale_after(registration);
+        let (host, hash) = self.hasher.ends(key);
+        let mut writer = self.shard(host).write();
+        let refreshed = writer.with(hash, key, |pool| {
+            let endpoints = pool.endpoints();
+            let known = &endpoints[endpoints.members().position(registration.identity)?];
+            let alike = registration.agrees_with(pool.settings())
+                && registration.describes(known, stale_after);
+            alike.then(|| known.state.refreshed(now))
+        });
+        match refreshed {
+            Some(Some(())) => Registered::Refreshed,
+            Some(None) => self.update(&mut writer, (hash, key), registration, now),
+            None => {
+                let endpoint = self.endpoint(registration, now, Arc::default());
+                let pool = Pool::new(
+                    key,
+                    self.pool_settings(registration),
+                    Arc::new(Members::new(vec![endpoint], false)),
+                    // Where round robin begins is as random as the seed of the hash.
+                    hash as u32,
+                );
+                writer.insert(hash, Arc::new(pool), |key| self.hasher.ends(key).1);
+                self.routes.fetch_add(1, Ordering::Relaxed);
+                Registered::Added { route: true }
+            }
+        }
+    }
+
+    /// Registers with a known route what is not known, or not alike.
+    fn update(
+        &self,
+        writer: &mut Writer<'_>,
+        (hash, key): (u64, &str),
+        registration: &Registration<'_>,
+        now: Nanos,
+    ) -> Registered {
+        let Some(pool) = writer.find(hash, key) else {
+            return Registered::Ignored;
+        };
+        let endpoints = pool.endpoints();
+        let members = endpoints.members();
+        let hashed = registration.algorithm == Some(Algorithm::Hash);
+        let (registered, members) = match members.position(registration.identity) {
+            None => {
+                let endpoint = self.endpoint(registration, now, Arc::default());
+                let added = Registered::Added { route: false };
+                (added, members.with(endpoint, hashed))
+            }
+            Some(at) => {
+                let known = &endpoints[at];
+                let (guid, index) = (
+                    registration.modification_guid,
+                    registration.modification_index,
+                );
+                let alike = registration.describes(known, self.stale_after(registration));
+                if !alike && !known.modification.is_before(guid, index) {
+                    return Registered::Ignored;
+                }
+                let state = if known.server_name == registration.server_name {
+                    Arc::clone(&known.state)
+                } else {
+                    Arc::default()
+                };
+                let endpoint = self.endpoint(registration, now, state);
+                let updated = Registered::Updated;
+                (updated, members.replaced(at, endpoint, hashed))
+            }
+        };
+        if registration.agrees_with(pool.settings()) {
+            pool.set_members(members, now);
+        } else {
+            let successor = pool.succeeded(self.pool_settings(registration), members);
+            writer.replace(hash, Arc::new(successor));
+        }
+        registered
     }
 
     /// Removes the endpoint `identity` (`host:port`) from the route `key`, unless it is
@@ -140,59 +201,143 @@ impl Table {
         modification: &Modification,
         now: Nanos,
     ) -> Unregistered {
-        let (_, _) = (modification, now);
-        let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(pool) = pools.get(key.as_str()) else {
+        let key = key.as_str();
+        let (host, hash) = self.hasher.ends(key);
+        let mut writer = self.shard(host).write();
+        let Some(pool) = writer.find(hash, key) else {
             return Unregistered::Ignored;
         };
-        let mut endpoints = pool.endpoints().to_vec();
-        let before = endpoints.len();
-        endpoints.retain(|endpoint| endpoint.identity() != identity);
-        if endpoints.len() == before {
+        let endpoints = pool.endpoints();
+        let Some(at) = endpoints.members().position(identity) else {
+            return Unregistered::Ignored;
+        };
+        let known = &endpoints[at].modification;
+        if known != modification && !known.succeeded_by(modification) {
             return Unregistered::Ignored;
         }
-        let route = endpoints.is_empty();
+        let rest = endpoints.members().without(at, pool.settings().hashes());
+        let route = rest.as_slice().is_empty() && self.settings.empty_pool_stays.is_zero();
+        pool.set_members(rest, now);
         if route {
-            pools.remove(key.as_str());
-        } else {
-            let pool = Pool::new(key.as_str(), pool.settings().clone(), endpoints);
-            pools.insert(key.as_str().into(), Arc::new(pool));
+            self.drop_route(&mut writer, hash, key);
         }
         Unregistered::Removed { route }
+    }
+
+    /// Removes an endpoint that proved not to be what its route says, until it registers
+    /// again. Its pool stays, even without endpoints, until the next [`prune`](Self::prune).
+    /// Whether it was there; what has registered under another name meanwhile is not it.
+    pub fn remove(&self, pool: &Pool, endpoint: &Endpoint, now: Nanos) -> bool {
+        let (host, hash) = self.hasher.ends(pool.key());
+        let writer = self.shard(host).write();
+        let Some(pool) = writer.find(hash, pool.key()) else {
+            return false;
+        };
+        let endpoints = pool.endpoints();
+        let at = endpoints.members().position(&endpoint.identity);
+        let Some(at) = at.filter(|at| Arc::ptr_eq(&endpoints[*at].state, &endpoint.state)) else {
+            return false;
+        };
+        let hashed = pool.settings().hashes();
+        pool.set_members(endpoints.members().without(at, hashed), now);
+        true
+    }
+
+    /// Removes endpoints that nobody refreshed for too long, and routes that have been
+    /// without one for long enough. Other writers wait for one shard at most.
+    pub fn prune(&self, now: Nanos) -> Pruned {
+        let mut pruned = Pruned::default();
+        for shard in &self.shards {
+            let mut writer = shard.write();
+            for pool in shard.pools() {
+                let endpoints = pool.endpoints();
+                let stale = endpoints.iter().filter(|it| it.is_stale(now)).count();
+                if stale > 0 {
+                    let rest = endpoints.iter().filter(|it| !it.is_stale(now));
+                    let rest = Members::new(rest.cloned().collect(), pool.settings().hashes());
+                    pool.set_members(rest, now);
+                    pruned.endpoints += stale;
+                }
+                let empty_for = Duration::from_nanos(now.saturating_sub(pool.emptied_at()));
+                if stale == endpoints.len() && empty_for >= self.settings.empty_pool_stays {
+                    let (_, hash) = self.hasher.ends(pool.key());
+                    self.drop_route(&mut writer, hash, pool.key());
+                    pruned.routes += 1;
+                }
+            }
+        }
+        pruned
+    }
+
+    /// The age of every endpoint begins anew: for the time after the feeds were away.
+    pub fn refresh_all(&self, now: Nanos) {
+        for pool in self.pools() {
+            for endpoint in pool.endpoints().iter() {
+                endpoint.state.refreshed(now);
+            }
+        }
     }
 
     /// The pool for a request: `host` as in its Host field (with or without port), `path`
     /// as on the request line, escapes kept; a query is ignored.
     pub fn lookup(&self, host: &[u8], path: &[u8]) -> Lookup {
-        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
-        let (Ok(host), Ok(path)) = (std::str::from_utf8(host), std::str::from_utf8(path)) else {
+        let Some(target) = Target::new(host, path) else {
             return Lookup::Nothing;
         };
-        let host = host.split(':').next().unwrap_or_default();
-        let path = path.split('?').next().unwrap_or_default();
-        let full = format!("{host}{path}").to_ascii_lowercase();
-        let mut end = full.trim_end_matches('/').len();
+        let (mut short, mut long);
+        let space = if target.space() <= SHORT_KEY {
+            short = [0; SHORT_KEY];
+            &mut short[..target.space()]
+        } else {
+            long = vec![0; target.space()];
+            &mut long[..]
+        };
+        let mut key = target.key(space);
         loop {
-            if let Some(pool) = pools.get(&full[..end]) {
-                return Lookup::Found(Arc::clone(pool));
+            match self.longest(key.as_bytes()) {
+                Lookup::Nothing if key.next_wildcard() => {}
+                found => return found,
             }
-            match full[..end].rfind('/') {
-                Some(slash) => end = slash,
-                None => return Lookup::Nothing,
+        }
+    }
+
+    /// The pool of the longest prefix of `key` that has one with endpoints.
+    fn longest(&self, key: &[u8]) -> Lookup {
+        let (host, mut longer) = self.hasher.host(key);
+        let shard = self.shard(host.hash);
+        // The depths first: a route that is in the slots has its bit, whoever reads them later.
+        let depths = shard.depths();
+        let slots = shard.slots();
+        let (mut found, mut empty) = (None, None);
+        let mut prefix = host;
+        loop {
+            if depths & depth_bit(prefix.depth) != 0
+                && let Some(pool) = slots.find(prefix.hash, &key[..prefix.end])
+            {
+                let is_empty = pool.as_ref().is_none_or(|it| it.endpoints().is_empty());
+                *(if is_empty { &mut empty } else { &mut found }) = Some(pool);
             }
+            if depths < depth_bit(prefix.depth + 1) {
+                break;
+            }
+            let Some(next) = longer.next() else { break };
+            prefix = next;
+        }
+        match (found.and_then(Guard::into_inner), empty.and_then(Guard::into_inner)) {
+            (Some(pool), _) => Lookup::Found(pool),
+            (None, Some(pool)) => Lookup::Empty(pool),
+            (None, None) => Lookup::Nothing,
         }
     }
 
     /// Every pool with its key, in no order, as it is now.
     pub fn pools(&self) -> Vec<Arc<Pool>> {
-        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
-        pools.values().cloned().collect()
+        self.shards.iter().flat_map(Shard::pools).collect()
     }
 
     /// Routes, those with an empty pool included.
     pub fn len(&self) -> usize {
-        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
-        pools.len()
+        self.routes.load(Ordering::Relaxed)
     }
 
     /// Whether there is no route.
@@ -200,8 +345,51 @@ impl Table {
         self.len() == 0
     }
 
+    /// When something was last registered; 0: never.
+    pub fn updated_at(&self) -> Nanos {
+        self.updated.load(Ordering::Relaxed)
+    }
+
     /// How this table behaves.
     pub fn settings(&self) -> &TableSettings {
         &self.settings
+    }
+
+    fn shard(&self, host: u64) -> &Shard {
+        &self.shards[(host >> 54) as usize % SHARDS]
+    }
+
+    fn drop_route(&self, writer: &mut Writer<'_>, hash: u64, key: &str) {
+        writer.remove(hash, key);
+        self.routes.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The time that an endpoint may go without a refresh.
+    fn stale_after(&self, registration: &Registration<'_>) -> Duration {
+        match registration.stale_after {
+            Duration::ZERO => self.settings.stale_after,
+            asked => asked.min(self.settings.stale_after),
+        }
+    }
+
+    fn endpoint(
+        &self,
+        registration: &Registration<'_>,
+        now: Nanos,
+        state: Arc<EndpointState>,
+    ) -> Arc<Endpoint> {
+        state.refreshed(now);
+        let stale_after = self.stale_after(registration);
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::new(registration.endpoint(&mut texts, stale_after, state))
+    }
+
+    fn pool_settings(&self, registration: &Registration<'_>) -> Arc<PoolSettings> {
+        let last = self.pool_settings.lock();
+        let mut last = last.unwrap_or_else(PoisonError::into_inner);
+        if !registration.agrees_with(&last) {
+            *last = Arc::new(registration.pool_settings());
+        }
+        Arc::clone(&last)
     }
 }

@@ -1,0 +1,60 @@
+//! Maglev hashing: a table of slots over the endpoints of a route, most of which stay as
+//! they are when an endpoint comes or goes (Eisenbud et al., NSDI 2016).
+
+use std::sync::Arc;
+
+use super::Endpoint;
+
+/// Slots of a table, a prime, as gorouter has them.
+pub(crate) const SLOTS: usize = 1801;
+
+/// FNV-1a, 64 bits.
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// For each slot, the position of its endpoint in `endpoints`. Each endpoint in turn, in
+/// the order of their names, takes the next free slot of its own permutation. Of more
+/// endpoints than slots, the last ones have none.
+pub(super) fn slots(endpoints: &[Arc<Endpoint>]) -> Box<[u32]> {
+    const FREE: u32 = u32::MAX;
+    let mut order: Vec<usize> = (0..endpoints.len()).collect();
+    order.sort_by_key(|at| name(&endpoints[*at]));
+    let mut walks: Vec<(u32, usize, usize)> = order
+        .into_iter()
+        .map(|at| {
+            let hash = fnv1a(name(&endpoints[at]).as_bytes());
+            let offset = (hash % SLOTS as u64) as usize;
+            let skip = (hash % (SLOTS as u64 - 1)) as usize + 1;
+            (u32::try_from(at).unwrap_or(FREE), offset, skip)
+        })
+        .collect();
+    let mut slots = vec![FREE; SLOTS];
+    let mut free = SLOTS;
+    while free > 0 && !walks.is_empty() {
+        for (at, slot, skip) in &mut walks {
+            if free == 0 {
+                break;
+            }
+            // The skip and the prime number of slots have no common divisor: a walk meets
+            // every slot.
+            while slots[*slot] != FREE {
+                *slot = (*slot + *skip) % SLOTS;
+            }
+            slots[*slot] = *at;
+            free -= 1;
+        }
+    }
+    slots.into()
+}
+
+/// What an endpoint is called in the table.
+fn name(endpoint: &Endpoint) -> &str {
+    if endpoint.instance_id.is_empty() {
+        &endpoint.identity
+    } else {
+        &endpoint.instance_id
+    }
+}

@@ -1,0 +1,101 @@
+//! How a table behaves, and what its calls answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Pool;
+
+/// How a table behaves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableSettings {
+    /// An endpoint without TLS that nobody refreshed for so long is pruned, and the longest
+    /// time that a registration may ask for. `droplet_stale_threshold`, 120 s.
+    pub stale_after: Duration,
+    /// A pool that lost its last endpoint answers 503 for so long before its route is gone.
+    /// `empty_pool_timeout`, 0.
+    pub empty_pool_stays: Duration,
+    /// Which isolation segments are taken.
+    pub segments: Segments,
+}
+
+impl Default for TableSettings {
+    fn default() -> Self {
+        Self {
+            stale_after: Duration::from_secs(120),
+            empty_pool_stays: Duration::ZERO,
+            segments: Segments::All,
+        }
+    }
+}
+
+/// Which isolation segments a router serves (`routing_table_sharding_mode`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Segments {
+    /// Every endpoint (`all`).
+    All,
+    /// Endpoints of these segments (`segments`).
+    Only(Vec<String>),
+    /// Those, and endpoints without a segment (`shared-and-segments`).
+    SharedAnd(Vec<String>),
+}
+
+/// What became of a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registered {
+    /// The endpoint is new in its pool; `route` when the pool is new too.
+    Added {
+        /// Whether nobody had registered this route before.
+        route: bool,
+    },
+    /// The endpoint was there and differs now.
+    Updated,
+    /// The endpoint was there, alike: only its age began anew.
+    Refreshed,
+    /// Its isolation segment is not served here, or it is older than what is known.
+    Ignored,
+}
+
+/// What became of an unregistration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unregistered {
+    /// The endpoint is gone; `route` when its pool is gone with it.
+    Removed {
+        /// Whether it was the route's last endpoint, and the route is gone.
+        route: bool,
+    },
+    /// There is no such endpoint, or it is newer.
+    Ignored,
+}
+
+/// What a lookup found.
+#[derive(Debug, Clone)]
+pub enum Lookup {
+    /// A pool with endpoints.
+    Found(Arc<Pool>),
+    /// Pools match, and all of them are empty: the longest.
+    Empty(Arc<Pool>),
+    /// No route.
+    Nothing,
+}
+
+/// What a walk for stale endpoints removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Routes that are gone.
+    pub routes: usize,
+    /// Endpoints that are gone, each counted for every route that had it.
+    pub endpoints: usize,
+}
+
+impl Segments {
+    /// Whether endpoints of `segment` are taken; an empty one is the shared segment.
+    pub fn serve(&self, segment: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(served) => served.iter().any(|served| served == segment),
+            Self::SharedAnd(served) => {
+                segment.is_empty() || served.iter().any(|served| served == segment)
+            }
+        }
+    }
+}

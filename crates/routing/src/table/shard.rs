@@ -1,0 +1,220 @@
+//! A part of the routes: a hash table that is read without a lock.
+//!
+//! Slots are probed one after the other. A tag, 32 bits of the key's hash, tells a reader
+//! which slots are worth a look. One writer at a time fills and empties slots; a route
+//! never moves while it is there, and a slot that was used is never marked as unused, so
+//! a reader who walks from a key's first slot to an unused one cannot miss it. When the
+//! slots run out, the writer builds a larger table and puts it in place of this one.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+
+use super::Pool;
+
+/// Some of the routes: all those of a host are in the same shard.
+#[derive(Debug)]
+pub(super) struct Shard {
+    slots: ArcSwap<Slots>,
+    /// Bit n: there was a route whose path has n segments since the slots were built. The
+    /// last bit stands for all longer paths.
+    depths: AtomicU64,
+    occupancy: Mutex<Occupancy>,
+}
+
+/// How full the slots are.
+#[derive(Debug, Default)]
+struct Occupancy {
+    routes: usize,
+    /// Slots that are or were in use.
+    used: usize,
+}
+
+/// Slots, a power of two of them; at least a quarter is always unused.
+#[derive(Debug)]
+pub(super) struct Slots {
+    tags: Box<[AtomicU32]>,
+    pools: Box<[ArcSwapOption<Pool>]>,
+}
+
+/// Tag of a slot that was never used.
+const UNUSED: u32 = 0;
+/// Tag of a slot whose route is gone.
+const GONE: u32 = 1;
+
+/// The tag of a key. Its bits are not those that choose shard or slot.
+fn tag(hash: u64) -> u32 {
+    ((hash >> 20) as u32).max(GONE + 1)
+}
+
+impl Slots {
+    fn new(slots: usize) -> Self {
+        Self {
+            tags: (0..slots).map(|_| AtomicU32::new(UNUSED)).collect(),
+            pools: (0..slots).map(|_| ArcSwapOption::empty()).collect(),
+        }
+    }
+
+    /// Every slot in the order in which `hash` meets them.
+    fn probe(&self, hash: u64) -> impl Iterator<Item = usize> {
+        let mask = self.tags.len() - 1;
+        let first = hash as usize & mask;
+        (0..=mask).map(move |step| (first + step) & mask)
+    }
+
+    /// The slot of `key` with its pool.
+    fn find_slot(&self, hash: u64, key: &[u8]) -> Option<(usize, Guard<Option<Arc<Pool>>>)> {
+        let wanted = tag(hash);
+        for at in self.probe(hash) {
+            // Pairs with the release in `fill`: who sees the tag sees the pool.
+            let found = self.tags[at].load(Ordering::Acquire);
+            if found == wanted {
+                let pool = self.pools[at].load();
+                if pool.as_ref().is_some_and(|it| it.key().as_bytes() == key) {
+                    return Some((at, pool));
+                }
+            } else if found == UNUSED {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The pool of `key`.
+    pub(super) fn find(&self, hash: u64, key: &[u8]) -> Option<Guard<Option<Arc<Pool>>>> {
+        self.find_slot(hash, key).map(|(_, pool)| pool)
+    }
+
+    /// Puts `pool` into the first free slot. Whether that was never used before.
+    fn fill(&self, hash: u64, pool: Arc<Pool>) -> bool {
+        for at in self.probe(hash) {
+            let found = self.tags[at].load(Ordering::Relaxed);
+            if found <= GONE {
+                self.pools[at].store(Some(pool));
+                self.tags[at].store(tag(hash), Ordering::Release);
+                return found == UNUSED;
+            }
+        }
+        // A quarter of the slots is unused.
+        false
+    }
+
+    fn pools(&self) -> impl Iterator<Item = Arc<Pool>> {
+        self.pools.iter().filter_map(ArcSwapOption::load_full)
+    }
+}
+
+impl Shard {
+    /// Slots of a shard without routes.
+    const FEWEST_SLOTS: usize = 4;
+
+    /// A shard without routes.
+    pub(super) fn new() -> Self {
+        Self {
+            slots: ArcSwap::from_pointee(Slots::new(Self::FEWEST_SLOTS)),
+            depths: AtomicU64::new(0),
+            occupancy: Mutex::default(),
+        }
+    }
+
+    /// The routes, to be looked up.
+    pub(super) fn slots(&self) -> Guard<Arc<Slots>> {
+        self.slots.load()
+    }
+
+    /// How many segments paths have here: bit n stands for n of them.
+    pub(super) fn depths(&self) -> u64 {
+        self.depths.load(Ordering::Relaxed)
+    }
+
+    /// Every pool.
+    pub(super) fn pools(&self) -> Vec<Arc<Pool>> {
+        self.slots.load().pools().collect()
+    }
+
+    /// Keeps other writers away. Readers do not notice.
+    pub(super) fn write(&self) -> Writer<'_> {
+        let occupancy = self.occupancy.lock();
+        Writer {
+            shard: self,
+            // A writer that panicked left slots whole: each change is one store.
+            occupancy: occupancy.unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
+/// The one who may change a shard.
+#[derive(Debug)]
+pub(super) struct Writer<'a> {
+    shard: &'a Shard,
+    occupancy: MutexGuard<'a, Occupancy>,
+}
+
+/// The bit of a path's depth.
+pub(super) fn depth_bit(segments: usize) -> u64 {
+    1 << segments.min(63)
+}
+
+fn depth_of(key: &str) -> u64 {
+    depth_bit(key.bytes().filter(|byte| *byte == b'/').count())
+}
+
+impl Writer<'_> {
+    /// The pool of `key`.
+    pub(super) fn find(&self, hash: u64, key: &str) -> Option<Arc<Pool>> {
+        let slots = self.shard.slots.load();
+        Guard::into_inner(slots.find(hash, key.as_bytes())?)
+    }
+
+    /// Runs `visit` on the pool of `key`, without counting a reference to it.
+    pub(super) fn with<T>(&self, hash: u64, key: &str, visit: impl FnOnce(&Pool) -> T) -> Option<T> {
+        let slots = self.shard.slots.load();
+        let pool = slots.find(hash, key.as_bytes())?;
+        pool.as_deref().map(visit)
+    }
+
+    /// Adds a pool whose key is not there. `rehash` tells the hash of a key.
+    pub(super) fn insert(&mut self, hash: u64, pool: Arc<Pool>, rehash: impl Fn(&str) -> u64) {
+        let slots = self.shard.slots.load();
+        let depth = depth_of(pool.key());
+        if (self.occupancy.used + 1) * 4 > slots.tags.len() * 3 {
+            let grown = ((self.occupancy.routes + 1) * 2).next_power_of_two();
+            let grown = Slots::new(grown.max(Shard::FEWEST_SLOTS));
+            let mut depths = depth;
+            for known in slots.pools() {
+                depths |= depth_of(known.key());
+                grown.fill(rehash(known.key()), known);
+            }
+            grown.fill(hash, pool);
+            self.occupancy.routes += 1;
+            self.occupancy.used = self.occupancy.routes;
+            self.shard.slots.store(Arc::new(grown));
+            self.shard.depths.store(depths, Ordering::Relaxed);
+        } else {
+            self.shard.depths.fetch_or(depth, Ordering::Relaxed);
+            self.occupancy.routes += 1;
+            if slots.fill(hash, pool) {
+                self.occupancy.used += 1;
+            }
+        }
+    }
+
+    /// Puts `pool` in place of the one with the same key.
+    pub(super) fn replace(&mut self, hash: u64, pool: Arc<Pool>) {
+        let slots = self.shard.slots.load();
+        if let Some((at, _)) = slots.find_slot(hash, pool.key().as_bytes()) {
+            slots.pools[at].store(Some(pool));
+        }
+    }
+
+    /// Removes the pool of `key`.
+    pub(super) fn remove(&mut self, hash: u64, key: &str) {
+        let slots = self.shard.slots.load();
+        if let Some((at, _)) = slots.find_slot(hash, key.as_bytes()) {
+            slots.tags[at].store(GONE, Ordering::Release);
+            slots.pools[at].store(None);
+            self.occupancy.routes -= 1;
+        }
+    }
+}
