@@ -121,6 +121,15 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, socket, data, interest.flags())?)
     }
 
+    /// Ends the watch over a socket that stays open: nothing is told of it any more, not
+    /// even that its peer closed.
+    ///
+    /// # Errors
+    /// When it is not watched.
+    pub fn remove(&self, socket: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, socket)?)
+    }
+
     /// Waits until something happens or the time is over (`None`: for as long as it
     /// takes), and says how much happened: up to 256 events, to be read by
     /// [`Poller::event`]. A signal ends the wait early, without events.
@@ -216,6 +225,8 @@ mod tests {
         poller.wait(Some(Duration::from_secs(5))).unwrap();
         let event = poller.event(0).unwrap();
         assert!(event.token == 8 && event.readable && event.writable);
+        poller.remove(&far).unwrap();
+        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
     }
 
     #[test]

@@ -311,7 +311,10 @@ mod tests {
         assert_eq!(totals.responses, [0, 0, 1, 0, 0, 0]);
         assert_eq!(totals.latency.count, 3);
         assert_eq!(totals.latency.sum, 5_004 * MS);
-        assert_eq!(totals.latency.buckets[..3], [(MS, 1), (2 * MS, 1), (4 * MS, 2)]);
+        assert_eq!(
+            totals.latency.buckets[..3],
+            [(MS, 1), (2 * MS, 1), (4 * MS, 2)]
+        );
         assert!(counters.thread(2).is_none());
     }
 }
