@@ -170,6 +170,8 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_within)
+        // As Go writes them, for peers that compare bytes.
+        .title_case_headers(true)
         .max_buf_size(limits.head_bytes.max(8192))
         .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);

@@ -12,6 +12,8 @@ pub enum Kind {
     Counter,
     /// What is measured at the moment of asking.
     Gauge,
+    /// How many values were at most so large.
+    Histogram,
 }
 
 impl Display for Kind {
@@ -19,6 +21,7 @@ impl Display for Kind {
         formatter.write_str(match self {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
         })
     }
 }
@@ -62,6 +65,24 @@ impl Page {
             self.line(format_args!("{name}{{{label}=\"{of}\"}} {value}"));
         }
         self
+    }
+
+    /// Adds a histogram: each upper bound with the number of values up to it, then the
+    /// number of all values and their sum.
+    pub fn histogram(
+        &mut self,
+        name: &str,
+        help: &str,
+        buckets: impl IntoIterator<Item = (f64, u64)>,
+        count: u64,
+        sum: f64,
+    ) -> &mut Self {
+        self.head(Kind::Histogram, name, help);
+        for (bound, below) in buckets {
+            self.line(format_args!("{name}_bucket{{le=\"{bound}\"}} {below}"));
+        }
+        self.line(format_args!("{name}_bucket{{le=\"+Inf\"}} {count}"));
+        self.line(format_args!("{name}_sum {sum}\n{name}_count {count}"))
     }
 
     /// The page's text.
@@ -131,6 +152,16 @@ mod tests {
             a_rounds_total 3\n\
             # HELP a_queued Work that waits.\n# TYPE a_queued gauge\na_queued 0.5\n\
             # HELP a_cells Cells.\n# TYPE a_cells gauge\na_cells{zone=\"z\\\"1\"} 2\n";
+        assert_eq!(page.into_text(), expected);
+    }
+
+    #[test]
+    fn a_histogram_has_its_bounds_its_sum_and_its_count() {
+        let mut page = Page::new();
+        page.histogram("a_seconds", "Times.", [(0.5, 1), (1.0, 3)], 4, 7.25);
+        let expected = "# HELP a_seconds Times.\n# TYPE a_seconds histogram\n\
+            a_seconds_bucket{le=\"0.5\"} 1\na_seconds_bucket{le=\"1\"} 3\n\
+            a_seconds_bucket{le=\"+Inf\"} 4\na_seconds_sum 7.25\na_seconds_count 4\n";
         assert_eq!(page.into_text(), expected);
     }
 

@@ -5,6 +5,7 @@ pub mod framing;
 pub mod http1;
 pub mod http2;
 pub mod poller;
+pub mod proxy_protocol;
 pub mod socket;
 pub mod stream;
 pub mod tls;

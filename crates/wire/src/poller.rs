@@ -6,7 +6,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub enum Interest {
     Write,
     /// Either.
     Both,
+    /// Nothing: only that its connection broke or ended both ways is told.
+    Nothing,
 }
 
 impl Interest {
@@ -39,6 +41,7 @@ impl Interest {
             Self::Read => read,
             Self::Write => write,
             Self::Both => read | write,
+            Self::Nothing => epoll::EventFlags::empty(),
         }
     }
 }
@@ -52,6 +55,8 @@ pub struct Event {
     pub readable: bool,
     /// Writing makes progress, or fails.
     pub writable: bool,
+    /// The connection failed, or has ended both ways.
+    pub broken: bool,
 }
 
 impl Event {
@@ -63,6 +68,7 @@ impl Event {
             token: event.data.u64(),
             readable: flags.intersects(epoll::EventFlags::IN | ended | broken),
             writable: flags.intersects(epoll::EventFlags::OUT | broken),
+            broken: flags.intersects(broken),
         }
     }
 }
@@ -83,7 +89,7 @@ impl Poller {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut poller = Self {
             epoll,
-            events: Vec::with_capacity(EVENTS),
+            events: Vec::new(),
         };
         match poller.wait(Some(Duration::ZERO)) {
             Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
@@ -115,6 +121,15 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, socket, data, interest.flags())?)
     }
 
+    /// Ends the watch over a socket that stays open: nothing is told of it any more, not
+    /// even that its peer closed.
+    ///
+    /// # Errors
+    /// When it is not watched.
+    pub fn remove(&self, socket: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, socket)?)
+    }
+
     /// Waits until something happens or the time is over (`None`: for as long as it
     /// takes), and says how much happened: up to 256 events, to be read by
     /// [`Poller::event`]. A signal ends the wait early, without events.
@@ -138,6 +153,13 @@ impl Poller {
     /// An event of the last wait; `None` beyond their number.
     pub fn event(&self, index: usize) -> Option<Event> {
         self.events.get(index).copied()
+    }
+}
+
+impl AsFd for Poller {
+    /// Can be read when one of its sockets is ready, so that pollers watch pollers.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }
 
@@ -194,6 +216,7 @@ mod tests {
                 token: 7,
                 readable: true,
                 writable: false,
+                broken: false,
             };
             assert_eq!(poller.event(0), Some(expected));
             assert_eq!(poller.event(1), None);
@@ -202,6 +225,8 @@ mod tests {
         poller.wait(Some(Duration::from_secs(5))).unwrap();
         let event = poller.event(0).unwrap();
         assert!(event.token == 8 && event.readable && event.writable);
+        poller.remove(&far).unwrap();
+        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
     }
 
     #[test]

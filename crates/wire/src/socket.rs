@@ -24,6 +24,66 @@ pub fn connect_tcp(address: SocketAddr) -> Result<OwnedFd, Errno> {
     }
 }
 
+/// Listens for TCP connections. Those that it [`accept`]s do not delay small writes. At
+/// most `backlog` of them wait (or what the kernel allows, `net.core.somaxconn`).
+/// `reuse_port`: several listeners share the address, and each connection comes to one of
+/// them, chosen by a hash (`SO_REUSEPORT`).
+///
+/// # Errors
+/// The address is in use, not one of this machine, or not permitted; no descriptor left.
+pub fn listen_tcp(address: SocketAddr, backlog: u32, reuse_port: bool) -> Result<OwnedFd, Errno> {
+    let socket = open(address, SocketType::STREAM)?;
+    // Connections of an earlier process that are not forgotten yet do not hinder.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if reuse_port {
+        sockopt::set_socket_reuseport(&socket, true)?;
+    }
+    // Inherited by what is accepted, so that it costs no call there.
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    net::bind(&socket, &address)?;
+    net::listen(&socket, i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    Ok(socket)
+}
+
+/// The next connection of a listener, and who made it; `None`: none waits.
+///
+/// # Errors
+/// No descriptor or memory left: the connection waits on, and the caller should pause.
+pub fn accept(listener: impl AsFd) -> Result<Option<(OwnedFd, SocketAddr)>, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    loop {
+        match net::acceptfrom_with(&listener, flags) {
+            // Who has gone already has no address.
+            Ok((socket, peer)) => {
+                if let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
+                    return Ok(Some((socket, peer)));
+                }
+            }
+            Err(Errno::AGAIN) => return Ok(None),
+            // Of the connection, not of the listener (accept(2)).
+            Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Two sockets that are connected to each other, within this process.
+///
+/// # Errors
+/// No descriptor or memory left.
+pub fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+}
+
+/// The own address of a socket.
+///
+/// # Errors
+/// When it is not an internet socket.
+pub fn local_address(socket: impl AsFd) -> Result<SocketAddr, Errno> {
+    SocketAddr::try_from(net::getsockname(socket)?)
+}
+
 /// A UDP socket that exchanges datagrams with one address only.
 ///
 /// # Errors
@@ -111,6 +171,26 @@ mod tests {
         drop(listener);
         let refused = connect_tcp(address).and_then(|socket| settled(&socket));
         assert_eq!(refused.map_err(cause), Err("refused"));
+    }
+
+    #[test]
+    fn connections_are_accepted() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let first = listen_tcp(any, 16, true).unwrap();
+        let address = local_address(&first).unwrap();
+        assert!(accept(&first).unwrap().is_none());
+        let near = connect_tcp(address).unwrap();
+        assert_eq!(settled(&near), Ok(()));
+        let (far, peer) = accept(&first).unwrap().unwrap();
+        assert_eq!(peer, local_address(&near).unwrap());
+        assert_eq!(local_address(&far).unwrap(), address);
+        assert_eq!(sockopt::tcp_nodelay(&far), Ok(true));
+        let mut byte = [0];
+        let nothing = rustix::io::read(&far, &mut byte);
+        assert_eq!(nothing, Err(Errno::AGAIN));
+        // Another listener may share the address if both say so.
+        assert!(listen_tcp(address, 16, true).is_ok());
+        assert_eq!(listen_tcp(address, 16, false).err(), Some(Errno::ADDRINUSE));
     }
 
     #[test]

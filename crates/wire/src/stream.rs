@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::socket;
-use crate::tls::{self, TlsStream};
+use crate::tls::{self, TlsFailure, TlsStream};
 
 /// A connected socket.
 pub enum Stream {
@@ -45,6 +45,14 @@ impl StreamError {
         match self {
             Self::Socket(errno) => socket::cause(*errno),
             Self::Tls(error) => tls::cause(error),
+        }
+    }
+
+    /// What went wrong with TLS; `None`: it was the socket.
+    pub fn tls_failure(&self) -> Option<TlsFailure> {
+        match self {
+            Self::Socket(_) => None,
+            Self::Tls(error) => Some(TlsFailure::from(&**error)),
         }
     }
 }
@@ -138,6 +146,30 @@ impl Stream {
         match self {
             Self::Plain(_) => false,
             Self::Tls(stream) => stream.holds_bytes(),
+        }
+    }
+
+    /// Says that nothing more will be sent (within TLS too), while the peer may go on.
+    /// `false`: bytes wait before it; call again when the socket can be written.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn close_write(&mut self) -> Result<bool, StreamError> {
+        let done = match self {
+            Self::Plain(_) => true,
+            Self::Tls(stream) => stream.close_write()?,
+        };
+        if done {
+            rustix::net::shutdown(self.as_fd(), rustix::net::Shutdown::Write)?;
+        }
+        Ok(done)
+    }
+
+    /// What is known of the other side by TLS; `None`: there is no TLS.
+    pub fn tls(&self) -> Option<&TlsStream> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Tls(stream) => Some(stream),
         }
     }
 

@@ -6,4 +6,13 @@
 //!        └── selection, table: which endpoint
 //! ```
 
+pub mod access_log;
+pub mod counters;
+pub mod engine;
+pub mod metrics;
+pub mod pipeline;
+mod route_service;
+pub mod router;
 pub mod settings;
+pub mod settings_file;
+pub mod status;

@@ -17,7 +17,7 @@ pub enum BackendProtocol {
 
 /// Which of two states of an endpoint is newer (routing API). Endpoints from NATS have
 /// an empty one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Modification {
     /// Changes when the route is made anew.
     pub guid: Text,

@@ -1,6 +1,29 @@
 //! The chunked transfer coding (RFC 9112 section 7.1).
 
-use super::{Limits, MOST_FIELDS, ResponseError, Sink};
+use super::scanner::may_end;
+use super::{Limits, MOST_FIELDS, Sink};
+
+/// What is wrong with a chunked body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChunkFault {
+    /// The line before a chunk does not hold a size.
+    Size,
+    /// It is longer than the limit.
+    LineTooLong,
+    /// No CRLF behind a chunk's data.
+    End,
+    /// Trailers that are not fields, too many, or too large.
+    Trailers,
+}
+
+/// How lines of the trailers may end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lines {
+    /// With CRLF or a bare LF.
+    Lenient,
+    /// With CRLF.
+    Strict,
+}
 
 /// Where a chunked body stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,8 +34,8 @@ pub(super) enum Chunked {
     Data(u64),
     /// Behind a chunk's data.
     DataEnd,
-    /// Behind the last chunk.
-    Trailers,
+    /// Behind the last chunk. The end of the trailers is not among so many bytes of them.
+    Trailers(usize),
 }
 
 /// How far a scan of a chunked body came.
@@ -28,9 +51,10 @@ impl Chunked {
         &mut self,
         input: &[u8],
         limits: &Limits,
+        lines: Lines,
         body_bytes: &mut u64,
         sink: &mut S,
-    ) -> Result<Progress, ResponseError> {
+    ) -> Result<Progress, ChunkFault> {
         let mut consumed = 0;
         loop {
             let rest = &input[consumed..];
@@ -41,7 +65,7 @@ impl Chunked {
                     };
                     consumed += length;
                     *self = if size == 0 {
-                        Self::Trailers
+                        Self::Trailers(0)
                     } else {
                         Self::Data(size)
                     };
@@ -66,10 +90,17 @@ impl Chunked {
                         *self = Self::Size;
                     }
                     [] | [b'\r'] => break,
-                    _ => return Err(ResponseError::ChunkEnd),
+                    _ => return Err(ChunkFault::End),
                 },
-                Self::Trailers => {
-                    let Some(length) = trailers(rest, limits, sink)? else {
+                Self::Trailers(seen) => {
+                    // As with heads: what comes byte by byte is not parsed each time.
+                    // From the second byte on, it is not the empty line alone.
+                    if seen > 1 && !may_end(rest, seen) && rest.len() < limits.head_bytes {
+                        *self = Self::Trailers(rest.len());
+                        break;
+                    }
+                    let Some(length) = trailers(rest, limits, lines, sink)? else {
+                        *self = Self::Trailers(rest.len());
                         break;
                     };
                     consumed += length;
@@ -88,10 +119,10 @@ impl Chunked {
 }
 
 /// Length of the line and the chunk's size; `None` while the line is incomplete.
-fn size_line(input: &[u8], most: usize) -> Result<Option<(usize, u64)>, ResponseError> {
+fn size_line(input: &[u8], most: usize) -> Result<Option<(usize, u64)>, ChunkFault> {
     let input = &input[..input.len().min(most)];
     let incomplete = if input.len() == most {
-        Err(ResponseError::ChunkLineTooLong)
+        Err(ChunkFault::LineTooLong)
     } else {
         Ok(None)
     };
@@ -102,7 +133,7 @@ fn size_line(input: &[u8], most: usize) -> Result<Option<(usize, u64)>, Response
             break;
         };
         if size >> 60 != 0 {
-            return Err(ResponseError::ChunkSize);
+            return Err(ChunkFault::Size);
         }
         size = size << 4 | u64::from(digit);
         digits += 1;
@@ -111,23 +142,23 @@ fn size_line(input: &[u8], most: usize) -> Result<Option<(usize, u64)>, Response
         [] | [b'\r'] => return incomplete,
         [b'\r', b'\n', ..] if digits > 0 => return Ok(Some((digits + 2, size))),
         [b';' | b' ' | b'\t', ..] if digits > 0 => {}
-        _ => return Err(ResponseError::ChunkSize),
+        _ => return Err(ChunkFault::Size),
     }
     // Extensions are skipped, but must not hide a line end that others would see.
     let extensions = &input[digits..];
     let Some(end) = memchr::memchr2(b'\r', b'\n', extensions) else {
         return match extensions.trim_ascii_start() {
             [] | [b';', ..] => incomplete,
-            _ => Err(ResponseError::ChunkSize),
+            _ => Err(ChunkFault::Size),
         };
     };
     if !matches!(extensions[..end].trim_ascii_start(), [] | [b';', ..]) {
-        return Err(ResponseError::ChunkSize);
+        return Err(ChunkFault::Size);
     }
     match &extensions[end..] {
         [b'\r', b'\n', ..] => Ok(Some((digits + end + 2, size))),
         [b'\r'] => incomplete,
-        _ => Err(ResponseError::ChunkSize),
+        _ => Err(ChunkFault::Size),
     }
 }
 
@@ -135,8 +166,9 @@ fn size_line(input: &[u8], most: usize) -> Result<Option<(usize, u64)>, Response
 fn trailers<S: Sink>(
     input: &[u8],
     limits: &Limits,
+    lines: Lines,
     sink: &mut S,
-) -> Result<Option<usize>, ResponseError> {
+) -> Result<Option<usize>, ChunkFault> {
     if let [b'\r', b'\n', ..] = input {
         return Ok(Some(2));
     }
@@ -145,14 +177,22 @@ fn trailers<S: Sink>(
     let most = limits.fields.min(MOST_FIELDS);
     match httparse::parse_headers(section, &mut headers[..most]) {
         Ok(httparse::Status::Complete((length, found))) => {
+            if lines == Lines::Strict && bare_line_end(&section[..length]) {
+                return Err(ChunkFault::Trailers);
+            }
             if !found.is_empty() {
                 sink.trailers(without_empty_line(&section[..length]));
             }
             Ok(Some(length))
         }
         Ok(httparse::Status::Partial) if section.len() < limits.head_bytes => Ok(None),
-        Ok(httparse::Status::Partial) | Err(_) => Err(ResponseError::Trailers),
+        Ok(httparse::Status::Partial) | Err(_) => Err(ChunkFault::Trailers),
     }
+}
+
+/// Whether a line ends with an LF alone.
+fn bare_line_end(section: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', section).any(|at| at == 0 || section[at - 1] != b'\r')
 }
 
 /// A section of field lines without the empty line that ends it.

@@ -1,5 +1,7 @@
 //! Why an answer could not be taken.
 
+use super::chunked::ChunkFault;
+
 /// Why an answer could not be taken. The connection is of no further use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ResponseError {
@@ -80,5 +82,16 @@ impl ResponseError {
     /// Whether the target closed the connection, rather than broke the protocol.
     pub const fn is_closed(self) -> bool {
         matches!(self, Self::ClosedBefore | Self::ClosedEarly)
+    }
+}
+
+impl From<ChunkFault> for ResponseError {
+    fn from(fault: ChunkFault) -> Self {
+        match fault {
+            ChunkFault::Size => Self::ChunkSize,
+            ChunkFault::LineTooLong => Self::ChunkLineTooLong,
+            ChunkFault::End => Self::ChunkEnd,
+            ChunkFault::Trailers => Self::Trailers,
+        }
     }
 }

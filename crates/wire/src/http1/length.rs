@@ -6,7 +6,7 @@ use super::{Expect, ResponseError};
 
 /// How a body ends (RFC 9112 section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BodyLength {
+pub enum BodyLength {
     /// After so many bytes.
     Exactly(u64),
     /// With the last chunk.
@@ -101,7 +101,8 @@ fn read_content_length(value: &[u8], known: &mut Option<u64>) -> Result<(), Resp
     Ok(())
 }
 
-fn decimal(digits: &[u8]) -> Option<u64> {
+/// A decimal number of 64 bits: digits and nothing else.
+pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }
@@ -144,7 +145,7 @@ impl Coding {
 }
 
 /// Members of a comma-separated list, empty ones left out (RFC 9110 section 5.6.1).
-fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value
         .split(|&byte| byte == b',')
         .map(<[u8]>::trim_ascii)

@@ -1,4 +1,4 @@
-//! Answers of HTTP/1.1 (RFC 9112), scanned in place.
+//! Answers and requests of HTTP/1.1 (RFC 9112), scanned in place.
 //!
 //! A [`ResponseScanner`] is given the bytes that a connection received, tells its
 //! [`Sink`] what they hold, and says where an answer ends. It owns no buffer: what it
@@ -9,6 +9,9 @@
 //! trailers (RFC 9112 section 2.2 allows it), and empty lines before a status line are
 //! skipped. What is refused although some accept it: folded lines, space before a
 //! field's colon, a bare LF in the framing of chunks, a CR alone anywhere.
+//!
+//! A [`RequestScanner`] does the same for a server, and is stricter: whoever sends
+//! requests on must not read them in another way than the next one.
 
 mod chunked;
 mod error;
@@ -19,11 +22,13 @@ mod request;
 mod scanner;
 #[cfg(test)]
 mod tests;
+pub mod write;
 
 pub use error::ResponseError;
 pub use fields::{field, fields};
 pub use known::KnownHead;
-pub use request::{RequestBody, RequestError, RequestHead, RequestScanner};
+pub use length::BodyLength;
+pub use request::{BodyScan, RequestBody, RequestError, RequestHead, RequestScanner};
 pub use scanner::ResponseScanner;
 
 /// Most header fields that [`Limits::fields`] can allow; they stand on the stack.
@@ -57,8 +62,19 @@ impl Default for Limits {
 /// What is told of an answer, in the order of the bytes. Everything is ignored unless
 /// a method is written; `()` ignores all.
 pub trait Sink {
-    /// A final head (interim ones are not told): its status, and its field lines as
-    /// they came, each with its line end. See [`fields`].
+    /// An interim head (status 1xx, but not 101): its status, and its field lines as they
+    /// came.
+    fn interim(&mut self, status: u16, fields: &[u8]) {
+        let _ = (status, fields);
+    }
+
+    /// How the body ends whose head is told next.
+    fn length(&mut self, length: BodyLength) {
+        let _ = length;
+    }
+
+    /// A final head: its status, and its field lines as they came, each with its line
+    /// end. See [`fields`].
     fn head(&mut self, status: u16, fields: &[u8]) {
         let _ = (status, fields);
     }

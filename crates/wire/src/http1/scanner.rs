@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use httparse::{ParserConfig, Status};
 
-use super::chunked::{Chunked, without_empty_line};
+use super::chunked::{Chunked, Lines, without_empty_line};
 use super::known::Meaning;
 use super::length::{BodyLength, framing};
 use super::{Complete, Expect, KnownHead, Limits, MOST_FIELDS, ResponseError, Scan, Sink};
@@ -144,7 +144,13 @@ impl ResponseScanner {
                     });
                 }
                 State::Chunked(chunked) => {
-                    let progress = chunked.scan(rest, &self.limits, &mut self.body_bytes, sink)?;
+                    let progress = chunked.scan(
+                        rest,
+                        &self.limits,
+                        Lines::Lenient,
+                        &mut self.body_bytes,
+                        sink,
+                    )?;
                     let complete = progress.ended.then(|| self.complete(false));
                     return Ok(Scan {
                         consumed: consumed + progress.consumed,
@@ -207,6 +213,8 @@ impl ResponseScanner {
                 if self.interim > self.limits.interim {
                     return Err(ResponseError::TooManyInterim);
                 }
+                let (begin, end) = field_lines(&head[..length]);
+                sink.interim(status, &head[begin..end]);
                 return Ok(Some((length, false)));
             }
             _ => {}
@@ -229,6 +237,7 @@ impl ResponseScanner {
         self.status = meaning.status;
         self.keep_alive = meaning.framing.keep_alive;
         self.body_bytes = 0;
+        sink.length(meaning.framing.length);
         sink.head(meaning.status, fields);
         self.state = match meaning.framing.length {
             BodyLength::Exactly(length) => State::Body(length),
@@ -270,7 +279,7 @@ impl ResponseScanner {
 }
 
 /// Whether an empty line might end behind the bytes looked at before.
-fn may_end(head: &[u8], seen: usize) -> bool {
+pub(super) fn may_end(head: &[u8], seen: usize) -> bool {
     let from = seen.saturating_sub(3).min(head.len());
     let mut at = from;
     while let Some(found) = memchr::memchr(b'\n', &head[at..]) {

@@ -139,15 +139,18 @@ pub enum LoadQuantity {
     Sent,
     /// `rate`: good answers a second.
     Rate,
+    /// `answered`: whole answers in the step so far.
+    Answered,
 }
 
 impl LoadQuantity {
     /// Those that are a single word.
-    pub(super) const WORDS: [(&str, Self); 4] = [
+    pub(super) const WORDS: [(&str, Self); 5] = [
         ("errors", Self::Errors),
         ("ok", Self::Ok),
         ("sent", Self::Sent),
         ("rate", Self::Rate),
+        ("answered", Self::Answered),
     ];
 
     /// The unit that its values are in.
@@ -156,6 +159,7 @@ impl LoadQuantity {
             Self::Latency(_) | Self::Actual(_) => Dimension::Seconds,
             Self::Errors | Self::Ok | Self::Sent => Dimension::Share,
             Self::Rate => Dimension::Rate,
+            Self::Answered => Dimension::Count,
         }
     }
 }
@@ -169,6 +173,7 @@ impl fmt::Display for LoadQuantity {
             Self::Ok => f.write_str("ok"),
             Self::Sent => f.write_str("sent"),
             Self::Rate => f.write_str("rate"),
+            Self::Answered => f.write_str("answered"),
         }
     }
 }

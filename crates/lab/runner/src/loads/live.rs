@@ -19,6 +19,8 @@ pub(crate) struct Live(Arc<Mutex<Seen>>);
 #[derive(Debug, Default)]
 struct Seen {
     last: VecDeque<Span>,
+    /// Whole answers since the step began.
+    answered: u64,
     /// The step under way, for those that go on over steps.
     step: Option<String>,
     steps: Vec<Passage>,
@@ -61,13 +63,16 @@ impl Live {
 
     /// A load that goes on over steps is in this one now.
     pub(crate) fn enter(&self, step: &str) {
-        self.seen().step = Some(step.to_owned());
+        let mut seen = self.seen();
+        seen.step = Some(step.to_owned());
+        seen.answered = 0;
     }
 
     /// A span has passed. It counts to the step in which it ended.
     pub(crate) fn passed(&self, span: &Span) {
         let mut seen = self.seen();
         seen.last.push_back(span.clone());
+        seen.answered += span.requests().answered;
         let newest = span.end();
         while seen
             .last
@@ -95,9 +100,14 @@ impl Live {
         }
     }
 
-    /// The value of a quantity over the last seconds; `None` before the first span.
+    /// The value of a quantity over the last seconds, of a count since the step began;
+    /// `None` before the first span.
     pub(crate) fn value(&self, quantity: LoadQuantity) -> Option<f64> {
-        value(&self.window()?, quantity)
+        let window = self.window()?;
+        match quantity {
+            LoadQuantity::Answered => Some(self.seen().answered as f64),
+            quantity => value(&window, quantity),
+        }
     }
 
     /// The last seconds as one span.
@@ -129,6 +139,7 @@ pub(crate) fn value(span: &Span, quantity: LoadQuantity) -> Option<f64> {
             let seconds = span.length.as_secs_f64();
             (seconds > 0.0).then(|| requests.good() as f64 / seconds)
         }
+        LoadQuantity::Answered => Some(requests.answered as f64),
     }
 }
 
@@ -152,4 +163,28 @@ fn failed_share(requests: &Recording) -> Option<f64> {
 
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_counted_from_the_begin_of_the_step() {
+        let live = Live::default();
+        let span = |second, answered| {
+            let mut span = Span::empty(1);
+            (span.start, span.length) = (Duration::from_secs(second), Duration::from_secs(1));
+            span.kinds[0].answered = answered;
+            span
+        };
+        assert_eq!(live.value(LoadQuantity::Answered), None);
+        for second in 0..10 {
+            live.passed(&span(second, 100));
+        }
+        assert_eq!(live.value(LoadQuantity::Answered), Some(1000.0));
+        live.enter("next");
+        live.passed(&span(10, 7));
+        assert_eq!(live.value(LoadQuantity::Answered), Some(7.0));
+    }
 }

@@ -72,6 +72,7 @@ pub(crate) fn value(summary: &Summary, quantity: LoadQuantity) -> Option<f64> {
         LoadQuantity::Ok => failed().map(|failed| 1.0 - failed),
         LoadQuantity::Sent => share(counts.sent, counts.planned),
         LoadQuantity::Rate => Some(summary.rate.good),
+        LoadQuantity::Answered => Some(counts.answered as f64),
     }
 }
 

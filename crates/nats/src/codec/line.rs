@@ -1,0 +1,252 @@
+//! A frame from its line and the bytes behind it.
+
+use super::{Excerpt, Frame, Message, ProtocolError};
+
+/// What a line and the bytes behind it are.
+pub(super) enum Parsed<'a> {
+    /// A frame; `payload` bytes behind the line belong to it.
+    Whole { frame: Frame<'a>, payload: usize },
+    /// The frame needs so many bytes behind the line.
+    Payload(usize),
+}
+
+const PUB: &str = "PUB <subject> [reply] <bytes>";
+const HPUB: &str = "HPUB <subject> [reply] <header bytes> <all bytes>";
+const SUB: &str = "SUB <subject> [queue] <sid>";
+const UNSUB: &str = "UNSUB <sid> [messages]";
+const MSG: &str = "MSG <subject> <sid> [reply] <bytes>";
+const HMSG: &str = "HMSG <subject> <sid> [reply] <header bytes> <all bytes>";
+
+/// Operations are known in any case; the shortest is `-ERR` with its text, or `PING`.
+pub(super) fn parse<'a>(
+    line: &'a [u8],
+    behind: &'a [u8],
+    most: usize,
+) -> Result<Parsed<'a>, ProtocolError> {
+    let end = line.iter().position(|byte| is_space(*byte));
+    let (operation, arguments) = line.split_at(end.unwrap_or(line.len()));
+    let mut upper = [0; 7];
+    let Some(name) = upper.get_mut(..operation.len()) else {
+        return Err(ProtocolError::UnknownOperation(Excerpt::new(line)));
+    };
+    name.copy_from_slice(operation);
+    name.make_ascii_uppercase();
+    let line = Line { line, arguments };
+    let frame = match &*name {
+        b"MSG" => return line.msg(MSG, false, behind, most),
+        b"PUB" => return line.publish(PUB, false, behind, most),
+        b"HMSG" => return line.msg(HMSG, true, behind, most),
+        b"HPUB" => return line.publish(HPUB, true, behind, most),
+        b"SUB" => line.sub()?,
+        b"UNSUB" => line.unsub()?,
+        b"PING" => Frame::Ping,
+        b"PONG" => Frame::Pong,
+        b"+OK" => Frame::Ok,
+        b"-ERR" => Frame::Err(unquoted(arguments.trim_ascii())),
+        b"INFO" => Frame::Info(arguments.trim_ascii()),
+        b"CONNECT" => Frame::Connect(arguments.trim_ascii()),
+        _ => return Err(ProtocolError::UnknownOperation(Excerpt::new(line.line))),
+    };
+    Ok(Parsed::Whole { frame, payload: 0 })
+}
+
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    line: &'a [u8],
+    arguments: &'a [u8],
+}
+
+impl<'a> Line<'a> {
+    fn publish(
+        self,
+        expected: &'static str,
+        headers: bool,
+        behind: &'a [u8],
+        most: usize,
+    ) -> Result<Parsed<'a>, ProtocolError> {
+        let (words, sizes) = self.words_and_sizes(expected, headers)?;
+        let (subject, reply) = match words.as_slice() {
+            [subject] => (*subject, &b""[..]),
+            [subject, reply] => (*subject, *reply),
+            _ => return Err(self.wrong(expected)),
+        };
+        Self::with_payload(sizes, behind, most, |headers, payload| {
+            Frame::Pub(Message {
+                subject,
+                reply,
+                headers,
+                payload,
+            })
+        })
+    }
+
+    fn msg(
+        self,
+        expected: &'static str,
+        headers: bool,
+        behind: &'a [u8],
+        most: usize,
+    ) -> Result<Parsed<'a>, ProtocolError> {
+        let (words, sizes) = self.words_and_sizes(expected, headers)?;
+        let (subject, sid, reply) = match words.as_slice() {
+            [subject, sid] => (*subject, *sid, &b""[..]),
+            [subject, sid, reply] => (*subject, *sid, *reply),
+            _ => return Err(self.wrong(expected)),
+        };
+        Self::with_payload(sizes, behind, most, |headers, payload| Frame::Msg {
+            sid,
+            message: Message {
+                subject,
+                reply,
+                headers,
+                payload,
+            },
+        })
+    }
+
+    fn sub(self) -> Result<Frame<'a>, ProtocolError> {
+        match self.words(SUB)?.as_slice() {
+            [subject, sid] => Ok(Frame::Sub {
+                subject,
+                queue: b"",
+                sid,
+            }),
+            [subject, queue, sid] => Ok(Frame::Sub {
+                subject,
+                queue,
+                sid,
+            }),
+            _ => Err(self.wrong(SUB)),
+        }
+    }
+
+    fn unsub(self) -> Result<Frame<'a>, ProtocolError> {
+        match self.words(UNSUB)?.as_slice() {
+            [sid] => Ok(Frame::Unsub { sid, after: 0 }),
+            [sid, after] => Ok(Frame::Unsub {
+                sid,
+                after: number(after).ok_or_else(|| self.wrong(UNSUB))?,
+            }),
+            _ => Err(self.wrong(UNSUB)),
+        }
+    }
+
+    fn with_payload(
+        (headers, bytes): (u64, u64),
+        behind: &'a [u8],
+        most: usize,
+        frame: impl FnOnce(&'a [u8], &'a [u8]) -> Frame<'a>,
+    ) -> Result<Parsed<'a>, ProtocolError> {
+        let large = || ProtocolError::LargePayload { found: bytes, most };
+        let length = usize::try_from(bytes).map_err(|_| large())?;
+        if length > most {
+            return Err(large());
+        }
+        let Some((all, rest)) = behind.split_at_checked(length) else {
+            return Ok(Parsed::Payload(length + 2));
+        };
+        match rest {
+            [b'\r', b'\n', ..] => {
+                // Not above `length`: checked where the sizes were read.
+                let (headers, payload) = all.split_at(headers as usize);
+                Ok(Parsed::Whole {
+                    frame: frame(headers, payload),
+                    payload: length + 2,
+                })
+            }
+            [] | [b'\r'] => Ok(Parsed::Payload(length + 2)),
+            _ => Err(ProtocolError::PayloadEnd(length)),
+        }
+    }
+
+    /// The words, and the sizes of headers and of all at their end.
+    fn words_and_sizes(
+        self,
+        expected: &'static str,
+        headers: bool,
+    ) -> Result<(Words<'a>, (u64, u64)), ProtocolError> {
+        let mut words = self.words(expected)?;
+        let mut size = || words.pop().and_then(number);
+        let all = size().ok_or_else(|| self.wrong(expected))?;
+        let head = if headers {
+            size()
+                .filter(|head| *head <= all)
+                .ok_or_else(|| self.wrong(expected))?
+        } else {
+            0
+        };
+        Ok((words, (head, all)))
+    }
+
+    fn words(self, expected: &'static str) -> Result<Words<'a>, ProtocolError> {
+        let mut words = Words::default();
+        let mut rest = self.arguments;
+        loop {
+            let skip = rest.iter().position(|byte| !is_space(*byte));
+            let Some(skip) = skip else { return Ok(words) };
+            rest = &rest[skip..];
+            let end = rest.iter().position(|byte| is_space(*byte));
+            let (word, more) = rest.split_at(end.unwrap_or(rest.len()));
+            if !words.push(word) {
+                return Err(self.wrong(expected));
+            }
+            rest = more;
+        }
+    }
+
+    fn wrong(self, expected: &'static str) -> ProtocolError {
+        ProtocolError::Arguments {
+            expected,
+            line: Excerpt::new(self.line),
+        }
+    }
+}
+
+/// Words of a line, without the heap. `HMSG` has the most: five.
+#[derive(Default)]
+struct Words<'a> {
+    words: [&'a [u8]; 5],
+    length: usize,
+}
+
+impl<'a> Words<'a> {
+    fn push(&mut self, word: &'a [u8]) -> bool {
+        let Some(free) = self.words.get_mut(self.length) else {
+            return false;
+        };
+        *free = word;
+        self.length += 1;
+        true
+    }
+
+    fn pop(&mut self) -> Option<&'a [u8]> {
+        self.length = self.length.checked_sub(1)?;
+        Some(self.words[self.length])
+    }
+
+    fn as_slice(&self) -> &[&'a [u8]] {
+        &self.words[..self.length]
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+/// A decimal number of at most 18 digits.
+pub(crate) fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 18 {
+        return None;
+    }
+    digits.iter().try_fold(0, |number, digit| {
+        digit
+            .is_ascii_digit()
+            .then(|| number * 10 + u64::from(digit - b'0'))
+    })
+}
+
+fn unquoted(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"'")
+        .and_then(|text| text.strip_suffix(b"'"))
+        .unwrap_or(text)
+}

@@ -1,0 +1,328 @@
+//! The API over HTTP: which path does what.
+
+mod answers;
+mod tokens;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use net::{Body, Handler, Incoming};
+use telemetry::{Fields, Logger, prometheus};
+
+use super::events::{Hub, Stream};
+use super::metrics::{Gauges, Metrics};
+use super::model::{ApiError, ErrorName, RouterGroup, read_list, read_object};
+use super::state::{Command, Reply};
+use super::writer::{Commands, Shared, wall_clock};
+
+pub use tokens::KeyError;
+pub(crate) use tokens::{Scope, Tokens};
+
+/// What answers requests.
+pub(crate) struct Service {
+    pub(crate) state: Shared,
+    pub(crate) commands: Commands,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) tokens: Option<Tokens>,
+    pub(crate) body_bytes: usize,
+    pub(crate) body_within: Duration,
+    pub(crate) logger: Logger,
+}
+
+/// A call of the API.
+enum Call<'a> {
+    ListGroups,
+    CreateGroup,
+    UpdateGroup(&'a str),
+    DeleteGroup(&'a str),
+    ListTcp,
+    UpsertTcp,
+    DeleteTcp,
+    TcpEvents,
+    ListHttp,
+    UpsertHttp,
+    DeleteHttp,
+    HttpEvents,
+    Health,
+    Metrics,
+}
+
+/// Which call a request means; without one, the status to answer.
+fn call<'a>(method: &Method, path: &'a str) -> Result<Call<'a>, StatusCode> {
+    let of = |choices: &[(Method, fn() -> Call<'a>)]| {
+        let choice = choices.iter().find(|(wanted, _)| wanted == method);
+        let choice = choice.ok_or(StatusCode::METHOD_NOT_ALLOWED)?;
+        Ok(choice.1())
+    };
+    let get = |call| of(&[(Method::GET, call)]);
+    let post = |call| of(&[(Method::POST, call)]);
+    if let Some(guid) = path.strip_prefix("/routing/v1/router_groups/")
+        && !guid.is_empty()
+        && !guid.contains('/')
+    {
+        return match *method {
+            Method::PUT => Ok(Call::UpdateGroup(guid)),
+            Method::DELETE => Ok(Call::DeleteGroup(guid)),
+            _ => Err(StatusCode::METHOD_NOT_ALLOWED),
+        };
+    }
+    match path {
+        "/routing/v1/router_groups" => of(&[
+            (Method::GET, || Call::ListGroups),
+            (Method::POST, || Call::CreateGroup),
+        ]),
+        "/routing/v1/tcp_routes" => get(|| Call::ListTcp),
+        "/routing/v1/tcp_routes/create" => post(|| Call::UpsertTcp),
+        "/routing/v1/tcp_routes/delete" => post(|| Call::DeleteTcp),
+        "/routing/v1/tcp_routes/events" => get(|| Call::TcpEvents),
+        "/routing/v1/routes" => of(&[
+            (Method::GET, || Call::ListHttp),
+            (Method::POST, || Call::UpsertHttp),
+            (Method::DELETE, || Call::DeleteHttp),
+        ]),
+        "/routing/v1/events" => get(|| Call::HttpEvents),
+        "/health" => get(|| Call::Health),
+        "/metrics" => get(|| Call::Metrics),
+        _ => Err(StatusCode::NOT_FOUND),
+    }
+}
+
+impl Call<'_> {
+    /// The scope that a caller needs; `None`: anybody may.
+    fn scope(&self) -> Option<Scope> {
+        match self {
+            Self::ListGroups => Some(Scope::ReadGroups),
+            Self::CreateGroup | Self::UpdateGroup(_) | Self::DeleteGroup(_) => {
+                Some(Scope::WriteGroups)
+            }
+            Self::ListTcp | Self::TcpEvents | Self::ListHttp | Self::HttpEvents => {
+                Some(Scope::ReadRoutes)
+            }
+            Self::UpsertTcp | Self::DeleteTcp | Self::UpsertHttp | Self::DeleteHttp => {
+                Some(Scope::WriteRoutes)
+            }
+            Self::Health | Self::Metrics => None,
+        }
+    }
+}
+
+/// Why there is no answer of the usual kind.
+enum Refused {
+    /// The API's error.
+    Error(ApiError),
+    /// The body did not arrive.
+    Body(net::BodyError),
+}
+
+impl From<ApiError> for Refused {
+    fn from(error: ApiError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Handler for Service {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        Metrics::add(&self.metrics.requests, 1);
+        let (head, body) = request.into_parts();
+        let answered = match call(&head.method, head.uri.path()) {
+            Err(status) => {
+                let reason = match status {
+                    StatusCode::NOT_FOUND => "404 page not found\n",
+                    _ => "Method Not Allowed\n",
+                };
+                return answers::text(status, "text/plain; charset=utf-8", reason);
+            }
+            Ok(call) => self.answer(&call, &head, body).await,
+        };
+        answered.unwrap_or_else(|refused| self.refuse(&head, refused))
+    }
+}
+
+impl Service {
+    async fn answer(
+        &self,
+        call: &Call<'_>,
+        head: &Parts,
+        body: Incoming,
+    ) -> Result<Response<Body>, Refused> {
+        self.authorize(call.scope(), &head.headers)?;
+        match call {
+            Call::Health => self.health(),
+            Call::Metrics => Ok(self.metrics_page()),
+            Call::ListGroups => self.list_groups(head.uri.query()),
+            Call::CreateGroup => {
+                let group: RouterGroup = read_object(&self.bytes(body).await?)?;
+                match self.commands.run(Command::CreateGroup(group)).await? {
+                    Reply::Created(group) => Ok(answers::json(StatusCode::CREATED, &*group)),
+                    reply => Ok(group_answer(&reply)),
+                }
+            }
+            Call::UpdateGroup(guid) => {
+                let group: RouterGroup = read_object(&self.bytes(body).await?)?;
+                let command = Command::UpdateGroup {
+                    guid: unescaped(guid),
+                    reservable_ports: group.reservable_ports,
+                };
+                let reply = self.commands.run(command).await?;
+                Ok(answers::warned(group_answer(&reply)))
+            }
+            Call::DeleteGroup(guid) => {
+                let command = Command::DeleteGroup(unescaped(guid));
+                Ok(group_answer(&self.commands.run(command).await?))
+            }
+            Call::ListTcp => {
+                let segments = query(head.uri.query(), "isolation_segment");
+                let rows = self.state.read()?.tcp_mappings(&segments, wall_clock());
+                let list: Vec<_> = rows.iter().map(|row| &row.value).collect();
+                Ok(answers::json(StatusCode::OK, &list))
+            }
+            Call::ListHttp => {
+                let rows = self.state.read()?.http_routes(wall_clock());
+                let list: Vec<_> = rows.iter().map(|row| &row.value).collect();
+                Ok(answers::json(StatusCode::OK, &list))
+            }
+            Call::UpsertTcp => {
+                let list = read_list(&self.bytes(body).await?)?;
+                self.write(Command::UpsertTcp(list), StatusCode::CREATED)
+                    .await
+            }
+            Call::DeleteTcp => {
+                let list = read_list(&self.bytes(body).await?)?;
+                self.write(Command::DeleteTcp(list), StatusCode::NO_CONTENT)
+                    .await
+            }
+            Call::UpsertHttp => {
+                let list = read_list(&self.bytes(body).await?)?;
+                self.write(Command::UpsertHttp(list), StatusCode::CREATED)
+                    .await
+            }
+            Call::DeleteHttp => {
+                let list = read_list(&self.bytes(body).await?)?;
+                self.write(Command::DeleteHttp(list), StatusCode::NO_CONTENT)
+                    .await
+            }
+            Call::TcpEvents => self.events(Stream::Tcp),
+            Call::HttpEvents => self.events(Stream::Http),
+        }
+    }
+
+    fn authorize(&self, scope: Option<Scope>, headers: &HeaderMap) -> Result<(), ApiError> {
+        match (&self.tokens, scope) {
+            (Some(tokens), Some(scope)) if !tokens.allow(headers, scope) => {
+                Metrics::add(&self.metrics.token_errors, 1);
+                Err(ApiError::unauthorized())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn bytes(&self, body: Incoming) -> Result<Bytes, Refused> {
+        let read = net::read_body(body, self.body_bytes, self.body_within).await;
+        read.map_err(Refused::Body)
+    }
+
+    async fn write(&self, command: Command, status: StatusCode) -> Result<Response<Body>, Refused> {
+        self.commands.run(command).await?;
+        Ok(answers::bare(status))
+    }
+
+    fn events(&self, stream: Stream) -> Result<Response<Body>, Refused> {
+        // Without a database nobody could tell what happens.
+        drop(self.state.read()?);
+        Ok(answers::events(self.hub.subscribe(stream)))
+    }
+
+    fn list_groups(&self, asked: Option<&str>) -> Result<Response<Body>, Refused> {
+        let name = query(asked, "name").into_iter().next().unwrap_or_default();
+        let groups: Vec<Arc<RouterGroup>> = {
+            let state = self.state.read()?;
+            let wanted = |group: &&Arc<RouterGroup>| name.is_empty() || group.name == name;
+            state.groups.values().filter(wanted).cloned().collect()
+        };
+        if groups.is_empty() && !name.is_empty() {
+            let message = format!("router group '{name}' not found");
+            return Err(ApiError::new(ErrorName::ResourceNotFoundError, message).into());
+        }
+        Ok(answers::json(StatusCode::OK, &groups))
+    }
+
+    fn health(&self) -> Result<Response<Body>, Refused> {
+        drop(self.state.read()?);
+        let kind = "text/plain; charset=utf-8";
+        Ok(answers::text(StatusCode::OK, kind, "ok\n"))
+    }
+
+    fn metrics_page(&self) -> Response<Body> {
+        let database_up = self.state.read().is_ok();
+        let gauges = {
+            let state = self.state.look();
+            Gauges {
+                tcp_routes: state.tcp.len(),
+                http_routes: state.http.len(),
+                router_groups: state.groups.len(),
+                tcp_subscriptions: self.hub.subscribers(Stream::Tcp),
+                http_subscriptions: self.hub.subscribers(Stream::Http),
+                queued_calls: self.commands.queued(),
+                database_up,
+            }
+        };
+        let page = self.metrics.page(&gauges);
+        answers::text(StatusCode::OK, prometheus::CONTENT_TYPE, page)
+    }
+
+    fn refuse(&self, head: &Parts, refused: Refused) -> Response<Body> {
+        let log = |cause: &dyn std::fmt::Display, status: StatusCode| {
+            let fields = Fields::new()
+                .and("method", head.method.as_str())
+                .and("path", head.uri.path())
+                .and("status", status.as_u16());
+            self.logger.error("refused", cause, fields);
+        };
+        match refused {
+            Refused::Error(error) => {
+                let response = answers::error(&error);
+                log(&error, response.status());
+                response
+            }
+            Refused::Body(cause) => {
+                let status = match cause {
+                    net::BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+                    net::BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
+                    net::BodyError::Broken(_) => StatusCode::BAD_REQUEST,
+                };
+                log(&cause, status);
+                let error = ApiError::process(cause);
+                answers::closing(answers::json(status, &error))
+            }
+        }
+    }
+}
+
+fn group_answer(reply: &Reply) -> Response<Body> {
+    match reply {
+        Reply::Group(group) | Reply::Created(group) => answers::json(StatusCode::OK, &**group),
+        Reply::NoGroup => answers::bare(StatusCode::NOT_FOUND),
+        Reply::Done | Reply::Pruned(_) => answers::bare(StatusCode::NO_CONTENT),
+    }
+}
+
+/// The values of one name in a query.
+fn query(query: Option<&str>, name: &str) -> Vec<String> {
+    let pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let values = pairs.filter(|(key, _)| key == name);
+    values.map(|(_, value)| value.into_owned()).collect()
+}
+
+/// A part of a path without its escapes. A plus stays one.
+fn unescaped(part: &str) -> String {
+    let part = part.replace('+', "%2B");
+    let mut pairs = url::form_urlencoded::parse(part.as_bytes());
+    pairs
+        .next()
+        .map(|(key, _)| key.into_owned())
+        .unwrap_or_default()
+}

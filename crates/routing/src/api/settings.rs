@@ -1,0 +1,118 @@
+//! What a routing API can be told. Plain data; who reads it from a file is
+//! [`super::settings_file`].
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::model::RouterGroup;
+
+/// Settings of a routing API.
+#[derive(Debug, Clone)]
+pub struct ApiSettings {
+    /// Where plain connections are accepted; `None`: nowhere (`api.listen_port`).
+    pub listen: Option<SocketAddr>,
+    /// Where mutual TLS is spoken; `None`: nowhere (`api.mtls_listen_port`).
+    pub mtls: Option<MutualTls>,
+    /// PEM file with the public key (RSA or EC) that signs bearer tokens (`oauth`); `None`:
+    /// calls need no token.
+    pub token_key: Option<PathBuf>,
+    /// Serve plain connections from other machines although calls need no token.
+    pub open_to_all: bool,
+    /// Where rows are kept (`sqldb`).
+    pub database: Database,
+    /// Longest time to live that a row may ask for, and what it gets if it asks for none
+    /// (`max_ttl`), in whole seconds.
+    pub max_ttl: Duration,
+    /// Groups to make when there is none at all (`router_groups`).
+    pub router_groups: Vec<RouterGroup>,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+impl Default for ApiSettings {
+    fn default() -> Self {
+        Self {
+            listen: Some(SocketAddr::from(([127, 0, 0, 1], 3000))),
+            mtls: None,
+            token_key: None,
+            open_to_all: false,
+            database: Database::Sqlite(PathBuf::from("routing-api.sqlite")),
+            max_ttl: Duration::from_secs(120),
+            router_groups: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// A listener that asks its clients for a certificate.
+#[derive(Debug, Clone)]
+pub struct MutualTls {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Its certificate and key, and the authority of its clients.
+    pub files: net::tls::Files,
+}
+
+/// Where rows are kept.
+#[derive(Debug, Clone)]
+pub enum Database {
+    /// In this SQLite file, which one process at a time can use.
+    Sqlite(PathBuf),
+    /// In PostgreSQL.
+    Postgres(Box<PostgresSettings>),
+}
+
+/// How to reach PostgreSQL.
+#[derive(Clone)]
+pub struct PostgresSettings {
+    /// Host, user, database; its `sslmode` says whether TLS is spoken.
+    pub config: tokio_postgres::Config,
+    /// PEM file with the authorities of the server's certificate; `None`: those of the
+    /// public web.
+    pub authority: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for PostgresSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("PostgresSettings")
+            .field("hosts", &self.config.get_hosts())
+            .field("authority", &self.authority)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bounds of a routing API.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Bytes of a request's body: 16 MiB, enough for 50,000 mappings in one call. A larger
+    /// body is refused with 413.
+    pub body_bytes: usize,
+    /// Longest wait for a request's body.
+    pub body_within: Duration,
+    /// Connections open at once, of each listener; above it they wait to be accepted.
+    pub connections: usize,
+    /// Events that wait for a subscriber when it is cut off.
+    pub subscriber_events: usize,
+    /// Longest wait for the database.
+    pub write_within: Duration,
+    /// Time between two walks that remove what expired.
+    pub prune_interval: Duration,
+    /// Time between two attempts to reach a lost database, or its lock.
+    pub retry_interval: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 16 << 20,
+            body_within: Duration::from_secs(30),
+            connections: 4096,
+            subscriber_events: 1024,
+            write_within: Duration::from_secs(60),
+            prune_interval: Duration::from_secs(10),
+            retry_interval: Duration::from_secs(1),
+        }
+    }
+}

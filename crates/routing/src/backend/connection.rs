@@ -1,0 +1,193 @@
+//! One connection of a backend: what was read and not understood yet, what is still to be
+//! sent, and what it waits for.
+
+use wire::http1::{Limits, RequestBody, RequestHead, RequestScanner};
+use wire::stream::Stream;
+
+use super::answers::Answers;
+use super::{Behaviour, Mode};
+
+/// Bytes of a request's head at most; a longer one ends the connection.
+const HEAD_BYTES: usize = 32 * 1024;
+
+/// A connection.
+pub(super) struct Connection {
+    pub(super) stream: Stream,
+    scanner: RequestScanner,
+    /// Received and not used: a head in part, or requests behind one that waits.
+    pub(super) input: Vec<u8>,
+    /// What the socket did not take yet.
+    output: Vec<u8>,
+    /// Bytes of a body that are thrown away.
+    skip: u64,
+    pub(super) state: State,
+    /// Nothing follows what is sent now.
+    closing: bool,
+}
+
+/// What a connection waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// The next request.
+    Open,
+    /// The end of a delay, with the answer that is due then.
+    Delayed { closing: bool, with_body: bool },
+    /// Nothing: it is never answered.
+    Hung,
+}
+
+/// What the thread does with the connection next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Waits for bytes.
+    Read,
+    /// Waits until bytes can be sent.
+    Write,
+    /// Lets the delay pass.
+    Delay,
+    /// Closes it.
+    Close,
+    /// Resets it.
+    Reset,
+}
+
+impl Connection {
+    pub(super) fn new(stream: Stream) -> Self {
+        let limits = Limits {
+            head_bytes: HEAD_BYTES,
+            ..Limits::default()
+        };
+        Self {
+            stream,
+            scanner: RequestScanner::new(limits),
+            input: Vec::new(),
+            output: Vec::new(),
+            skip: 0,
+            state: State::Open,
+            closing: false,
+        }
+    }
+
+    /// Takes what came in, answers what can be answered, and says how many bytes were
+    /// used and how many requests there were.
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        head: &mut RequestHead,
+        behaviour: &Behaviour,
+        answers: &Answers,
+    ) -> (usize, u64, Next) {
+        let (mut used, mut requests) = (0, 0);
+        loop {
+            let rest = bytes.get(used..).unwrap_or_default();
+            let skipped = self.skip.min(rest.len() as u64);
+            self.skip -= skipped;
+            used += skipped as usize;
+            if self.state != State::Open || self.closing || !self.output.is_empty() {
+                break;
+            }
+            let rest = bytes.get(used..).unwrap_or_default();
+            if rest.is_empty() {
+                break;
+            }
+            let length = match self.scanner.head(rest, head) {
+                Ok(Some(length)) => length,
+                Ok(None) => break,
+                Err(_) => {
+                    self.closing = true;
+                    self.send(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+                    break;
+                }
+            };
+            used += length;
+            requests += 1;
+            match self.answer(head, behaviour, answers) {
+                None => {}
+                Some(next) => return (used, requests, next),
+            }
+        }
+        (used, requests, self.next())
+    }
+
+    /// Answers a request as the behaviour says; `None`: and goes on.
+    fn answer(
+        &mut self,
+        head: &RequestHead,
+        behaviour: &Behaviour,
+        answers: &Answers,
+    ) -> Option<Next> {
+        let mut closing = !head.keep_alive();
+        match head.body() {
+            RequestBody::None => {}
+            RequestBody::Exactly(bytes) => {
+                self.skip = bytes;
+                if head.expects_continue() {
+                    self.send(b"HTTP/1.1 100 Continue\r\n\r\n");
+                }
+            }
+            // Where chunks end is of no interest to a connection that ends anyway.
+            RequestBody::Chunked => closing = true,
+        }
+        let with_body = head.method() != b"HEAD";
+        match behaviour.mode {
+            Mode::Ok | Mode::Error => {
+                self.closing = closing;
+                self.send(answers.bytes(closing, with_body));
+                None
+            }
+            Mode::Slow => {
+                self.state = State::Delayed { closing, with_body };
+                Some(Next::Delay)
+            }
+            Mode::Hang => {
+                self.state = State::Hung;
+                None
+            }
+            Mode::Reset => Some(Next::Reset),
+            Mode::Close => Some(Next::Close),
+        }
+    }
+
+    /// The delay is over: sends the answer.
+    pub(super) fn delay_over(&mut self, answers: &Answers) -> Next {
+        if let State::Delayed { closing, with_body } = self.state {
+            self.state = State::Open;
+            self.closing = closing;
+            self.send(answers.bytes(closing, with_body));
+        }
+        self.next()
+    }
+
+    /// The socket takes bytes again.
+    pub(super) fn writable(&mut self) -> Next {
+        let output = std::mem::take(&mut self.output);
+        self.send(&output);
+        self.next()
+    }
+
+    fn next(&self) -> Next {
+        if !self.output.is_empty() || self.stream.wants_write() {
+            Next::Write
+        } else if self.closing {
+            Next::Close
+        } else {
+            Next::Read
+        }
+    }
+
+    /// Sends now what the socket takes, and keeps the rest. Nothing more is read
+    /// meanwhile, so one answer is the most that is kept.
+    fn send(&mut self, bytes: &[u8]) {
+        if !self.output.is_empty() {
+            self.output.extend_from_slice(bytes);
+            return;
+        }
+        match self.stream.send(bytes) {
+            Ok(sent) => self
+                .output
+                .extend_from_slice(bytes.get(sent..).unwrap_or_default()),
+            // The peer is gone; there is nobody to send the rest to.
+            Err(_) => self.closing = true,
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A thread of a backend: its listener, its connections and its delays.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::net::{SocketFlags, accept_with, sockopt};
+use wire::http1::RequestHead;
+use wire::poller::{Event, Interest, Poller};
+use wire::stream::{Received, Stream};
+
+use super::answers::Answers;
+use super::connection::{Connection, Next, State};
+use super::{Behaviour, Shared};
+
+/// The token that wakes a thread.
+pub(super) const WAKE: u64 = u64::MAX;
+
+/// The token of the listener.
+const LISTENER: u64 = u64::MAX - 1;
+
+/// Connections accepted at one wake-up; others of the thread are served in between.
+const ACCEPTED_AT_ONCE: usize = 64;
+
+/// Bytes taken from a connection at once, and the most that one may hold back.
+const BUFFER: usize = 64 * 1024;
+
+/// Pause after the process ran out of descriptors.
+const PAUSE: Duration = Duration::from_millis(10);
+
+pub(super) struct Worker {
+    poller: Poller,
+    listener: OwnedFd,
+    shared: Arc<Shared>,
+    behaviour: Arc<Behaviour>,
+    answers: Answers,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// When delays end, the next one first.
+    delays: BinaryHeap<Reverse<(u64, u64)>>,
+    buffer: Vec<u8>,
+    head: RequestHead,
+}
+
+struct Slot {
+    /// Rises with each connection, so that an event of an earlier one is not taken for
+    /// this one's.
+    generation: u32,
+    writing: bool,
+    connection: Option<Connection>,
+}
+
+impl Worker {
+    pub(super) fn new(poller: Poller, listener: OwnedFd, shared: Arc<Shared>) -> io::Result<Self> {
+        poller.add(&listener, LISTENER, Interest::Read)?;
+        let behaviour = shared.behaviour.load_full();
+        Ok(Self {
+            answers: Answers::new(&shared, &behaviour),
+            poller,
+            listener,
+            shared,
+            behaviour,
+            slots: Vec::new(),
+            free: Vec::new(),
+            delays: BinaryHeap::new(),
+            buffer: vec![0; BUFFER],
+            head: RequestHead::default(),
+        })
+    }
+
+    /// Serves until it is told to stop.
+    pub(super) fn run(mut self) {
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            let next = self.delays.peek().map(|Reverse((at, _))| {
+                Duration::from_nanos(at.saturating_sub(wire::clock::now()))
+            });
+            let Ok(events) = self.poller.wait(next) else {
+                return;
+            };
+            self.refresh();
+            for index in 0..events {
+                if let Some(event) = self.poller.event(index) {
+                    self.handle(event);
+                }
+            }
+            self.end_delays();
+        }
+    }
+
+    /// Looks once for each wake-up whether the behaviour or the second has changed.
+    fn refresh(&mut self) {
+        let behaviour = self.shared.behaviour.load();
+        if !Arc::ptr_eq(&behaviour, &self.behaviour) {
+            self.behaviour = Arc::clone(&behaviour);
+            self.answers = Answers::new(&self.shared, &self.behaviour);
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let second = now.unwrap_or_default().as_secs();
+        self.answers.set_second(i64::try_from(second).unwrap_or(0));
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event.token {
+            LISTENER => self.accept(),
+            // Only a stop wakes a thread, and the loop looks for it.
+            WAKE => {}
+            token => {
+                let Some(mut connection) = self.take(token) else {
+                    return;
+                };
+                let next = match event.writable {
+                    true => connection.writable(),
+                    false => Next::Read,
+                };
+                let next = match (next, event.readable) {
+                    (Next::Read, true) => self.receive(&mut connection),
+                    // A peer that went away while we wait for it to read.
+                    (Next::Write, true) if !event.writable => Next::Close,
+                    (Next::Read, false) if !connection.input.is_empty() => {
+                        self.answer(&mut connection, 0)
+                    }
+                    (next, _) => next,
+                };
+                self.put(token, connection, next);
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTED_AT_ONCE {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let socket = match accept_with(&self.listener, flags) {
+                Ok(socket) => socket,
+                Err(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => {
+                    wire::clock::nap(PAUSE);
+                    return;
+                }
+                Err(_) => return,
+            };
+            let slot = self.free.pop().unwrap_or_else(|| {
+                self.slots.push(Slot {
+                    generation: 0,
+                    writing: false,
+                    connection: None,
+                });
+                (self.slots.len() - 1) as u32
+            });
+            let entry = &mut self.slots[slot as usize];
+            let token = u64::from(entry.generation) << 32 | u64::from(slot);
+            if self.poller.add(&socket, token, Interest::Read).is_err() {
+                self.free.push(slot);
+                return;
+            }
+            entry.writing = false;
+            entry.connection = Some(Connection::new(Stream::Plain(socket)));
+            self.shared.accepted.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The connection of a token; `None` when it is gone.
+    fn take(&mut self, token: u64) -> Option<Connection> {
+        let slot = self.slots.get_mut((token & u64::from(u32::MAX)) as usize)?;
+        match u64::from(slot.generation) == token >> 32 {
+            true => slot.connection.take(),
+            false => None,
+        }
+    }
+
+    fn put(&mut self, token: u64, connection: Connection, next: Next) {
+        let slot = (token & u64::from(u32::MAX)) as u32;
+        let Some(entry) = self.slots.get_mut(slot as usize) else {
+            return;
+        };
+        let writing = next == Next::Write;
+        match next {
+            Next::Read | Next::Write | Next::Delay => {
+                if next == Next::Delay {
+                    let delay = u64::try_from(self.behaviour.delay.as_nanos()).unwrap_or(u64::MAX);
+                    let at = wire::clock::now().saturating_add(delay);
+                    self.delays.push(Reverse((at, token)));
+                }
+                if writing == entry.writing {
+                    entry.connection = Some(connection);
+                    return;
+                }
+                let interest = if writing {
+                    Interest::Write
+                } else {
+                    Interest::Read
+                };
+                if self
+                    .poller
+                    .change(&connection.stream, token, interest)
+                    .is_ok()
+                {
+                    entry.writing = writing;
+                    entry.connection = Some(connection);
+                    return;
+                }
+            }
+            Next::Reset => {
+                // Closed with a linger of nothing, a connection is reset. An error leaves
+                // a close, which is the next best.
+                let _ = sockopt::set_socket_linger(&connection.stream, Some(Duration::ZERO));
+            }
+            Next::Close => {}
+        }
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(slot);
+    }
+
+    fn receive(&mut self, connection: &mut Connection) -> Next {
+        let held = connection.input.len();
+        if held == self.buffer.len() {
+            return Next::Close;
+        }
+        match connection.stream.receive(&mut self.buffer[held..]) {
+            Ok(Received::Bytes(_)) if connection.state == State::Hung => Next::Read,
+            Ok(Received::Bytes(received)) => self.answer(connection, received),
+            Ok(Received::Nothing) => Next::Read,
+            Ok(Received::End) | Err(_) => Next::Close,
+        }
+    }
+
+    /// Answers what the connection held back and the `received` bytes behind it.
+    fn answer(&mut self, connection: &mut Connection, received: usize) -> Next {
+        let held = connection.input.len();
+        self.buffer[..held].copy_from_slice(&connection.input);
+        connection.input.clear();
+        let bytes = &self.buffer[..held + received];
+        let (used, requests, next) =
+            connection.take(bytes, &mut self.head, &self.behaviour, &self.answers);
+        connection.input.extend_from_slice(&bytes[used..]);
+        if requests > 0 {
+            self.shared.requests.fetch_add(requests, Ordering::Relaxed);
+        }
+        next
+    }
+
+    fn end_delays(&mut self) {
+        while let Some(Reverse((at, token))) = self.delays.peek().copied() {
+            if at > wire::clock::now() {
+                return;
+            }
+            self.delays.pop();
+            let Some(mut connection) = self.take(token) else {
+                continue;
+            };
+            let mut next = connection.delay_over(&self.answers);
+            if next == Next::Read && !connection.input.is_empty() {
+                next = self.answer(&mut connection, 0);
+            }
+            self.put(token, connection, next);
+        }
+    }
+}

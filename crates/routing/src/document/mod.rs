@@ -1,0 +1,180 @@
+//! Settings files: TOML or YAML as one tree that knows where each value stands, and one
+//! description of the settings that both reads and prints them.
+//!
+//! ```text
+//! text ──parse──▶ Node (with places) ──┐
+//!                                      ├─ Form ◀── describe(&mut Form, &mut Settings)
+//! defaults ────────────────────────────┘    └──▶ settings, problems, or a printed file
+//! ```
+
+mod form;
+mod kind;
+mod node;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+pub use form::Form;
+pub use kind::{Kind, parse_go_duration};
+pub use node::{Entry, Node, Value, parse_toml, parse_yaml};
+
+/// Bytes of a settings file; a larger one is refused.
+pub const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// Problems that are shown at once; later ones are left out.
+const MOST_PROBLEMS: usize = 20;
+
+/// Characters of a source line that are shown.
+const LINE_SHOWN: usize = 120;
+
+/// A stretch of the text, in bytes.
+pub type Span = Range<usize>;
+
+/// The text of a settings file and the name it is known by.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// As it was given on the command line.
+    pub name: String,
+    /// The whole text.
+    pub text: String,
+}
+
+/// One thing that is wrong, with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where in the text.
+    pub span: Span,
+    /// What was found, and what was expected instead.
+    pub message: String,
+    /// What to do next.
+    pub help: Option<String>,
+}
+
+impl Problem {
+    /// A problem without advice.
+    pub fn new(span: Span, message: impl Into<String>) -> Self {
+        Self {
+            span,
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    /// Says what to do next.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// Why a settings file could not be used: every problem at its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(Vec<String>);
+
+impl Problems {
+    /// The problems of a source, in the order of their places.
+    pub fn of(source: &Source, mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
+        problems.dedup();
+        let left_out = problems.len().saturating_sub(MOST_PROBLEMS);
+        let mut shown: Vec<String> = problems
+            .iter()
+            .take(MOST_PROBLEMS)
+            .map(|problem| source.show(problem))
+            .collect();
+        if left_out > 0 {
+            shown.push(format!("{}: {left_out} more problems", source.name));
+        }
+        Self(shown)
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for Problems {}
+
+impl Source {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no text, or is larger than [`MOST_BYTES`].
+    pub fn read(path: &Path) -> Result<Self, Problems> {
+        let name = path.display().to_string();
+        let refused = |why: String| Problems(vec![format!("{name}: {why}")]);
+        let bytes = std::fs::metadata(path)
+            .map_err(|error| refused(format!("cannot read the settings: {error}")))?
+            .len();
+        if bytes > MOST_BYTES as u64 {
+            let why = format!("the file has {bytes} bytes; expected at most {MOST_BYTES}");
+            return Err(refused(why));
+        }
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| refused(format!("cannot read the settings: {error}")))?;
+        Ok(Self { name, text })
+    }
+
+    /// A problem as text of several lines, without an end of line behind the last:
+    ///
+    /// ```text
+    /// router.toml:12:1: unknown key "lisen"
+    ///   12 | lisen = "127.0.0.1:80"
+    ///      | ^^^^^
+    ///      help: did you mean "listen"?
+    /// ```
+    pub fn show(&self, problem: &Problem) -> String {
+        let at = self
+            .text
+            .floor_char_boundary(problem.span.start.min(self.text.len()));
+        let line_start = self.text[..at].rfind('\n').map_or(0, |end| end + 1);
+        let line_end = self.text[at..]
+            .find('\n')
+            .map_or(self.text.len(), |end| at + end);
+        let number = self.text[..line_start].matches('\n').count() + 1;
+        let line = self.text[line_start..line_end].trim_end_matches('\r');
+        let before = self.text[line_start..at].chars().count();
+        let end = self.text.floor_char_boundary(
+            problem
+                .span
+                .end
+                .clamp(at, line_start + line.len().max(at - line_start)),
+        );
+        let marked = self.text[at..end].chars().count();
+        let from = before.saturating_sub(LINE_SHOWN / 2);
+        let shown: String = line.chars().skip(from).take(LINE_SHOWN).collect();
+        let room = LINE_SHOWN - (before - from).min(LINE_SHOWN - 1);
+        let number_shown = format!("{number:>4}");
+        let margin = " ".repeat(number_shown.len());
+        let mut text = format!(
+            "{}:{number}:{}: {}\n{number_shown} | {}\n{margin} | {}{}",
+            self.name,
+            before + 1,
+            printable(&problem.message),
+            printable(&shown),
+            " ".repeat(before - from),
+            "^".repeat(marked.clamp(1, room)),
+        );
+        if let Some(help) = &problem.help {
+            text += &format!("\n{margin} help: {}", printable(help));
+        }
+        text
+    }
+}
+
+/// Text that cannot move the cursor of a terminal or change its colours.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|character| match character {
+            '\t' => ' ',
+            other if other.is_control() => '\u{fffd}',
+            other => other,
+        })
+        .collect()
+}

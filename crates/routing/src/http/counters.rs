@@ -1,0 +1,320 @@
+//! What the data path counts.
+//!
+//! Each thread counts for itself, without locked instructions; who reads sums over the
+//! threads. A sum may miss what happens meanwhile, and never counts anything twice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that one thread changes and any thread reads.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    /// Adds one. Only for the owning thread: two writers would lose counts.
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// Adds `more`. Only for the owning thread.
+    pub fn add(&self, more: u64) {
+        self.0
+            .store(self.get().wrapping_add(more), Ordering::Relaxed);
+    }
+
+    /// Takes one away, of a number that goes up and down. Only for the owning thread.
+    pub fn decrement(&self) {
+        self.0.store(self.get().wrapping_sub(1), Ordering::Relaxed);
+    }
+
+    /// Raises it to `other` if that is higher. Only for the owning thread.
+    pub fn raise(&self, other: u64) {
+        if other > self.get() {
+            self.0.store(other, Ordering::Relaxed);
+        }
+    }
+
+    /// The number.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Buckets of a histogram: how many values were at most each bound.
+#[derive(Debug)]
+pub struct Histogram<const BUCKETS: usize> {
+    bounds: &'static [u64; BUCKETS],
+    /// Not cumulative.
+    counts: [Count; BUCKETS],
+    above: Count,
+    sum: Count,
+}
+
+impl<const BUCKETS: usize> Histogram<BUCKETS> {
+    fn new(bounds: &'static [u64; BUCKETS]) -> Self {
+        Self {
+            bounds,
+            counts: std::array::from_fn(|_| Count::default()),
+            above: Count::default(),
+            sum: Count::default(),
+        }
+    }
+
+    /// Counts a value, in nanoseconds. Only for the owning thread.
+    pub fn record(&self, value: u64) {
+        let bucket = self.bounds.iter().position(|bound| value <= *bound);
+        let count = bucket.and_then(|bucket| self.counts.get(bucket));
+        count.unwrap_or(&self.above).increment();
+        self.sum.add(value);
+    }
+}
+
+/// A histogram over all threads. Values are nanoseconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HistogramTotal {
+    /// Upper bound of each bucket, and the values up to it: cumulative, as Prometheus
+    /// shows them.
+    pub buckets: Vec<(u64, u64)>,
+    /// All values.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u64,
+}
+
+impl HistogramTotal {
+    fn add<const BUCKETS: usize>(&mut self, of: &Histogram<BUCKETS>) {
+        if self.buckets.is_empty() {
+            self.buckets = of.bounds.iter().map(|bound| (*bound, 0)).collect();
+        }
+        let mut below = 0;
+        for (bucket, count) in self.buckets.iter_mut().zip(&of.counts) {
+            below += count.get();
+            bucket.1 += below;
+        }
+        self.count += below + of.above.get();
+        self.sum = self.sum.wrapping_add(of.sum.get());
+    }
+}
+
+const MS: u64 = 1_000_000;
+
+/// Bounds for times of requests: 1 ms to 1 s, as gorouter's.
+pub const REQUEST_BOUNDS: [u64; 12] = [
+    MS,
+    2 * MS,
+    4 * MS,
+    6 * MS,
+    8 * MS,
+    10 * MS,
+    20 * MS,
+    40 * MS,
+    50 * MS,
+    100 * MS,
+    500 * MS,
+    1000 * MS,
+];
+
+/// Bounds for the router's own share and for the table: 0.1 µs to 1 ms.
+pub const OWN_BOUNDS: [u64; 13] = [
+    100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, MS,
+];
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What one thread has counted. Only that thread changes it.
+        #[derive(Debug)]
+        #[repr(align(128))]
+        pub struct ThreadCounters {
+            $($(#[$doc])* pub $name: Count,)*
+            /// Answers by the first digit of their status; place 0: none of 1 to 5.
+            pub responses: [Count; 6],
+            /// The same, of answers that route services gave.
+            pub responses_of_route_services: [Count; 6],
+            /// From a request's first byte to its answer's last.
+            pub latency: Histogram<12>,
+            /// The part of it that was spent in this router.
+            pub own_time: Histogram<13>,
+            /// Finding a route.
+            pub lookup_time: Histogram<13>,
+        }
+
+        impl Default for ThreadCounters {
+            fn default() -> Self {
+                Self {
+                    $($name: Count::default(),)*
+                    responses: Default::default(),
+                    responses_of_route_services: Default::default(),
+                    latency: Histogram::new(&REQUEST_BOUNDS),
+                    own_time: Histogram::new(&OWN_BOUNDS),
+                    lookup_time: Histogram::new(&OWN_BOUNDS),
+                }
+            }
+        }
+
+        /// What all threads have counted.
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
+        pub struct Totals {
+            $($(#[$doc])* pub $name: u64,)*
+            /// Answers by the first digit of their status; place 0: none of 1 to 5.
+            pub responses: [u64; 6],
+            /// The same, of answers that route services gave.
+            pub responses_of_route_services: [u64; 6],
+            /// From a request's first byte to its answer's last.
+            pub latency: HistogramTotal,
+            /// The part of it that was spent in this router.
+            pub own_time: HistogramTotal,
+            /// Finding a route.
+            pub lookup_time: HistogramTotal,
+        }
+
+        impl Totals {
+            fn add(&mut self, of: &ThreadCounters) {
+                $(self.$name = self.$name.wrapping_add(of.$name.get());)*
+                for (all, one) in self.responses.iter_mut().zip(&of.responses) {
+                    *all += one.get();
+                }
+                let services = &of.responses_of_route_services;
+                for (all, one) in self.responses_of_route_services.iter_mut().zip(services) {
+                    *all += one.get();
+                }
+                self.latency.add(&of.latency);
+                self.own_time.add(&of.own_time);
+                self.lookup_time.add(&of.lookup_time);
+            }
+        }
+    };
+}
+
+counters! {
+    /// Requests whose head was read.
+    requests,
+    /// Requests that this router answered itself with 400 or 404.
+    rejected,
+    /// Requests whose head broke the protocol.
+    malformed,
+    /// Requests with a `Content-Length` without a value.
+    empty_content_length,
+    /// Answers 502, 503, 525, 526 and 496 for backends that failed.
+    bad_gateways,
+    /// Requests for which every endpoint had too many in flight.
+    exhausted,
+    /// Attempts that failed because the backend's certificate is for another name.
+    invalid_backend_id,
+    /// Attempts that failed because the backend's certificate is not trusted.
+    invalid_backend_certificate,
+    /// Attempts whose TLS handshake failed otherwise.
+    failed_handshakes,
+    /// Attempts after the first.
+    retries,
+    /// Requests sent again because an idle connection turned out to be closed.
+    stale_connections,
+    /// Attempts that ran into their time limit.
+    timeouts,
+    /// Requests that clients left before their answer.
+    clients_gone,
+    /// Upgrades that backends accepted.
+    upgrades,
+    /// Upgrades that failed.
+    failed_upgrades,
+    /// Connections of clients that were accepted.
+    accepted,
+    /// Connections of clients that are open now.
+    open_clients,
+    /// Handshakes of clients that failed, PROXY headers that did not parse.
+    failed_clients,
+    /// Times that accepting paused because there were as many connections as allowed.
+    full,
+    /// Connections closed because their head, or all of a request, took too long.
+    slow_clients,
+    /// Requests on their way now.
+    active,
+    /// Connections to backends that were begun.
+    dialed,
+    /// Requests that found an idle connection to their backend.
+    reused,
+    /// Connections to backends that are open now.
+    open_backends,
+    /// Idle ones of them.
+    idle_backends,
+    /// Bytes received from clients.
+    received,
+    /// Bytes sent to clients.
+    sent,
+    /// Lines of the access log.
+    logged,
+    /// Lines that were dropped because the writer was behind.
+    log_drops,
+    /// Turns of a thread's loop.
+    turns,
+    /// Turns that took longer than 50 ms: something blocked.
+    late_turns,
+}
+
+/// What the data path counts. See the module.
+#[derive(Debug)]
+pub struct Counters {
+    threads: Box<[Arc<ThreadCounters>]>,
+}
+
+impl Counters {
+    /// For so many threads.
+    pub fn new(threads: usize) -> Self {
+        Self {
+            threads: (0..threads).map(|_| Arc::default()).collect(),
+        }
+    }
+
+    /// Threads that count.
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Those of one thread; `None` beyond their number.
+    pub fn thread(&self, index: usize) -> Option<&Arc<ThreadCounters>> {
+        self.threads.get(index)
+    }
+
+    /// Connections of clients that are open now.
+    pub fn open_clients(&self) -> u64 {
+        let open = self.threads.iter().map(|thread| thread.open_clients.get());
+        open.fold(0, u64::wrapping_add)
+    }
+
+    /// What all threads have counted so far.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for thread in &self.threads {
+            totals.add(thread);
+        }
+        totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_add_up() {
+        let counters = Counters::new(2);
+        let (one, two) = (counters.thread(0).unwrap(), counters.thread(1).unwrap());
+        one.requests.increment();
+        two.requests.add(2);
+        two.responses[2].increment();
+        one.open_clients.increment();
+        one.open_clients.decrement();
+        one.latency.record(MS);
+        two.latency.record(3 * MS);
+        two.latency.record(5_000 * MS);
+        let totals = counters.totals();
+        assert_eq!((totals.requests, totals.open_clients), (3, 0));
+        assert_eq!(totals.responses, [0, 0, 1, 0, 0, 0]);
+        assert_eq!(totals.latency.count, 3);
+        assert_eq!(totals.latency.sum, 5_004 * MS);
+        assert_eq!(
+            totals.latency.buckets[..3],
+            [(MS, 1), (2 * MS, 1), (4 * MS, 2)]
+        );
+        assert!(counters.thread(2).is_none());
+    }
+}

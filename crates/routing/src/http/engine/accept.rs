@@ -1,0 +1,200 @@
+//! Clients come and go.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use wire::http1::{Limits, RequestScanner};
+use wire::poller::Interest;
+use wire::socket;
+use wire::stream::Stream;
+
+use super::buffers::{Inbox, Outbox};
+use super::deadlines::NEVER;
+use super::session::{Phase, Session};
+use super::slab::Token;
+use super::worker::{RUNNING, Worker};
+use crate::http::pipeline::Client;
+use crate::table::Nanos;
+
+/// Connections accepted at one wake-up: a flood of new ones must not hold up the others.
+const AT_ONCE: usize = 32;
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 4096;
+
+/// Where connections are accepted.
+pub(super) struct Listener {
+    socket: OwnedFd,
+    /// Whether clients speak TLS there.
+    tls: bool,
+    /// Whether it is not watched now, since there are as many clients as may be.
+    paused: bool,
+}
+
+impl Listener {
+    /// Listens on an address, beside other listeners of this process.
+    ///
+    /// # Errors
+    /// When the address is not one of this machine, is taken, or may not be used.
+    pub(super) fn bind(address: SocketAddr, tls: bool) -> io::Result<Self> {
+        // Each thread has its own queue of new connections.
+        let socket = socket::listen_tcp(address, BACKLOG, true)?;
+        Ok(Self {
+            socket,
+            tls,
+            paused: false,
+        })
+    }
+
+    /// The address, with the port that was given for port 0.
+    pub(super) fn address(&self) -> io::Result<SocketAddr> {
+        Ok(socket::local_address(&self.socket)?)
+    }
+}
+
+impl Worker {
+    /// Begins to watch the listeners.
+    pub(super) fn listen(&mut self) -> io::Result<()> {
+        for (index, listener) in self.listeners.iter().enumerate() {
+            let token = Token::Listener(index as u32).number();
+            self.poller.add(&listener.socket, token, Interest::Read)?;
+        }
+        Ok(())
+    }
+
+    /// Accepts the connections that wait.
+    pub(super) fn accept(&mut self, index: usize) {
+        for _ in 0..AT_ONCE {
+            if self.clients.len() >= self.most_clients {
+                self.pause(index);
+                return;
+            }
+            let Some(listener) = self.listeners.get(index) else {
+                return;
+            };
+            let tls = listener.tls;
+            match socket::accept(&listener.socket) {
+                Ok(Some((socket, peer))) => self.welcome(socket, peer, tls),
+                Ok(None) => return,
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    // Goes on when a connection has ended; level-triggered readiness
+                    // would keep this thread busy until then.
+                    self.pause(index);
+                    return;
+                }
+                // One went away meanwhile.
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn pause(&mut self, index: usize) {
+        let Some(listener) = self.listeners.get_mut(index) else {
+            return;
+        };
+        let token = Token::Listener(index as u32).number();
+        let change = self
+            .poller
+            .change(&listener.socket, token, Interest::Nothing);
+        listener.paused = change.is_ok();
+        self.counters.full.increment();
+    }
+
+    fn resume_accepting(&mut self) {
+        for (index, listener) in self.listeners.iter_mut().enumerate() {
+            if listener.paused {
+                let token = Token::Listener(index as u32).number();
+                let change = self.poller.change(&listener.socket, token, Interest::Read);
+                listener.paused = change.is_err();
+            }
+        }
+    }
+
+    fn welcome(&mut self, socket: OwnedFd, peer: SocketAddr, tls: bool) {
+        let settings = &self.shared.settings;
+        let limits = Limits {
+            head_bytes: settings.request_head_bytes,
+            ..Limits::default()
+        };
+        let key = self.clients.reserve();
+        let opens = tls || settings.proxy_protocol;
+        let stream = match self.shared.tls.with_client(tls && !settings.proxy_protocol, socket) {
+            Ok(stream) => stream,
+            Err(_) => {
+                self.clients.release(key);
+                self.counters.failed_clients.increment();
+                return;
+            }
+        };
+        let token = Token::Client(key).number();
+        if self.poller.add(&stream, token, Interest::Read).is_err() {
+            self.clients.release(key);
+            return;
+        }
+        self.counters.accepted.increment();
+        self.counters.open_clients.increment();
+        let mut session = Box::new(Session {
+            key,
+            stream,
+            client: Client::new(peer, None),
+            scanner: RequestScanner::new(limits),
+            inbox: Inbox::default(),
+            outbox: Outbox::default(),
+            phase: if opens { Phase::Opening } else { Phase::Idle },
+            ended: false,
+            interest: Interest::Read,
+            deadline: self.after(if opens {
+                settings.backends.handshake_timeout
+            } else {
+                settings.idle_timeout
+            }),
+            awaits_tls: tls,
+            armed: NEVER,
+            used: false,
+            flight: None,
+        });
+        self.arm(&mut session);
+        self.clients.put(key, session);
+    }
+
+    /// Removes a connection that was closed.
+    pub(super) fn forget_client(&mut self, mut session: Box<Session>) {
+        session.inbox.clear(&mut self.buffers);
+        session.outbox.clear(&mut self.buffers);
+        self.client_deadlines.set(session.key.index, NEVER);
+        self.clients.release(session.key);
+        self.counters.open_clients.decrement();
+        drop(session);
+        if self.state == RUNNING {
+            self.resume_accepting();
+        }
+    }
+
+    /// Watches for what the connection needs, and sets its deadline, where they changed.
+    pub(super) fn arm(&mut self, session: &mut Session) {
+        if session.phase == Phase::Closed {
+            return;
+        }
+        let wanted = session.wanted();
+        if wanted != session.interest {
+            let token = Token::Client(session.key).number();
+            if self.poller.change(&session.stream, token, wanted).is_err() {
+                session.phase = Phase::Closed;
+                return;
+            }
+            session.interest = wanted;
+        }
+        if session.deadline != session.armed {
+            session.armed = session.deadline;
+            self.client_deadlines
+                .set(session.key.index, session.deadline);
+        }
+    }
+
+    /// The moment after a time from now.
+    pub(super) fn after(&self, time: std::time::Duration) -> Nanos {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(NEVER);
+        self.now.saturating_add(time)
+    }
+}

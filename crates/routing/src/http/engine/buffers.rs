@@ -1,0 +1,257 @@
+//! Memory for bytes in transit, held only while there are any: an idle connection has
+//! none. The buffer used last is used next, so that it is still in the processor's cache.
+
+use wire::stream::{Received, Stream, StreamError};
+
+/// Room of a buffer, and most bytes that are taken in for one direction of a connection
+/// before the other side has to take some.
+pub(super) const ROOM: usize = 64 * 1024;
+/// Buffers that one thread keeps when they are not in use (4 MiB of each kind).
+const SPARE: usize = 64;
+/// A buffer that has grown beyond this is given back to the system.
+const KEEP: usize = 4 * ROOM;
+
+/// The spare buffers of one thread.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    /// Each full of bytes without a meaning, to receive into.
+    rooms: Vec<Vec<u8>>,
+    /// Each empty, to write into.
+    sheets: Vec<Vec<u8>>,
+}
+
+impl Buffers {
+    fn room(&mut self) -> Vec<u8> {
+        self.rooms.pop().unwrap_or_else(|| vec![0; ROOM])
+    }
+
+    fn room_back(&mut self, room: Vec<u8>) {
+        if self.rooms.len() < SPARE && room.len() == ROOM {
+            self.rooms.push(room);
+        }
+    }
+
+    /// An empty buffer to write into.
+    fn sheet(&mut self) -> Vec<u8> {
+        self.sheets.pop().unwrap_or_default()
+    }
+
+    fn sheet_back(&mut self, mut sheet: Vec<u8>) {
+        if self.sheets.len() < SPARE && sheet.capacity() <= KEEP {
+            sheet.clear();
+            self.sheets.push(sheet);
+        }
+    }
+}
+
+/// Bytes that were received and are not used yet.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    room: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Inbox {
+    /// The bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.room.get(self.start..self.end).unwrap_or_default()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Takes in what there is, once. Grows as far as `most` when it is full; full at
+    /// that, it says [`Received::Nothing`].
+    pub(super) fn receive(
+        &mut self,
+        stream: &mut Stream,
+        most: usize,
+        buffers: &mut Buffers,
+    ) -> Result<Received, StreamError> {
+        if self.room.is_empty() {
+            self.room = buffers.room();
+        }
+        if self.end == self.room.len() && self.start > 0 {
+            self.room.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        if self.end == self.room.len() {
+            let larger = (2 * self.room.len()).min(most);
+            if larger <= self.end {
+                return Ok(Received::Nothing);
+            }
+            self.room.resize(larger, 0);
+        }
+        let received = stream.receive(&mut self.room[self.end..]);
+        match received {
+            Ok(Received::Bytes(bytes)) => self.end += bytes,
+            _ => self.rest(buffers),
+        }
+        received
+    }
+
+    /// Marks bytes as used.
+    pub(super) fn consume(&mut self, bytes: usize, buffers: &mut Buffers) {
+        self.start = (self.start + bytes).min(self.end);
+        self.rest(buffers);
+    }
+
+    /// Forgets all bytes.
+    pub(super) fn clear(&mut self, buffers: &mut Buffers) {
+        self.start = self.end;
+        self.rest(buffers);
+    }
+
+    /// Gives the memory back if it holds nothing.
+    fn rest(&mut self, buffers: &mut Buffers) {
+        if self.is_empty() && !self.room.is_empty() {
+            buffers.room_back(std::mem::take(&mut self.room));
+            (self.start, self.end) = (0, 0);
+        }
+    }
+}
+
+/// Bytes that wait to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    sheet: Vec<u8>,
+    sent: usize,
+}
+
+impl Outbox {
+    /// Where to write what is to be sent.
+    pub(super) fn sheet(&mut self, buffers: &mut Buffers) -> &mut Vec<u8> {
+        if self.sheet.capacity() == 0 {
+            self.sheet = buffers.sheet();
+        }
+        &mut self.sheet
+    }
+
+    /// The same, with nothing in it.
+    pub(super) fn fresh_sheet(&mut self, buffers: &mut Buffers) -> &mut Vec<u8> {
+        self.sent = 0;
+        let sheet = self.sheet(buffers);
+        sheet.clear();
+        sheet
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.sheet.len() - self.sent
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sheet.len() == self.sent
+    }
+
+    /// Sends what can be taken now, with one call; gives the number of bytes.
+    pub(super) fn send(
+        &mut self,
+        stream: &mut Stream,
+        buffers: &mut Buffers,
+    ) -> Result<usize, StreamError> {
+        let mut bytes = 0;
+        if !self.is_empty() {
+            bytes = stream.send(&self.sheet[self.sent..])?;
+            self.sent += bytes;
+        } else if stream.wants_write() {
+            stream.flush()?;
+        }
+        if self.is_empty() {
+            self.clear(buffers);
+        }
+        Ok(bytes)
+    }
+
+    /// Forgets what is left.
+    pub(super) fn clear(&mut self, buffers: &mut Buffers) {
+        if self.sheet.capacity() > 0 {
+            buffers.sheet_back(std::mem::take(&mut self.sheet));
+        }
+        self.sent = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    fn pair() -> (TcpStream, Stream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        far.set_nonblocking(true).unwrap();
+        (near, Stream::Plain(far.into()))
+    }
+
+    #[test]
+    fn memory_is_held_only_while_there_are_bytes() {
+        let (mut near, mut far) = pair();
+        let mut buffers = Buffers::default();
+        let mut inbox = Inbox::default();
+        let nothing = inbox.receive(&mut far, ROOM, &mut buffers).unwrap();
+        assert_eq!(nothing, Received::Nothing);
+        assert!(inbox.room.is_empty() && buffers.rooms.len() == 1);
+        near.write_all(b"hello").unwrap();
+        let five = inbox.receive(&mut far, ROOM, &mut buffers).unwrap();
+        assert_eq!(five, Received::Bytes(5));
+        inbox.consume(2, &mut buffers);
+        assert_eq!((inbox.bytes(), buffers.rooms.len()), (&b"llo"[..], 0));
+        inbox.consume(9, &mut buffers);
+        assert_eq!((inbox.len(), buffers.rooms.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_full_inbox_grows_to_its_bound() {
+        let (mut near, mut far) = pair();
+        let mut buffers = Buffers::default();
+        let mut inbox = Inbox::default();
+        let most = 2 * ROOM;
+        let all: Vec<u8> = (0..3 * ROOM).map(|at| at as u8).collect();
+        let sent = all.clone();
+        let writer = std::thread::spawn(move || near.write_all(&sent).unwrap());
+        while inbox.len() < most {
+            inbox.receive(&mut far, most, &mut buffers).unwrap();
+        }
+        let full = inbox.receive(&mut far, most, &mut buffers).unwrap();
+        assert_eq!(full, Received::Nothing);
+        inbox.consume(1, &mut buffers);
+        while inbox.len() < most {
+            inbox.receive(&mut far, most, &mut buffers).unwrap();
+        }
+        assert_eq!(inbox.bytes(), &all[1..=most]);
+        inbox.clear(&mut buffers);
+        // One that has grown is not kept.
+        assert!(buffers.rooms.is_empty());
+        drop(far);
+        let _ = writer.join();
+    }
+
+    #[test]
+    fn what_is_not_taken_waits() {
+        let (mut near, mut far) = pair();
+        let mut buffers = Buffers::default();
+        let mut outbox = Outbox::default();
+        let all = vec![7; 16 << 20];
+        outbox.sheet(&mut buffers).extend_from_slice(&all);
+        outbox.send(&mut far, &mut buffers).unwrap();
+        assert!(!outbox.is_empty());
+        let reader = std::thread::spawn(move || {
+            let mut got = vec![0; 16 << 20];
+            near.read_exact(&mut got).unwrap();
+            got
+        });
+        while !outbox.is_empty() {
+            outbox.send(&mut far, &mut buffers).unwrap();
+        }
+        assert!(reader.join().unwrap() == all);
+    }
+}

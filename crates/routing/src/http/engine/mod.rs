@@ -1,0 +1,252 @@
+//! The HTTP data path: sockets, threads, timeouts.
+//!
+//! ```text
+//! client ──▶ inbox ──▶ head, body ──▶ upstream ──▶ backend      (intake, attempt)
+//! client ◀── outbox ◀── head, body ◀── inbox ◀──── backend      (answer)
+//! ```
+//!
+//! Each thread has its own listeners, its own poller, its own connections and its own
+//! idle connections to backends; threads share the table and nothing else. Readiness is
+//! level-triggered: one `recv` for each event, one `send` for what it led to, and the
+//! interest in a socket changes only when one side is slower than the other.
+
+mod accept;
+mod answer;
+mod attempt;
+mod buffers;
+mod deadlines;
+mod intake;
+mod links;
+mod log_writer;
+mod opening;
+mod pools;
+mod session;
+mod slab;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod tunnel;
+mod worker;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::thread::JoinHandle;
+
+use wire::poller::Waker;
+
+use self::accept::Listener;
+use self::log_writer::LogWriter;
+use self::tls::Tls;
+use self::worker::{DRAINING, RUNNING, STOPPED, Shared, Worker};
+use super::counters::Counters;
+use super::pipeline::Pipeline;
+use super::settings::HttpSettings;
+use crate::selection::SelectionSettings;
+use crate::table::Table;
+
+/// What an engine works with.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// How it behaves.
+    pub settings: Arc<HttpSettings>,
+    /// Where requests go.
+    pub table: Arc<Table>,
+    /// Where it counts; with as many threads as [`threads`] says.
+    pub counters: Arc<Counters>,
+    /// What health checks on the proxy's port are told. Draining is unhealthy in any case.
+    pub healthy: Arc<AtomicBool>,
+}
+
+/// Why an engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be listened on.
+    #[error("listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// The access log's file cannot be opened.
+    #[error("open the access log {path}: {source}")]
+    AccessLog {
+        /// Its path.
+        path: String,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// A certificate, a key or the authorities of one side are of no use.
+    #[error("prepare TLS towards {side}: {source}")]
+    Tls {
+        /// Towards whom.
+        side: &'static str,
+        /// What is wrong.
+        source: wire::tls::TlsOptionsError,
+    },
+    /// There are no threads or descriptors left.
+    #[error("start the threads of the HTTP router: {0}")]
+    Threads(#[source] io::Error),
+}
+
+/// Threads that an engine with these settings has.
+pub fn threads(settings: &HttpSettings) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    settings.threads.unwrap_or_else(all).max(1)
+}
+
+/// A running data path. Dropping it stops it.
+pub struct Engine {
+    shared: Arc<Shared>,
+    counters: Arc<Counters>,
+    wakers: Vec<Waker>,
+    threads: Vec<JoinHandle<()>>,
+    log: Option<LogWriter>,
+    address: Option<SocketAddr>,
+    tls_address: Option<SocketAddr>,
+}
+
+/// Opens the listeners and starts the threads.
+///
+/// # Errors
+/// When an address cannot be listened on, a certificate or key is of no use, the access
+/// log cannot be opened, or there are no threads or descriptors left.
+pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
+    let settings = &config.settings;
+    let count = threads(settings);
+    let tls = Tls::new(settings)?;
+    let mut addresses = [(settings.listen, false), (settings.listen_tls, true)];
+    let mut listeners = Vec::new();
+    for _ in 0..count {
+        let mut own = Vec::new();
+        for (address, is_tls) in &mut addresses {
+            let Some(at) = *address else {
+                continue;
+            };
+            let failed = |source| StartError::Listen {
+                address: at,
+                source,
+            };
+            let listener = Listener::bind(at, *is_tls).map_err(failed)?;
+            // The first one is given a port; the others share it.
+            *address = Some(listener.address().map_err(failed)?);
+            own.push(listener);
+        }
+        listeners.push(own);
+    }
+    let log =
+        LogWriter::start(&settings.access_log).map_err(|source| StartError::AccessLog {
+            path: format!("{:?}", settings.access_log.file),
+            source,
+        })?;
+    let shared = Arc::new(Shared {
+        pipeline: Pipeline::new(Arc::clone(settings)),
+        selection: SelectionSettings {
+            algorithm: settings.algorithm,
+            in_flight: settings.backends.in_flight,
+            zone: settings.zone.as_str().into(),
+            prefer_zone: settings.prefer_zone,
+        },
+        settings: Arc::clone(settings),
+        tls,
+        table: config.table,
+        healthy: config.healthy,
+        state: AtomicU8::new(RUNNING),
+    });
+    let mut engine = Engine {
+        shared,
+        counters: config.counters,
+        wakers: Vec::new(),
+        threads: Vec::new(),
+        log,
+        address: addresses[0].0,
+        tls_address: addresses[1].0,
+    };
+    let most = (settings.client_connections / count).max(1);
+    for (index, own) in listeners.into_iter().enumerate() {
+        engine
+            .add_thread(index, own, most)
+            .map_err(StartError::Threads)?;
+    }
+    Ok(engine)
+}
+
+impl Engine {
+    fn add_thread(
+        &mut self,
+        index: usize,
+        listeners: Vec<Listener>,
+        most: usize,
+    ) -> io::Result<()> {
+        let counters = self.counters.thread(index).cloned().unwrap_or_default();
+        let lines = self.log.as_ref().map(LogWriter::lines);
+        let shared = Arc::clone(&self.shared);
+        let worker = Worker::new(shared, counters, listeners, most, lines)?;
+        self.wakers.push(worker.waker());
+        let thread = std::thread::Builder::new()
+            .name(format!("http-{index}"))
+            .spawn(move || worker.run())?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Where plain connections are accepted, with the port that was given for port 0.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// The same of connections with TLS.
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        self.tls_address
+    }
+
+    /// Closes the listeners and the connections without a request; the others end with
+    /// their answer. Ask [`Engine::active`] how many are left.
+    pub fn drain(&self) {
+        self.change_to(DRAINING);
+    }
+
+    /// Connections of clients that are open.
+    pub fn active(&self) -> u64 {
+        self.counters.open_clients()
+    }
+
+    /// Opens the access log's file anew, soon: it was moved away.
+    pub fn reopen_log(&self) {
+        if let Some(log) = &self.log {
+            log.reopen();
+        }
+    }
+
+    /// Ends everything now, requests on their way included, and waits until the threads
+    /// are gone and the access log is written.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.change_to(STOPPED);
+        for thread in self.threads.drain(..) {
+            // A panic there has been told by its own message.
+            let _ = thread.join();
+        }
+        if let Some(log) = self.log.take() {
+            log.finish();
+        }
+    }
+
+    fn change_to(&self, state: u8) {
+        self.shared.state.fetch_max(state, Ordering::Relaxed);
+        for waker in &self.wakers {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,6 @@
+//! The engine over real sockets, between scripted backends and clients.
+
+mod bench;
+mod bodies;
+mod faults;
+mod requests;

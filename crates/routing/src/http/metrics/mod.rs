@@ -1,0 +1,386 @@
+//! The router's metrics as a page for Prometheus.
+//!
+//! First the names of gorouter, as dashboards know them, then ours, which carry their
+//! units. Labels by component are left out: nothing here counts by component.
+
+use telemetry::prometheus::{Kind, Page};
+
+use crate::http::counters::{HistogramTotal, Totals};
+
+/// Content type of the page, as gorouter's.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+
+/// What is known at the moment of asking beside what the data path counts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Gauges {
+    /// Routes of the table.
+    pub routes: u64,
+    /// Milliseconds since the table last changed.
+    pub ms_since_update: u64,
+    /// Descriptors that the process has open.
+    pub descriptors: u64,
+    /// Seconds since the process began.
+    pub uptime_seconds: u64,
+    /// Lines of the log that were dropped.
+    pub log_drops: u64,
+}
+
+/// What the feeds have counted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Registrations {
+    /// Registrations taken, by what became of them: `added`, `updated`, `refreshed`, ...
+    pub registered: Vec<(&'static str, u64)>,
+    /// Unregistrations taken.
+    pub unregistered: u64,
+    /// Messages that could not be read.
+    pub refused: u64,
+    /// Routes that were pruned.
+    pub pruned: u64,
+    /// Messages of NATS that wait.
+    pub buffered: u64,
+    /// Messages of NATS that were dropped because too many waited.
+    pub dropped: u64,
+    /// Times that the connection to NATS was made again.
+    pub reconnects: u64,
+    /// Whether NATS is connected.
+    pub connected: bool,
+    /// From the change of an endpoint to its registration.
+    pub latency: HistogramTotal,
+}
+
+/// The whole page.
+pub fn page(totals: &Totals, gauges: &Gauges, registrations: &Registrations) -> String {
+    let mut page = Page::new();
+    gorouters(&mut page, totals, gauges, registrations);
+    ours(&mut page, totals, gauges, registrations);
+    page.into_text()
+}
+
+/// Names and help texts of gorouter, in the order of their names.
+fn gorouters(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations) {
+    page.counter(
+        "backend_exhausted_conns",
+        "number of errors related to backend connection limit reached",
+        totals.exhausted,
+    )
+    .counter(
+        "backend_invalid_id",
+        "number of bad backend id errors received from backends",
+        totals.invalid_backend_id,
+    )
+    .counter(
+        "backend_invalid_tls_cert",
+        "number of tls certificate errors received from backends",
+        totals.invalid_backend_certificate,
+    )
+    .counter(
+        "backend_tls_handshake_failed",
+        "number of backend handshake errors",
+        totals.failed_handshakes,
+    )
+    .counter(
+        "bad_gateways",
+        "number of bad gateway errors received from backends",
+        totals.bad_gateways,
+    )
+    .gauge(
+        "buffered_messages",
+        "number of buffered messages in NATS",
+        feeds.buffered,
+    )
+    .counter(
+        "empty_content_length_header",
+        "number of requests with the empty content length header",
+        totals.empty_content_length,
+    )
+    .gauge(
+        "file_descriptors",
+        "number of file descriptors found",
+        gauges.descriptors,
+    );
+    histogram(
+        page,
+        "gorouter_time",
+        "gorouter time per request in seconds",
+        &totals.own_time,
+        1e9,
+    );
+    histogram(
+        page,
+        "latency",
+        "routing response latency in ms",
+        &totals.latency,
+        1e6,
+    );
+    page.gauge(
+        "ms_since_last_registry_update",
+        "time since last registry update in ms",
+        gauges.ms_since_update,
+    )
+    .family(
+        Kind::Counter,
+        "registry_message",
+        "number of registry messages",
+        "action",
+        feeds.registered.iter().copied(),
+    )
+    .counter(
+        "rejected_requests",
+        "number of rejected requests",
+        totals.rejected,
+    )
+    .family(
+        Kind::Counter,
+        "responses",
+        "number of responses",
+        "status_group",
+        by_class(&totals.responses),
+    )
+    .family(
+        Kind::Counter,
+        "responses_route_services",
+        "number of responses for route services",
+        "status_group",
+        by_class(&totals.responses_of_route_services),
+    );
+    histogram(
+        page,
+        "route_lookup_time",
+        "route lookup time per request in ns",
+        &totals.lookup_time,
+        1.0,
+    );
+    histogram(
+        page,
+        "route_registration_latency",
+        "route registration latency in ms",
+        &feeds.latency,
+        1e6,
+    );
+    page.counter("routes_pruned", "number of pruned routes", feeds.pruned)
+        .gauge(
+            "total_dropped_messages",
+            "number of total dropped messages in NATS",
+            feeds.dropped,
+        )
+        .counter("total_requests", "number of requests", totals.requests)
+        .gauge("total_routes", "number of total routes", gauges.routes)
+        .counter(
+            "unregistry_message",
+            "number of unregister messages",
+            feeds.unregistered,
+        )
+        .counter(
+            "websocket_failures",
+            "websocket failure",
+            totals.failed_upgrades,
+        )
+        .counter(
+            "websocket_upgrades",
+            "websocket upgrade to websocket",
+            totals.upgrades,
+        );
+}
+
+/// What gorouter does not tell.
+fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations) {
+    page.gauge(
+        "router_uptime_seconds",
+        "Time since the process began.",
+        gauges.uptime_seconds,
+    )
+    .counter(
+        "router_malformed_requests_total",
+        "Requests whose head broke the protocol.",
+        totals.malformed,
+    )
+    .counter(
+        "router_retries_total",
+        "Attempts after the first.",
+        totals.retries,
+    )
+    .counter(
+        "router_stale_connections_total",
+        "Requests sent again because an idle connection turned out to be closed.",
+        totals.stale_connections,
+    )
+    .counter(
+        "router_timeouts_total",
+        "Attempts that ran into their time limit.",
+        totals.timeouts,
+    )
+    .counter(
+        "router_clients_gone_total",
+        "Requests that clients left before their answer.",
+        totals.clients_gone,
+    )
+    .counter(
+        "router_client_connections_total",
+        "Connections of clients that were accepted.",
+        totals.accepted,
+    )
+    .gauge(
+        "router_client_connections",
+        "Connections of clients that are open.",
+        totals.open_clients,
+    )
+    .counter(
+        "router_client_failures_total",
+        "Handshakes of clients that failed, and PROXY headers that did not parse.",
+        totals.failed_clients,
+    )
+    .counter(
+        "router_client_connections_full_total",
+        "Times that accepting paused because there were as many connections as allowed.",
+        totals.full,
+    )
+    .counter(
+        "router_slow_clients_total",
+        "Connections closed because a head, or all of a request, took too long.",
+        totals.slow_clients,
+    )
+    .gauge(
+        "router_active_requests",
+        "Requests on their way.",
+        totals.active,
+    )
+    .counter(
+        "router_backend_connections_total",
+        "Connections to backends that were begun.",
+        totals.dialed,
+    )
+    .counter(
+        "router_backend_reuses_total",
+        "Requests that found an idle connection to their backend.",
+        totals.reused,
+    )
+    .gauge(
+        "router_backend_connections",
+        "Connections to backends that are open.",
+        totals.open_backends,
+    )
+    .gauge(
+        "router_backend_connections_idle",
+        "Idle ones of them.",
+        totals.idle_backends,
+    )
+    .counter(
+        "router_client_received_bytes_total",
+        "Bytes received from clients.",
+        totals.received,
+    )
+    .counter(
+        "router_client_sent_bytes_total",
+        "Bytes sent to clients.",
+        totals.sent,
+    )
+    .counter(
+        "router_access_log_lines_total",
+        "Lines of the access log.",
+        totals.logged,
+    )
+    .counter(
+        "router_access_log_drops_total",
+        "Lines of the access log that were dropped because the writer was behind.",
+        totals.log_drops,
+    )
+    .counter(
+        "router_log_drops_total",
+        "Lines of the log that were dropped because its reader was behind.",
+        gauges.log_drops,
+    )
+    .counter(
+        "router_loop_turns_total",
+        "Turns of the threads' loops.",
+        totals.turns,
+    )
+    .counter(
+        "router_loop_late_turns_total",
+        "Turns that took longer than 50 ms.",
+        totals.late_turns,
+    )
+    .counter(
+        "router_registrations_refused_total",
+        "Messages of the feeds that could not be read.",
+        feeds.refused,
+    )
+    .gauge(
+        "router_nats_connected",
+        "Whether NATS is connected.",
+        u8::from(feeds.connected),
+    )
+    .counter(
+        "router_nats_reconnects_total",
+        "Times that the connection to NATS was made again.",
+        feeds.reconnects,
+    );
+}
+
+/// Answers by class, with gorouter's labels.
+fn by_class(responses: &[u64; 6]) -> [(&'static str, u64); 5] {
+    [
+        ("2xx", responses[2]),
+        ("3xx", responses[3]),
+        ("4xx", responses[4]),
+        ("5xx", responses[5]),
+        ("xxx", responses[0] + responses[1]),
+    ]
+}
+
+/// A histogram whose nanoseconds are shown in a unit of so many nanoseconds.
+fn histogram(page: &mut Page, name: &str, help: &str, of: &HistogramTotal, unit: f64) {
+    let buckets = of
+        .buckets
+        .iter()
+        .map(|(bound, below)| (*bound as f64 / unit, *below));
+    page.histogram(name, help, buckets, of.count, of.sum as f64 / unit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::counters::Counters;
+
+    #[test]
+    fn the_page_has_gorouters_names_and_ours() {
+        let counters = Counters::new(1);
+        let thread = counters.thread(0).unwrap();
+        thread.requests.add(3);
+        thread.responses[2].add(2);
+        thread.latency.record(3_000_000);
+        let registrations = Registrations {
+            registered: vec![("added", 5), ("refreshed", 7)],
+            ..Registrations::default()
+        };
+        let gauges = Gauges {
+            routes: 5,
+            ..Gauges::default()
+        };
+        let page = page(&counters.totals(), &gauges, &registrations);
+        for line in [
+            "# HELP backend_exhausted_conns number of errors related to backend connection limit reached",
+            "# TYPE gorouter_time histogram",
+            "total_requests 3",
+            "responses{status_group=\"2xx\"} 2",
+            "registry_message{action=\"added\"} 5",
+            "total_routes 5",
+            "latency_bucket{le=\"2\"} 0",
+            "latency_bucket{le=\"4\"} 1",
+            "latency_sum 3",
+            "router_nats_connected 0",
+        ] {
+            assert!(
+                page.lines().any(|found| found == line),
+                "no {line} in\n{page}"
+            );
+        }
+        let mut names: Vec<&str> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE "))
+            .collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "a name appears twice");
+    }
+}

@@ -1,0 +1,238 @@
+//! What a whole HTTP router can be told: its data path, and everything around it. Plain
+//! data.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use telemetry::Level;
+
+use crate::http::settings::HttpSettings;
+use crate::table::TableSettings;
+
+/// Settings of a router process.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RouterSettings {
+    /// The data path.
+    pub http: HttpSettings,
+    /// The table.
+    pub table: TableSettings,
+    /// Time between two walks that prune stale endpoints (`prune_stale_droplets_interval`).
+    pub prune_interval: Duration,
+    /// Prune nothing while NATS is away (`suspend_pruning_if_nats_unavailable`).
+    pub suspend_pruning: bool,
+    /// Number of this router among its like, the beginning of its id (`index`).
+    pub index: u32,
+    /// How long registrations are gathered before the first connection is accepted; also
+    /// the shortest time between two registrations that senders are told
+    /// (`start_response_delay_interval`).
+    pub start_delay: Duration,
+    /// NATS; `None`: no registrations come from it.
+    pub nats: Option<NatsSettings>,
+    /// A file with routes; read again on SIGHUP.
+    pub routes_file: Option<PathBuf>,
+    /// The routing API; `None`: no routes come from it.
+    pub routing_api: Option<RoutingApiSettings>,
+    /// The status endpoints.
+    pub status: StatusSettings,
+    /// Where `/metrics` answers; `None`: nowhere (`prometheus`).
+    pub metrics_listen: Option<SocketAddr>,
+    /// How it drains.
+    pub drain: DrainSettings,
+    /// Where the process writes its id (`pid_file`).
+    pub pid_file: Option<PathBuf>,
+    /// Least important lines that are logged (`logging.level`).
+    pub log_level: Level,
+}
+
+impl Default for RouterSettings {
+    fn default() -> Self {
+        Self {
+            http: HttpSettings::default(),
+            table: TableSettings::default(),
+            prune_interval: Duration::from_secs(30),
+            suspend_pruning: true,
+            index: 0,
+            start_delay: Duration::from_secs(5),
+            nats: None,
+            routes_file: None,
+            routing_api: None,
+            status: StatusSettings::default(),
+            metrics_listen: None,
+            drain: DrainSettings::default(),
+            pid_file: None,
+            log_level: Level::Info,
+        }
+    }
+}
+
+/// How to reach NATS.
+#[derive(Clone, PartialEq)]
+pub struct NatsSettings {
+    /// `host:port` of each server; tried in turn (`nats.hosts`). Empty: the embedded
+    /// endpoint, or without one 127.0.0.1:4222.
+    pub servers: Vec<String>,
+    /// Where an endpoint of our own listens within this process; `None`: there is none.
+    pub embedded: Option<SocketAddr>,
+    /// User; empty: none (`nats.user`).
+    pub user: String,
+    /// Password (`nats.pass`).
+    pub password: String,
+    /// TLS; `None`: plain (`nats.tls_enabled`).
+    pub tls: Option<PeerTls>,
+    /// Time between two pings (`nats_client_ping_interval`).
+    pub ping_interval: Duration,
+}
+
+impl Default for NatsSettings {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            embedded: None,
+            user: String::new(),
+            password: String::new(),
+            tls: None,
+            ping_interval: Duration::from_secs(20),
+        }
+    }
+}
+
+impl std::fmt::Debug for NatsSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("NatsSettings")
+            .field("servers", &self.servers)
+            .field("embedded", &self.embedded)
+            .field("user", &self.user)
+            .field("tls", &self.tls.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// TLS towards a server. All parts are PEM text.
+#[derive(Clone, Default, PartialEq)]
+pub struct PeerTls {
+    /// Authorities of the server; empty: those of the public web.
+    pub authorities: String,
+    /// The own certificate; empty: none.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+impl std::fmt::Debug for PeerTls {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("PeerTls(..)")
+    }
+}
+
+/// How to reach the routing API.
+#[derive(Clone, Default, PartialEq)]
+pub struct RoutingApiSettings {
+    /// Its address: `https://host:port` (`routing_api.uri`, `routing_api.port`).
+    pub url: String,
+    /// TLS (`routing_api.ca_certs` and its neighbours).
+    pub tls: PeerTls,
+    /// Where tokens come from; `None`: calls carry none (`routing_api.auth_disabled`).
+    pub tokens: Option<TokenSettings>,
+}
+
+impl std::fmt::Debug for RoutingApiSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("RoutingApiSettings")
+            .field("url", &self.url)
+            .field("tokens", &self.tokens.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where tokens for the routing API come from (`oauth`).
+#[derive(Clone, Default, PartialEq)]
+pub struct TokenSettings {
+    /// The token endpoint: `https://host:port`.
+    pub url: String,
+    /// Name of the client.
+    pub client: String,
+    /// Its secret.
+    pub secret: String,
+    /// Authorities of the endpoint, PEM.
+    pub authorities: String,
+    /// Accept any certificate.
+    pub insecure: bool,
+}
+
+impl std::fmt::Debug for TokenSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("TokenSettings")
+            .field("url", &self.url)
+            .field("client", &self.client)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The status endpoints (section 7 of the routing facts).
+#[derive(Clone, PartialEq)]
+pub struct StatusSettings {
+    /// Where `/health` answers; `None`: nowhere (`status.host`, `status.port`).
+    pub listen: Option<SocketAddr>,
+    /// The same within TLS (`status.tls.port`).
+    pub listen_tls: Option<SocketAddr>,
+    /// Certificate and key of that, PEM (`status.tls.certificate`, `status.tls.key`).
+    pub certificate: (String, String),
+    /// Where `/routes` answers; `None`: nowhere (`status.routes.port`).
+    pub routes_listen: Option<SocketAddr>,
+    /// User of `/routes` and `/varz` (`status.user`).
+    pub user: String,
+    /// Its password; while both are empty, nobody gets in (`status.pass`).
+    pub password: String,
+    /// `/varz`, `/healthz` and `/routes` on the status port
+    /// (`status.enable_deprecated_varz_healthz_endpoints`).
+    pub deprecated: bool,
+}
+
+impl std::fmt::Debug for StatusSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("StatusSettings")
+            .field("listen", &self.listen)
+            .field("listen_tls", &self.listen_tls)
+            .field("routes_listen", &self.routes_listen)
+            .field("user", &self.user)
+            .field("deprecated", &self.deprecated)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for StatusSettings {
+    fn default() -> Self {
+        Self {
+            listen: Some(SocketAddr::from(([127, 0, 0, 1], 8080))),
+            listen_tls: None,
+            certificate: (String::new(), String::new()),
+            routes_listen: Some(SocketAddr::from(([127, 0, 0, 1], 8082))),
+            user: String::new(),
+            password: String::new(),
+            deprecated: false,
+        }
+    }
+}
+
+/// How a router drains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DrainSettings {
+    /// How long it serves on after it said that it is not healthy (`drain_wait`).
+    pub wait: Duration,
+    /// Longest wait for requests under way after that (`drain_timeout`).
+    pub timeout: Duration,
+}
+
+impl Default for DrainSettings {
+    fn default() -> Self {
+        Self {
+            wait: Duration::from_secs(20),
+            timeout: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,664 @@
+//! Our own form of the settings: every key, once, for reading and for printing.
+
+use crate::document::Form;
+use crate::http::router::{
+    DrainSettings, NatsSettings, PeerTls, RouterSettings, RoutingApiSettings, StatusSettings,
+    TokenSettings,
+};
+use crate::http::settings::{
+    AccessLogSettings, BackendSettings, ClientCertificates, ClientTls, ExtraField,
+    ForwardedClientCert, HeaderSettings, HttpSettings, RedactQuery, RouteServiceSettings,
+    StickySettings, TracingSettings,
+};
+use crate::table::{Algorithm, Segments, TableSettings};
+use telemetry::Level;
+
+/// Names of the algorithms that a router may use by default.
+pub(super) const ALGORITHMS: [(&str, Algorithm); 2] = [
+    ("round-robin", Algorithm::RoundRobin),
+    ("least-connection", Algorithm::LeastConnection),
+];
+
+/// Names of the fields that may be added to the access log.
+pub(super) const EXTRA_FIELDS: [(&str, ExtraField); 7] = [
+    ("failed_attempts", ExtraField::FailedAttempts),
+    ("failed_attempts_time", ExtraField::FailedAttemptsTime),
+    ("dns_time", ExtraField::DnsTime),
+    ("dial_time", ExtraField::DialTime),
+    ("tls_time", ExtraField::TlsTime),
+    ("backend_time", ExtraField::BackendTime),
+    ("local_address", ExtraField::LocalAddress),
+];
+
+/// What may become of queries in the access log.
+pub(super) const REDACTIONS: [(&str, RedactQuery); 3] = [
+    ("none", RedactQuery::None),
+    ("all", RedactQuery::All),
+    ("hash", RedactQuery::Hash),
+];
+
+/// What may be asked of clients.
+pub(super) const CLIENT_CERTIFICATES: [(&str, ClientCertificates); 3] = [
+    ("none", ClientCertificates::None),
+    ("request", ClientCertificates::Request),
+    ("require", ClientCertificates::Require),
+];
+
+/// What may happen to `X-Forwarded-Client-Cert`.
+pub(super) const FORWARDED_CERTIFICATES: [(&str, ForwardedClientCert); 3] = [
+    ("always_forward", ForwardedClientCert::AlwaysForward),
+    ("forward", ForwardedClientCert::Forward),
+    ("sanitize_set", ForwardedClientCert::SanitizeSet),
+];
+
+/// Levels of the log.
+const LEVELS: [(&str, Level); 3] = [
+    ("debug", Level::Debug),
+    ("info", Level::Info),
+    ("error", Level::Error),
+];
+
+/// Every setting, those without a table first, as TOML wants it.
+pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
+    let http = &mut settings.http;
+    form.value(
+        "listen",
+        "Where plain connections are accepted.",
+        &mut http.listen,
+    );
+    form.value(
+        "listen_tls",
+        "Where TLS connections are accepted; needs [client_tls].",
+        &mut http.listen_tls,
+    );
+    if http.listen_tls.is_some() && !form.has("client_tls") {
+        form.wrong(
+            "listen_tls",
+            "expected [[client_tls.certificate]] beside listen_tls, found none",
+        );
+    }
+    form.value(
+        "threads",
+        "Threads of the data path; without it, one for each processor.",
+        &mut http.threads,
+    );
+    if http
+        .threads
+        .is_some_and(|threads| !(1..=1024).contains(&threads))
+    {
+        form.wrong("threads", "expected a number from 1 to 1024");
+    }
+    form.value(
+        "address",
+        "Address of this router, as it tells it to others.",
+        &mut http.address,
+    );
+    form.value(
+        "index",
+        "Number of this router among its like.",
+        &mut settings.index,
+    );
+    form.value(
+        "zone",
+        "Availability zone of this router; empty: none.",
+        &mut http.zone,
+    );
+    form.value(
+        "routes_file",
+        "Routes from a file; read again on SIGHUP.",
+        &mut settings.routes_file,
+    );
+    form.value(
+        "start_delay",
+        "Registrations are gathered for so long before the first connection is accepted.",
+        &mut settings.start_delay,
+    );
+    form.value(
+        "health_check_user_agent",
+        "Requests of this User-Agent are health checks; empty: none is.",
+        &mut http.health_check_user_agent,
+    );
+    form.value("http2", "Offer HTTP/2 within TLS.", &mut http.http2);
+    form.value(
+        "proxy_protocol",
+        "Expect the PROXY protocol, version 1 or 2.",
+        &mut http.proxy_protocol,
+    );
+    let mut template = http.error_template.take().unwrap_or_default();
+    form.file(
+        "error_template_file",
+        "HTML template of error answers.",
+        &mut template,
+    );
+    http.error_template = Some(template).filter(|template| !template.is_empty());
+    form.value(
+        "pid_file",
+        "Where the process writes its id.",
+        &mut settings.pid_file,
+    );
+    form.choice(
+        "log_level",
+        "Least important lines that are logged.",
+        &LEVELS,
+        &mut settings.log_level,
+    );
+
+    form.section("limits", "Bounds of what clients may do.", |form| {
+        limits(form, &mut settings.http)
+    });
+    form.section(
+        "client_tls",
+        "TLS towards clients: [[client_tls.certificate]] with chain and key, files in PEM.",
+        |form| {
+            client_tls(form, &mut settings.http.client_tls);
+        },
+    );
+    form.section("backends", "Towards backends.", |form| {
+        backends(form, &mut settings.http)
+    });
+    form.section("routes", "The table of routes.", |form| {
+        table(form, &mut settings.table);
+        form.value(
+            "prune_interval",
+            "Time between two walks that prune stale endpoints.",
+            &mut settings.prune_interval,
+        );
+        form.value(
+            "suspend_pruning",
+            "Prune nothing while NATS is away.",
+            &mut settings.suspend_pruning,
+        );
+    });
+    form.optional("nats", "Routes over NATS.", &mut settings.nats, nats);
+    form.optional(
+        "routing_api",
+        "Routes from the routing API.",
+        &mut settings.routing_api,
+        routing_api,
+    );
+    form.section("status", "Health and routes, for operators.", |form| {
+        status(form, &mut settings.status)
+    });
+    form.section("metrics", "Metrics for Prometheus.", |form| {
+        form.value(
+            "listen",
+            "Where they answer, at /metrics.",
+            &mut settings.metrics_listen,
+        );
+    });
+    form.section("drain", "What SIGUSR1 begins.", |form| {
+        drain(form, &mut settings.drain)
+    });
+    form.section("access_log", "One line for each request.", |form| {
+        access_log(form, &mut settings.http.access_log)
+    });
+    form.section("headers", "What becomes of headers.", |form| {
+        headers(form, &mut settings.http.headers)
+    });
+    form.section(
+        "sticky",
+        "Cookies that bind a client to an instance.",
+        |form| sticky(form, &mut settings.http.sticky),
+    );
+    form.section(
+        "route_services",
+        "Route services; on when there is a secret.",
+        |form| {
+            route_services(form, &mut settings.http.route_services);
+        },
+    );
+    form.section("tracing", "Trace headers.", |form| {
+        tracing(form, &mut settings.http.tracing)
+    });
+}
+
+fn limits(form: &mut Form<'_>, http: &mut HttpSettings) {
+    form.within(
+        "client_connections",
+        "Connections at once; above it they wait in the kernel's queue.",
+        1..=10_000_000,
+        &mut http.client_connections,
+    );
+    form.value(
+        "idle_timeout",
+        "Longest pause between requests of a connection.",
+        &mut http.idle_timeout,
+    );
+    form.value(
+        "head_timeout",
+        "Longest wait for a whole head once it began.",
+        &mut http.head_timeout,
+    );
+    form.size(
+        "request_head",
+        "A request whose head has so many bytes is refused with 431.",
+        &mut http.request_head_bytes,
+    );
+    form.within(
+        "request_fields",
+        "Header fields above which a request is refused.",
+        1..=wire::http1::MOST_FIELDS,
+        &mut http.request_fields,
+    );
+    form.size(
+        "response_head",
+        "Bytes of an answer's head above which it is a 502.",
+        &mut http.response_head_bytes,
+    );
+    form.within(
+        "response_fields",
+        "Header fields above which it is.",
+        1..=wire::http1::MOST_FIELDS,
+        &mut http.response_fields,
+    );
+}
+
+fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
+    form.choice(
+        "client_certificates",
+        "What is asked of clients.",
+        &CLIENT_CERTIFICATES,
+        &mut tls.client_certificates,
+    );
+    form.file(
+        "client_authorities",
+        "Authorities of client certificates, a file in PEM.",
+        &mut tls.client_authorities,
+    );
+    form.value("tls13", "TLS 1.3 too; 1.2 is always there.", &mut tls.tls13);
+    form.tables(
+        "certificate",
+        &mut tls.certificates,
+        |form, (chain, key)| {
+            form.file("chain", "", chain);
+            form.file("key", "", key);
+        },
+    );
+}
+
+fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
+    form.choice(
+        "algorithm",
+        "How an endpoint is chosen when the route does not say it.",
+        &ALGORITHMS,
+        &mut http.algorithm,
+    );
+    form.value(
+        "prefer_zone",
+        "The first attempt prefers endpoints of the own zone.",
+        &mut http.prefer_zone,
+    );
+    form.value(
+        "empty_pool_is_503",
+        "A route without endpoints answers 503 and not 404.",
+        &mut http.empty_pool_is_503,
+    );
+    let backends: &mut BackendSettings = &mut http.backends;
+    form.within(
+        "attempts",
+        "Attempts for a request.",
+        1..=100,
+        &mut backends.attempts,
+    );
+    form.value(
+        "in_flight",
+        "Requests in flight to one endpoint above which it is left out; 0: no limit.",
+        &mut backends.in_flight,
+    );
+    form.value(
+        "idle",
+        "Idle connections kept for one endpoint by one thread; 0: none.",
+        &mut backends.idle,
+    );
+    form.value(
+        "idle_timeout",
+        "How long an idle connection is kept.",
+        &mut backends.idle_timeout,
+    );
+    form.value(
+        "dial_timeout",
+        "Longest wait for a connection.",
+        &mut backends.dial_timeout,
+    );
+    form.value(
+        "upgrade_dial_timeout",
+        "The same for upgrades.",
+        &mut backends.upgrade_dial_timeout,
+    );
+    form.value(
+        "handshake_timeout",
+        "Longest wait for a TLS handshake.",
+        &mut backends.handshake_timeout,
+    );
+    form.value(
+        "timeout",
+        "Longest time of one attempt, from the request to the end of the answer.",
+        &mut backends.timeout,
+    );
+    form.value(
+        "failed_for",
+        "How long a failed endpoint is left out of choices.",
+        &mut backends.failed_for,
+    );
+    form.value(
+        "insecure",
+        "Accept any certificate of a backend.",
+        &mut backends.insecure,
+    );
+    form.value(
+        "keep_alive_after_continue",
+        "Keep the connection of a request with Expect: 100-continue.",
+        &mut backends.keep_alive_after_continue,
+    );
+    form.file(
+        "certificate",
+        "The own certificate towards backends, a file in PEM.",
+        &mut backends.certificate.0,
+    );
+    form.file(
+        "key",
+        "Its key, a file in PEM.",
+        &mut backends.certificate.1,
+    );
+    form.file(
+        "authorities",
+        "Authorities of backends beside those of the public web, a file in PEM.",
+        &mut backends.authorities,
+    );
+}
+
+fn table(form: &mut Form<'_>, table: &mut TableSettings) {
+    form.value(
+        "stale_after",
+        "An endpoint without TLS that nobody refreshed for so long is pruned.",
+        &mut table.stale_after,
+    );
+    form.value(
+        "empty_pool_stays",
+        "A route that lost its last endpoint answers 503 for so long before it is gone.",
+        &mut table.empty_pool_stays,
+    );
+    let (mut sharding, mut segments) = match &table.segments {
+        Segments::All => (Sharding::All, Vec::new()),
+        Segments::Only(names) => (Sharding::Segments, names.clone()),
+        Segments::SharedAnd(names) => (Sharding::SharedAndSegments, names.clone()),
+    };
+    form.choice(
+        "sharding",
+        "Which isolation segments are served.",
+        &SHARDING,
+        &mut sharding,
+    );
+    form.value("isolation_segments", "Their names.", &mut segments);
+    match served(sharding, segments) {
+        Some(segments) => table.segments = segments,
+        None => form.wrong(
+            "sharding",
+            "expected isolation_segments to name at least one, found none",
+        ),
+    }
+}
+
+/// `routing_table_sharding_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharding {
+    All,
+    Segments,
+    SharedAndSegments,
+}
+
+pub(super) const SHARDING: [(&str, Sharding); 3] = [
+    ("all", Sharding::All),
+    ("segments", Sharding::Segments),
+    ("shared-and-segments", Sharding::SharedAndSegments),
+];
+
+/// The segments that are served; `None` when names are missing.
+pub(super) fn served(sharding: Sharding, names: Vec<String>) -> Option<Segments> {
+    match sharding {
+        Sharding::All => Some(Segments::All),
+        Sharding::Segments if names.is_empty() => None,
+        Sharding::Segments => Some(Segments::Only(names)),
+        Sharding::SharedAndSegments => Some(Segments::SharedAnd(names)),
+    }
+}
+
+fn nats(form: &mut Form<'_>, nats: &mut NatsSettings) {
+    form.value(
+        "servers",
+        "host:port of each server; tried in turn. None: the embedded endpoint, or 127.0.0.1:4222.",
+        &mut nats.servers,
+    );
+    form.value(
+        "embedded",
+        "An endpoint of NATS within this process listens here.",
+        &mut nats.embedded,
+    );
+    form.value("user", "User; empty: none.", &mut nats.user);
+    form.secret_file(
+        "password_file",
+        "Its password, in a file.",
+        &mut nats.password,
+    );
+    form.value(
+        "ping_interval",
+        "Time between two pings.",
+        &mut nats.ping_interval,
+    );
+    form.optional("tls", "TLS towards the servers.", &mut nats.tls, peer_tls);
+}
+
+fn peer_tls(form: &mut Form<'_>, tls: &mut PeerTls) {
+    form.file(
+        "authorities",
+        "Authorities of the server, a file in PEM; without it those of the public web.",
+        &mut tls.authorities,
+    );
+    form.file(
+        "certificate",
+        "The own certificate, a file in PEM.",
+        &mut tls.certificate,
+    );
+    form.file("key", "Its key, a file in PEM.", &mut tls.key);
+}
+
+fn routing_api(form: &mut Form<'_>, api: &mut RoutingApiSettings) {
+    form.value(
+        "url",
+        "Its address, for instance \"https://routing-api.example:3001\".",
+        &mut api.url,
+    );
+    form.section("tls", "TLS towards it.", |form| {
+        peer_tls(form, &mut api.tls)
+    });
+    form.optional(
+        "tokens",
+        "Where tokens come from; without it calls carry none.",
+        &mut api.tokens,
+        |form, tokens: &mut TokenSettings| {
+            form.value("url", "The token endpoint.", &mut tokens.url);
+            form.value("client", "Name of the client.", &mut tokens.client);
+            form.secret_file("secret_file", "Its secret, in a file.", &mut tokens.secret);
+            form.file(
+                "authorities",
+                "Authorities of the endpoint, a file in PEM.",
+                &mut tokens.authorities,
+            );
+            form.value("insecure", "Accept any certificate.", &mut tokens.insecure);
+        },
+    );
+}
+
+fn status(form: &mut Form<'_>, status: &mut StatusSettings) {
+    form.value("listen", "Where /health answers.", &mut status.listen);
+    form.value(
+        "listen_tls",
+        "The same within TLS; needs certificate and key.",
+        &mut status.listen_tls,
+    );
+    form.file(
+        "certificate",
+        "Certificate of that, a file in PEM.",
+        &mut status.certificate.0,
+    );
+    form.file("key", "Its key, a file in PEM.", &mut status.certificate.1);
+    form.value(
+        "routes_listen",
+        "Where /routes answers, to user and password.",
+        &mut status.routes_listen,
+    );
+    form.value(
+        "user",
+        "User of /routes; while user and password are empty, nobody gets in.",
+        &mut status.user,
+    );
+    form.secret_file(
+        "password_file",
+        "Its password, in a file.",
+        &mut status.password,
+    );
+    form.value(
+        "deprecated",
+        "gorouter's old /varz, /healthz and /routes on the status port.",
+        &mut status.deprecated,
+    );
+}
+
+fn drain(form: &mut Form<'_>, drain: &mut DrainSettings) {
+    form.value(
+        "wait",
+        "How long it serves on after it said that it is not healthy.",
+        &mut drain.wait,
+    );
+    form.value(
+        "timeout",
+        "Longest wait for requests under way after that.",
+        &mut drain.timeout,
+    );
+}
+
+fn access_log(form: &mut Form<'_>, log: &mut AccessLogSettings) {
+    form.value("file", "The file; opened again on SIGHUP.", &mut log.file);
+    form.value("stdout", "Standard output too.", &mut log.stdout);
+    form.choices(
+        "extra_fields",
+        "Fields at the end of the line.",
+        &EXTRA_FIELDS,
+        &mut log.extra_fields,
+    );
+    form.value(
+        "extra_headers",
+        "Request headers at the end of the line.",
+        &mut log.extra_headers,
+    );
+    form.choice(
+        "redact_query",
+        "What becomes of queries of GET requests.",
+        &REDACTIONS,
+        &mut log.redact_query,
+    );
+    form.value(
+        "hide_forwarded_for",
+        "Leave out X-Forwarded-For.",
+        &mut log.hide_forwarded_for,
+    );
+    form.value(
+        "hide_client",
+        "Leave out the client's address.",
+        &mut log.hide_client,
+    );
+}
+
+fn headers(form: &mut Form<'_>, headers: &mut HeaderSettings) {
+    form.value(
+        "protected",
+        "Names that a client's Connection field cannot remove.",
+        &mut headers.protected,
+    );
+    form.value(
+        "force_https",
+        "Always say https in X-Forwarded-Proto.",
+        &mut headers.force_https,
+    );
+    form.value(
+        "sanitize_proto",
+        "Never trust the client's X-Forwarded-Proto.",
+        &mut headers.sanitize_proto,
+    );
+    form.choice(
+        "client_cert",
+        "What happens to X-Forwarded-Client-Cert.",
+        &FORWARDED_CERTIFICATES,
+        &mut headers.client_cert,
+    );
+    form.value("remove", "Removed from answers.", &mut headers.remove);
+    form.value("add", "Added to answers that lack them.", &mut headers.add);
+    form.secret_file(
+        "trace_key_file",
+        "A request whose X-Vcap-Trace has the value in this file learns its backend.",
+        &mut headers.trace_key,
+    );
+}
+
+fn sticky(form: &mut Form<'_>, sticky: &mut StickySettings) {
+    form.value(
+        "cookies",
+        "Names of the applications' cookies.",
+        &mut sticky.cookies,
+    );
+    form.value(
+        "secure",
+        "__VCAP_ID__ is always Secure.",
+        &mut sticky.secure,
+    );
+    form.value(
+        "auth_negotiate",
+        "Authorization: Negotiate binds too.",
+        &mut sticky.auth_negotiate,
+    );
+}
+
+fn route_services(form: &mut Form<'_>, services: &mut RouteServiceSettings) {
+    form.secret_file(
+        "secret_file",
+        "Secret that signatures are made of, in a file.",
+        &mut services.secret,
+    );
+    form.secret_file(
+        "secret_previous_file",
+        "A second one that is accepted.",
+        &mut services.secret_previous,
+    );
+    form.value(
+        "timeout",
+        "Longest time between both passes.",
+        &mut services.timeout,
+    );
+    form.value(
+        "recommend_https",
+        "Say https in X-CF-Forwarded-Url.",
+        &mut services.recommend_https,
+    );
+    form.value(
+        "strict",
+        "Answer 400 and 504 to bad signatures.",
+        &mut services.strict,
+    );
+    form.within("attempts", "Attempts.", 1..=100, &mut services.attempts);
+    form.value("upgrades", "Let upgrades through.", &mut services.upgrades);
+    form.value(
+        "insecure",
+        "Accept any certificate of a route service.",
+        &mut services.insecure,
+    );
+}
+
+fn tracing(form: &mut Form<'_>, tracing: &mut TracingSettings) {
+    form.value("zipkin", "B3.", &mut tracing.zipkin);
+    form.value("w3c", "W3C.", &mut tracing.w3c);
+    form.value(
+        "w3c_tenant",
+        "Tenant in tracestate; empty: none.",
+        &mut tracing.w3c_tenant,
+    );
+}

@@ -1,0 +1,167 @@
+//! Sockets and threads: each thread accepts on every port, and keeps its sessions to the
+//! end. Threads share nothing but what ports and counters hold.
+
+mod dial;
+mod listen;
+mod opening;
+mod pipe;
+mod port;
+mod relay;
+mod session;
+mod slots;
+mod tls;
+mod token;
+mod worker;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use telemetry::Logger;
+use wire::poller::{Poller, Waker};
+use wire::tls::TlsOptionsError;
+
+pub use port::Port;
+
+use self::tls::Tls;
+use self::token::Token;
+use self::worker::{Order, Shared, Worker};
+use super::TcpSettings;
+use super::counters::Counters;
+
+/// Orders that wait for one thread; who gives more waits until it has taken some.
+const ORDERS: usize = 1024;
+
+/// Why an engine does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// There is no descriptor or thread left, or the kernel is too old.
+    #[error("start the threads of the TCP router: {0}")]
+    Threads(#[from] io::Error),
+    /// Certificates or keys of the settings are of no use.
+    #[error("prepare TLS: {0}")]
+    Tls(#[from] TlsOptionsError),
+}
+
+/// The threads of a TCP router.
+pub struct Engine {
+    listen: IpAddr,
+    backlog: i32,
+    counters: Arc<Counters>,
+    threads: Vec<Thread>,
+}
+
+struct Thread {
+    orders: SyncSender<Order>,
+    waker: Waker,
+    handle: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Engine {
+    /// Starts the threads. No port is open yet.
+    ///
+    /// # Errors
+    /// When the process has no descriptor or thread left, or the kernel is too old.
+    pub fn start(
+        settings: &TcpSettings,
+        counters: Arc<Counters>,
+        logger: &Logger,
+    ) -> Result<Self, EngineError> {
+        let processors = || std::thread::available_parallelism().map_or(1, |count| count.get());
+        let count = settings.threads.unwrap_or_else(processors).max(1);
+        let tls = Tls::new(settings)?;
+        let shared = Shared::new(settings, tls, Arc::clone(&counters), logger.clone());
+        let shared = Arc::new(shared);
+        let mut engine = Self {
+            listen: settings.listen,
+            backlog: settings.backlog,
+            counters,
+            threads: Vec::with_capacity(count),
+        };
+        for number in 0..count {
+            let poller = Poller::new()?;
+            let waker = Waker::new(&poller, Token::Waker.pack())?;
+            let (orders, taken) = sync_channel(ORDERS);
+            let worker = Worker::new(poller, waker.clone(), taken, Arc::clone(&shared));
+            let handle = std::thread::Builder::new()
+                .name(format!("tcp-{number}"))
+                .spawn(move || worker.run())?;
+            engine.threads.push(Thread {
+                orders,
+                waker,
+                handle: Mutex::new(Some(handle)),
+            });
+        }
+        Ok(engine)
+    }
+
+    /// Begins to accept connections on a port.
+    ///
+    /// # Errors
+    /// When it cannot be opened: another process has it, or this one may not. Then no
+    /// thread accepts on it.
+    pub fn open(&self, port: &Arc<Port>) -> io::Result<()> {
+        let address = SocketAddr::new(self.listen, port.number());
+        let sockets: Result<Vec<_>, _> = self
+            .threads
+            .iter()
+            .map(|_| listen::listener(address, self.backlog))
+            .collect();
+        for (thread, socket) in self.threads.iter().zip(sockets?) {
+            thread.order(Order::Open(Arc::clone(port), socket));
+        }
+        Ok(())
+    }
+
+    /// Ends accepting on a port. Connections that the kernel has accepted already are
+    /// served by the routes that the port has then; established ones go on.
+    pub fn close(&self, port: u16) {
+        self.order_all(|| Order::Close(port));
+    }
+
+    /// Ends accepting on all ports, for good.
+    pub fn close_all(&self) {
+        self.order_all(|| Order::CloseAll);
+    }
+
+    /// Connections of clients that are open.
+    pub fn active(&self) -> u64 {
+        self.counters.active.load(Relaxed)
+    }
+
+    /// Ends all connections and the threads, and waits for them.
+    pub fn stop(&self) {
+        self.order_all(|| Order::Stop);
+        for thread in &self.threads {
+            let handle = thread.handle.lock();
+            if let Some(handle) = handle.unwrap_or_else(PoisonError::into_inner).take() {
+                // A thread that panicked has said so already.
+                let _ = handle.join();
+            }
+        }
+    }
+
+    fn order_all(&self, order: impl Fn() -> Order) {
+        for thread in &self.threads {
+            thread.order(order());
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Thread {
+    fn order(&self, order: Order) {
+        // Woken first: it makes room while we wait. An error means that it has ended.
+        self.waker.wake();
+        let _ = self.orders.send(order);
+        self.waker.wake();
+    }
+}

@@ -1,0 +1,235 @@
+//! One client's connection, from its first byte to its last.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use wire::poller::{Event, Poller};
+use wire::stream::Stream;
+
+use super::dial::Dial;
+use super::port::Port;
+use super::relay::{Broken, Carriers, Flow, Side};
+use super::slots::Key;
+use super::token::Token;
+use super::worker::Shared;
+use crate::table::Nanos;
+use crate::tcp::counters::{Counters, End};
+use crate::tcp::table::Pool;
+
+/// What a thread lends to the session that it serves.
+pub(super) struct Lent<'a> {
+    pub(super) poller: &'a Poller,
+    pub(super) carriers: &'a mut Carriers,
+    pub(super) shared: &'a Shared,
+    pub(super) now: Nanos,
+    /// The session's own.
+    pub(super) key: Key,
+}
+
+/// Which of the two sides of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    Client,
+    Backend,
+}
+
+impl Which {
+    fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Backend,
+            Self::Backend => Self::Client,
+        }
+    }
+}
+
+/// One client's connection.
+pub(super) struct Session {
+    pub(super) port: Arc<Port>,
+    pub(super) client: Option<Side>,
+    pub(super) backend: Option<Side>,
+    pub(super) stage: Stage,
+    pub(super) up: Flow,
+    pub(super) down: Flow,
+    /// When this stage began, or bytes were last carried.
+    pub(super) since: Nanos,
+}
+
+/// What a session waits for. How it gets from one stage to the next: `opening`.
+pub(super) enum Stage {
+    /// The client's `ClientHello`, of which this much came.
+    Hello(Vec<u8>),
+    /// TLS with the client.
+    ClientTls(Arc<Pool>),
+    /// A connection to a backend.
+    Dialing(Dial),
+    /// TLS with that backend.
+    BackendTls(Dial),
+    /// Bytes, from either side.
+    Relaying,
+}
+
+/// A session's fate: `Err` when it is over.
+pub(super) type Fate = Result<(), End>;
+
+impl Session {
+    pub(super) fn new(port: Arc<Port>, client: OwnedFd, now: Nanos) -> Self {
+        Self {
+            port,
+            client: Some(Side::new(Stream::Plain(client))),
+            backend: None,
+            stage: Stage::Relaying,
+            up: Flow::default(),
+            down: Flow::default(),
+            since: now,
+        }
+    }
+
+    /// Goes on after something happened to one of its sockets.
+    pub(super) fn event(&mut self, which: Which, event: Event, lent: &mut Lent<'_>) -> Fate {
+        match self.stage {
+            Stage::Relaying => self.carry(which, event, lent),
+            _ => self.open_further(which, lent),
+        }
+    }
+
+    /// Looks whether anything has taken too long. Called once a second or more often.
+    pub(super) fn tick(&mut self, lent: &mut Lent<'_>) -> Fate {
+        self.report(&lent.shared.counters);
+        let settings = &lent.shared.settings;
+        let limit = match &self.stage {
+            Stage::Hello(_) => settings.hello_timeout,
+            Stage::ClientTls(_) | Stage::BackendTls(_) => settings.handshake_timeout,
+            Stage::Dialing(_) => settings.connect_timeout,
+            Stage::Relaying if settings.idle_timeout.is_zero() => return Ok(()),
+            Stage::Relaying => settings.idle_timeout,
+        };
+        match Duration::from_nanos(lent.now.saturating_sub(self.since)) < limit {
+            true => Ok(()),
+            false => self.too_late(lent),
+        }
+    }
+
+    /// Ends it: counts what it did, and gives back what it took from its thread. Its
+    /// sockets close when it is dropped.
+    pub(super) fn over(&mut self, end: End, carriers: &mut Carriers, shared: &Shared) {
+        self.report(&shared.counters);
+        self.up.release(carriers);
+        self.down.release(carriers);
+        self.port.counters.active.fetch_sub(1, Relaxed);
+        shared.counters.ended(end);
+    }
+
+    fn report(&mut self, all: &Counters) {
+        let port = &self.port.counters;
+        let (up, down) = (self.up.take_carried(), self.down.take_carried());
+        if up > 0 {
+            all.sent.fetch_add(up, Relaxed);
+            port.sent.fetch_add(up, Relaxed);
+        }
+        if down > 0 {
+            all.received.fetch_add(down, Relaxed);
+            port.received.fetch_add(down, Relaxed);
+        }
+    }
+
+    /// Begins to carry bytes: first those that are here already, of which the poller knows
+    /// nothing.
+    pub(super) fn begin_to_carry(&mut self, lent: &mut Lent<'_>) -> Fate {
+        self.stage = Stage::Relaying;
+        self.since = lent.now;
+        let (Some(client), Some(backend)) = (&mut self.client, &mut self.backend) else {
+            return Ok(());
+        };
+        let up = match self.up.is_blocked() {
+            true => self.up.drain(backend, lent.carriers),
+            false => Ok(()),
+        };
+        up.map_err(|broken| end_of(&broken, Which::Client))?;
+        for which in [Which::Client, Which::Backend] {
+            let (this, other, flow) = match which {
+                Which::Client => (&mut *client, &mut *backend, &mut self.up),
+                Which::Backend => (&mut *backend, &mut *client, &mut self.down),
+            };
+            if this.stream.holds_bytes() {
+                let pumped = flow.pump(this, other, lent.carriers);
+                pumped.map_err(|broken| end_of(&broken, which))?;
+            }
+        }
+        self.go_on(lent)
+    }
+
+    /// Carries bytes after something happened to one side.
+    fn carry(&mut self, which: Which, event: Event, lent: &mut Lent<'_>) -> Fate {
+        let (Some(client), Some(backend)) = (&mut self.client, &mut self.backend) else {
+            return Ok(());
+        };
+        let (this, other, from_this, to_this) = match which {
+            Which::Client => (client, backend, &mut self.up, &mut self.down),
+            Which::Backend => (backend, client, &mut self.down, &mut self.up),
+        };
+        self.since = lent.now;
+        if event.writable && (to_this.is_blocked() || this.stream.wants_write()) {
+            let was_blocked = to_this.is_blocked();
+            let mut carried = to_this.drain(this, lent.carriers);
+            if carried.is_ok() && was_blocked && other.stream.holds_bytes() {
+                carried = to_this.pump(other, this, lent.carriers);
+            }
+            carried.map_err(|broken| end_of(&broken, which.other()))?;
+        }
+        if event.readable && from_this.reads() {
+            if let Err(broken) = from_this.pump(this, other, lent.carriers) {
+                // What the target said before it went away is still for this side.
+                if let Broken::Target = broken {
+                    to_this.pump_rest(other, this, lent.carriers);
+                }
+                return Err(end_of(&broken, which));
+            }
+        }
+        self.go_on(lent)
+    }
+
+    fn go_on(&mut self, lent: &Lent<'_>) -> Fate {
+        if self.up.is_finished() && self.down.is_finished() {
+            return Err(End::Finished);
+        }
+        self.watch(lent)
+    }
+
+    /// Tells the poller what is wanted of both sides now.
+    fn watch(&mut self, lent: &Lent<'_>) -> Fate {
+        let (up, down) = (&self.up, &self.down);
+        if let Some(client) = &mut self.client {
+            let write = down.is_blocked() || client.stream.wants_write();
+            let token = Token::Client(lent.key).pack();
+            let watched = client.watch(lent.poller, token, up.reads(), write);
+            watched_or(watched, End::ClientBroke)?;
+        }
+        if let Some(backend) = &mut self.backend {
+            let write = up.is_blocked() || backend.stream.wants_write();
+            let token = Token::Backend(lent.key).pack();
+            let watched = backend.watch(lent.poller, token, down.reads(), write);
+            watched_or(watched, End::BackendBroke)?;
+        }
+        Ok(())
+    }
+}
+
+/// The kernel's limit on watched sockets is the only reason to fail.
+pub(super) fn watched_or(result: io::Result<()>, end: End) -> Fate {
+    result.map_err(|_| end)
+}
+
+/// How a session ends whose direction from `source` broke.
+fn end_of(broken: &Broken, source: Which) -> End {
+    let side = match broken {
+        Broken::Source => source,
+        Broken::Target => source.other(),
+    };
+    match side {
+        Which::Client => End::ClientBroke,
+        Which::Backend => End::BackendBroke,
+    }
+}

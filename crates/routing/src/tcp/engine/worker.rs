@@ -1,0 +1,330 @@
+//! One thread of the engine.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with};
+use telemetry::Logger;
+use wire::poller::{Event, Interest, Poller, Waker};
+
+use super::port::Port;
+use super::relay::Carriers;
+use super::session::{Lent, Session, Which};
+use super::slots::{Key, Slots};
+use super::tls::Tls;
+use super::token::Token;
+use crate::table::Nanos;
+use crate::tcp::TcpSettings;
+use crate::tcp::counters::{Counters, End};
+
+/// Connections accepted for one event; a queue that is longer is told again.
+const ACCEPTS: usize = 8;
+
+/// Parts in which the sessions are looked through for what takes too long, one each tick.
+const PARTS: u32 = 10;
+
+/// What a thread is asked to do.
+pub(super) enum Order {
+    /// Accept on this socket.
+    Open(Arc<Port>, OwnedFd),
+    /// Accept no more on this port.
+    Close(u16),
+    /// Accept no more.
+    CloseAll,
+    /// End.
+    Stop,
+}
+
+/// What all threads share.
+pub(super) struct Shared {
+    pub(super) settings: TcpSettings,
+    pub(super) tls: Tls,
+    pub(super) counters: Arc<Counters>,
+    pub(super) logger: Logger,
+    pub(super) failed_for: Nanos,
+    /// Time between two looks at one session.
+    round: Duration,
+}
+
+impl Shared {
+    pub(super) fn new(
+        settings: &TcpSettings,
+        tls: Tls,
+        counters: Arc<Counters>,
+        logger: Logger,
+    ) -> Self {
+        let limits = [
+            settings.connect_timeout,
+            settings.idle_timeout,
+            settings.hello_timeout,
+            settings.handshake_timeout,
+        ];
+        let limits = limits.into_iter().filter(|limit| !limit.is_zero());
+        // A limit is kept to an eighth of it, or to a second.
+        let shortest = limits.min().unwrap_or(Duration::from_secs(8));
+        let round = (shortest / 8).clamp(Duration::from_millis(10), Duration::from_secs(1));
+        Self {
+            failed_for: u64::try_from(settings.failed_for.as_nanos()).unwrap_or(u64::MAX),
+            settings: settings.clone(),
+            tls,
+            counters,
+            logger,
+            round,
+        }
+    }
+}
+
+struct Listener {
+    port: Arc<Port>,
+    socket: OwnedFd,
+}
+
+/// See the module.
+pub(super) struct Worker {
+    poller: Poller,
+    waker: Waker,
+    orders: Receiver<Order>,
+    shared: Arc<Shared>,
+    carriers: Carriers,
+    listeners: Slots<Listener>,
+    /// Listeners that are not watched: a limit is reached.
+    held_back: Vec<Key>,
+    sessions: Slots<Session>,
+    now: Nanos,
+    next_tick: Nanos,
+    part: u32,
+}
+
+impl Worker {
+    pub(super) fn new(
+        poller: Poller,
+        waker: Waker,
+        orders: Receiver<Order>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            poller,
+            waker,
+            orders,
+            carriers: Carriers::new(shared.settings.splice),
+            shared,
+            listeners: Slots::new(),
+            held_back: Vec::new(),
+            sessions: Slots::new(),
+            now: wire::clock::now(),
+            next_tick: 0,
+            part: 0,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            let found = match self.poller.wait(self.longest_wait()) {
+                Ok(found) => found,
+                Err(error) => {
+                    let fields = telemetry::Fields::new();
+                    self.shared.logger.fatal("wait", &error, fields);
+                    break;
+                }
+            };
+            self.now = wire::clock::now();
+            for index in 0..found {
+                let Some(event) = self.poller.event(index) else {
+                    break;
+                };
+                match Token::unpack(event.token) {
+                    Token::Client(key) => self.serve(key, Which::Client, event),
+                    Token::Backend(key) => self.serve(key, Which::Backend, event),
+                    Token::Listener(key) => self.accept(key),
+                    Token::Waker => {
+                        if !self.follow_orders() {
+                            return self.end();
+                        }
+                    }
+                }
+            }
+            self.tick();
+        }
+        self.end();
+    }
+
+    /// Until the next tick; without anything to look after, until something happens.
+    fn longest_wait(&self) -> Option<Duration> {
+        if self.sessions.len() == 0 && self.held_back.is_empty() {
+            return None;
+        }
+        Some(Duration::from_nanos(
+            self.next_tick.saturating_sub(self.now),
+        ))
+    }
+
+    fn serve(&mut self, key: Key, which: Which, event: Event) {
+        self.with_session(key, |session, lent| session.event(which, event, lent));
+    }
+
+    fn with_session(
+        &mut self,
+        key: Key,
+        act: impl FnOnce(&mut Session, &mut Lent<'_>) -> Result<(), End>,
+    ) {
+        let Some(session) = self.sessions.get(key) else {
+            return;
+        };
+        let mut lent = Lent {
+            poller: &self.poller,
+            carriers: &mut self.carriers,
+            shared: &self.shared,
+            now: self.now,
+            key,
+        };
+        if let Err(end) = act(session, &mut lent) {
+            session.over(end, &mut self.carriers, &self.shared);
+            self.sessions.remove(key);
+        }
+    }
+
+    fn accept(&mut self, key: Key) {
+        for _ in 0..ACCEPTS {
+            let Some(listener) = self.listeners.get(key) else {
+                return;
+            };
+            if !self.shared.has_room(&listener.port) {
+                return self.hold_back(key);
+            }
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            match accept_with(&listener.socket, flags) {
+                Ok(socket) => {
+                    let port = Arc::clone(&listener.port);
+                    self.begin(port, socket);
+                }
+                Err(Errno::AGAIN) => return,
+                // The client gave up before it was accepted.
+                Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO) => {}
+                Err(_) => {
+                    // Out of descriptors or memory: time may help.
+                    self.shared.counters.accept_errors.fetch_add(1, Relaxed);
+                    return self.hold_back(key);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, port: Arc<Port>, socket: OwnedFd) {
+        let counters = &self.shared.counters;
+        counters.accepted.fetch_add(1, Relaxed);
+        counters.active.fetch_add(1, Relaxed);
+        port.counters.accepted.fetch_add(1, Relaxed);
+        port.counters.active.fetch_add(1, Relaxed);
+        let key = self.sessions.insert(Session::new(port, socket, self.now));
+        self.with_session(key, Session::begin);
+    }
+
+    /// Leaves a listener's queue to the kernel until the next tick.
+    fn hold_back(&mut self, key: Key) {
+        if let Some(listener) = self.listeners.get(key)
+            && self.poller.remove(&listener.socket).is_ok()
+        {
+            self.shared.counters.held_back.fetch_add(1, Relaxed);
+            self.held_back.push(key);
+        }
+    }
+
+    fn tick(&mut self) {
+        if self.now < self.next_tick {
+            return;
+        }
+        let step = self.shared.round / PARTS;
+        let step = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
+        self.next_tick = self.now.saturating_add(step);
+        for key in std::mem::take(&mut self.held_back) {
+            if let Some(listener) = self.listeners.get(key) {
+                let token = Token::Listener(key).pack();
+                if self
+                    .poller
+                    .add(&listener.socket, token, Interest::Read)
+                    .is_err()
+                {
+                    self.held_back.push(key);
+                }
+            }
+        }
+        let (part, parts) = (self.part as usize, PARTS as usize);
+        for place in (part..self.sessions.places()).step_by(parts) {
+            if let Some(key) = self.sessions.key_at(place) {
+                self.with_session(key, Session::tick);
+            }
+        }
+        self.part = (self.part + 1) % PARTS;
+    }
+
+    /// Does what was asked; `false` when the thread should end.
+    fn follow_orders(&mut self) -> bool {
+        self.waker.clear();
+        loop {
+            match self.orders.try_recv() {
+                Ok(Order::Open(port, socket)) => self.open(port, socket),
+                Ok(Order::Close(number)) => self.close(|port| port.number() == number),
+                Ok(Order::CloseAll) => self.close(|_| true),
+                Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return false,
+                Err(TryRecvError::Empty) => return true,
+            }
+        }
+    }
+
+    fn open(&mut self, port: Arc<Port>, socket: OwnedFd) {
+        let key = self.listeners.insert(Listener { port, socket });
+        if let Some(listener) = self.listeners.get(key) {
+            let token = Token::Listener(key).pack();
+            if self
+                .poller
+                .add(&listener.socket, token, Interest::Read)
+                .is_err()
+            {
+                self.held_back.push(key);
+            }
+        }
+    }
+
+    /// Closes listeners. Connections in their queues are begun first: closing would reset
+    /// them.
+    fn close(&mut self, which: impl Fn(&Port) -> bool) {
+        for place in 0..self.listeners.places() {
+            let Some(key) = self.listeners.key_at(place) else {
+                continue;
+            };
+            let closes = self.listeners.get(key).is_some_and(|it| which(&it.port));
+            if !closes {
+                continue;
+            }
+            let Some(Listener { port, socket }) = self.listeners.remove(key) else {
+                continue;
+            };
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            while self.shared.has_room(&port)
+                && let Ok(client) = accept_with(&socket, flags)
+            {
+                self.begin(Arc::clone(&port), client);
+            }
+        }
+    }
+
+    fn end(mut self) {
+        for place in 0..self.sessions.places() {
+            if let Some(key) = self.sessions.key_at(place) {
+                self.with_session(key, |_, _| Err(End::Stopped));
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn has_room(&self, port: &Port) -> bool {
+        let (all, of_port) = (&self.counters.active, &port.counters.active);
+        all.load(Relaxed) < self.settings.connections as u64
+            && of_port.load(Relaxed) < self.settings.port_connections as u64
+    }
+}

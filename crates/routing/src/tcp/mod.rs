@@ -1,0 +1,23 @@
+//! The TCP router: ports (and names within TLS) to backends.
+//!
+//! ```text
+//! routing API, file, tests ──Change──▶ router ──▶ table (pure)
+//!                                        │ routes of a port, swapped as a whole
+//!                                        ▼
+//! clients ──▶ listeners ──▶ engine (thread per core) ──▶ backends
+//! ```
+//!
+//! A change swaps what a port's next connections see. Established connections never
+//! notice: they hold their backend, not the table.
+
+pub mod counters;
+pub mod engine;
+mod mapping;
+mod router;
+mod settings;
+pub mod table;
+
+pub use engine::EngineError;
+pub use mapping::{Change, TcpMapping};
+pub use router::{CHANGES, TcpRouter, TcpRouterError, run};
+pub use settings::{BackendTlsSettings, TcpSettings, TerminationSettings};

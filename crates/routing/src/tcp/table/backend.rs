@@ -1,0 +1,176 @@
+//! One backend of a route.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwapOption;
+
+use super::{Abilities, SkipCause};
+use crate::table::Nanos;
+use crate::tcp::TcpMapping;
+
+/// Where connections of a route go. Immutable but for what is learned while it serves.
+#[derive(Debug)]
+pub struct Backend {
+    place: Place,
+    tls: Option<BackendTls>,
+    failed_until: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Place {
+    Address(SocketAddr),
+    Named {
+        host: Box<str>,
+        port: u16,
+        address: ArcSwapOption<IpAddr>,
+    },
+}
+
+/// How TLS is spoken to a backend.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BackendTls {
+    /// The name that its certificate must have: the instance's id.
+    pub verify: Box<str>,
+    /// The name that is sent as SNI; empty: the same.
+    pub server_name: Box<str>,
+    /// Whether this router shows its certificate.
+    pub certificate: bool,
+}
+
+impl Backend {
+    /// Where it is; `None` while the address of its host is not known.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.place {
+            Place::Address(address) => Some(*address),
+            Place::Named { port, address, .. } => {
+                let address = address.load();
+                address.as_ref().map(|ip| SocketAddr::new(**ip, *port))
+            }
+        }
+    }
+
+    /// The host whose address must be found by name, if it is not an address already.
+    pub fn host(&self) -> Option<&str> {
+        match &self.place {
+            Place::Address(_) => None,
+            Place::Named { host, .. } => Some(host),
+        }
+    }
+
+    /// The address of its host was found. Without effect on a backend that has one.
+    pub fn found_at(&self, found: IpAddr) {
+        if let Place::Named { address, .. } = &self.place {
+            address.store(Some(Arc::new(found)));
+        }
+    }
+
+    /// How TLS is spoken to it; `None`: it is not.
+    pub fn tls(&self) -> Option<&BackendTls> {
+        self.tls.as_ref()
+    }
+
+    /// It could not be reached: pass it over until `until`.
+    pub fn fail_until(&self, until: Nanos) {
+        self.failed_until.store(until, Ordering::Relaxed);
+    }
+
+    /// Whether it is passed over.
+    pub fn has_failed(&self, now: Nanos) -> bool {
+        self.failed_until.load(Ordering::Relaxed) > now
+    }
+
+    /// Whether it is reached in the same way as another.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let alike = match (&self.place, &other.place) {
+            (Place::Address(one), Place::Address(two)) => one == two,
+            (
+                Place::Named { host, port, .. },
+                Place::Named {
+                    host: other,
+                    port: second,
+                    ..
+                },
+            ) => host == other && port == second,
+            _ => false,
+        };
+        alike && self.tls == other.tls
+    }
+}
+
+/// The backend that a mapping describes.
+pub(super) fn checked(mapping: &TcpMapping, abilities: Abilities) -> Result<Backend, SkipCause> {
+    if mapping.backend_port == 0 {
+        return Err(SkipCause::BackendPort);
+    }
+    let tls = backend_tls(mapping, abilities)?;
+    let port = match &tls {
+        Some((port, _)) => *port,
+        None => mapping.backend_port,
+    };
+    let host = mapping.backend_ip.as_str();
+    let place = match host.parse::<IpAddr>() {
+        Ok(ip) => Place::Address(SocketAddr::new(ip, port)),
+        Err(_) if is_dns_name(host) => Place::Named {
+            host: host.into(),
+            port,
+            address: ArcSwapOption::empty(),
+        },
+        Err(_) => return Err(SkipCause::Address(host.to_owned())),
+    };
+    Ok(Backend {
+        place,
+        tls: tls.map(|(_, tls)| tls),
+        failed_until: AtomicU64::new(0),
+    })
+}
+
+fn backend_tls(
+    mapping: &TcpMapping,
+    abilities: Abilities,
+) -> Result<Option<(u16, BackendTls)>, SkipCause> {
+    let port = match mapping.backend_tls_port {
+        -1 | 0 => return Ok(None),
+        port => u16::try_from(port).map_err(|_| SkipCause::BackendTlsPort(port))?,
+    };
+    if !abilities.backend_tls {
+        return Err(SkipCause::BackendTlsOff);
+    }
+    if mapping.enable_backend_mtls && !abilities.client_certificate {
+        return Err(SkipCause::NoClientCertificate);
+    }
+    let verify = mapping.instance_id.as_str();
+    if !is_dns_name(verify) && verify.parse::<IpAddr>().is_err() {
+        return Err(SkipCause::InstanceId(verify.to_owned()));
+    }
+    let server_name = mapping.sni_rewrite_hostname.as_deref().unwrap_or_default();
+    if !server_name.is_empty() && !is_dns_name(server_name) {
+        return Err(SkipCause::RewrittenName(server_name.to_owned()));
+    }
+    let tls = BackendTls {
+        verify: verify.into(),
+        server_name: server_name.into(),
+        certificate: mapping.enable_backend_mtls,
+    };
+    Ok(Some((port, tls)))
+}
+
+/// Whether cf-tcp-router takes a text as a name of DNS: labels of letters, digits, `_` and
+/// `-` (not first), of at most 63 characters, with dots between them; `.` or `_` may stand
+/// at the end; at most 255 characters without the dots.
+pub(super) fn is_dns_name(text: &str) -> bool {
+    let characters = text.bytes().filter(|byte| *byte != b'.').count();
+    let body = text.strip_suffix('.').unwrap_or(text);
+    // A label of 63 characters may be followed by one `_` more at the very end.
+    let longest = |last: bool| if last && body.ends_with('_') { 64 } else { 63 };
+    let labels = body.split('.').count();
+    let is_label = |(index, label): (usize, &str)| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        !label.is_empty()
+            && !label.starts_with('-')
+            && label.len() <= longest(index + 1 == labels && body.len() == text.len())
+            && label.bytes().all(allowed)
+    };
+    characters <= 255 && body.split('.').enumerate().all(is_label)
+}

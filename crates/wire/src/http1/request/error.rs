@@ -1,0 +1,171 @@
+//! Why a request could not be taken, and what its sender is told.
+
+use crate::http1::chunked::ChunkFault;
+
+/// Why a request could not be taken. The connection is of no further use after the
+/// answer that says so, which is [`RequestError::answer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum RequestError {
+    /// The first line is not a request line: method, target and version, each behind one
+    /// space, ended by CRLF.
+    #[error("the request does not begin with a request line")]
+    RequestLine,
+    /// The target has none of the four forms of RFC 9112 section 3.2, or a `%` in its
+    /// path without two hexadecimal digits behind it.
+    #[error("the request's target is not a path, an absolute URI, an authority or an asterisk")]
+    Target,
+    /// A version of another HTTP than 1.
+    #[error("the request's version is not HTTP/1.0 or HTTP/1.1")]
+    Version,
+    /// HTTP/1.2 and above, of which nobody has heard.
+    #[error("the request's version is HTTP/1, but neither HTTP/1.0 nor HTTP/1.1")]
+    MinorVersion,
+    /// A field line that is not one.
+    #[error(
+        "a line of the request's head is not a header field (folded lines, space before the colon, and lines that end without CRLF are refused)"
+    )]
+    Field,
+    /// The head is larger than [`Limits::head_bytes`](crate::http1::Limits::head_bytes).
+    #[error("the request's head is larger than the limit")]
+    HeadTooLarge,
+    /// More fields than [`Limits::fields`](crate::http1::Limits::fields).
+    #[error("the request has more header fields than the limit")]
+    TooManyFields,
+    /// HTTP/1.1 without a `Host`.
+    #[error("the request has no Host, which HTTP/1.1 asks for")]
+    HostMissing,
+    /// More than one `Host`.
+    #[error("the request has more than one Host")]
+    HostConflict,
+    /// A `Host` with bytes that no host name or address has.
+    #[error("the request's Host is not a name or an address")]
+    Host,
+    /// A `Content-Length` that is not one decimal number of 64 bits; an empty one and a
+    /// list are refused too.
+    #[error("the request's Content-Length is not a decimal number of 64 bits")]
+    ContentLength,
+    /// Several fields `Content-Length` that differ.
+    #[error("the request has several values of Content-Length that differ")]
+    ContentLengthConflict,
+    /// A `Transfer-Encoding` that is not `chunked` alone.
+    #[error("the request's Transfer-Encoding is not chunked, the only one that is known")]
+    TransferEncoding,
+    /// `Transfer-Encoding` in HTTP/1.0, which has none (RFC 9112 section 6.1): whoever
+    /// passed it on may have framed it otherwise.
+    #[error("the request of HTTP/1.0 has a Transfer-Encoding, which that version has not")]
+    TransferEncodingVersion,
+    /// An `Expect` other than `100-continue`.
+    #[error("the request's Expect is not 100-continue, the only one that is known")]
+    Expectation,
+    /// The line before a chunk does not hold a size.
+    #[error("expected a chunk's size (hexadecimal, 64 bits, ended by CRLF), found something else")]
+    ChunkSize,
+    /// The line before a chunk is longer than
+    /// [`Limits::chunk_line_bytes`](crate::http1::Limits::chunk_line_bytes).
+    #[error("the line before a chunk, with its extensions, is longer than the limit")]
+    ChunkLineTooLong,
+    /// No CRLF behind a chunk's data.
+    #[error("expected CRLF behind a chunk's data, found something else")]
+    ChunkEnd,
+    /// Trailers that are not fields, too many, or too large.
+    #[error("the trailers behind the last chunk are not header fields, or exceed a limit")]
+    Trailers,
+}
+
+/// An answer as Go's `net/http` (and so gorouter) writes it before any handler is asked:
+/// status line, two fields, and the status again as the body, which ends with the
+/// connection.
+macro_rules! answer {
+    ($text:literal, $body:literal) => {
+        concat!(
+            "HTTP/1.1 ",
+            $text,
+            "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n",
+            $body
+        )
+        .as_bytes()
+    };
+    ($text:literal) => {
+        answer!($text, $text)
+    };
+}
+
+impl RequestError {
+    /// The status of the answer.
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::HeadTooLarge | Self::TooManyFields => 431,
+            Self::TransferEncoding => 501,
+            Self::Version => 505,
+            Self::Expectation => 417,
+            _ => 400,
+        }
+    }
+
+    /// The whole answer, after which the connection is closed. Texts as recorded from
+    /// gorouter; no `Date`, as there.
+    pub const fn answer(self) -> &'static [u8] {
+        match self {
+            Self::HeadTooLarge | Self::TooManyFields => {
+                answer!("431 Request Header Fields Too Large")
+            }
+            Self::TransferEncoding => {
+                answer!("501 Not Implemented", "Unsupported transfer encoding")
+            }
+            Self::Version => {
+                answer!("505 HTTP Version Not Supported: unsupported protocol version")
+            }
+            // gorouter itself looks at the minor version, and says it as HTTP/1.0.
+            Self::MinorVersion => b"HTTP/1.0 400 Bad Request\r\n\r\n",
+            Self::HostMissing => answer!("400 Bad Request: missing required Host header"),
+            Self::Host => answer!("400 Bad Request: malformed Host header"),
+            Self::Expectation => {
+                b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            }
+            _ => answer!("400 Bad Request"),
+        }
+    }
+
+    /// The same as a short constant text, to count by.
+    pub const fn cause(self) -> &'static str {
+        match self {
+            Self::RequestLine => "bad request line",
+            Self::Target => "bad target",
+            Self::Version | Self::MinorVersion => "bad version",
+            Self::Field => "bad header field",
+            Self::HeadTooLarge => "head too large",
+            Self::TooManyFields => "too many header fields",
+            Self::HostMissing => "no host",
+            Self::HostConflict => "conflicting host",
+            Self::Host => "bad host",
+            Self::ContentLength => "bad content-length",
+            Self::ContentLengthConflict => "conflicting content-length",
+            Self::TransferEncoding | Self::TransferEncodingVersion => "bad transfer-encoding",
+            Self::Expectation => "unknown expectation",
+            Self::ChunkSize => "bad chunk size",
+            Self::ChunkLineTooLong => "chunk line too long",
+            Self::ChunkEnd => "bad chunk end",
+            Self::Trailers => "bad trailers",
+        }
+    }
+
+    /// Whether it was found in the body: the head was good, and may have been answered or
+    /// sent on already.
+    pub const fn in_body(self) -> bool {
+        matches!(
+            self,
+            Self::ChunkSize | Self::ChunkLineTooLong | Self::ChunkEnd | Self::Trailers
+        )
+    }
+}
+
+impl From<ChunkFault> for RequestError {
+    fn from(fault: ChunkFault) -> Self {
+        match fault {
+            ChunkFault::Size => Self::ChunkSize,
+            ChunkFault::LineTooLong => Self::ChunkLineTooLong,
+            ChunkFault::End => Self::ChunkEnd,
+            ChunkFault::Trailers => Self::Trailers,
+        }
+    }
+}

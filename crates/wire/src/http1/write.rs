@@ -1,0 +1,46 @@
+//! Writing the parts of messages that are framing.
+
+/// What ends a chunk's data.
+pub const CHUNK_END: &[u8] = b"\r\n";
+
+/// What ends a chunked body without trailers.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// The line before a chunk of `size` bytes, which must not be 0: that would end the body.
+pub fn chunk_head(size: usize, out: &mut Vec<u8>) {
+    let digits = (usize::BITS - size.leading_zeros()).div_ceil(4).max(1);
+    for digit in (0..digits).rev() {
+        out.push(b"0123456789abcdef"[size >> (4 * digit) & 0xf]);
+    }
+    out.extend_from_slice(CHUNK_END);
+}
+
+/// The end of a chunked body with trailers: field lines, each with its line end.
+pub fn last_chunk(trailers: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0\r\n");
+    out.extend_from_slice(trailers);
+    out.extend_from_slice(CHUNK_END);
+}
+
+/// A number in decimal.
+pub fn decimal(mut number: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// A field line.
+pub fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
