@@ -27,7 +27,7 @@ pub struct Choice {
     /// Attempts so far.
     attempts: u32,
     /// What the attempt before tried.
-    last: Option<Arc<Endpoint>>,
+    last: Option<Tried>,
     random: u64,
 }
 
@@ -40,6 +40,18 @@ enum Stuck {
     First(Arc<Endpoint>),
     /// Every attempt goes there.
     Always(Option<Arc<Endpoint>>),
+}
+
+/// An endpoint that was tried, by the address of its state, which an update does not
+/// change. It is compared and nothing else: should the endpoint be gone and another one in
+/// its place, that one is passed over once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Tried(usize);
+
+impl Tried {
+    fn new(endpoint: &Endpoint) -> Self {
+        Self(Arc::as_ptr(&endpoint.state).addr())
+    }
 }
 
 /// How to choose, and where the attempt before left off.
@@ -116,9 +128,8 @@ impl Choice {
             }
             Stuck::Free => {}
         }
-        let pool = Arc::clone(&self.pool);
         let only = self.only.take();
-        let live = pool.endpoints();
+        let live = self.pool.endpoints();
         let endpoints = only.as_deref().unwrap_or(&live);
         let maglev = if only.is_none() {
             live.members().maglev()
@@ -146,7 +157,7 @@ impl Choice {
 
     fn tried(&mut self, endpoint: Arc<Endpoint>) -> Next {
         self.attempts = self.attempts.saturating_add(1);
-        self.last = Some(Arc::clone(&endpoint));
+        self.last = Some(Tried::new(&endpoint));
         Next::Endpoint(endpoint)
     }
 
@@ -194,8 +205,8 @@ impl Choice {
         endpoints: &'e [Arc<Endpoint>],
         settings: &SelectionSettings,
     ) -> Option<&'e Arc<Endpoint>> {
-        let last = self.last.clone();
-        let is_last = |it: &Arc<Endpoint>| last.as_ref().is_some_and(|last| is_same(last, it));
+        let last = self.last;
+        let is_last = |it: &Endpoint| last == Some(Tried::new(it));
         let fits = |it: &&Arc<Endpoint>| !is_full(it, settings.in_flight);
         let mut least = |local: bool| {
             let candidates = endpoints.iter().filter(fits);
@@ -264,8 +275,7 @@ impl Choice {
                 new && fits(&endpoints[at])
             })
         };
-        let last = self.last.as_ref();
-        let other = |it: &Arc<Endpoint>| last.is_none_or(|last| !is_same(last, it));
+        let other = |it: &Endpoint| self.last != Some(Tried::new(it));
         let free = |it: &Arc<Endpoint>| !is_full(it, settings.in_flight);
         let step = walk(&|it| other(it) && free(it) && !it.state.has_failed(now) && !is_loaded(it))
             .or_else(|| walk(&|it| other(it) && free(it) && !it.state.has_failed(now)))
@@ -291,9 +301,4 @@ impl How {
             Algorithm::RoundRobin | Algorithm::Hash => Self::RoundRobin(None),
         }
     }
-}
-
-/// Whether both are the same instance, even if it was updated in between.
-fn is_same(one: &Endpoint, other: &Endpoint) -> bool {
-    Arc::ptr_eq(&one.state, &other.state)
 }

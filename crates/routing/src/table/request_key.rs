@@ -63,14 +63,22 @@ impl<'a> Target<'a> {
 }
 
 impl RequestKey<'_> {
+    /// Bytes of the longest name in DNS, with a dot at its end.
+    const LONGEST_NAME: usize = 254;
+
     /// The key as it is now.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
     /// Puts an asterisk in place of the left-most label: `a.b.c` becomes `*.b.c`, and that
-    /// `*.c`. Whether there was one with a dot behind it.
+    /// `*.c`. Whether there was one with a dot behind it. A host that is longer than any
+    /// name of DNS has no wild cards: else a request with thousands of labels would be
+    /// looked up thousands of times.
     pub(super) fn next_wildcard(&mut self) -> bool {
+        if self.host_end > 1 + Self::LONGEST_NAME {
+            return false;
+        }
         let Some(dot) = memchr(b'.', &self.bytes[self.labels..self.host_end]) else {
             return false;
         };

@@ -142,6 +142,12 @@ impl Shard {
         self.slots.load().pools().map(|(_, pool)| pool).collect()
     }
 
+    /// Slots, used or not.
+    #[cfg(test)]
+    pub(super) fn room(&self) -> usize {
+        self.slots.load().0.len()
+    }
+
     /// Keeps other writers away. Readers do not notice.
     pub(super) fn write(&self) -> Writer<'_> {
         let occupancy = self.occupancy.lock();

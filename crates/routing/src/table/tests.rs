@@ -389,3 +389,28 @@ fn texts_that_come_again_are_stored_once() {
     assert!(!Text::ptr_eq(&endpoint(0).zone, &endpoint(1).zone));
     assert_eq!(pools[0].settings(), &PoolSettings::default());
 }
+
+#[test]
+fn routes_that_come_and_go_leave_nothing_behind() {
+    let table = table();
+    let (host, _) = table.hasher.ends("one.host");
+    for route in 0..10_000 {
+        let uri = format!("one.host/{route}");
+        add(&table, &uri, "1.1.1.1:1");
+        if let Some(before) = route.checked_sub(10) {
+            let uri = format!("one.host/{before}");
+            table.unregister(&key(&uri), "1.1.1.1:1", &Modification::default(), 0);
+        }
+        assert!(table.shard(host).room() <= 32);
+    }
+    assert_eq!(table.len(), 10);
+}
+
+#[test]
+fn a_long_text_is_kept_by_its_endpoint_only() {
+    let mut texts = TextCache::default();
+    let (short, long) = ("t".repeat(256), "t".repeat(257));
+    assert!(Text::ptr_eq(&texts.text(&short), &texts.text(&short)));
+    assert!(!Text::ptr_eq(&texts.text(&long), &texts.text(&long)));
+    assert_eq!(texts.text(&long), long);
+}

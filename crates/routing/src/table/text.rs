@@ -42,11 +42,16 @@ pub(super) struct TextCache {
 impl TextCache {
     /// A power of two.
     const TEXTS: usize = 16 * 1024;
+    /// Longer texts are not kept, so that what the cache holds is bounded too.
+    const LONGEST: usize = 256;
 
     /// A text of its own, or the stored one.
     pub(super) fn text(&mut self, text: &str) -> Text {
         if text.is_empty() {
             return Text::new();
+        }
+        if text.len() > Self::LONGEST {
+            return Text::from(text);
         }
         let slot = &mut self.texts[fnv1a(text.as_bytes()) as usize % Self::TEXTS];
         if slot.as_str() != text {

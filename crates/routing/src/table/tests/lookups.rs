@@ -61,6 +61,18 @@ fn wild_cards_match_several_labels_and_never_the_apex() {
 }
 
 #[test]
+fn wild_cards_match_every_name_of_dns_and_nothing_longer() {
+    let table = table();
+    add(&table, "*.wild.ex.com", "1.1.1.1:1");
+    let name = |labels: usize| format!("{}wild.ex.com", "a.".repeat(labels));
+    assert_eq!(found(&table, &name(121), "/"), "*.wild.ex.com");
+    assert_eq!(name(121).len(), 253);
+    assert_eq!(found(&table, &name(122), "/"), "-");
+    add(&table, &name(1000), "1.1.1.1:1");
+    assert_eq!(found(&table, &name(1000), "/"), name(1000));
+}
+
+#[test]
 fn bytes_beyond_ascii_are_compared_as_they_are() {
     let table = table();
     add(&table, "bücher.ex.com/Straße", "1.1.1.1:1");
