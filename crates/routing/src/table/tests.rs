@@ -394,7 +394,7 @@ fn texts_that_come_again_are_stored_once() {
 fn routes_that_come_and_go_leave_nothing_behind() {
     let table = table();
     let (host, _) = table.hasher.ends("one.host");
-    for route in 0..10_000 {
+    for route in 0..10_000_u32 {
         let uri = format!("one.host/{route}");
         add(&table, &uri, "1.1.1.1:1");
         if let Some(before) = route.checked_sub(10) {
