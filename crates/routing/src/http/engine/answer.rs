@@ -115,7 +115,11 @@ impl Worker {
             return;
         }
         let most = self.shared.settings.response_head_bytes.max(ROOM);
-        let Some(link) = session.flight.as_mut().and_then(|flight| flight.link.as_mut()) else {
+        let Some(link) = session
+            .flight
+            .as_mut()
+            .and_then(|flight| flight.link.as_mut())
+        else {
             return;
         };
         let received = link

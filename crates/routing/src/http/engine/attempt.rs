@@ -142,7 +142,8 @@ impl Worker {
             return;
         };
         link.state = LinkState::Open;
-        link.scanner.expect(super::answer::expectation(&flight.head));
+        link.scanner
+            .expect(super::answer::expectation(&flight.head));
         flight.connected = self.now;
         session.deadline = flight.attempt_ends;
         flight.continue_at = NEVER;
@@ -159,7 +160,10 @@ impl Worker {
         client: super::slab::Key,
         endpoint: &crate::table::Endpoint,
     ) -> Result<Box<Link>, Errno> {
-        let address: SocketAddr = endpoint.identity().parse().map_err(|_| Errno::HOSTUNREACH)?;
+        let address: SocketAddr = endpoint
+            .identity()
+            .parse()
+            .map_err(|_| Errno::HOSTUNREACH)?;
         let socket = socket::connect_tcp(address)?;
         let link = self.new_link(client, endpoint, Stream::Plain(socket))?;
         self.counters.dialed.increment();

@@ -356,10 +356,7 @@ impl Worker {
         if session.outbox.is_empty() && !session.stream.wants_write() {
             return true;
         }
-        match session
-            .outbox
-            .send(&mut session.stream, &mut self.buffers)
-        {
+        match session.outbox.send(&mut session.stream, &mut self.buffers) {
             Ok(bytes) => {
                 self.counters.sent.add(bytes as u64);
                 true
@@ -426,7 +423,11 @@ impl Worker {
     fn answer_health_check(&mut self, session: &mut Session) {
         let times = self.times();
         let running = self.state == RUNNING;
-        let healthy = running && self.shared.healthy.load(std::sync::atomic::Ordering::Relaxed);
+        let healthy = running
+            && self
+                .shared
+                .healthy
+                .load(std::sync::atomic::Ordering::Relaxed);
         let Some(flight) = &mut session.flight else {
             return;
         };

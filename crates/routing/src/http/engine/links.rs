@@ -104,7 +104,9 @@ impl Worker {
     pub(super) fn keep_link(&mut self, mut link: Box<Link>) {
         let settings = &self.shared.settings.backends;
         let clean = link.inbox.is_empty() && !link.stream.holds_bytes();
-        if self.state != RUNNING || !clean || !self.pools.add(&link.identity, link.key, settings.idle)
+        if self.state != RUNNING
+            || !clean
+            || !self.pools.add(&link.identity, link.key, settings.idle)
         {
             self.close_link(link);
             return;

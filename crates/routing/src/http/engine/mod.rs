@@ -120,11 +120,10 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
         }
         listeners.push(own);
     }
-    let log =
-        LogWriter::start(&settings.access_log).map_err(|source| StartError::AccessLog {
-            path: format!("{:?}", settings.access_log.file),
-            source,
-        })?;
+    let log = LogWriter::start(&settings.access_log).map_err(|source| StartError::AccessLog {
+        path: format!("{:?}", settings.access_log.file),
+        source,
+    })?;
     let shared = Arc::new(Shared {
         pipeline: Pipeline::new(Arc::clone(settings)),
         selection: SelectionSettings {

@@ -11,7 +11,7 @@ use super::deadlines::NEVER;
 use super::slab::Key;
 use crate::http::pipeline::{Client, Exchange, Promise};
 use crate::selection::Choice;
-use crate::table::{Text, Endpoint, Nanos};
+use crate::table::{Endpoint, Nanos, Text};
 
 /// A client's connection.
 pub(super) struct Session {

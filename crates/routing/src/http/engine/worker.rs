@@ -124,8 +124,8 @@ impl Worker {
                 break;
             }
             let until = self.next_wake();
-            let longest = (until != NEVER)
-                .then(|| Duration::from_nanos(until.saturating_sub(self.now)));
+            let longest =
+                (until != NEVER).then(|| Duration::from_nanos(until.saturating_sub(self.now)));
             // Only a broken poller fails here: nothing can be served any more.
             let Ok(events) = self.poller.wait(longest) else {
                 break;

@@ -165,8 +165,7 @@ fn read_message(reader: &mut impl std::io::BufRead, bodiless: bool) -> Result<Se
             break;
         }
         let (name, value) = line.split_once(':').ok_or("no colon")?;
-        seen.fields
-            .push((name.to_owned(), value.trim().to_owned()));
+        seen.fields.push((name.to_owned(), value.trim().to_owned()));
     }
     let length = seen
         .field("content-length")
