@@ -89,7 +89,6 @@ fn measure(shape: Shape, routes: u64) {
         ("wildcard behind two labels", "/", ".example.org"),
         ("miss, two wild cards tried", "/", ".x"),
     ] {
-        let hosts: Vec<String> = hosts.iter().map(|it| format!("{prefix}{it}")).collect();
         let renamed = |host: &String| match domain {
             "" => host.clone(),
             domain => host.replace(".example.com", domain),
