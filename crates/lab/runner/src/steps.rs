@@ -24,6 +24,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) folder: &'a RunFolder,
     pub(crate) children: &'a Children,
+    /// The program itself, which `run` finds as `$HEADROOM`.
+    pub(crate) own_binary: &'a std::ffi::OsStr,
     pub(crate) addresses: &'a Addresses,
     /// By name of the driver.
     pub(crate) drivers: &'a [(String, Box<dyn Driver>)],
@@ -185,7 +187,10 @@ impl Bench<'_> {
                 name: name.clone(),
                 program: "sh".into(),
                 args: vec!["-c".into(), command.into()],
-                env: Vec::new(),
+                env: vec![(
+                    "HEADROOM".to_owned(),
+                    self.own_binary.to_string_lossy().into_owned(),
+                )],
                 cpus: None,
                 cgroup: None,
                 stdout: Output::File(log(&name)),

@@ -41,7 +41,9 @@ pub struct PopulateTcp {
 #[derive(Debug, thiserror::Error)]
 pub enum PopulateTcpError {
     /// There are not so many ports.
-    #[error("register {routes} ports from {first_port} on: the last port is 65535; ask for fewer, or begin lower")]
+    #[error(
+        "register {routes} ports from {first_port} on: the last port is 65535; ask for fewer, or begin lower"
+    )]
     TooManyPorts {
         /// The first port.
         first_port: u16,

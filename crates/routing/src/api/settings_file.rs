@@ -127,7 +127,11 @@ fn describe(form: &mut Form<'_>, settings: &mut ApiSettings, folder: &Path) {
             form.value("type", "", &mut group.kind);
             form.value("reservable_ports", "", &mut group.reservable_ports);
             if let Err(cause) = group.check() {
-                let key = if group.name.is_empty() { "type" } else { "name" };
+                let key = if group.name.is_empty() {
+                    "type"
+                } else {
+                    "name"
+                };
                 form.wrong(key, cause);
             }
         },
@@ -247,9 +251,21 @@ mod tests {
     #[test]
     fn mistakes_are_shown_where_they_are() {
         for (text, place, said) in [
-            ("lisen = \"127.0.0.1:1\"", "api.toml:1:1", "did you mean \"listen\"?"),
-            ("\nmax_ttl = \"0s\"", "api.toml:2:11", "expected whole seconds"),
-            ("[mtls]\nkey = \"a\"", "api.toml:1", "expected \"certificate\""),
+            (
+                "lisen = \"127.0.0.1:1\"",
+                "api.toml:1:1",
+                "did you mean \"listen\"?",
+            ),
+            (
+                "\nmax_ttl = \"0s\"",
+                "api.toml:2:11",
+                "expected whole seconds",
+            ),
+            (
+                "[mtls]\nkey = \"a\"",
+                "api.toml:1",
+                "expected \"certificate\"",
+            ),
             (
                 "[[router_groups]]\nname = \"a\"\ntype = \"tcp\"",
                 "api.toml:2:8",

@@ -9,9 +9,7 @@ use telemetry::{Fields, Logger};
 use tokio::sync::mpsc;
 
 use super::WAITING;
-use crate::api::client::{
-    ApiClient, ClientError, ClientSettings, FollowSettings, Update, follow,
-};
+use crate::api::client::{ApiClient, ClientError, ClientSettings, FollowSettings, Update, follow};
 use crate::api::model::{HttpKey, HttpRoute};
 use crate::table::{Modification, Nanos, Registration, RouteKey, Table};
 
@@ -181,7 +179,10 @@ mod tests {
         let table = Arc::new(Table::new(TableSettings::default()));
         let logger = Logger::new("feed", Sink::nothing(), Level::Error);
         let mut feed = Feed::new(Arc::clone(&table), logger);
-        feed.apply(Update::Full(vec![route("a.b", 1, 0), route("c.d", 1, 0)]), 1);
+        feed.apply(
+            Update::Full(vec![route("a.b", 1, 0), route("c.d", 1, 0)]),
+            1,
+        );
         feed.apply(Update::Upsert(route("a.b", 2, 0)), 2);
         assert_eq!(
             endpoints(&table),

@@ -5,9 +5,7 @@ use telemetry::Logger;
 use tokio::sync::mpsc;
 
 use super::WAITING;
-use crate::api::client::{
-    ApiClient, ClientError, ClientSettings, FollowSettings, Update, follow,
-};
+use crate::api::client::{ApiClient, ClientError, ClientSettings, FollowSettings, Update, follow};
 use crate::api::model;
 use crate::table::Modification;
 use crate::tcp::{Change, TcpMapping};
