@@ -194,7 +194,9 @@ impl Systems {
         let slot = self.started.len();
         self.started.push(Vec::new());
         for (index, name) in (0..).zip(copy_names(system)) {
-            ports.release(starting.addresses.port(&system.name, index));
+            for port in starting.addresses.ports(&system.name, index) {
+                ports.release(*port);
+            }
             let child = starting
                 .children
                 .start(self.launch(system, index, &name, starting))?;

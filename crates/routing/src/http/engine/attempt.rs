@@ -328,7 +328,7 @@ impl Worker {
     fn count_failure(&self, failure: Failure<'_>) {
         let counters = &self.counters;
         match failure {
-            Failure::Tls(TlsFailure::Name(_)) => counters.invalid_backend_id.increment(),
+            Failure::Tls(TlsFailure::Name { .. }) => counters.invalid_backend_id.increment(),
             Failure::Tls(TlsFailure::Authority | TlsFailure::Expired(_)) => {
                 counters.invalid_backend_certificate.increment();
             }
