@@ -114,7 +114,11 @@ impl Worker {
             return;
         }
         let most = self.shared.settings.response_head_bytes.max(ROOM);
-        let Some(link) = session.flight.as_mut().and_then(|flight| flight.link.as_mut()) else {
+        let Some(link) = session
+            .flight
+            .as_mut()
+            .and_then(|flight| flight.link.as_mut())
+        else {
             return;
         };
         let received = link
@@ -306,6 +310,12 @@ impl Worker {
         let class = usize::from(status / 100);
         let class = if (1..=5).contains(&class) { class } else { 0 };
         if let Some(count) = counters.responses.get(class) {
+            count.increment();
+        }
+        if flight.to_service
+            && flight.answered
+            && let Some(count) = counters.responses_of_route_services.get(class)
+        {
             count.increment();
         }
         match status {

@@ -67,9 +67,7 @@ impl Worker {
 
     /// Another look at a connection whose bytes the poller cannot see.
     pub(super) fn revisited(&mut self, session: &mut Session) {
-        if session.phase != Phase::Opening
-            && session.stream.holds_bytes()
-            && session.wants_bytes()
+        if session.phase != Phase::Opening && session.stream.holds_bytes() && session.wants_bytes()
         {
             self.read_client(session);
         }
@@ -364,10 +362,7 @@ impl Worker {
         if session.outbox.is_empty() && !session.stream.wants_write() {
             return true;
         }
-        match session
-            .outbox
-            .send(&mut session.stream, &mut self.buffers)
-        {
+        match session.outbox.send(&mut session.stream, &mut self.buffers) {
             Ok(bytes) => {
                 self.counters.sent.add(bytes as u64);
                 true
@@ -435,7 +430,11 @@ impl Worker {
     fn answer_health_check(&mut self, session: &mut Session) {
         let times = self.times();
         let running = self.state == RUNNING;
-        let healthy = running && self.shared.healthy.load(std::sync::atomic::Ordering::Relaxed);
+        let healthy = running
+            && self
+                .shared
+                .healthy
+                .load(std::sync::atomic::Ordering::Relaxed);
         let Some(flight) = &mut session.flight else {
             return;
         };

@@ -29,7 +29,11 @@ impl Worker {
         if !session.outbox.is_empty() {
             return;
         }
-        let Some(link) = session.flight.as_mut().and_then(|flight| flight.link.as_mut()) else {
+        let Some(link) = session
+            .flight
+            .as_mut()
+            .and_then(|flight| flight.link.as_mut())
+        else {
             return;
         };
         match link
