@@ -8,7 +8,6 @@ use rustix::io::Errno;
 use wire::http1::{Limits, RequestScanner};
 use wire::poller::Interest;
 use wire::socket;
-use wire::stream::Stream;
 
 use super::buffers::{Inbox, Outbox};
 use super::deadlines::NEVER;
@@ -119,7 +118,11 @@ impl Worker {
         };
         let key = self.clients.reserve();
         let opens = tls || settings.proxy_protocol;
-        let stream = match self.shared.tls.with_client(tls && !settings.proxy_protocol, socket) {
+        let stream = match self
+            .shared
+            .tls
+            .with_client(tls && !settings.proxy_protocol, socket)
+        {
             Ok(stream) => stream,
             Err(_) => {
                 self.clients.release(key);

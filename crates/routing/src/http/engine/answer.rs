@@ -312,6 +312,12 @@ impl Worker {
         if let Some(count) = counters.responses.get(class) {
             count.increment();
         }
+        if flight.to_service
+            && flight.answered
+            && let Some(count) = counters.responses_of_route_services.get(class)
+        {
+            count.increment();
+        }
         match status {
             400 | 404 if !flight.answered => counters.rejected.increment(),
             502 | 503 | 496 | 525 | 526 if !flight.answered && flight.attempts > 0 => {

@@ -67,9 +67,7 @@ impl Worker {
 
     /// Another look at a connection whose bytes the poller cannot see.
     pub(super) fn revisited(&mut self, session: &mut Session) {
-        if session.phase != Phase::Opening
-            && session.stream.holds_bytes()
-            && session.wants_bytes()
+        if session.phase != Phase::Opening && session.stream.holds_bytes() && session.wants_bytes()
         {
             self.read_client(session);
         }

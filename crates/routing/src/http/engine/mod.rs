@@ -15,11 +15,13 @@ mod answer;
 mod attempt;
 mod buffers;
 mod deadlines;
+mod dial;
 mod intake;
 mod links;
 mod log_writer;
 mod opening;
 mod pools;
+mod resolver;
 mod session;
 mod slab;
 #[cfg(test)]
@@ -38,6 +40,7 @@ use wire::poller::Waker;
 
 use self::accept::Listener;
 use self::log_writer::LogWriter;
+use self::resolver::Resolver;
 use self::tls::Tls;
 use self::worker::{DRAINING, RUNNING, STOPPED, Shared, Worker};
 use super::counters::Counters;
@@ -150,6 +153,7 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
         },
         settings: Arc::clone(settings),
         tls,
+        resolver: Resolver::start().map_err(StartError::Threads)?,
         table: config.table,
         healthy: config.healthy,
         state: AtomicU8::new(RUNNING),

@@ -115,6 +115,10 @@ pub(super) struct Flight {
     pub(super) exchange: Exchange,
     /// Chooses endpoints, one for each attempt.
     pub(super) choice: Option<Choice>,
+    /// The request goes to a route service, not to an endpoint of its pool.
+    pub(super) to_service: bool,
+    /// The endpoint's name is being resolved.
+    pub(super) resolving: bool,
     /// Attempts so far; those that were resent do not count.
     pub(super) attempts: u32,
     pub(super) endpoint: Option<Arc<Endpoint>>,
@@ -153,6 +157,8 @@ pub(super) struct Link {
     pub(super) identity: Text,
     /// Whether it speaks TLS, and to whom: pools hold what an endpoint once was, too.
     pub(super) server_name: Option<Text>,
+    /// It is to a route service, whose certificate is checked by other rules.
+    pub(super) service: bool,
     pub(super) stream: Stream,
     pub(super) state: LinkState,
     pub(super) scanner: ResponseScanner,
@@ -184,6 +190,7 @@ impl Flight {
     /// Makes it ready for another request.
     pub(super) fn reset(&mut self) {
         self.choice = None;
+        (self.to_service, self.resolving) = (false, false);
         self.attempts = 0;
         self.endpoint = None;
         self.counted = false;

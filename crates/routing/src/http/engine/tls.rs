@@ -20,6 +20,7 @@ use crate::table::Endpoint;
 pub(super) struct Tls {
     clients: Option<TlsServer>,
     backends: TlsClient,
+    services: TlsClient,
 }
 
 /// Protocols that clients are offered (ALPN), the best first.
@@ -34,11 +35,14 @@ impl Tls {
             })?),
             None => None,
         };
-        let backends = to_backends(settings).map_err(|source| StartError::Tls {
-            side: "backends",
-            source,
-        })?;
-        Ok(Self { clients, backends })
+        let to = |side, insecure| {
+            to_backends(settings, insecure).map_err(|source| StartError::Tls { side, source })
+        };
+        Ok(Self {
+            clients,
+            backends: to("backends", settings.backends.insecure)?,
+            services: to("route services", settings.route_services.insecure)?,
+        })
     }
 
     /// A client's connection; with TLS if `tls` says so.
@@ -59,11 +63,12 @@ impl Tls {
         Some(server.begin_with(socket, received))
     }
 
-    /// Begins TLS with an endpoint, which must prove to be who it is said to be.
+    /// Begins TLS with an endpoint, or a route service, which must prove to be who it is said to be.
     pub(super) fn to_backend(
         &self,
         socket: OwnedFd,
         endpoint: &Endpoint,
+        service: bool,
     ) -> Result<TlsStream, StreamError> {
         let address: Option<SocketAddr> = endpoint.identity().parse().ok();
         let own = address.map(|address| address.ip().to_string());
@@ -72,7 +77,12 @@ impl Tls {
             (true, Some(own)) => own.as_str(),
             _ => &endpoint.server_name,
         };
-        self.backends.begin_as(socket, name)
+        let client = if service {
+            &self.services
+        } else {
+            &self.backends
+        };
+        client.begin_as(socket, name)
     }
 }
 
@@ -91,7 +101,7 @@ fn to_clients(settings: &HttpSettings) -> Result<TlsServer, TlsOptionsError> {
     })
 }
 
-fn to_backends(settings: &HttpSettings) -> Result<TlsClient, TlsOptionsError> {
+fn to_backends(settings: &HttpSettings, insecure: bool) -> Result<TlsClient, TlsOptionsError> {
     let backends = &settings.backends;
     // Each connection has its own name.
     TlsClient::new(
@@ -101,7 +111,7 @@ fn to_backends(settings: &HttpSettings) -> Result<TlsClient, TlsOptionsError> {
             public_authorities: true,
             certificate: &backends.certificate.0,
             key: &backends.certificate.1,
-            insecure: backends.insecure,
+            insecure,
             protocols: &[],
         },
     )

@@ -151,7 +151,10 @@ impl Client {
 }
 
 /// Reads a head and, unless it is bodiless, the body.
-fn read_message(reader: &mut impl std::io::BufRead, bodiless: bool) -> Result<Seen, String> {
+pub(super) fn read_message(
+    reader: &mut impl std::io::BufRead,
+    bodiless: bool,
+) -> Result<Seen, String> {
     let mut seen = Seen::default();
     let first = line(reader)?;
     seen.status = first
