@@ -11,7 +11,7 @@ use super::deadlines::NEVER;
 use super::slab::Key;
 use crate::http::pipeline::{Client, Exchange, Promise};
 use crate::selection::Choice;
-use crate::table::{Text, Endpoint, Nanos};
+use crate::table::{Endpoint, Nanos, Text};
 
 /// A client's connection.
 pub(super) struct Session {
@@ -31,6 +31,8 @@ pub(super) struct Session {
     pub(super) deadline: Nanos,
     /// The deadline that was set last.
     pub(super) armed: Nanos,
+    /// Whether TLS is to begin on it.
+    pub(super) awaits_tls: bool,
     /// Whether it has carried a request.
     pub(super) used: bool,
     /// The request that is on its way.
@@ -113,6 +115,10 @@ pub(super) struct Flight {
     pub(super) exchange: Exchange,
     /// Chooses endpoints, one for each attempt.
     pub(super) choice: Option<Choice>,
+    /// The request goes to a route service, not to an endpoint of its pool.
+    pub(super) to_service: bool,
+    /// The endpoint's name is being resolved.
+    pub(super) resolving: bool,
     /// Attempts so far; those that were resent do not count.
     pub(super) attempts: u32,
     pub(super) endpoint: Option<Arc<Endpoint>>,
@@ -151,6 +157,8 @@ pub(super) struct Link {
     pub(super) identity: Text,
     /// Whether it speaks TLS, and to whom: pools hold what an endpoint once was, too.
     pub(super) server_name: Option<Text>,
+    /// It is to a route service, whose certificate is checked by other rules.
+    pub(super) service: bool,
     pub(super) stream: Stream,
     pub(super) state: LinkState,
     pub(super) scanner: ResponseScanner,
@@ -182,6 +190,7 @@ impl Flight {
     /// Makes it ready for another request.
     pub(super) fn reset(&mut self) {
         self.choice = None;
+        (self.to_service, self.resolving) = (false, false);
         self.attempts = 0;
         self.endpoint = None;
         self.counted = false;
