@@ -41,12 +41,12 @@ fn unrounded(response: i64, own: i64, backend: i64) -> (i64, i64) {
 fn end_as(router: &mut Router, admission: Admission, status: u16, error: Option<&str>) {
     let mut bytes = Vec::new();
     match (admission, error) {
-        (Admission::Answer(refusal), _) => {
-            router.refuse(refusal, &mut bytes);
-            return;
-        }
         (_, Some("Connection Limit Reached")) => {
             router.refuse(Refusal::Overloaded, &mut bytes);
+            return;
+        }
+        (Admission::Answer(refusal), _) => {
+            router.refuse(refusal, &mut bytes);
             return;
         }
         _ => {}
