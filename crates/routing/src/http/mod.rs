@@ -11,6 +11,7 @@ pub mod counters;
 pub mod engine;
 pub mod metrics;
 pub mod pipeline;
+mod route_service;
 pub mod router;
 pub mod settings;
 pub mod settings_file;

@@ -1,8 +1,25 @@
-//! The line that is logged for a request.
+//! The line that is logged for a request, exactly as gorouter writes it.
 
+mod quote;
+#[cfg(test)]
+mod tests;
+
+use aws_lc_rs::digest;
 use wire::http1::RequestHead;
 
+use self::quote::{quoted, quoted_or_dash};
+use super::pipeline::text::{decimal, digits, hex, log_time};
 use super::pipeline::{Client, Exchange, Pipeline, Times};
+use super::settings::{AccessLogSettings, ExtraField, RedactQuery};
+use crate::table::Nanos;
+
+/// A line above this many bytes is written again with its texts cut: gorouter's bound for
+/// lines that are sent on over UDP.
+const MOST_BYTES: usize = 65_400;
+/// Bytes of a referer, a user agent and the like within a line that is cut.
+const MOST_SMALL_BYTES: usize = 1_000;
+/// Bytes of the request's URI, and of all extra fields, within a line that is cut.
+const MOST_LARGE_BYTES: usize = 20_000;
 
 /// Appends the line of a request that has ended, with its line end.
 pub fn write_line(
@@ -13,7 +30,280 @@ pub fn write_line(
     now: Times,
     out: &mut Vec<u8>,
 ) {
-    let _ = (pipeline, client, exchange, now);
-    out.extend_from_slice(head.target());
-    out.push(b'\n');
+    let mut line = Line {
+        pipeline,
+        head,
+        client,
+        exchange,
+        now,
+        cut: false,
+    };
+    let start = out.len();
+    line.write(out);
+    if out.len() - start > MOST_BYTES {
+        out.truncate(start);
+        line.cut = true;
+        line.write(out);
+    }
+}
+
+struct Line<'a> {
+    pipeline: &'a Pipeline,
+    head: &'a RequestHead,
+    client: &'a Client,
+    exchange: &'a Exchange,
+    now: Times,
+    /// Texts are cut to their bounds.
+    cut: bool,
+}
+
+impl Line<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let exchange = self.exchange;
+        let settings = &self.pipeline.settings().access_log;
+        // The host was checked by the parser: it cannot end the line.
+        out.extend_from_slice(&exchange.host);
+        out.extend_from_slice(b" - [");
+        log_time(exchange.start.wall, out);
+        out.extend_from_slice(b"] ");
+        self.request_line(settings, out);
+        out.push(b' ');
+        match exchange.status {
+            0 => out.extend_from_slice(b"\"-\""),
+            status => decimal(u64::from(status), out),
+        }
+        for bytes in [
+            exchange.progress.request_body,
+            exchange.progress.answer_body,
+        ] {
+            out.push(b' ');
+            decimal(bytes, out);
+        }
+        let seen = &exchange.seen;
+        let part = |part| exchange.request.part(part);
+        out.push(b' ');
+        self.small(part(seen.referer), "REFERER", out);
+        out.push(b' ');
+        self.small(part(seen.user_agent), "USER-AGENT", out);
+        let peer = match settings.hide_client {
+            true => "-",
+            false => self.client.peer_text(),
+        };
+        out.extend_from_slice(b" \"");
+        out.extend_from_slice(peer.as_bytes());
+        out.extend_from_slice(b"\" ");
+        let endpoint = exchange.progress.endpoint.as_deref();
+        let of = |text: Option<&str>, out: &mut Vec<u8>| {
+            quoted_or_dash(text.unwrap_or_default().as_bytes(), out);
+        };
+        of(endpoint.map(|endpoint| &*endpoint.identity), out);
+        let (forwarded_for, proto) = match exchange.sent {
+            true => (seen.sent_for, seen.sent_proto),
+            false => (seen.client_for, seen.client_proto),
+        };
+        out.extend_from_slice(b" x_forwarded_for:");
+        let forwarded_for = match settings.hide_forwarded_for {
+            true => b"-",
+            false => part(forwarded_for),
+        };
+        self.small(forwarded_for, "X-FORWARDED-FOR", out);
+        out.extend_from_slice(b" x_forwarded_proto:");
+        self.small(part(proto), "X-FORWARDED-PROTO", out);
+        out.extend_from_slice(b" vcap_request_id:");
+        quoted_or_dash(exchange.request_id(), out);
+        out.extend_from_slice(b" response_time:");
+        let whole = self.now.mono.saturating_sub(exchange.start.mono);
+        seconds(whole, out);
+        out.extend_from_slice(b" gorouter_time:");
+        seconds(self.own_time(whole), out);
+        out.extend_from_slice(b" app_id:");
+        of(endpoint.map(|endpoint| &*endpoint.app), out);
+        out.extend_from_slice(b" app_index:");
+        of(endpoint.map(|endpoint| &*endpoint.instance_index), out);
+        out.extend_from_slice(b" instance_id:");
+        of(endpoint.map(|endpoint| &*endpoint.instance_id), out);
+        for field in &settings.extra_fields {
+            self.extra_field(*field, out);
+        }
+        out.extend_from_slice(b" x_cf_routererror:");
+        quoted_or_dash(exchange.router_error.as_bytes(), out);
+        self.extra_headers(out);
+        out.push(b'\n');
+    }
+
+    /// `"GET /path?query HTTP/1.1"`
+    fn request_line(&self, settings: &AccessLogSettings, out: &mut Vec<u8>) {
+        let target = self.head.target();
+        let taken = &self.exchange.target;
+        let part = |range: &std::ops::Range<u32>| {
+            target
+                .get(range.start as usize..range.end as usize)
+                .unwrap_or_default()
+        };
+        let (path, query) = (part(&taken.path), part(&taken.query));
+        out.push(b'"');
+        quoted(self.head.method(), out);
+        out.push(b' ');
+        let start = out.len();
+        quoted(if path.is_empty() { b"/" } else { path }, out);
+        let redact = match self.head.method() {
+            b"GET" if !query.is_empty() => settings.redact_query,
+            _ => RedactQuery::None,
+        };
+        match redact {
+            RedactQuery::None if taken.has_query => {
+                out.push(b'?');
+                quoted(query, out);
+            }
+            RedactQuery::None | RedactQuery::All => {}
+            RedactQuery::Hash => {
+                out.extend_from_slice(b"?hash=");
+                let algorithm = &digest::SHA1_FOR_LEGACY_USE_ONLY;
+                hex(digest::digest(algorithm, query).as_ref(), out);
+            }
+        }
+        if self.cut {
+            cut(start, MOST_LARGE_BYTES, "REQUEST-URI", out);
+        }
+        out.extend_from_slice(match (self.client.http2(), self.head.minor()) {
+            (true, _) => b" HTTP/2.0\"",
+            (false, 0) => b" HTTP/1.0\"",
+            (false, _) => b" HTTP/1.1\"",
+        });
+    }
+
+    /// A text that browsers govern.
+    fn small(&self, text: &[u8], name: &str, out: &mut Vec<u8>) {
+        let start = out.len();
+        quoted_or_dash(text, out);
+        if self.cut && out.len() - start > MOST_SMALL_BYTES {
+            cut(start, MOST_SMALL_BYTES, name, out);
+            out.push(b'"');
+        }
+    }
+
+    /// What of the time was the router's own: 0 for a request that reached no endpoint.
+    fn own_time(&self, whole: Nanos) -> Nanos {
+        let progress = &self.exchange.progress;
+        match progress.backend_started {
+            0 => 0,
+            started => whole.saturating_sub(progress.backend_finished.saturating_sub(started)),
+        }
+    }
+
+    fn extra_field(&self, field: ExtraField, out: &mut Vec<u8>) {
+        let progress = &self.exchange.progress;
+        let began = progress.backend_started;
+        let failed = progress.failed_finished;
+        let succeeded = began != 0 && progress.backend_finished != failed;
+        match field {
+            ExtraField::FailedAttempts => {
+                out.extend_from_slice(b" failed_attempts:");
+                decimal(u64::from(progress.failed_attempts), out);
+            }
+            ExtraField::FailedAttemptsTime => {
+                out.extend_from_slice(b" failed_attempts_time:");
+                let time = (failed != 0).then(|| failed.saturating_sub(began));
+                seconds_or_dash(time, out);
+            }
+            // Endpoints are named by address: none is looked up.
+            ExtraField::DnsTime => out.extend_from_slice(b" dns_time:0.000000"),
+            ExtraField::DialTime => {
+                out.extend_from_slice(b" dial_time:");
+                seconds(if succeeded { progress.dial } else { 0 }, out);
+            }
+            ExtraField::TlsTime => {
+                out.extend_from_slice(b" tls_time:");
+                seconds(if succeeded { progress.tls } else { 0 }, out);
+            }
+            ExtraField::BackendTime => {
+                out.extend_from_slice(b" backend_time:");
+                let from = if failed == 0 { began } else { failed };
+                let time = progress.backend_finished.saturating_sub(from);
+                seconds_or_dash(succeeded.then_some(time), out);
+            }
+            ExtraField::LocalAddress => {
+                out.extend_from_slice(b" local_address:");
+                match progress.local.filter(|_| succeeded) {
+                    Some(local) => {
+                        out.push(b'"');
+                        address(local, out);
+                        out.push(b'"');
+                    }
+                    None => out.extend_from_slice(b"\"-\""),
+                }
+            }
+        }
+    }
+
+    /// Request fields that the settings name, and those of traces.
+    fn extra_headers(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        for (name, label) in self.pipeline.logged() {
+            let value = self.exchange.logged_value(self.head, name);
+            if self.cut && out.len() - start + label.len() + value.len() + 4 >= MOST_LARGE_BYTES {
+                out.extend_from_slice(b" ...EXTRA-REQUEST-HEADERS-TOO-LONG-TO-LOG--TRUNCATED");
+                break;
+            }
+            out.push(b' ');
+            out.extend_from_slice(label.as_bytes());
+            out.push(b':');
+            quoted_or_dash(value, out);
+        }
+    }
+}
+
+/// Cuts what was written since `start` to `most` bytes, and says so.
+fn cut(start: usize, most: usize, name: &str, out: &mut Vec<u8>) {
+    if out.len() - start > most {
+        out.truncate(start + most / 2);
+        // Nothing that was escaped is left in half.
+        let escape = out[start..]
+            .iter()
+            .rev()
+            .take(10)
+            .position(|byte| *byte == b'\\');
+        if let Some(from_end) = escape {
+            out.truncate(out.len() - from_end - 1);
+        }
+        while out.last() == Some(&b'\\') {
+            out.pop();
+        }
+        out.extend_from_slice(b"...");
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"-TOO-LONG-TO-LOG--TRUNCATED");
+    }
+}
+
+/// Appends nanoseconds as seconds with six decimals, rounded.
+fn seconds(nanos: Nanos, out: &mut Vec<u8>) {
+    let micros = nanos.saturating_add(500) / 1_000;
+    decimal(micros / 1_000_000, out);
+    out.push(b'.');
+    digits::<6>(micros % 1_000_000, out);
+}
+
+fn seconds_or_dash(nanos: Option<Nanos>, out: &mut Vec<u8>) {
+    match nanos {
+        Some(nanos) => seconds(nanos, out),
+        None => out.extend_from_slice(b"\"-\""),
+    }
+}
+
+/// Appends `ip:port`.
+fn address(address: std::net::SocketAddr, out: &mut Vec<u8>) {
+    use std::io::Write as _;
+    if let std::net::IpAddr::V4(ip) = address.ip() {
+        for (at, octet) in ip.octets().into_iter().enumerate() {
+            if at > 0 {
+                out.push(b'.');
+            }
+            decimal(u64::from(octet), out);
+        }
+        out.push(b':');
+        decimal(u64::from(address.port()), out);
+    } else {
+        // Writing to a Vec cannot fail.
+        let _ = write!(out, "{address}");
+    }
 }

@@ -3,6 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use super::fields::{FieldList, Part};
+use super::sticky::Asked;
+use super::target::Target;
+use super::trace::ClientTrace;
 use crate::table::{Endpoint, Nanos, Pool};
 
 /// One moment on two clocks.
@@ -55,7 +59,7 @@ pub struct Progress {
     pub failed_attempts: u32,
     /// The first attempt began.
     pub backend_started: Nanos,
-    /// The answer's head came, or the last attempt failed.
+    /// The answer (or the tunnel behind it) ended, or the last attempt failed.
     pub backend_finished: Nanos,
     /// The last failed attempt ended.
     pub failed_finished: Nanos,
@@ -81,6 +85,68 @@ pub struct Exchange {
     pub(crate) upgrade: Upgrade,
     pub(crate) idempotent: bool,
     pub(crate) router_error: String,
+    /// What stands behind the status of a refusal.
+    pub(crate) detail: String,
+    /// The host that is asked for, as it came, with its port.
+    pub(crate) host: Vec<u8>,
+    pub(crate) target: Target,
+    /// The request's fields as an endpoint sees them.
+    pub(crate) request: FieldList,
+    /// The answer's fields as the client sees them.
+    pub(crate) answer: FieldList,
+    pub(crate) seen: Seen,
+    pub(crate) asked: Asked,
+    /// Values of `X-Forwarded-For`, joined.
+    pub(crate) forwarded_for: Vec<u8>,
+    /// Names of the request's trailers, as they came.
+    pub(crate) trailers: Vec<u8>,
+    /// The options of `Connection`: the request's, then the answer's.
+    pub(crate) options: Vec<u8>,
+    /// Where the request goes instead of an endpoint.
+    pub(crate) service: Option<RouteService>,
+    /// The head was made for an endpoint: the log tells what it was sent.
+    pub(crate) sent: bool,
+}
+
+/// Where a request goes on its way to a route service. Always over TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteService {
+    /// Name or address of its host; its certificate must have it.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Its host field: the host, with the port if the URL names one.
+    pub(crate) authority: String,
+    /// Its path and query.
+    pub(crate) path: String,
+    /// Its URL, as registered.
+    pub(crate) url: String,
+}
+
+/// Fields of a request that are looked at again. Parts lie within the request's fields.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) user_agent: Part,
+    pub(crate) referer: Part,
+    /// `X-Forwarded-For` as the client sent it, the first one; then as it is sent on.
+    pub(crate) client_for: Part,
+    pub(crate) sent_for: Part,
+    /// The same of `X-Forwarded-Proto`.
+    pub(crate) client_proto: Part,
+    pub(crate) sent_proto: Part,
+    pub(crate) request_id: Part,
+    pub(crate) app_instance: Part,
+    pub(crate) process_instance: Part,
+    pub(crate) upgrade: Part,
+    pub(crate) signature: Part,
+    pub(crate) metadata: Part,
+    pub(crate) forwarded_url: Part,
+    pub(crate) trace: ClientTrace,
+    pub(crate) host_given: bool,
+    pub(crate) request_start: bool,
+    pub(crate) wants_trailers: bool,
+    /// `X-Vcap-Trace` has the key.
+    pub(crate) trace_key: bool,
 }
 
 impl Exchange {
@@ -110,14 +176,35 @@ impl Exchange {
         self.idempotent
     }
 
+    /// The route service that it goes to instead of an endpoint of the pool.
+    pub fn route_service(&self) -> Option<&RouteService> {
+        self.service.as_ref()
+    }
+
     /// The instance that the client names by header: no other will do.
     pub fn instance(&self) -> Option<Instance<'_>> {
-        None
+        let text = |part| std::str::from_utf8(self.request.part(part)).ok();
+        if !self.seen.app_instance.is_empty() {
+            let (app, index) = text(self.seen.app_instance)?.split_once(':')?;
+            return Some(Instance::App(app, index));
+        }
+        if self.seen.process_instance.is_empty() {
+            return None;
+        }
+        let named = text(self.seen.process_instance)?;
+        Some(match named.split_once(':') {
+            Some((process, index)) => Instance::Process(process, Some(index)),
+            None => Instance::Process(named, None),
+        })
     }
 
     /// The instance that a cookie names.
     pub fn sticky(&self) -> Option<Sticky<'_>> {
-        None
+        let instance = self.asked.instance();
+        (!instance.is_empty()).then_some(Sticky {
+            instance,
+            must: self.asked.negotiate,
+        })
     }
 
     /// The value to hash, if the pool hashes a field and the request has it.
@@ -129,5 +216,68 @@ impl Exchange {
     /// `X-Cf-RouterError`; empty: there is none.
     pub fn router_error(&self) -> &str {
         &self.router_error
+    }
+
+    /// The request's id: a UUID, as it is sent to the endpoint.
+    pub fn request_id(&self) -> &[u8] {
+        self.request.part(self.seen.request_id)
+    }
+
+    /// The value of a request's field for the log, with what the router set itself.
+    pub(crate) fn logged_value<'e>(
+        &'e self,
+        head: &'e wire::http1::RequestHead,
+        name: &str,
+    ) -> &'e [u8] {
+        let own = || self.request.value(name.as_bytes());
+        // Traces and ids are set before anything is logged; the rest is as the client sent it.
+        let set_early = is_set_early(name);
+        let value = if set_early { own() } else { head.field(name) };
+        value.unwrap_or_default()
+    }
+
+    /// Begins anew.
+    pub(crate) fn begin(&mut self, now: Times) {
+        self.progress = Progress::default();
+        self.start = now;
+        (self.status, self.pool) = (0, None);
+        (self.upgrade, self.idempotent) = (Upgrade::None, false);
+        (self.service, self.sent) = (None, false);
+        self.router_error.clear();
+        self.detail.clear();
+        self.host.clear();
+        self.target = Target::default();
+        self.request.clear();
+        self.answer.clear();
+        self.seen = Seen::default();
+        self.asked.clear();
+        self.forwarded_for.clear();
+        self.trailers.clear();
+        self.options.clear();
+    }
+}
+
+/// Whether the router sets a field before anything else happens to the request.
+fn is_set_early(name: &str) -> bool {
+    matches!(
+        name,
+        "X-Vcap-Request-Id" | "B3" | "Traceparent" | "Tracestate"
+    ) || name.starts_with("X-B3-")
+}
+
+impl Instance<'_> {
+    /// Whether an endpoint is that instance.
+    pub fn is(&self, endpoint: &Endpoint) -> bool {
+        let index_is = |index: &str| *endpoint.instance_index == *index;
+        match self {
+            Self::App(app, index) => *endpoint.app == **app && index_is(index),
+            Self::Process(process, index) => {
+                let tags = endpoint.tags.as_deref().unwrap_or_default();
+                let found = tags
+                    .iter()
+                    .any(|(name, value)| &**name == "process_id" && **value == **process);
+                found && index.is_none_or(index_is)
+            }
+        }
     }
 }

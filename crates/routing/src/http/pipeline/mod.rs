@@ -9,23 +9,39 @@
 //!   ▼
 //! write_answer, write_trailers ──▶ access_log::write_line
 //! ```
+//!
+//! What is sent follows gorouter a602bb6 byte for byte, dates and ids aside: the order of
+//! its handlers, the names and the order of header fields as Go writes them, the texts of
+//! its errors.
 
+mod admit;
+mod answer;
 mod client;
+mod error_template;
 mod exchange;
+pub(crate) mod fields;
+mod reason;
 mod refusal;
+mod request;
 pub mod retry;
+mod route_pass;
+mod sticky;
+mod target;
+#[cfg(test)]
+mod tests;
+pub(crate) mod text;
+mod trace;
 
 use std::sync::Arc;
 
-use rand::Rng;
-use wire::http1::RequestHead;
-
+pub use answer::{Answer, AnswerBody, ClientBody, Promise};
 pub use client::{Client, TlsFacts};
-pub use exchange::{Exchange, Instance, Progress, Sticky, Times, Upgrade};
+pub use error_template::{ErrorTemplate, ErrorTemplateError};
+pub use exchange::{Exchange, Instance, Progress, RouteService, Sticky, Times, Upgrade};
 pub use refusal::Refusal;
 
+use super::route_service::Signer;
 use super::settings::HttpSettings;
-use crate::table::{Endpoint, Lookup, Table};
 
 /// What to do with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,68 +50,45 @@ pub enum Admission {
     Answer(Refusal),
     /// Answer it with [`Pipeline::write_health`].
     HealthCheck,
-    /// Send it to an endpoint of [`Exchange::pool`].
+    /// Send it to an endpoint of [`Exchange::pool`], or to [`Exchange::route_service`].
     Forward,
 }
 
-/// How the body of a backend's answer ends, as its head says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnswerBody {
-    /// After so many bytes; 0: there is none.
-    Exactly(u64),
-    /// With the last chunk.
-    Chunked,
-    /// With the connection.
-    UntilClose,
-}
-
-/// A backend's answer.
-#[derive(Debug, Clone, Copy)]
-pub struct Answer<'a> {
-    /// Its status.
-    pub status: u16,
-    /// Its reason; used for 101 alone, as the client is told the standard ones.
-    pub reason: &'a [u8],
-    /// Its field lines, as they came.
-    pub fields: &'a [u8],
-    /// How its body ends.
-    pub body: AnswerBody,
-}
-
-/// How the body is written to the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientBody {
-    /// There is none: `HEAD`, 204, 304.
-    None,
-    /// As it is, so many bytes.
-    Exactly(u64),
-    /// In chunks.
-    Chunked,
-    /// As it is, and then the connection is closed.
-    UntilClose,
-    /// The connection is a tunnel from here on.
-    Tunnel,
-}
-
-/// What was promised to the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Promise {
-    /// How the body is to be written.
-    pub body: ClientBody,
-    /// Whether the client's connection goes on behind the answer.
-    pub keep_alive: bool,
-}
-
-/// The rules for requests and answers of one router.
+/// The rules for requests and answers of one router. What settings say as text is
+/// prepared once, so that nothing of it is worked out for a request.
 #[derive(Debug)]
 pub struct Pipeline {
     settings: Arc<HttpSettings>,
+    /// The router's own address.
+    address: String,
+    /// Fields for answers that lack them, names canonical.
+    added: Vec<(String, String)>,
+    template: Option<ErrorTemplate>,
+    signer: Option<Signer>,
+    /// Names of request fields that are logged: as fields have them, and as the log does.
+    logged: Vec<(String, String)>,
 }
 
 impl Pipeline {
-    /// The rules that the settings ask for.
+    /// The rules that the settings ask for. An error template that cannot be read is left
+    /// out; [`ErrorTemplate::parse`] says what is wrong with it.
     pub fn new(settings: Arc<HttpSettings>) -> Self {
-        Self { settings }
+        let headers = &settings.headers;
+        let added = headers.add.iter();
+        let template = settings.error_template.as_deref();
+        Self {
+            address: settings.address.to_string(),
+            added: added
+                .map(|(name, value)| (canonical(name), value.clone()))
+                .collect(),
+            template: template.and_then(|text| ErrorTemplate::parse(text).ok()),
+            signer: Signer::new(
+                &settings.route_services.secret,
+                &settings.route_services.secret_previous,
+            ),
+            logged: logged(&settings),
+            settings,
+        }
     }
 
     /// The settings.
@@ -103,107 +96,39 @@ impl Pipeline {
         &self.settings
     }
 
-    /// Looks at a request: begins the exchange anew, finds its pool, prepares its fields.
-    pub fn admit(
-        &self,
-        head: &RequestHead,
-        client: &Client,
-        table: &Table,
-        now: Times,
-        random: &mut impl Rng,
-        exchange: &mut Exchange,
-    ) -> Admission {
-        let _ = (client, random);
-        exchange.progress = Progress::default();
-        exchange.start = now;
-        match table.lookup(head.field("Host").unwrap_or_default(), head.target()) {
-            Lookup::Found(pool) => {
-                exchange.pool = Some(pool);
-                Admission::Forward
-            }
-            Lookup::Empty(_) => Admission::Answer(Refusal::NoEndpoints),
-            Lookup::Nothing => Admission::Answer(Refusal::UnknownRoute),
+    /// Names of request fields that are logged: as fields have them, and as the log does.
+    pub(super) fn logged(&self) -> &[(String, String)] {
+        &self.logged
+    }
+}
+
+fn canonical(name: &str) -> String {
+    let mut first = true;
+    let spelled = name.chars().map(|letter| {
+        let upper = std::mem::replace(&mut first, letter == '-');
+        if upper {
+            letter.to_ascii_uppercase()
+        } else {
+            letter.to_ascii_lowercase()
         }
-    }
+    });
+    spelled.collect()
+}
 
-    /// Appends the head of the request as the endpoint is to see it. May be called again
-    /// for the next attempt. `endpoint` is `None` on the way to a route service.
-    pub fn write_request(
-        &self,
-        head: &RequestHead,
-        exchange: &mut Exchange,
-        endpoint: Option<&Endpoint>,
-        out: &mut Vec<u8>,
-    ) {
-        let _ = (exchange, endpoint);
-        out.extend_from_slice(head.bytes());
-    }
-
-    /// Appends the head of a backend's answer as the client is to see it. `keep_alive`:
-    /// whether the router would let the client's connection go on.
-    pub fn write_answer(
-        &self,
-        head: &RequestHead,
-        exchange: &mut Exchange,
-        answer: &Answer<'_>,
-        keep_alive: bool,
-        now: Times,
-        out: &mut Vec<u8>,
-    ) -> Promise {
-        let _ = (head, now);
-        exchange.status = answer.status;
-        out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
-        out.extend_from_slice(answer.fields);
-        out.extend_from_slice(b"\r\n");
-        let body = match answer.body {
-            AnswerBody::Exactly(length) => ClientBody::Exactly(length),
-            AnswerBody::Chunked => ClientBody::Chunked,
-            AnswerBody::UntilClose => ClientBody::UntilClose,
-        };
-        Promise { body, keep_alive }
-    }
-
-    /// Appends an interim answer (1xx, not 101) as the client is to see it.
-    pub fn write_interim(&self, status: u16, fields: &[u8], out: &mut Vec<u8>) {
-        let _ = (status, fields, out);
-    }
-
-    /// Appends the field lines of a trailer section, of a request or of an answer, as the
-    /// other side is to see them, without the empty line.
-    pub fn write_trailers(&self, fields: &[u8], exchange: &mut Exchange, out: &mut Vec<u8>) {
-        let _ = exchange;
-        out.extend_from_slice(fields);
-    }
-
-    /// Appends a whole answer that the router makes itself, and notes status, router error
-    /// and length for the log. Says whether the client's connection goes on.
-    pub fn write_refusal(
-        &self,
-        head: &RequestHead,
-        exchange: &mut Exchange,
-        refusal: Refusal,
-        keep_alive: bool,
-        now: Times,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let _ = (head, exchange, refusal, now);
-        out.extend_from_slice(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
-        keep_alive
-    }
-
-    /// Appends the answer to a health check: 200, or 503 when the router is not healthy.
-    /// Says whether the client's connection goes on.
-    pub fn write_health(
-        &self,
-        head: &RequestHead,
-        exchange: &mut Exchange,
-        healthy: bool,
-        keep_alive: bool,
-        now: Times,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let _ = (head, exchange, healthy, now);
-        out.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n");
-        keep_alive
-    }
+/// The fields that the settings name, and those of traces.
+fn logged(settings: &HttpSettings) -> Vec<(String, String)> {
+    let mut names = settings.access_log.extra_headers.clone();
+    let mut trace = |traced: bool, more: &[&str]| {
+        if traced {
+            names.extend(more.iter().map(|name| (*name).to_owned()));
+        }
+    };
+    let b3 = ["X-B3-TraceId", "X-B3-SpanId", "X-B3-ParentSpanId", "B3"];
+    trace(settings.tracing.zipkin, &b3);
+    trace(settings.tracing.w3c, &["Traceparent", "Tracestate"]);
+    let label = |name: &String| name.to_ascii_lowercase().replace('-', "_");
+    names
+        .iter()
+        .map(|name| (canonical(name), label(name)))
+        .collect()
 }

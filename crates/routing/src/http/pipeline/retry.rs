@@ -1,5 +1,6 @@
 //! What becomes of a request whose attempt failed, and of the endpoint.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use super::{Exchange, Refusal};
@@ -30,8 +31,13 @@ pub enum Failure<'a> {
 /// How TLS towards an endpoint failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsFailure<'a> {
-    /// The certificate is for other names: those that it has.
-    Name(&'a str),
+    /// The certificate is for other names.
+    Name {
+        /// The names that it has, separated by `, `.
+        has: &'a str,
+        /// The name that it must have.
+        wanted: &'a str,
+    },
     /// The certificate's authority is not trusted.
     Authority,
     /// It has expired, or is not yet valid: the text says which.
@@ -54,7 +60,7 @@ pub enum TlsFailure<'a> {
 pub struct Attempt<'a> {
     /// 1 for the first. Attempts whose verdict was [`Verdict::Resend`] do not count.
     pub number: u32,
-    /// Endpoints of the pool.
+    /// Endpoints of the pool. Each is tried once, but a route service again and again.
     pub endpoints: usize,
     /// `host:port` of the endpoint, or of the route service.
     pub address: &'a str,
@@ -93,13 +99,125 @@ pub enum Fate {
     Remove,
 }
 
-/// Judges a failed attempt, and notes its router error in the exchange.
+/// Judges a failed attempt, and notes its router error in the exchange. Nothing of an
+/// answer has come. `most_attempts`: as many as the settings allow; 0: as many as there are
+/// endpoints.
 pub fn judge(
     failure: Failure<'_>,
     attempt: &Attempt<'_>,
     most_attempts: u32,
     exchange: &mut Exchange,
 ) -> (Verdict, Fate) {
-    let _ = (failure, attempt, most_attempts, exchange);
-    (Verdict::GiveUp(Refusal::EndpointFailure), Fate::Stays)
+    note(failure, attempt, &mut exchange.router_error);
+    let refusal = refusal(failure);
+    let fate = fate(failure, attempt.tls);
+    if failure == Failure::ClientGone {
+        return (Verdict::GiveUp(refusal), fate);
+    }
+    let idempotent = exchange.idempotent;
+    let stale = matches!(
+        failure,
+        Failure::Closed | Failure::Reset | Failure::Write(_)
+    );
+    if stale && attempt.reused && attempt.replayable && (idempotent || !attempt.head_sent) {
+        return (Verdict::Resend, Fate::Stays);
+    }
+    let unsent = match failure {
+        Failure::Dial(_) | Failure::DialTimeout | Failure::Tls(_) => true,
+        // The time of the attempt is over, whatever was sent.
+        Failure::Timeout => false,
+        Failure::Closed => !attempt.head_sent || (idempotent && attempt.replayable),
+        _ => !attempt.head_sent,
+    };
+    let most = match (exchange.service.is_some(), most_attempts) {
+        (true, most) => most,
+        (false, 0) => attempt.endpoints as u32,
+        (false, most) => most.min(attempt.endpoints as u32),
+    };
+    if unsent && attempt.number < most {
+        (Verdict::Again(refusal), fate)
+    } else {
+        (Verdict::GiveUp(refusal), fate)
+    }
+}
+
+fn refusal(failure: Failure<'_>) -> Refusal {
+    match failure {
+        Failure::Tls(TlsFailure::Name { .. }) => Refusal::NameMismatch,
+        Failure::Tls(TlsFailure::Authority | TlsFailure::Expired(_)) => {
+            Refusal::UntrustedCertificate
+        }
+        Failure::Tls(TlsFailure::Certificate(_)) => Refusal::CertificateRequired,
+        Failure::Tls(TlsFailure::Handshake(_) | TlsFailure::NotTls) => Refusal::HandshakeFailure,
+        Failure::ClientGone => Refusal::Cancelled,
+        _ => Refusal::EndpointFailure,
+    }
+}
+
+fn fate(failure: Failure<'_>, tls: bool) -> Fate {
+    match failure {
+        Failure::Tls(TlsFailure::Other(_)) => Fate::Stays,
+        Failure::Dial(_) | Failure::DialTimeout | Failure::Tls(_) if tls => Fate::Remove,
+        Failure::Dial(_) | Failure::DialTimeout | Failure::Tls(_) | Failure::Reset => {
+            Fate::MarkFailed
+        }
+        _ => Fate::Stays,
+    }
+}
+
+/// Writes the router error as gorouter does: `endpoint_failure (...)` around the text that
+/// Go's library has for it.
+fn note(failure: Failure<'_>, attempt: &Attempt<'_>, text: &mut String) {
+    text.clear();
+    text.push_str("endpoint_failure (");
+    let written = match failure {
+        Failure::Dial(error) => write!(text, "dial tcp {}: connect: {error}", attempt.address),
+        Failure::DialTimeout => write!(text, "dial tcp {}: i/o timeout", attempt.address),
+        Failure::Tls(failure) => tls_text(failure, text),
+        Failure::Closed => text.write_str("EOF"),
+        Failure::Reset => connection(attempt, "read", text)
+            .and_then(|()| text.write_str("connection reset by peer")),
+        Failure::Write(error) => {
+            connection(attempt, "write", text).and_then(|()| text.write_str(error))
+        }
+        Failure::Timeout => text.write_str("context deadline exceeded"),
+        Failure::Protocol(error) => write!(
+            text,
+            "net/http: HTTP/1.x transport connection broken: {error}"
+        ),
+        Failure::ClientGone => text.write_str("context canceled"),
+    };
+    // Writing to a String cannot fail.
+    debug_assert!(written.is_ok());
+    text.push(')');
+}
+
+fn tls_text(failure: TlsFailure<'_>, text: &mut String) -> std::fmt::Result {
+    const VERIFY: &str = "tls: failed to verify certificate: x509: certificate";
+    match failure {
+        TlsFailure::Name { has, wanted } => {
+            write!(text, "{VERIFY} is valid for {has}, not {wanted}")
+        }
+        TlsFailure::Authority => write!(text, "{VERIFY} signed by unknown authority"),
+        TlsFailure::Expired(which) => {
+            write!(text, "{VERIFY} has expired or is not yet valid: {which}")
+        }
+        TlsFailure::Certificate(alert) | TlsFailure::Handshake(alert) => {
+            write!(text, "remote error: tls: {alert}")
+        }
+        TlsFailure::NotTls => {
+            text.write_str("tls: first record does not look like a TLS handshake")
+        }
+        TlsFailure::Timeout => text.write_str("net/http: TLS handshake timeout"),
+        TlsFailure::Other(error) => text.write_str(error),
+    }
+}
+
+/// `read tcp 127.0.0.1:48736->127.0.0.1:9108: read: `
+fn connection(attempt: &Attempt<'_>, what: &str, text: &mut String) -> std::fmt::Result {
+    write!(text, "{what} tcp ")?;
+    if let Some(local) = attempt.local {
+        write!(text, "{local}->")?;
+    }
+    write!(text, "{}: {what}: ", attempt.address)
 }

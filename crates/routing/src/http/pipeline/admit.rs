@@ -1,0 +1,414 @@
+//! May a request pass, and with which fields.
+
+use rand::Rng;
+use wire::http1::{RequestBody, RequestHead};
+
+use super::exchange::{Exchange, Times, Upgrade};
+use super::fields::{Part, Slot, has_token, tokens};
+use super::route_pass::Pass;
+use super::sticky::starts_with_negotiate;
+use super::target::Target;
+use super::{Admission, Client, Pipeline, Refusal, trace};
+use crate::http::settings::{ForwardedClientCert, HttpSettings};
+use crate::table::{Lookup, Table};
+
+impl Pipeline {
+    /// Looks at a request: begins the exchange anew, finds its pool, prepares its fields.
+    /// The order is gorouter's: it decides which of several faults is answered.
+    pub fn admit(
+        &self,
+        head: &RequestHead,
+        client: &Client,
+        table: &Table,
+        now: Times,
+        random: &mut impl Rng,
+        exchange: &mut Exchange,
+    ) -> Admission {
+        exchange.begin(now);
+        let Some(target) = Target::of(head.method(), head.target()) else {
+            return Admission::Answer(Refusal::Malformed);
+        };
+        exchange.target = target;
+        if head.method() == b"OPTIONS" && head.target() == b"*" {
+            return Admission::Answer(Refusal::Options);
+        }
+        read_fields(&self.settings, head, client, exchange);
+        exchange.seen.request_id = trace::apply(
+            &self.settings.tracing,
+            &exchange.seen.trace,
+            &mut exchange.request,
+            random,
+        );
+        let agent = &self.settings.health_check_user_agent;
+        if !agent.is_empty() && exchange.request.part(exchange.seen.user_agent) == agent.as_bytes()
+        {
+            return Admission::HealthCheck;
+        }
+        let admitted = self
+            .find_pool(head, client, table, exchange)
+            .and_then(|()| self.check_size(head, exchange))
+            .and_then(|()| self.route_pass(head, table, now, random, exchange));
+        match admitted {
+            Ok(pass) => {
+                self.finish_fields(head, client, pass, exchange);
+                Admission::Forward
+            }
+            Err(refusal) => Admission::Answer(refusal),
+        }
+    }
+
+    fn find_pool(
+        &self,
+        head: &RequestHead,
+        client: &Client,
+        table: &Table,
+        exchange: &mut Exchange,
+    ) -> Result<(), Refusal> {
+        let until_colon = |text| memchr::memchr(b':', text).map_or(text, |at| &text[..at]);
+        // Balancers put the address of their own end where a client sent no host.
+        if exchange.host.is_empty()
+            || until_colon(&exchange.host) == until_colon(client.peer_text().as_bytes())
+        {
+            return Err(Refusal::EmptyHost);
+        }
+        let path = part_of(head.target(), &exchange.target.path);
+        let named = exchange.request.part(exchange.seen.app_instance);
+        if !named.is_empty() && !is_instance(named, true) {
+            return Err(Refusal::InvalidAppInstance);
+        }
+        let named = exchange.request.part(exchange.seen.process_instance);
+        if exchange.seen.app_instance.is_empty() && !named.is_empty() && !is_instance(named, false)
+        {
+            return Err(Refusal::InvalidProcessInstance);
+        }
+        let instance = exchange.instance();
+        let missing = match instance {
+            Some(_) => Refusal::UnknownInstance,
+            None => Refusal::UnknownRoute,
+        };
+        let pool = match table.lookup(&exchange.host, path) {
+            Lookup::Found(pool) => pool,
+            Lookup::Empty(_) if self.settings.empty_pool_is_503 && instance.is_none() => {
+                return Err(Refusal::NoEndpoints);
+            }
+            _ => return Err(missing),
+        };
+        {
+            let endpoints = pool.endpoints();
+            if instance.is_some_and(|wanted| !endpoints.iter().any(|known| wanted.is(known))) {
+                return Err(missing);
+            }
+            let most = self.settings.backends.in_flight;
+            if most > 0
+                && endpoints
+                    .iter()
+                    .all(|known| known.state.in_flight() >= most)
+            {
+                return Err(Refusal::Overloaded);
+            }
+        }
+        exchange.pool = Some(pool);
+        Ok(())
+    }
+
+    fn check_size(&self, head: &RequestHead, exchange: &mut Exchange) -> Result<(), Refusal> {
+        let too_large = head.bytes().len() >= self.settings.request_head_bytes
+            || head.fields().count() > self.settings.request_fields;
+        if !too_large {
+            return Ok(());
+        }
+        // gorouter logs the endpoint that the request would have gone to.
+        let pool = exchange.pool.as_ref();
+        exchange.progress.endpoint = pool.and_then(|pool| pool.endpoints().first().cloned());
+        Err(Refusal::HeadTooLarge)
+    }
+
+    /// Everything between the route service's rules and the endpoint: what a client may not
+    /// say, and what the router says instead.
+    fn finish_fields(
+        &self,
+        head: &RequestHead,
+        client: &Client,
+        pass: Pass,
+        exchange: &mut Exchange,
+    ) {
+        let rules = &self.settings.headers;
+        let returned = pass == Pass::Returned;
+        let Exchange {
+            request: fields,
+            seen,
+            options,
+            forwarded_for,
+            ..
+        } = exchange;
+        match rules.client_cert {
+            ForwardedClientCert::AlwaysForward => {}
+            ForwardedClientCert::Forward => {
+                if returned || client.certificate_text().is_empty() {
+                    fields.remove(b"X-Forwarded-Client-Cert");
+                }
+            }
+            ForwardedClientCert::SanitizeSet => {
+                if !returned {
+                    fields.remove(b"X-Forwarded-Client-Cert");
+                    if !client.certificate_text().is_empty() {
+                        let certificate = client.certificate_text().as_bytes();
+                        fields.push("X-Forwarded-Client-Cert", certificate);
+                    }
+                }
+            }
+        }
+        seen.sent_proto = seen.client_proto;
+        if !returned {
+            let proto = match client.tls() {
+                _ if rules.force_https => Some("https"),
+                tls if rules.sanitize_proto || seen.client_proto.is_empty() => {
+                    Some(if tls.is_some() { "https" } else { "http" })
+                }
+                _ => None,
+            };
+            if let Some(proto) = proto {
+                if fields.has(b"X-Forwarded-Proto") {
+                    fields.remove(b"X-Forwarded-Proto");
+                }
+                seen.sent_proto = fields.push("X-Forwarded-Proto", proto.as_bytes());
+            }
+        }
+        if !seen.request_start {
+            let mut start = [0; 20];
+            let start = milliseconds(exchange.start.wall, &mut start);
+            fields.push("X-Request-Start", start);
+        }
+        if head.expects_continue() && !self.settings.backends.keep_alive_after_continue {
+            fields.push("Connection", b"close");
+        }
+        for option in tokens(options) {
+            let protected = |name: &String| name.as_bytes().eq_ignore_ascii_case(option);
+            if is_plain_option(option) || rules.protected.iter().any(protected) {
+                continue;
+            }
+            fields.remove(option);
+            match option.to_ascii_lowercase().as_slice() {
+                b"x-forwarded-for" => forwarded_for.clear(),
+                b"x-forwarded-proto" => seen.sent_proto = Part::default(),
+                b"user-agent" => seen.user_agent = Part::default(),
+                b"referer" => seen.referer = Part::default(),
+                _ => {}
+            }
+        }
+        if seen.wants_trailers {
+            fields.push("Te", b"trailers");
+        }
+        if exchange.upgrade != Upgrade::None {
+            fields.push("Connection", b"Upgrade");
+        }
+        if !forwarded_for.is_empty() {
+            forwarded_for.extend_from_slice(b", ");
+        }
+        forwarded_for.extend_from_slice(client.ip_text().as_bytes());
+        seen.sent_for = fields.push("X-Forwarded-For", forwarded_for);
+        if pass != Pass::Outward {
+            for (name, slot) in [
+                ("X-Cf-Applicationid", Slot::Application),
+                ("X-Cf-Instanceid", Slot::InstanceId),
+                ("X-Cf-Instanceindex", Slot::InstanceIndex),
+            ] {
+                fields.push_slot(name, slot);
+            }
+        }
+        fields.sort();
+    }
+}
+
+/// Options of `Connection` that are not names of fields.
+fn is_plain_option(option: &[u8]) -> bool {
+    option.eq_ignore_ascii_case(b"keep-alive")
+        || option.eq_ignore_ascii_case(b"close")
+        || option.eq_ignore_ascii_case(b"upgrade")
+        || option.eq_ignore_ascii_case(b"te")
+}
+
+/// The one pass over a request's fields: each is kept, kept and remembered, or dropped.
+fn read_fields(
+    settings: &HttpSettings,
+    head: &RequestHead,
+    client: &Client,
+    exchange: &mut Exchange,
+) {
+    let Exchange {
+        request: fields,
+        seen,
+        asked,
+        host,
+        target,
+        forwarded_for,
+        trailers,
+        options,
+        ..
+    } = exchange;
+    host.extend_from_slice(part_of(head.target(), &target.host));
+    let mut key = false;
+    for (name, value) in head.fields() {
+        let at = fields.begin(name);
+        // The first one of a name counts, as in Go.
+        let first = |part: &mut Part, found: Part| {
+            if part.is_empty() {
+                *part = found;
+            }
+        };
+        match fields.name(at) {
+            b"Host" => {
+                if host.is_empty() && !seen.host_given {
+                    host.extend_from_slice(value);
+                }
+                seen.host_given = true;
+                fields.drop(at);
+            }
+            b"User-Agent" => {
+                let part = fields.stash(at, value);
+                first(&mut seen.user_agent, part);
+            }
+            b"Content-Length"
+            | b"Transfer-Encoding"
+            | b"Keep-Alive"
+            | b"Proxy-Connection"
+            | b"Proxy-Authenticate"
+            | b"Proxy-Authorization"
+            | b"X-Vcap-Request-Id" => {
+                fields.drop(at);
+            }
+            // What an endpoint says of itself is never the client's to say; on the way to a
+            // route service it is nobody's.
+            b"X-Cf-Applicationid" | b"X-Cf-Instanceid" | b"X-Cf-Instanceindex" => fields.drop(at),
+            b"Connection" => {
+                fields.drop(at);
+                join(options, b",", value);
+            }
+            b"Trailer" => {
+                fields.drop(at);
+                join(trailers, b",", value);
+            }
+            b"Te" => {
+                fields.drop(at);
+                seen.wants_trailers |= has_token(value, b"trailers");
+            }
+            b"Upgrade" if seen.upgrade.is_empty() => seen.upgrade = fields.keep(at, value),
+            b"Upgrade" => fields.drop(at),
+            b"X-Cf-App-Instance" => {
+                let part = fields.stash(at, value);
+                first(&mut seen.app_instance, part);
+            }
+            b"X-Cf-Process-Instance" => {
+                let part = fields.keep(at, value);
+                first(&mut seen.process_instance, part);
+            }
+            b"X-Forwarded-For" => {
+                let part = fields.stash(at, value);
+                first(&mut seen.client_for, part);
+                join(forwarded_for, b", ", value);
+            }
+            b"X-Forwarded-Proto" => {
+                let part = fields.keep(at, value);
+                first(&mut seen.client_proto, part);
+            }
+            b"X-Request-Start" => {
+                fields.keep(at, value);
+                seen.request_start = true;
+            }
+            b"Cookie" => {
+                fields.keep(at, value);
+                asked.read(&settings.sticky, value);
+            }
+            b"Authorization" => {
+                fields.keep(at, value);
+                asked.negotiate |= settings.sticky.auth_negotiate && starts_with_negotiate(value);
+            }
+            b"Referer" => {
+                let part = fields.keep(at, value);
+                first(&mut seen.referer, part);
+            }
+            b"Idempotency-Key" | b"X-Idempotency-Key" => {
+                fields.keep(at, value);
+                key |= !value.is_empty();
+            }
+            b"X-Vcap-Trace" => {
+                fields.keep(at, value);
+                let wanted = settings.headers.trace_key.as_bytes();
+                seen.trace_key |= !wanted.is_empty() && value == wanted;
+            }
+            b"B3" => first(&mut seen.trace.b3, fields.keep(at, value)),
+            b"X-B3-Traceid" => first(&mut seen.trace.trace_id, fields.keep(at, value)),
+            b"X-B3-Spanid" => first(&mut seen.trace.span_id, fields.keep(at, value)),
+            b"X-B3-Parentspanid" => first(&mut seen.trace.parent_id, fields.keep(at, value)),
+            b"X-B3-Sampled" => first(&mut seen.trace.sampled, fields.keep(at, value)),
+            b"X-B3-Flags" => first(&mut seen.trace.flags, fields.keep(at, value)),
+            b"Traceparent" => first(&mut seen.trace.traceparent, fields.keep(at, value)),
+            b"Tracestate" => first(&mut seen.trace.tracestate, fields.keep(at, value)),
+            b"X-Cf-Proxy-Signature" => first(&mut seen.signature, fields.keep(at, value)),
+            b"X-Cf-Proxy-Metadata" => first(&mut seen.metadata, fields.keep(at, value)),
+            b"X-Cf-Forwarded-Url" => first(&mut seen.forwarded_url, fields.keep(at, value)),
+            _ => {
+                fields.keep(at, value);
+            }
+        }
+    }
+    let wanted = fields.part(seen.upgrade);
+    exchange.upgrade = if client.http2() || wanted.is_empty() || !has_token(options, b"upgrade") {
+        Upgrade::None
+    } else if wanted.eq_ignore_ascii_case(b"websocket") {
+        Upgrade::WebSocket
+    } else {
+        Upgrade::Other
+    };
+    if exchange.upgrade == Upgrade::None && !seen.upgrade.is_empty() {
+        fields.remove(b"Upgrade");
+    }
+    let safe = matches!(head.method(), b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE");
+    exchange.idempotent = head.body() == RequestBody::None && (safe || key);
+}
+
+fn join(list: &mut Vec<u8>, between: &[u8], value: &[u8]) {
+    if !list.is_empty() {
+        list.extend_from_slice(between);
+    }
+    list.extend_from_slice(value);
+}
+
+/// `<guid>:<digits>`; the index may be missing where it need not be there.
+fn is_instance(text: &[u8], with_index: bool) -> bool {
+    let hex = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+    let Some((guid, index)) = text.split_at_checked(36) else {
+        return false;
+    };
+    let guid = guid.iter().enumerate().all(|(at, byte)| match at {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => hex(byte),
+    });
+    let index = match index {
+        [b':', digits @ ..] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
+        [] => !with_index,
+        _ => false,
+    };
+    guid && index
+}
+
+/// Whole milliseconds of nanoseconds, as text.
+fn milliseconds(wall: u64, text: &mut [u8; 20]) -> &[u8] {
+    let mut number = wall / 1_000_000;
+    let mut at = text.len();
+    loop {
+        at -= 1;
+        text[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &text[at..];
+        }
+    }
+}
+
+/// A part of a target.
+pub(super) fn part_of<'t>(target: &'t [u8], part: &std::ops::Range<u32>) -> &'t [u8] {
+    target
+        .get(part.start as usize..part.end as usize)
+        .unwrap_or_default()
+}
