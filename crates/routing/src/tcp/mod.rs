@@ -15,6 +15,7 @@ pub mod engine;
 mod mapping;
 mod router;
 mod settings;
+pub mod settings_file;
 pub mod table;
 
 pub use engine::EngineError;
