@@ -13,7 +13,7 @@ use http::{Method, StatusCode};
 use postgres_cluster::Cluster;
 use routing::api::client::{ClientError, Event};
 use routing::api::model::{HttpRoute, TcpMapping};
-use routing::api::{self, Database};
+use routing::api::{self, Database, PostgresSettings};
 use running_api::{Api, full_mapping, mapping, route, settings, sqlite};
 
 /// Rows and groups are there again after a restart, with all they said, and their indices
@@ -257,4 +257,38 @@ async fn a_crash_of_postgresql_is_a_503_and_then_forgotten() {
     let ports: Vec<_> = rows.iter().map(|row| row.port).collect();
     assert!(ports.contains(&5200) && ports.contains(&5202), "{ports:?}");
     api.running.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn tls_to_postgresql_is_spoken_when_asked_for_and_checks_the_server() {
+    let rcgen::CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let cluster = Cluster::start_with_tls(&cert.pem(), &signing_key.serialize_pem());
+    let folder = tempfile::tempdir().unwrap();
+    let authority = folder.path().join("authority.pem");
+    std::fs::write(&authority, cert.pem()).unwrap();
+    cluster.database("secure");
+    let port = cluster.tls_port();
+    let with = |host: &str, authority: Option<&std::path::Path>| {
+        let url = format!("postgres://postgres@{host}:{port}/secure?sslmode=require");
+        let postgres = PostgresSettings {
+            config: url.parse().unwrap(),
+            authority: authority.map(Into::into),
+        };
+        settings(Database::Postgres(Box::new(postgres)))
+    };
+    let api = Api::start(&with("localhost", Some(&authority))).await;
+    api.client.upsert(&[mapping(5200)]).await.unwrap();
+    let sessions = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+        WHERE application_name = 'headroom routing api'";
+    assert_eq!(cluster.psql("postgres", sessions).stdout, b"t\n");
+    api.running.stop().await.unwrap();
+    // Another name, or an authority that nobody trusts.
+    for wrong in [with("127.0.0.1", Some(&authority)), with("localhost", None)] {
+        let error = api::start(wrong, running_api::logger()).await.unwrap_err();
+        assert!(
+            error.to_string().contains("connect to the database"),
+            "{error}"
+        );
+    }
 }

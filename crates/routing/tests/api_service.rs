@@ -249,6 +249,7 @@ fn claims(scope: serde_json::Value, lives: i64) -> serde_json::Value {
 }
 
 async fn tokens_decide(folder: &Path, pair: &KeyPair, algorithm: Algorithm, key: EncodingKey) {
+    std::fs::create_dir(folder).unwrap();
     let file = folder.join("token.pem");
     std::fs::write(&file, pair.public_key_pem()).unwrap();
     let mut settings = settings(sqlite(folder));

@@ -16,6 +16,8 @@ pub(crate) struct Cluster {
     folder: TempDir,
     bin: PathBuf,
     server: Option<Child>,
+    /// Where it listens with TLS, if it does.
+    tls_port: Option<u16>,
 }
 
 /// PostgreSQL refuses to run as root; its package makes this user.
@@ -24,24 +26,50 @@ const USER: &str = "postgres";
 impl Cluster {
     /// Makes and starts a cluster.
     pub(crate) fn start() -> Self {
+        let mut cluster = Self::make();
+        cluster.resume();
+        cluster
+    }
+
+    /// One that also listens on a port of the loopback, with this certificate and key.
+    pub(crate) fn start_with_tls(certificate: &str, key: &str) -> Self {
+        let mut cluster = Self::make();
+        for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+            let path = cluster.data().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            give_away(&path);
+        }
+        // PostgreSQL cannot pick a free port itself.
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        cluster.tls_port = Some(free.local_addr().unwrap().port());
+        drop(free);
+        cluster.resume();
+        cluster
+    }
+
+    /// The port of [`Self::start_with_tls`].
+    pub(crate) fn tls_port(&self) -> u16 {
+        self.tls_port.unwrap()
+    }
+
+    fn make() -> Self {
         let folder = tempfile::Builder::new().prefix("pg-").tempdir().unwrap();
-        let mut cluster = Self {
+        let cluster = Self {
             folder,
             bin: newest_bin(),
             server: None,
+            tls_port: None,
         };
         let path = cluster.folder.path();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
         let data = cluster.data();
         std::fs::create_dir(&data).unwrap();
-        if rustix::process::geteuid().is_root() {
-            run(Command::new("chown").arg(USER).arg(&data));
-        }
+        give_away(&data);
         let mut initdb = cluster.program("initdb", &[]);
         run(initdb
             .args(["--auth=trust", "--username=postgres", "--no-sync", "-D"])
             .arg(&data));
-        cluster.resume();
         cluster
     }
 
@@ -55,10 +83,16 @@ impl Cluster {
             .arg(&data)
             .arg("-k")
             .arg(&data)
-            .args(["-c", "listen_addresses=", "-c", "fsync=off"])
+            .args(["-c", "fsync=off"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
+        match self.tls_port {
+            None => server.args(["-c", "listen_addresses="]),
+            Some(port) => server
+                .args(["-c", "listen_addresses=127.0.0.1", "-c", "ssl=on", "-p"])
+                .arg(port.to_string()),
+        };
         self.server = Some(server.spawn().unwrap());
         for _ in 0..3000 {
             if self.psql("postgres", "SELECT 1").status.success() {
@@ -92,6 +126,9 @@ impl Cluster {
         let mut psql = Command::new(self.bin.join("psql"));
         psql.arg("-h").arg(self.data());
         psql.args(["-U", "postgres", "-d", database, "-Atc", statement]);
+        if let Some(port) = self.tls_port {
+            psql.arg("-p").arg(port.to_string());
+        }
         psql.output().unwrap()
     }
 
@@ -122,6 +159,13 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         self.signal("QUIT");
+    }
+}
+
+/// Makes a file or folder the server's own.
+fn give_away(path: &Path) {
+    if rustix::process::geteuid().is_root() {
+        run(Command::new("chown").arg(USER).arg(path));
     }
 }
 

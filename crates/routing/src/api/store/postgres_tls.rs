@@ -1,4 +1,5 @@
-//! TLS to PostgreSQL with rustls, when the URL asks for it (`sslmode=require`).
+//! TLS to PostgreSQL with rustls, when the URL asks for it (`sslmode=require`); then the
+//! server's certificate is checked, name included.
 
 use std::future::Future;
 use std::io;
@@ -54,6 +55,8 @@ where
     type Error = rustls::pki_types::InvalidDnsNameError;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Connect, Self::Error> {
+        // A Unix socket has no name, and PostgreSQL speaks no TLS over it.
+        let host = if host.is_empty() { "localhost" } else { host };
         let name = ServerName::try_from(host.to_owned())?;
         Ok(Connect(TlsConnector::from(Arc::clone(&self.0)), name))
     }
