@@ -13,8 +13,11 @@
 pub mod counters;
 pub mod engine;
 mod mapping;
+mod router;
 mod settings;
 pub mod table;
 
+pub use engine::EngineError;
 pub use mapping::{Change, TcpMapping};
+pub use router::{CHANGES, TcpRouter, TcpRouterError, run};
 pub use settings::{BackendTlsSettings, TcpSettings, TerminationSettings};

@@ -341,6 +341,7 @@ fn tls_client(workload: &Workload) -> Result<Option<TlsClient>, GenerateError> {
     let settings = &workload.tls;
     let options = TlsOptions {
         authorities: &settings.authorities,
+        public_authorities: false,
         certificate: &settings.certificate,
         key: &settings.key,
         insecure: settings.insecure,

@@ -64,7 +64,6 @@ impl Sink for AnswerSink<'_> {
             // Nobody asked for it; the engine answers in its stead.
             return;
         }
-        self.exchange.progress.backend_finished = self.now.mono;
         let answer = Answer {
             status,
             reason: b"",
@@ -127,10 +126,8 @@ impl Worker {
             Ok(Received::Nothing) => {}
             Ok(Received::End) => self.answer_ends(session),
             Err(StreamError::Socket(Errno::CONNRESET)) => self.fail(session, Failure::Reset),
-            Err(StreamError::Socket(_)) => self.fail(session, Failure::Closed),
-            Err(StreamError::Tls(_)) => {
-                self.fail(session, Failure::Protocol("tls: bad record MAC"));
-            }
+            // In TLS 1.3 a server refuses the client's certificate only now.
+            Err(error) => self.fail_tls(session, &error, Failure::Closed),
         }
         if more && session.flight.is_some() {
             self.look_again(session.key);
@@ -228,6 +225,7 @@ impl Worker {
         let Some(flight) = &mut session.flight else {
             return;
         };
+        flight.exchange.progress.backend_finished = self.now;
         let keep_alive = flight.promise.is_some_and(|promise| promise.keep_alive);
         let whole = flight.body_read && flight.upstream.is_empty() && !flight.upstream_broken;
         let settings = &self.shared.settings.backends;

@@ -108,7 +108,7 @@ impl Worker {
         );
         flight.head_bytes = sheet.len();
         sheet.extend_from_slice(&flight.kept);
-        let careful = !flight.exchange.idempotent();
+        let careful = !flight.exchange.idempotent() || !flight.kept_whole;
         let kept = (!fresh)
             .then(|| self.idle_link(session.key, &endpoint, careful))
             .flatten();
@@ -161,7 +161,14 @@ impl Worker {
     ) -> Result<Box<Link>, Errno> {
         let address: SocketAddr = endpoint.identity().parse().map_err(|_| Errno::HOSTUNREACH)?;
         let socket = socket::connect_tcp(address)?;
-        let link = self.new_link(client, endpoint, Stream::Plain(socket))?;
+        let stream = if endpoint.tls {
+            // The handshake begins when the connection is there.
+            let begun = self.shared.tls.to_backend(socket, endpoint);
+            Stream::Tls(Box::new(begun.map_err(|_| Errno::INVAL)?))
+        } else {
+            Stream::Plain(socket)
+        };
+        let link = self.new_link(client, endpoint, stream)?;
         self.counters.dialed.increment();
         Ok(link)
     }
@@ -200,6 +207,7 @@ impl Worker {
         }
         flight.exchange.progress.dial = self.now.saturating_sub(flight.attempt_began).max(1);
         link.state = LinkState::Handshaking;
+        session.deadline = self.after(self.shared.settings.backends.handshake_timeout);
         self.shake_hands(session);
     }
 
@@ -211,11 +219,17 @@ impl Worker {
             return;
         };
         match link.stream.handshake() {
-            Ok(true) => self.engage(session, link),
+            Ok(true) => {
+                if link.stream.tls().is_some() {
+                    let since = flight.attempt_began + flight.exchange.progress.dial;
+                    flight.exchange.progress.tls = self.now.saturating_sub(since).max(1);
+                }
+                self.engage(session, link);
+            }
             Ok(false) => flight.link = Some(link),
             Err(error) => {
                 flight.link = Some(link);
-                self.fail(session, tls_failure(&error));
+                self.fail_tls(session, &error, Failure::Tls(TlsFailure::Other("EOF")));
             }
         }
     }
@@ -389,14 +403,6 @@ impl Worker {
                 self.look_again(session.key);
             }
         }
-    }
-}
-
-fn tls_failure(error: &StreamError) -> Failure<'static> {
-    match error {
-        StreamError::Socket(Errno::CONNRESET) => Failure::Reset,
-        StreamError::Socket(errno) => Failure::Tls(TlsFailure::Other(errno_text(*errno))),
-        StreamError::Tls(_) => Failure::Tls(TlsFailure::Other("tls: handshake failure")),
     }
 }
 

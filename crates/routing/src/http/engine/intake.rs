@@ -1,6 +1,5 @@
 //! The client's side of a request: its head, its body, its patience.
 
-use rustix::net::Shutdown;
 use wire::http1::{RequestBody, RequestError, Sink, write};
 use wire::poller::Event;
 use wire::stream::Received;
@@ -53,7 +52,9 @@ impl Sink for BodySink<'_> {
 impl Worker {
     /// Something happened to a client's socket.
     pub(super) fn client_event(&mut self, session: &mut Session, event: Event) {
-        if session.wants_bytes() {
+        if session.phase == Phase::Opening {
+            self.open(session);
+        } else if session.wants_bytes() {
             if event.readable {
                 self.read_client(session);
             }
@@ -66,7 +67,10 @@ impl Worker {
 
     /// Another look at a connection whose bytes the poller cannot see.
     pub(super) fn revisited(&mut self, session: &mut Session) {
-        if session.stream.holds_bytes() && session.wants_bytes() {
+        if session.phase != Phase::Opening
+            && session.stream.holds_bytes()
+            && session.wants_bytes()
+        {
             self.read_client(session);
         }
         let held = |flight: &Flight| {
@@ -202,9 +206,13 @@ impl Worker {
     }
 
     fn linger(&mut self, session: &mut Session) {
-        if session.ended || rustix::net::shutdown(&session.stream, Shutdown::Write).is_err() {
-            session.phase = Phase::Closed;
-            return;
+        match session.stream.close_write() {
+            Ok(true) if !session.ended => {}
+            Ok(false) => return,
+            _ => {
+                session.phase = Phase::Closed;
+                return;
+            }
         }
         session.phase = Phase::Lingering(DISCARD);
         session.deadline = self.now.saturating_add(LINGER);
@@ -394,7 +402,8 @@ impl Worker {
         }
         match session.phase {
             Phase::Flight => self.flight_expired(session),
-            Phase::Opening | Phase::Head | Phase::Flushing | Phase::Discarding(_) => {
+            Phase::Opening => self.opening_failed(session),
+            Phase::Head | Phase::Flushing | Phase::Discarding(_) => {
                 self.counters.slow_clients.increment();
                 session.phase = Phase::Closed;
             }

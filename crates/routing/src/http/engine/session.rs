@@ -31,6 +31,8 @@ pub(super) struct Session {
     pub(super) deadline: Nanos,
     /// The deadline that was set last.
     pub(super) armed: Nanos,
+    /// Whether TLS is to begin on it.
+    pub(super) awaits_tls: bool,
     /// Whether it has carried a request.
     pub(super) used: bool,
     /// The request that is on its way.

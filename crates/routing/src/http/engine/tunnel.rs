@@ -1,6 +1,5 @@
 //! Behind an upgrade: bytes go both ways as they are, until both sides have ended.
 
-use rustix::net::Shutdown;
 use wire::stream::{Received, Stream};
 
 use super::buffers::ROOM;
@@ -82,9 +81,9 @@ impl Worker {
         if to_backend && to_client {
             self.end_tunnel(session);
         } else if to_backend {
-            end_sending(&link.stream);
+            end_sending(&mut link.stream);
         } else if to_client {
-            end_sending(&session.stream);
+            end_sending(&mut session.stream);
         }
     }
 
@@ -97,6 +96,9 @@ impl Worker {
     }
 
     fn end_tunnel(&mut self, session: &mut Session) {
+        if let Some(flight) = &mut session.flight {
+            flight.exchange.progress.backend_finished = self.now;
+        }
         self.drop_link(session);
         self.end_flight(session);
         session.phase = Phase::Closed;
@@ -104,7 +106,7 @@ impl Worker {
 }
 
 /// Says that nothing more will be sent. Called again, it changes nothing.
-fn end_sending(stream: &Stream) {
+fn end_sending(stream: &mut Stream) {
     // Fails only when the connection is gone, which its own events tell.
-    let _ = rustix::net::shutdown(stream, Shutdown::Write);
+    let _ = stream.close_write();
 }

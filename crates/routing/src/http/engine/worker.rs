@@ -17,6 +17,7 @@ use super::log_writer::LogLines;
 use super::pools::Pools;
 use super::session::{Flight, Phase, Session, Whereabouts};
 use super::slab::{Key, Slab, Token};
+use super::tls::Tls;
 use crate::http::counters::ThreadCounters;
 use crate::http::pipeline::{Pipeline, Times};
 use crate::http::settings::HttpSettings;
@@ -40,6 +41,7 @@ pub(super) struct Shared {
     pub(super) pipeline: Pipeline,
     pub(super) settings: Arc<HttpSettings>,
     pub(super) selection: SelectionSettings,
+    pub(super) tls: Tls,
     pub(super) table: Arc<Table>,
     pub(super) healthy: Arc<AtomicBool>,
     /// [`RUNNING`], [`DRAINING`] or [`STOPPED`].
