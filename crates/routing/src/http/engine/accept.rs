@@ -5,10 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, acceptfrom_with, sockopt};
 use wire::http1::{Limits, RequestScanner};
 use wire::poller::Interest;
-use wire::stream::Stream;
+use wire::socket;
 
 use super::buffers::{Inbox, Outbox};
 use super::deadlines::NEVER;
@@ -20,12 +19,16 @@ use crate::table::Nanos;
 
 /// Connections accepted at one wake-up: a flood of new ones must not hold up the others.
 const AT_ONCE: usize = 32;
+/// How long accepting pauses when the system has no descriptors left.
+const PAUSE: Nanos = 100_000_000;
 /// Connections that wait to be accepted.
-const BACKLOG: i32 = 4096;
+const BACKLOG: u32 = 4096;
 
 /// Where connections are accepted.
 pub(super) struct Listener {
     socket: OwnedFd,
+    /// Whether clients speak TLS there.
+    tls: bool,
     /// Whether it is not watched now, since there are as many clients as may be.
     paused: bool,
 }
@@ -35,30 +38,19 @@ impl Listener {
     ///
     /// # Errors
     /// When the address is not one of this machine, is taken, or may not be used.
-    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
-        let family = match address {
-            SocketAddr::V4(_) => AddressFamily::INET,
-            SocketAddr::V6(_) => AddressFamily::INET6,
-        };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-        sockopt::set_socket_reuseaddr(&socket, true)?;
+    pub(super) fn bind(address: SocketAddr, tls: bool) -> io::Result<Self> {
         // Each thread has its own queue of new connections.
-        sockopt::set_socket_reuseport(&socket, true)?;
-        // Inherited by what is accepted: one call less for each connection.
-        sockopt::set_tcp_nodelay(&socket, true)?;
-        rustix::net::bind(&socket, &address)?;
-        rustix::net::listen(&socket, BACKLOG)?;
+        let socket = socket::listen_tcp(address, BACKLOG, true)?;
         Ok(Self {
             socket,
+            tls,
             paused: false,
         })
     }
 
     /// The address, with the port that was given for port 0.
     pub(super) fn address(&self) -> io::Result<SocketAddr> {
-        let address = rustix::net::getsockname(&self.socket)?;
-        SocketAddr::try_from(address).map_err(io::Error::from)
+        Ok(socket::local_address(&self.socket)?)
     }
 }
 
@@ -82,22 +74,18 @@ impl Worker {
             let Some(listener) = self.listeners.get(index) else {
                 return;
             };
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            match acceptfrom_with(&listener.socket, flags) {
-                Ok((socket, peer)) => {
-                    let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-                    if let Some(peer) = peer {
-                        self.welcome(socket, peer);
-                    }
-                }
+            let tls = listener.tls;
+            match socket::accept(&listener.socket) {
+                Ok(Some((socket, peer))) => self.welcome(socket, peer, tls),
+                Ok(None) => return,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    // Goes on when a connection has ended; level-triggered readiness
-                    // would keep this thread busy until then.
+                    // Level-triggered readiness would keep this thread busy.
                     self.pause(index);
+                    self.accept_again = self.now.saturating_add(PAUSE);
                     return;
                 }
-                // None waits, or it went away meanwhile.
-                Err(_) => return,
+                // One went away meanwhile.
+                Err(_) => {}
             }
         }
     }
@@ -114,7 +102,9 @@ impl Worker {
         self.counters.full.increment();
     }
 
-    fn resume_accepting(&mut self) {
+    /// Watches listeners again that were paused.
+    pub(super) fn resume_accepting(&mut self) {
+        self.accept_again = NEVER;
         for (index, listener) in self.listeners.iter_mut().enumerate() {
             if listener.paused {
                 let token = Token::Listener(index as u32).number();
@@ -124,15 +114,28 @@ impl Worker {
         }
     }
 
-    fn welcome(&mut self, socket: OwnedFd, peer: SocketAddr) {
+    fn welcome(&mut self, socket: OwnedFd, peer: SocketAddr, tls: bool) {
         let settings = &self.shared.settings;
         let limits = Limits {
             head_bytes: settings.request_head_bytes,
             ..Limits::default()
         };
         let key = self.clients.reserve();
+        let opens = tls || settings.proxy_protocol;
+        let stream = match self
+            .shared
+            .tls
+            .with_client(tls && !settings.proxy_protocol, socket)
+        {
+            Ok(stream) => stream,
+            Err(_) => {
+                self.clients.release(key);
+                self.counters.failed_clients.increment();
+                return;
+            }
+        };
         let token = Token::Client(key).number();
-        if self.poller.add(&socket, token, Interest::Read).is_err() {
+        if self.poller.add(&stream, token, Interest::Read).is_err() {
             self.clients.release(key);
             return;
         }
@@ -140,15 +143,20 @@ impl Worker {
         self.counters.open_clients.increment();
         let mut session = Box::new(Session {
             key,
-            stream: Stream::Plain(socket),
+            stream,
             client: Client::new(peer, None),
             scanner: RequestScanner::new(limits),
             inbox: Inbox::default(),
             outbox: Outbox::default(),
-            phase: Phase::Idle,
+            phase: if opens { Phase::Opening } else { Phase::Idle },
             ended: false,
             interest: Interest::Read,
-            deadline: self.after(settings.idle_timeout),
+            deadline: self.after(if opens {
+                settings.backends.handshake_timeout
+            } else {
+                settings.idle_timeout
+            }),
+            awaits_tls: tls,
             armed: NEVER,
             used: false,
             flight: None,

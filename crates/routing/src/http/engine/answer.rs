@@ -64,7 +64,6 @@ impl Sink for AnswerSink<'_> {
             // Nobody asked for it; the engine answers in its stead.
             return;
         }
-        self.exchange.progress.backend_finished = self.now.mono;
         let answer = Answer {
             status,
             reason: b"",
@@ -115,7 +114,11 @@ impl Worker {
             return;
         }
         let most = self.shared.settings.response_head_bytes.max(ROOM);
-        let Some(link) = session.flight.as_mut().and_then(|flight| flight.link.as_mut()) else {
+        let Some(link) = session
+            .flight
+            .as_mut()
+            .and_then(|flight| flight.link.as_mut())
+        else {
             return;
         };
         let received = link
@@ -127,10 +130,8 @@ impl Worker {
             Ok(Received::Nothing) => {}
             Ok(Received::End) => self.answer_ends(session),
             Err(StreamError::Socket(Errno::CONNRESET)) => self.fail(session, Failure::Reset),
-            Err(StreamError::Socket(_)) => self.fail(session, Failure::Closed),
-            Err(StreamError::Tls(_)) => {
-                self.fail(session, Failure::Protocol("tls: bad record MAC"));
-            }
+            // In TLS 1.3 a server refuses the client's certificate only now.
+            Err(error) => self.fail_tls(session, &error, Failure::Closed),
         }
         if more && session.flight.is_some() {
             self.look_again(session.key);
@@ -228,6 +229,7 @@ impl Worker {
         let Some(flight) = &mut session.flight else {
             return;
         };
+        flight.exchange.progress.backend_finished = self.now;
         let keep_alive = flight.promise.is_some_and(|promise| promise.keep_alive);
         let whole = flight.body_read && flight.upstream.is_empty() && !flight.upstream_broken;
         let settings = &self.shared.settings.backends;
@@ -310,12 +312,21 @@ impl Worker {
         if let Some(count) = counters.responses.get(class) {
             count.increment();
         }
+        if flight.to_service
+            && flight.answered
+            && let Some(count) = counters.responses_of_route_services.get(class)
+        {
+            count.increment();
+        }
         match status {
             400 | 404 if !flight.answered => counters.rejected.increment(),
             502 | 503 | 496 | 525 | 526 if !flight.answered && flight.attempts > 0 => {
                 counters.bad_gateways.increment();
             }
             _ => {}
+        }
+        if exchange.upgrade() != Upgrade::None && status != 101 {
+            counters.failed_upgrades.increment();
         }
         let took = times.mono.saturating_sub(exchange.started().mono);
         counters.latency.record(took);
@@ -326,7 +337,9 @@ impl Worker {
                 .saturating_sub(progress.backend_started);
             counters.own_time.record(took.saturating_sub(backend));
         }
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.log
+            && !flight.unlogged
+        {
             access_log::write_line(
                 &self.shared.pipeline,
                 &flight.head,

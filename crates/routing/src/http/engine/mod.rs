@@ -15,14 +15,18 @@ mod answer;
 mod attempt;
 mod buffers;
 mod deadlines;
+mod dial;
 mod intake;
 mod links;
 mod log_writer;
+mod opening;
 mod pools;
+mod resolver;
 mod session;
 mod slab;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod tunnel;
 mod worker;
 
@@ -36,6 +40,8 @@ use wire::poller::Waker;
 
 use self::accept::Listener;
 use self::log_writer::LogWriter;
+use self::resolver::Resolver;
+use self::tls::Tls;
 use self::worker::{DRAINING, RUNNING, STOPPED, Shared, Worker};
 use super::counters::Counters;
 use super::pipeline::Pipeline;
@@ -75,6 +81,14 @@ pub enum StartError {
         /// What the kernel says.
         source: io::Error,
     },
+    /// A certificate, a key or the authorities of one side are of no use.
+    #[error("prepare TLS towards {side}: {source}")]
+    Tls {
+        /// Towards whom.
+        side: &'static str,
+        /// What is wrong.
+        source: wire::tls::TlsOptionsError,
+    },
     /// There are no threads or descriptors left.
     #[error("start the threads of the HTTP router: {0}")]
     Threads(#[source] io::Error),
@@ -94,37 +108,41 @@ pub struct Engine {
     threads: Vec<JoinHandle<()>>,
     log: Option<LogWriter>,
     address: Option<SocketAddr>,
+    tls_address: Option<SocketAddr>,
 }
 
 /// Opens the listeners and starts the threads.
 ///
 /// # Errors
-/// When an address cannot be listened on, the access log cannot be opened, or there are
-/// no threads or descriptors left.
+/// When an address cannot be listened on, a certificate or key is of no use, the access
+/// log cannot be opened, or there are no threads or descriptors left.
 pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
     let settings = &config.settings;
     let count = threads(settings);
-    let mut address = settings.listen;
+    let tls = Tls::new(settings)?;
+    let mut addresses = [(settings.listen, false), (settings.listen_tls, true)];
     let mut listeners = Vec::new();
     for _ in 0..count {
         let mut own = Vec::new();
-        if let Some(at) = address {
+        for (address, is_tls) in &mut addresses {
+            let Some(at) = *address else {
+                continue;
+            };
             let failed = |source| StartError::Listen {
                 address: at,
                 source,
             };
-            let listener = Listener::bind(at).map_err(failed)?;
+            let listener = Listener::bind(at, *is_tls).map_err(failed)?;
             // The first one is given a port; the others share it.
-            address = Some(listener.address().map_err(failed)?);
+            *address = Some(listener.address().map_err(failed)?);
             own.push(listener);
         }
         listeners.push(own);
     }
-    let log =
-        LogWriter::start(&settings.access_log).map_err(|source| StartError::AccessLog {
-            path: format!("{:?}", settings.access_log.file),
-            source,
-        })?;
+    let log = LogWriter::start(&settings.access_log).map_err(|source| StartError::AccessLog {
+        path: format!("{:?}", settings.access_log.file),
+        source,
+    })?;
     let shared = Arc::new(Shared {
         pipeline: Pipeline::new(Arc::clone(settings)),
         selection: SelectionSettings {
@@ -134,6 +152,8 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
             prefer_zone: settings.prefer_zone,
         },
         settings: Arc::clone(settings),
+        tls,
+        resolver: Resolver::start().map_err(StartError::Threads)?,
         table: config.table,
         healthy: config.healthy,
         state: AtomicU8::new(RUNNING),
@@ -144,7 +164,8 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
         wakers: Vec::new(),
         threads: Vec::new(),
         log,
-        address,
+        address: addresses[0].0,
+        tls_address: addresses[1].0,
     };
     let most = (settings.client_connections / count).max(1);
     for (index, own) in listeners.into_iter().enumerate() {
@@ -177,6 +198,11 @@ impl Engine {
     /// Where plain connections are accepted, with the port that was given for port 0.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+
+    /// The same of connections with TLS.
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        self.tls_address
     }
 
     /// Closes the listeners and the connections without a request; the others end with

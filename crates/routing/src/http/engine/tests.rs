@@ -4,3 +4,4 @@ mod bench;
 mod bodies;
 mod faults;
 mod requests;
+mod tls;

@@ -15,8 +15,10 @@ use super::buffers::Buffers;
 use super::deadlines::{Deadlines, NEVER};
 use super::log_writer::LogLines;
 use super::pools::Pools;
+use super::resolver::Resolver;
 use super::session::{Flight, Phase, Session, Whereabouts};
 use super::slab::{Key, Slab, Token};
+use super::tls::Tls;
 use crate::http::counters::ThreadCounters;
 use crate::http::pipeline::{Pipeline, Times};
 use crate::http::settings::HttpSettings;
@@ -40,6 +42,8 @@ pub(super) struct Shared {
     pub(super) pipeline: Pipeline,
     pub(super) settings: Arc<HttpSettings>,
     pub(super) selection: SelectionSettings,
+    pub(super) tls: Tls,
+    pub(super) resolver: Resolver,
     pub(super) table: Arc<Table>,
     pub(super) healthy: Arc<AtomicBool>,
     /// [`RUNNING`], [`DRAINING`] or [`STOPPED`].
@@ -70,7 +74,11 @@ pub(super) struct Worker {
     wall: (u64, Nanos),
     /// Connections with bytes that the poller does not know of (decrypted already).
     again: Vec<Key>,
+    /// Connections whose request waits for a name to be resolved.
+    pub(super) resolving: Vec<Key>,
     expired: Vec<u32>,
+    /// When to try to accept again after the system had no descriptors left.
+    pub(super) accept_again: Nanos,
     /// The engine's state as this thread saw it last.
     pub(super) state: u8,
 }
@@ -104,7 +112,9 @@ impl Worker {
             now: clock::now(),
             wall: (0, 0),
             again: Vec::new(),
+            resolving: Vec::new(),
             expired: Vec::new(),
+            accept_again: NEVER,
             state: RUNNING,
         };
         worker.listen()?;
@@ -124,8 +134,8 @@ impl Worker {
                 break;
             }
             let until = self.next_wake();
-            let longest = (until != NEVER)
-                .then(|| Duration::from_nanos(until.saturating_sub(self.now)));
+            let longest =
+                (until != NEVER).then(|| Duration::from_nanos(until.saturating_sub(self.now)));
             // Only a broken poller fails here: nothing can be served any more.
             let Ok(events) = self.poller.wait(longest) else {
                 break;
@@ -208,12 +218,16 @@ impl Worker {
         self.client_deadlines
             .next()
             .min(self.link_deadlines.next())
+            .min(self.accept_again)
             .min(log)
     }
 
     fn handle(&mut self, event: Event) {
         match Token::of(event.token) {
-            Token::Waker => self.waker.clear(),
+            Token::Waker => {
+                self.waker.clear();
+                self.names_resolved();
+            }
             Token::Listener(index) => self.accept(index as usize),
             Token::Client(key) => self.with_client(key, |worker, session| {
                 worker.client_event(session, event);
@@ -252,10 +266,7 @@ impl Worker {
     }
 
     fn revisit(&mut self) {
-        for _ in 0..self.again.len() {
-            let Some(key) = self.again.pop() else {
-                break;
-            };
+        for key in std::mem::take(&mut self.again) {
             self.now = clock::now();
             self.with_client(key, |worker, session| worker.revisited(session));
         }
@@ -263,6 +274,9 @@ impl Worker {
 
     fn expire(&mut self) {
         self.now = clock::now();
+        if self.accept_again <= self.now {
+            self.resume_accepting();
+        }
         let mut expired = std::mem::take(&mut self.expired);
         self.client_deadlines.expired(self.now, &mut expired);
         for index in &expired {

@@ -27,6 +27,7 @@ fn run<T>(what: impl Future<Output = T>) -> T {
 }
 
 fn non_blocking(stream: TcpStream) -> Stream {
+    stream.set_nodelay(true).unwrap();
     stream.set_nonblocking(true).unwrap();
     Stream::Plain(stream.into())
 }
@@ -117,6 +118,7 @@ fn backend() -> SocketAddr {
     std::thread::spawn(move || {
         while let Ok((socket, _)) = listener.accept() {
             std::thread::spawn(move || {
+                socket.set_nodelay(true).unwrap();
                 socket.set_nonblocking(true).unwrap();
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
@@ -202,6 +204,7 @@ async fn send_all(send: &mut SendStream<Bytes>, mut part: Bytes) {
 /// A connection to a gateway.
 async fn connect(address: SocketAddr) -> SendRequest<Bytes> {
     let socket = tokio::net::TcpStream::connect(address).await.unwrap();
+    socket.set_nodelay(true).unwrap();
     let (send, connection) = h2::client::handshake(socket).await.unwrap();
     tokio::spawn(connection);
     send.ready().await.unwrap()
