@@ -48,7 +48,7 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
 }
 
 /// Lines that still wait are written before the process ends.
-fn ended<E>(logger: &Logger, result: Result<(), E>) -> Result<()>
+pub(crate) fn ended<E>(logger: &Logger, result: Result<(), E>) -> Result<()>
 where
     E: std::error::Error + Send + Sync + 'static,
 {
@@ -56,7 +56,7 @@ where
     result.map_err(Into::into)
 }
 
-fn logger(source: &str, args: &LogArgs) -> Result<Logger> {
+pub(crate) fn logger(source: &str, args: &LogArgs) -> Result<Logger> {
     let least = match args.log_level {
         LogLevel::Debug => Level::Debug,
         LogLevel::Info => Level::Info,
@@ -66,7 +66,7 @@ fn logger(source: &str, args: &LogArgs) -> Result<Logger> {
     Ok(Logger::new(source, sink, least))
 }
 
-fn on_signal() -> Result<Shutdown> {
+pub(crate) fn on_signal() -> Result<Shutdown> {
     let mut interrupt = signal(SignalKind::interrupt()).context("watch for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("watch for SIGTERM")?;
     let (ask, shutdown) = net::shutdown();

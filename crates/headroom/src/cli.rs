@@ -7,6 +7,7 @@ use cells::rep::{Distribution, Mebibytes};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::load::{AFTER_HELP, LoadArgs};
+use crate::router::RouterCommand;
 
 /// A scale laboratory for distributed platforms: find out how far it goes before
 /// your users do.
@@ -34,6 +35,9 @@ pub(crate) enum Command {
     /// Parts of a container scheduler that speaks Diego's protocols
     #[command(subcommand)]
     Cells(Box<CellsCommand>),
+    /// HTTP and TCP routers that speak Cloud Foundry's protocols, and what belongs to them
+    #[command(subcommand)]
+    Router(Box<RouterCommand>),
     /// Removes what a run leaves behind when it is killed (started by `run`)
     #[command(hide = true)]
     Guard,
@@ -265,7 +269,7 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn duration(text: &str) -> Result<std::time::Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
     units::parse_duration(text).map_err(|error| error.to_string())
 }
 

@@ -9,6 +9,7 @@ mod cli;
 mod lab;
 mod load;
 mod output;
+mod router;
 
 use std::process::ExitCode;
 
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Load(args) => load::run(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Cells(part) => cells::serve(*part).map(|()| Outcome::Pass),
+        Command::Router(command) => router::serve(*command).map(|()| Outcome::Pass),
         Command::Guard => return lab_runner::guard_main(),
     };
     match done {

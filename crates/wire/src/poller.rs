@@ -6,7 +6,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ impl Poller {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut poller = Self {
             epoll,
-            events: Vec::with_capacity(EVENTS),
+            events: Vec::new(),
         };
         match poller.wait(Some(Duration::ZERO)) {
             Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
@@ -153,6 +153,13 @@ impl Poller {
     /// An event of the last wait; `None` beyond their number.
     pub fn event(&self, index: usize) -> Option<Event> {
         self.events.get(index).copied()
+    }
+}
+
+impl AsFd for Poller {
+    /// Can be read when one of its sockets is ready, so that pollers watch pollers.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }
 

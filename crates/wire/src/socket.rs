@@ -67,6 +67,15 @@ pub fn accept(listener: impl AsFd) -> Result<Option<(OwnedFd, SocketAddr)>, Errn
     }
 }
 
+/// Two sockets that are connected to each other, within this process.
+///
+/// # Errors
+/// No descriptor or memory left.
+pub fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+}
+
 /// The own address of a socket.
 ///
 /// # Errors

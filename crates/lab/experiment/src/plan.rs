@@ -61,6 +61,8 @@ pub struct System {
     pub after: Vec<String>,
     /// How many copies; copy `i` has its own port and `{index}`.
     pub count: u32,
+    /// Names of the further ports that each copy has.
+    pub ports: Vec<String>,
     /// Added to the environment.
     pub env: BTreeMap<String, Template>,
     /// Processors it may run on; `None`: all.
@@ -158,6 +160,30 @@ pub enum Reference {
     Port(String),
     /// `{name.addr}`: address and port of the first copy of another system.
     Addr(String),
+    /// `{port.NAME}`, `{addr.NAME}`: a further port of this copy.
+    OwnFurther(Form, String),
+    /// `{name.port.NAME}`, `{name.addr.NAME}`: a further port of the first copy of another
+    /// system, named first.
+    Further(Form, String, String),
+}
+
+/// How a port is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The number alone.
+    Port,
+    /// With the loopback address.
+    Addr,
+}
+
+impl Form {
+    /// The word that asks for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Port => "port",
+            Self::Addr => "addr",
+        }
+    }
 }
 
 /// Who makes and counts entities, over a system's wire.

@@ -91,6 +91,8 @@ impl fmt::Display for Reference {
             Self::Index => f.write_str("index"),
             Self::Port(system) => write!(f, "{system}.port"),
             Self::Addr(system) => write!(f, "{system}.addr"),
+            Self::OwnFurther(form, name) => write!(f, "{}.{name}", form.word()),
+            Self::Further(form, system, name) => write!(f, "{system}.{}.{name}", form.word()),
         }
     }
 }

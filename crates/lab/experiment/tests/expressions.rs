@@ -214,6 +214,35 @@ fn metrics_are_told_with_their_units() {
 }
 
 #[test]
+fn a_metric_is_compared_with_a_share_of_another() {
+    let that = "loop.sync p95 < 110% of loop.sync p50";
+    let judged = |p95: f64| judge(that, &[("loop.sync p50", 1.0), ("loop.sync p95", p95)]);
+    assert_eq!(judged(1.2).holds, Some(false));
+    let close = judged(1.0996);
+    assert_eq!(close.holds, Some(true));
+    assert_eq!(
+        close.measured, "loop.sync p95 1.0996 s, loop.sync p50 1 s",
+        "with so many digits that it reads as it was judged"
+    );
+    let lacking = judge(that, &[("loop.sync p95", 1.0)]);
+    assert_eq!(
+        (lacking.holds, lacking.missing),
+        (None, vec!["loop.sync p50".to_owned()])
+    );
+    for (wrong, told) in [
+        (
+            "loop.sync p95 < 2s of loop.sync p50",
+            "a share such as 110%",
+        ),
+        ("loop.sync p95 < 90% of task.complete", "different units"),
+        ("loop.sync p95 < 90% of loop.snyc p50", "loop.sync"),
+    ] {
+        let rendered = checked(&file(wrong), &[]).unwrap_err();
+        assert!(rendered.contains(told), "{rendered}");
+    }
+}
+
+#[test]
 fn parentheses_have_a_deepest_nesting() {
     let nested = |depth: usize| {
         file(&format!(

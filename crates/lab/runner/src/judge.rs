@@ -197,12 +197,14 @@ impl Measured<'_> {
     /// Why a lower bound of a knee does not decide an expression that holds or not.
     fn bounded(&self, expr: &Expr, held: bool) -> Option<String> {
         expr.comparisons().into_iter().find_map(|comparison| {
-            let Metric::Knee { step, .. } = &comparison.metric else {
-                return None;
+            let (step, of_knee) = match (&comparison.metric, &comparison.of) {
+                (Metric::Knee { step, .. }, _) => (step, false),
+                (_, Some(Metric::Knee { step, .. })) => (step, true),
+                _ => return None,
             };
             let capacity = self.loads.search(step.as_deref())?.capacity.as_ref()?;
             let from_below = matches!(comparison.op, Op::Greater | Op::GreaterOrEqual);
-            let decided = capacity.limit == "target" || held && from_below;
+            let decided = capacity.limit == "target" || held && from_below && !of_knee;
             (!decided).then(|| format!("the knee may be higher: {}", capacity.note))
         })
     }

@@ -266,6 +266,7 @@ impl<'a> Session<'a> {
             state: RefCell::default(),
         };
         let bench = Bench {
+            own_binary: &self.options.own_binary,
             loads: &loads,
             plan: self.plan,
             folder: &self.folder,

@@ -12,7 +12,7 @@ use units::{show_rate, show_seconds};
 use crate::drivers::{Counts, Driver};
 use crate::judge::Ending;
 use crate::loads::Loads;
-use crate::processes::{Addresses, Children, Launch, Output, last_lines};
+use crate::processes::{Addresses, Children, Launch, Output, itself, last_lines};
 use crate::progress::Status;
 use crate::record::Recorder;
 
@@ -24,6 +24,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) folder: &'a RunFolder,
     pub(crate) children: &'a Children,
+    /// The program itself, which `run` finds as `$HEADROOM`.
+    pub(crate) own_binary: &'a std::ffi::OsStr,
     pub(crate) addresses: &'a Addresses,
     /// By name of the driver.
     pub(crate) drivers: &'a [(String, Box<dyn Driver>)],
@@ -185,7 +187,7 @@ impl Bench<'_> {
                 name: name.clone(),
                 program: "sh".into(),
                 args: vec!["-c".into(), command.into()],
-                env: Vec::new(),
+                env: itself(self.own_binary).into(),
                 cpus: None,
                 cgroup: None,
                 stdout: Output::File(log(&name)),

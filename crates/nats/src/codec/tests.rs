@@ -249,10 +249,10 @@ proptest! {
         bytes in proptest::collection::vec(
             prop_oneof![
                 any::<u8>().prop_map(|byte| vec![byte]),
-                prop_oneof![
-                    Just(&b"PUB a 3\r\n"[..]), Just(b"abc\r\n"), Just(b"\r\n"), Just(b"MSG a 1 "),
-                    Just(b"SUB "), Just(b"-ERR '"), Just(b"HPUB a 1 2\r\n"), Just(b"5\r\n"),
-                ].prop_map(<[u8]>::to_vec),
+                proptest::sample::select(vec![
+                    &b"PUB a 3\r\n"[..], b"abc\r\n", b"\r\n", b"MSG a 1 ", b"SUB ",
+                    b"-ERR '", b"HPUB a 1 2\r\n", b"5\r\n",
+                ]).prop_map(<[u8]>::to_vec),
             ],
             0..40,
         ),

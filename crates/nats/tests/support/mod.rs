@@ -1,5 +1,5 @@
 //! Servers and clients to test with.
-#![allow(dead_code, reason = "not every test uses all of it")]
+#![allow(dead_code, unreachable_pub, reason = "not every test uses all of it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

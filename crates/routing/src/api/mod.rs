@@ -11,11 +11,15 @@
 //! A call that was answered with success is in the database. What crosses the wire follows
 //! routing-api 44661ed.
 
+pub mod client;
 mod events;
+pub mod feed;
 mod metrics;
 pub mod model;
+pub mod populate_tcp;
 mod server;
 mod settings;
+pub mod settings_file;
 mod state;
 mod store;
 mod writer;

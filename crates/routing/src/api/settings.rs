@@ -66,7 +66,7 @@ pub enum Database {
 /// How to reach PostgreSQL.
 #[derive(Clone)]
 pub struct PostgresSettings {
-    /// Host, user, database; its `sslmode` says whether TLS is spoken.
+    /// Host, user, database. TLS is spoken with `sslmode=require`, and only then.
     pub config: tokio_postgres::Config,
     /// PEM file with the authorities of the server's certificate; `None`: those of the
     /// public web.

@@ -93,6 +93,10 @@ pub struct Counters {
     pub held_back: AtomicU64,
     /// Accepts that failed, but for want of a connection.
     pub accept_errors: AtomicU64,
+    /// Bytes from clients to backends, up to date to a second.
+    pub sent: AtomicU64,
+    /// Bytes from backends to clients, up to date to a second.
+    pub received: AtomicU64,
     ends: [AtomicU64; End::ALL.len()],
     dial_errors: [AtomicU64; DIAL_CAUSES.len()],
     connect_times: [AtomicU64; CONNECT_BOUNDS.len() + 1],

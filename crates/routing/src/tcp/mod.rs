@@ -13,8 +13,12 @@
 pub mod counters;
 pub mod engine;
 mod mapping;
+mod router;
 mod settings;
+pub mod settings_file;
 pub mod table;
 
+pub use engine::EngineError;
 pub use mapping::{Change, TcpMapping};
+pub use router::{CHANGES, TcpRouter, TcpRouterError, run};
 pub use settings::{BackendTlsSettings, TcpSettings, TerminationSettings};

@@ -1,4 +1,4 @@
-//! HTTP/2 (RFC 9113) for a client that has its own event loop.
+//! HTTP/2 (RFC 9113) for clients and servers that have their own event loop.
 //!
 //! The protocol is the `h2` crate's; here is what joins it to a socket in non-blocking
 //! mode and to a loop that knows only readiness. There is no runtime and no task: a
@@ -7,20 +7,29 @@
 //! ```text
 //! readiness ──▶ drive ──▶ finished ──▶ send, cancel ──▶ drive ──▶ wants_write?
 //! ```
+//!
+//! [`Connection`] is a client that keeps whole exchanges, [`Client`] one that streams
+//! them, [`Server`] the other side. [`gateway`] turns streams into connections of HTTP/1.1
+//! and back.
 
 mod answer;
+mod client;
 mod connection;
 mod error;
+pub mod gateway;
 pub mod grpc;
 mod io;
+mod server;
 mod slots;
 #[cfg(test)]
 mod tests;
 mod wake;
 
 pub use answer::Answer;
+pub use client::{Client, ClientSettings};
 pub use connection::{Connection, Progress};
 pub use error::{Http2Error, StreamError};
+pub use server::{Accepted, Server, ServerSettings};
 pub use slots::StreamKey;
 
 /// How a connection behaves.

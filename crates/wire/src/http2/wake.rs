@@ -69,6 +69,11 @@ impl ConnectionWaker {
     pub(super) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
+
+    /// The same, without forgetting it.
+    pub(super) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Wake for ConnectionWaker {

@@ -18,6 +18,15 @@ pub(super) struct Entry<'t> {
     pub(super) name: Option<String>,
 }
 
+impl Entry<'_> {
+    /// Its name and those of its further ports, whose problems are told when it is read.
+    pub(super) fn further_ports(&self) -> Option<(String, Vec<String>)> {
+        let ports = self.value.get_ref().get("ports")?.get_ref().as_array()?;
+        let ports = ports.iter().filter_map(|port| port.get_ref().as_str());
+        Some((self.name.clone()?, ports.map(str::to_owned).collect()))
+    }
+}
+
 /// What a name may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Naming {

@@ -205,6 +205,10 @@ fn plan(
         lines,
     );
     reader.scope.systems = processes.names().collect();
+    let with_ports = systems.iter().chain(&fleets);
+    reader.scope.ports = with_ports
+        .filter_map(|entry| entry.further_ports())
+        .collect();
     let mut of_loads = Taken::default();
     let mut senders = named(
         reader,
@@ -247,14 +251,17 @@ fn plan(
         .collect();
     let mut found: Vec<_> = systems
         .iter()
-        .filter_map(|entry| systems::system(reader, entry, catalogue))
+        .filter_map(|entry| {
+            reader.scope.own.clone_from(&entry.name);
+            systems::system(reader, entry, catalogue)
+        })
         .collect();
     let seed_or_default = seed.unwrap_or(SEED);
-    found.extend(
-        fleets
-            .iter()
-            .filter_map(|entry| fleets::fleet(reader, entry, catalogue, seed_or_default)),
-    );
+    found.extend(fleets.iter().filter_map(|entry| {
+        reader.scope.own.clone_from(&entry.name);
+        fleets::fleet(reader, entry, catalogue, seed_or_default)
+    }));
+    reader.scope.own = None;
     found.sort_by_key(|found| found.span.start);
     reader.problems.extend(order::circles(&found));
     let lifecycles: Vec<_> = lifecycles

@@ -22,13 +22,14 @@ pub(super) const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 pub(super) const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Keys that systems and fleets have in common.
-pub(super) const COMMON: [&str; 11] = [
+pub(super) const COMMON: [&str; 12] = [
     "name",
     "args",
     "ready",
     "ready_within",
     "after",
     "count",
+    "ports",
     "env",
     "cpus",
     "memory",
@@ -55,6 +56,7 @@ pub(super) struct Common {
     ready_within: Duration,
     pub(super) after: Vec<String>,
     pub(super) after_spans: Vec<Span>,
+    ports: Vec<String>,
     env: BTreeMap<String, Template>,
     cpus: Option<Vec<u32>>,
     memory_bytes: Option<u64>,
@@ -80,6 +82,7 @@ impl Common {
             ready_within: self.ready_within,
             after: self.after,
             count,
+            ports: self.ports,
             env: self.env,
             cpus: self.cpus,
             memory_bytes: self.memory_bytes,
@@ -112,6 +115,9 @@ pub(super) fn common(
             reader.duration(field, SHORTEST..=LONGEST)
         });
     let after = after(reader, fields);
+    let ports = fields
+        .get("ports")
+        .map_or(Some(Vec::new()), |field| further_ports(reader, field));
     let env = env(reader, fields);
     let cpus = fields.get("cpus").map_or(Some(None), |field| {
         reader
@@ -135,6 +141,7 @@ pub(super) fn common(
         ready_within: ready_within?,
         after,
         after_spans,
+        ports: ports?,
         env: env?,
         cpus: cpus?,
         memory_bytes: memory?,
@@ -177,6 +184,29 @@ fn ready(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Ready> {
         }
     };
     reader.problem(Problem::new(text.whole(), problem));
+    None
+}
+
+/// Most further ports of one copy.
+const MOST_PORTS: usize = 16;
+
+fn further_ports(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<String>> {
+    let expected = "a list of names such as [\"status\"]";
+    let names = reader.lines(field, expected)?;
+    let is_word = |name: &String| {
+        name.chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+    };
+    let problem = if names.len() > MOST_PORTS {
+        format!("a system has at most {MOST_PORTS} further ports")
+    } else if let Some(name) = names.iter().find(|name| !is_word(name)) {
+        format!("a port's name consists of letters, digits, - and _, found \"{name}\"")
+    } else if let Some(at) = (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
+        format!("\"{}\" is named twice", names[at])
+    } else {
+        return Some(names);
+    };
+    reader.problem(Problem::new(field.span(), problem));
     None
 }
 

@@ -1,7 +1,7 @@
 //! Metrics of loads and searches: which one is meant, and whether it is known there.
 
 use super::lexer::Fault;
-use super::parser::{Raw, Word};
+use super::parser::{Of, Raw, Word};
 use super::resolve::{Names, Use, form, judged_only, unknown};
 use super::{KneeEnd, LoadQuantity, Metric, Stat};
 use crate::diagnostic::listed;
@@ -207,10 +207,12 @@ pub(super) fn share_of(raw: &Raw, metric: &Metric) -> Result<(), Fault> {
         }
     );
     match &raw.of {
-        None => Ok(()),
-        Some(word) if is_sent && word.text == "planned" => Ok(()),
-        Some(word) if is_sent => Err(unknown(word, "whole", "sent is a share of", ["planned"])),
-        Some(word) => Err(Fault::new(
+        None | Some(Of::Metric(_)) => Ok(()),
+        Some(Of::Word(word)) if is_sent && word.text == "planned" => Ok(()),
+        Some(Of::Word(word)) if is_sent => {
+            Err(unknown(word, "whole", "sent is a share of", ["planned"]))
+        }
+        Some(Of::Word(word)) => Err(Fault::new(
             word.at.clone(),
             format!("{metric} is not a share of \"{}\"", word.text),
         )),

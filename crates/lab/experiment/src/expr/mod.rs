@@ -53,10 +53,23 @@ pub struct Comparison {
     pub metric: Metric,
     /// How the sides are compared.
     pub op: Op,
-    /// The right side, in the unit of [`Metric::dimension`].
+    /// The right side, in the unit of [`Metric::dimension`]; as a factor if it is
+    /// [`of`](Self::of) another metric.
     pub quantity: f64,
+    /// The metric that the right side is a share of: `< 110% of 'soak': traffic p99`.
+    pub of: Option<Metric>,
     /// The right side as it is written, without white space.
     pub written: String,
+}
+
+impl Comparison {
+    /// The right side in the unit of the left; `None` when it was not measured.
+    fn bound(&self, value: &dyn Fn(&Metric) -> Option<f64>) -> Option<f64> {
+        match &self.of {
+            None => Some(self.quantity),
+            Some(of) => value(of).map(|value| self.quantity * value),
+        }
+    }
 }
 
 /// How two values are compared.
@@ -136,8 +149,23 @@ impl Expr {
                 continue;
             };
             match value(metric) {
-                Some(value) => shown.push((metric.to_string(), show_honestly(value, &group))),
+                Some(found) => {
+                    let bounds = group.iter().filter_map(|c| Some((c.op, c.bound(&value)?)));
+                    let bounds: Vec<_> = bounds.collect();
+                    let dimension = metric.dimension();
+                    let text = show_honestly(found, dimension, &bounds);
+                    shown.push((metric.to_string(), text));
+                }
                 None => missing.push(metric.to_string()),
+            }
+        }
+        for of in comparisons.iter().filter_map(|c| c.of.as_ref()) {
+            let name = of.to_string();
+            match value(of) {
+                _ if shown.iter().any(|(known, _)| *known == name) => {}
+                Some(value) => shown.push((name, of.dimension().show(value))),
+                None if missing.contains(&name) => {}
+                None => missing.push(name),
             }
         }
         let measured = match shown.as_slice() {
@@ -160,7 +188,8 @@ impl Expr {
     pub fn metrics(&self) -> impl Iterator<Item = &Metric> {
         self.comparisons()
             .into_iter()
-            .map(|comparison| &comparison.metric)
+            .flat_map(|comparison| [Some(&comparison.metric), comparison.of.as_ref()])
+            .flatten()
     }
 
     /// The comparisons in order of the text.
@@ -193,12 +222,10 @@ fn holds(node: &Node, value: &dyn Fn(&Metric) -> Option<f64>) -> Option<bool> {
         all_known.then_some(!decisive)
     };
     match node {
-        Node::Compare(Comparison {
-            metric,
-            op,
-            quantity,
-            ..
-        }) => value(metric).map(|value| op.holds(value, *quantity)),
+        Node::Compare(comparison) => {
+            let (left, right) = (value(&comparison.metric)?, comparison.bound(value)?);
+            Some(comparison.op.holds(left, right))
+        }
         Node::All(parts) => decided_by(parts, false),
         Node::Any(parts) => decided_by(parts, true),
     }
@@ -206,15 +233,11 @@ fn holds(node: &Node, value: &dyn Fn(&Metric) -> Option<f64>) -> Option<bool> {
 
 /// Shows a value with so many digits that each comparison reads as it was judged:
 /// 30.04 s is not shown as `30 s` beside `< 30s`.
-fn show_honestly(value: f64, comparisons: &[&Comparison]) -> String {
-    let Some(first) = comparisons.first() else {
-        return String::new();
-    };
-    let dimension = first.metric.dimension();
+fn show_honestly(value: f64, dimension: Dimension, bounds: &[(Op, f64)]) -> String {
     let agrees = |shown: f64| {
-        comparisons
+        bounds
             .iter()
-            .all(|c| c.op.holds(shown, c.quantity) == c.op.holds(value, c.quantity))
+            .all(|(op, bound)| op.holds(shown, *bound) == op.holds(value, *bound))
     };
     (3..=17)
         .map(|digits| dimension.shown(value, digits))

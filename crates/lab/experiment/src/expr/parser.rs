@@ -35,8 +35,17 @@ pub(super) struct Raw {
     pub(super) stats: Vec<Word>,
     pub(super) op: Op,
     pub(super) quantity: Word,
-    /// `of planned`: the word after `of`.
-    pub(super) of: Option<Word>,
+    /// What stands behind `of`.
+    pub(super) of: Option<Of>,
+}
+
+/// What a quantity is a share of, as it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Of {
+    /// `planned`
+    Word(Word),
+    /// Another metric; its quantity and its operator are those of the comparison.
+    Metric(Box<Raw>),
 }
 
 /// What a comparison is about, as it is written.
@@ -178,6 +187,31 @@ impl<'t> Parser<'t> {
     fn comparison(&mut self) -> Result<Raw, Fault> {
         let step = self.step();
         let subject = self.subject()?;
+        let stats = self.stats();
+        let op = match self.peek() {
+            Some(Token {
+                kind: Kind::Op(op), ..
+            }) => *op,
+            other => return Err(self.unexpected("==, !=, <, <=, > or >=", other)),
+        };
+        self.next += 1;
+        let quantity = self.quantity()?;
+        let of = match self.take_word("of") {
+            true => Some(self.of(op, &quantity)?),
+            false => None,
+        };
+        Ok(Raw {
+            step,
+            subject,
+            stats,
+            op,
+            quantity,
+            of,
+        })
+    }
+
+    /// Words between a subject and what follows it.
+    fn stats(&mut self) -> Vec<Word> {
         let mut stats = Vec::new();
         while let Some(Token {
             kind: Kind::Word(word),
@@ -191,25 +225,28 @@ impl<'t> Parser<'t> {
                 at: at.clone(),
             });
         }
-        let op = match self.peek() {
-            Some(Token {
-                kind: Kind::Op(op), ..
-            }) => *op,
-            other => return Err(self.unexpected("==, !=, <, <=, > or >=", other)),
-        };
-        self.next += 1;
-        let quantity = self.quantity()?;
-        let of = match self.take_word("of") {
-            true => Some(self.name("what it is a share of")?),
-            false => None,
-        };
-        Ok(Raw {
-            step,
-            subject,
-            stats,
-            op,
-            quantity,
-            of,
+        stats
+    }
+
+    /// What stands behind `of`: a word alone, or another metric.
+    fn of(&mut self, op: Op, quantity: &Word) -> Result<Of, Fault> {
+        let step = self.step();
+        let subject = self.subject()?;
+        let stats = self.stats();
+        Ok(match &subject {
+            Subject::Path { names, until: None }
+                if names.len() == 1 && step.is_none() && stats.is_empty() =>
+            {
+                Of::Word(names[0].clone())
+            }
+            _ => Of::Metric(Box::new(Raw {
+                step,
+                subject,
+                stats,
+                op,
+                quantity: quantity.clone(),
+                of: None,
+            })),
         })
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::lexer::Fault;
 use super::loads::{self, LoadUse};
 use super::metric::{WATCHES, watch_name};
-use super::parser::{Raw, Subject, Tree, Word, parse};
+use super::parser::{Of, Raw, Subject, Tree, Word, parse};
 use super::quantity::quantity;
 use super::{Comparison, Dimension, Expr, Metric, Node, Op, Stat};
 use crate::diagnostic::{Problem, listed};
@@ -110,6 +110,9 @@ fn node(tree: Tree, place: Use<'_>, names: &Names, faults: &mut Vec<Fault>) -> O
 fn comparison(raw: &Raw, place: Use<'_>, names: &Names) -> Result<Comparison, Fault> {
     let metric = metric(raw, place, names)?;
     loads::share_of(raw, &metric)?;
+    if let Some(Of::Metric(other)) = &raw.of {
+        return relative(raw, metric, other, place, names);
+    }
     let quantity = quantity(&raw.quantity, &metric)?;
     let exact = matches!(raw.op, Op::Equal | Op::NotEqual);
     if exact && metric.dimension() == Dimension::Count && quantity.fract() != 0.0 {
@@ -120,6 +123,46 @@ fn comparison(raw: &Raw, place: Use<'_>, names: &Names) -> Result<Comparison, Fa
         metric,
         op: raw.op,
         quantity,
+        of: None,
+        written: raw.quantity.text.clone(),
+    })
+}
+
+/// `'churn': traffic p99 < 110% of 'soak': traffic p99`
+fn relative(
+    raw: &Raw,
+    left: Metric,
+    other: &Raw,
+    place: Use<'_>,
+    names: &Names,
+) -> Result<Comparison, Fault> {
+    let at = raw.quantity.at.clone();
+    if place != Use::That {
+        return Err(Fault::new(
+            at,
+            "one metric is compared with another at the end of a run only",
+        )
+        .help("compare it with a quantity"));
+    }
+    let of = metric(other, place, names)?;
+    if left.dimension() != of.dimension() {
+        let message = format!("{left} and {of} have different units");
+        return Err(Fault::new(at, message));
+    }
+    let share = raw.quantity.text.strip_suffix('%');
+    let share = share.and_then(|number| units::parse_number(number.trim_end()).ok());
+    let Some(share) = share else {
+        let message = format!(
+            "expected a share such as 110%, found \"{}\"",
+            raw.quantity.text
+        );
+        return Err(Fault::new(at, message));
+    };
+    Ok(Comparison {
+        metric: left,
+        op: raw.op,
+        quantity: share / 100.0,
+        of: Some(of),
         written: raw.quantity.text.clone(),
     })
 }

@@ -6,7 +6,7 @@ mod pieces;
 use std::collections::BTreeMap;
 
 use crate::diagnostic::Problem;
-use crate::plan::{Reference, Segment, Template};
+use crate::plan::{Form, Reference, Segment, Template};
 use crate::text::{Span, Text};
 use pieces::{Braces, Piece, pieces};
 
@@ -48,6 +48,10 @@ pub(crate) struct Scope {
     pub(crate) later: Vec<String>,
     /// Names of systems and fleets.
     pub(crate) systems: Vec<String>,
+    /// Names of their further ports.
+    pub(crate) ports: BTreeMap<String, Vec<String>>,
+    /// The system being read.
+    pub(crate) own: Option<String>,
     /// Values that the request being read can use, because a request before it in the
     /// same journey takes them from its answer.
     pub(crate) taken: Vec<String>,
@@ -234,6 +238,11 @@ impl Scope {
             return Ok(Some(Part::Variable(name.clone())));
         }
         if let Some((system, what)) = word.split_once('.') {
+            if let (Some(form), Some(own)) = (form(system), &self.own) {
+                let port = self.further(name, own, what)?;
+                let reference = Reference::OwnFurther(form, port);
+                return self.allowed(reference, span, place).map(Some);
+            }
             return self.of_system(name, system, what, span, place).map(Some);
         }
         if self.later.iter().any(|later| later == word) {
@@ -270,9 +279,15 @@ impl Scope {
             return Err(Problem::new(name.span(0..system.len()), message)
                 .suggest_from(system, "systems", known));
         }
-        let reference = match what {
-            "addr" => Reference::Addr(system.to_owned()),
-            "port" => Reference::Port(system.to_owned()),
+        let further = what.split_once('.');
+        let further = further.and_then(|(word, port)| Some((form(word)?, port)));
+        let reference = match (what, further) {
+            ("addr", _) => Reference::Addr(system.to_owned()),
+            ("port", _) => Reference::Port(system.to_owned()),
+            (_, Some((form, port))) => {
+                let port = self.further(name, system, port)?;
+                Reference::Further(form, system.to_owned(), port)
+            }
             _ => {
                 let at = name.span(system.len() + 1..name.len());
                 let message = format!("a system has no \"{what}\" to refer to");
@@ -286,10 +301,31 @@ impl Scope {
         self.allowed(reference, span, place)
     }
 
+    /// The further port of a system that stands at the end of a name.
+    fn further(&self, name: &Text, system: &str, port: &str) -> Result<String, Problem> {
+        let known = self
+            .ports
+            .get(system)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        if known.iter().any(|known| known == port) {
+            return Ok(port.to_owned());
+        }
+        let at = name.span(name.len() - port.len()..name.len());
+        let message = format!("{system} has no further port \"{port}\"");
+        let problem = Problem::new(at, message);
+        Err(match known {
+            [] => problem.help(format!("give {system} the key ports = [\"{port}\"]")),
+            known => {
+                problem.suggest_from(port, "its further ports", known.iter().map(String::as_str))
+            }
+        })
+    }
+
     fn allowed(&self, reference: Reference, span: &Span, place: Place) -> Result<Part, Problem> {
         let is_own = matches!(
             reference,
-            Reference::OwnPort | Reference::OwnAddr | Reference::Index
+            Reference::OwnPort | Reference::OwnAddr | Reference::OwnFurther(..) | Reference::Index
         );
         let problem = |message: String| Err(Problem::new(span.clone(), message));
         match place {
@@ -325,11 +361,23 @@ fn own(word: &str) -> Option<Reference> {
     }
 }
 
+fn form(word: &str) -> Option<Form> {
+    [Form::Port, Form::Addr]
+        .into_iter()
+        .find(|form| form.word() == word)
+}
+
 /// Something of the form that a reference will have.
 pub(crate) fn stand_in(reference: &Reference) -> &'static str {
     match reference {
-        Reference::OwnPort | Reference::Port(_) => "1",
-        Reference::OwnAddr | Reference::Addr(_) => "127.0.0.1:1",
+        Reference::OwnPort
+        | Reference::Port(_)
+        | Reference::OwnFurther(Form::Port, _)
+        | Reference::Further(Form::Port, ..) => "1",
+        Reference::OwnAddr
+        | Reference::Addr(_)
+        | Reference::OwnFurther(Form::Addr, _)
+        | Reference::Further(Form::Addr, ..) => "127.0.0.1:1",
         Reference::Work => "/work",
         Reference::Index => "0",
     }

@@ -11,6 +11,8 @@ fn scope() -> Scope {
     Scope {
         constants: constants.into(),
         systems: vec!["bbs".to_owned()],
+        ports: [("bbs".to_owned(), vec!["status".to_owned()])].into(),
+        own: Some("bbs".to_owned()),
         ..Scope::default()
     }
 }
@@ -31,6 +33,22 @@ fn template(text: &str, place: Place) -> Result<String, Vec<String>> {
 fn constants_are_filled_in_and_references_stay() {
     let filled = template("{dir}/{work} -n {cells} {bbs.addr} {{x}}", Place::System).unwrap();
     assert_eq!(filled, "a b{{/{work} -n 100 {bbs.addr} {{x}}");
+}
+
+#[test]
+fn further_ports_are_known_by_name() {
+    let text = "{addr.status} {port.status} {bbs.addr.status} {bbs.port.status}";
+    assert_eq!(template(text, Place::System).unwrap(), text);
+    assert!(template("{bbs.addr.status}", Place::Command).is_ok());
+    assert!(template("{addr.status}", Place::Command).is_err());
+    for wrong in ["{addr.sttus}", "{bbs.addr.sttus}"] {
+        let problems = template(wrong, Place::System).unwrap_err();
+        assert!(
+            problems[0].contains("no further port \"sttus\""),
+            "{problems:?}"
+        );
+    }
+    assert!(template("{bbs.status}", Place::System).is_err());
 }
 
 #[test]

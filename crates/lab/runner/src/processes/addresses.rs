@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use lab_experiment::plan::{Reference, System, Template};
+use lab_experiment::plan::{Form, Reference, System, Template};
 
 use super::ports::{PortError, Ports};
 
@@ -11,7 +11,10 @@ use super::ports::{PortError, Ports};
 #[derive(Debug, Clone)]
 pub(crate) struct Addresses {
     work: PathBuf,
-    ports: BTreeMap<String, Vec<u16>>,
+    /// For each copy its own port, then its further ones.
+    ports: BTreeMap<String, Vec<Vec<u16>>>,
+    /// Names of the further ports.
+    further: BTreeMap<String, Vec<String>>,
 }
 
 impl Addresses {
@@ -24,23 +27,44 @@ impl Addresses {
         let mut allotted = BTreeMap::new();
         for system in systems {
             let copies = (0..system.count)
-                .map(|_| ports.allot())
-                .collect::<Result<Vec<u16>, PortError>>()?;
+                .map(|_| (0..=system.ports.len()).map(|_| ports.allot()).collect())
+                .collect::<Result<Vec<Vec<u16>>, PortError>>()?;
             allotted.insert(system.name.clone(), copies);
         }
+        let further = systems.iter();
+        let further = further.map(|system| (system.name.clone(), system.ports.clone()));
         Ok(Self {
             work: work.to_owned(),
             ports: allotted,
+            further: further.collect(),
         })
     }
 
     /// Port of a copy of a system; 0 when there is no such copy.
     pub(crate) fn port(&self, system: &str, index: u32) -> u16 {
+        self.ports(system, index).first().copied().unwrap_or(0)
+    }
+
+    /// Every port of a copy of a system; none when there is no such copy.
+    pub(crate) fn ports(&self, system: &str, index: u32) -> &[u16] {
         self.ports
             .get(system)
-            .and_then(|ports| ports.get(index as usize))
-            .copied()
-            .unwrap_or(0)
+            .and_then(|copies| copies.get(index as usize))
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
+
+    /// A further port of a copy, as it is written; the checker knows its name.
+    fn further(&self, form: Form, system: &str, index: u32, name: &str) -> String {
+        let names = self.further.get(system).map(Vec::as_slice);
+        let place = names.and_then(|names| names.iter().position(|known| known == name));
+        let ports = self.ports(system, index);
+        let port = place.and_then(|place| ports.get(place + 1));
+        let port = port.copied().unwrap_or(0);
+        match form {
+            Form::Port => port.to_string(),
+            Form::Addr => loopback(port),
+        }
     }
 
     /// The text of a template that belongs to a copy of a system.
@@ -50,6 +74,7 @@ impl Addresses {
             Reference::OwnPort => port.to_string(),
             Reference::OwnAddr => loopback(port),
             Reference::Index => index.to_string(),
+            Reference::OwnFurther(form, name) => self.further(*form, system, index, name),
             other => self.resolve(other),
         })
     }
@@ -65,8 +90,12 @@ impl Addresses {
             Reference::Work => self.work.display().to_string(),
             Reference::Port(system) => self.port(system, 0).to_string(),
             Reference::Addr(system) => loopback(self.port(system, 0)),
+            Reference::Further(form, system, name) => self.further(*form, system, 0, name),
             // The checker allows these in systems only.
-            Reference::OwnPort | Reference::OwnAddr | Reference::Index => String::new(),
+            Reference::OwnPort
+            | Reference::OwnAddr
+            | Reference::OwnFurther(..)
+            | Reference::Index => String::new(),
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::addresses::Addresses;
 use super::cgroup::{CgroupError, MemoryCgroup};
 use super::children::{Child, Children, LaunchError};
-use super::launch::{Launch, Output};
+use super::launch::{Launch, Output, itself};
 use super::ports::Ports;
 use super::ready::{describe, until_ready};
 use super::tail::last_lines;
@@ -194,7 +194,9 @@ impl Systems {
         let slot = self.started.len();
         self.started.push(Vec::new());
         for (index, name) in (0..).zip(copy_names(system)) {
-            ports.release(starting.addresses.port(&system.name, index));
+            for port in starting.addresses.ports(&system.name, index) {
+                ports.release(*port);
+            }
             let child = starting
                 .children
                 .start(self.launch(system, index, &name, starting))?;
@@ -220,10 +222,14 @@ impl Systems {
                 Program::Path(path) => render(path).into(),
             },
             args: system.args.iter().map(|arg| render(arg).into()).collect(),
-            env: system
-                .env
-                .iter()
-                .map(|(name, value)| (name.clone(), render(value)))
+            env: itself(&starting.own_binary)
+                .into_iter()
+                .chain(
+                    system
+                        .env
+                        .iter()
+                        .map(|(name, value)| (name.clone(), render(value))),
+                )
                 .collect(),
             cpus: system.cpus.clone(),
             cgroup: system.memory_bytes.and_then(|_| {

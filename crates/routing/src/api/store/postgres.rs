@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Row as SqlRow, Transaction};
 
@@ -53,6 +54,11 @@ impl Postgres {
     /// A database that [`Store::load`] will connect to.
     pub(crate) fn new(settings: &PostgresSettings) -> Result<Self, StoreError> {
         let mut config = settings.config.clone();
+        // The library's default takes TLS where the server offers it. A server with a
+        // certificate of its own making would then be refused, though nobody asked.
+        if config.get_ssl_mode() == SslMode::Prefer {
+            config.ssl_mode(SslMode::Disable);
+        }
         config
             .connect_timeout(CONNECT_WITHIN)
             .application_name("headroom routing api");

@@ -1,7 +1,23 @@
 //! A whole HTTP router: data path, feeds, status and metrics.
+//!
+//! ```text
+//! settings ─▶ run: status ─▶ feeds ─▶ gather routes ─▶ engine ─▶ healthy ─▶ signals
+//!                   503        NATS, file, API           threads    200      drain, stop
+//! ```
+//!
+//! The data path has threads of its own. Everything else shares the caller's tokio runtime
+//! and is idle most of the time.
 
+mod drain;
+mod feeds;
+mod peer_tls;
+mod run;
+mod servers;
 mod settings;
 
+pub use feeds::FeedError;
+pub use peer_tls::TlsPartError;
+pub use run::{Router, RouterError, Signal, run};
 pub use settings::{
     DrainSettings, NatsSettings, PeerTls, RouterSettings, RoutingApiSettings, StatusSettings,
     TokenSettings,

@@ -3,26 +3,30 @@
 
 mod dial;
 mod listen;
+mod opening;
 mod pipe;
 mod port;
 mod relay;
 mod session;
 mod slots;
+mod tls;
 mod token;
 mod worker;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use telemetry::Logger;
 use wire::poller::{Poller, Waker};
+use wire::tls::TlsOptionsError;
 
 pub use port::Port;
 
+use self::tls::Tls;
 use self::token::Token;
 use self::worker::{Order, Shared, Worker};
 use super::TcpSettings;
@@ -31,10 +35,21 @@ use super::counters::Counters;
 /// Orders that wait for one thread; who gives more waits until it has taken some.
 const ORDERS: usize = 1024;
 
+/// Why an engine does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// There is no descriptor or thread left, or the kernel is too old.
+    #[error("start the threads of the TCP router: {0}")]
+    Threads(#[from] io::Error),
+    /// Certificates or keys of the settings are of no use.
+    #[error("prepare TLS: {0}")]
+    Tls(#[from] TlsOptionsError),
+}
+
 /// The threads of a TCP router.
 pub struct Engine {
     listen: IpAddr,
-    backlog: i32,
+    backlog: u32,
     counters: Arc<Counters>,
     threads: Vec<Thread>,
 }
@@ -42,7 +57,7 @@ pub struct Engine {
 struct Thread {
     orders: SyncSender<Order>,
     waker: Waker,
-    handle: Option<JoinHandle<()>>,
+    handle: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Engine {
@@ -54,10 +69,12 @@ impl Engine {
         settings: &TcpSettings,
         counters: Arc<Counters>,
         logger: &Logger,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, EngineError> {
         let processors = || std::thread::available_parallelism().map_or(1, |count| count.get());
         let count = settings.threads.unwrap_or_else(processors).max(1);
-        let shared = Arc::new(Shared::new(settings, Arc::clone(&counters), logger.clone()));
+        let tls = Tls::new(settings)?;
+        let shared = Shared::new(settings, tls, Arc::clone(&counters), logger.clone());
+        let shared = Arc::new(shared);
         let mut engine = Self {
             listen: settings.listen,
             backlog: settings.backlog,
@@ -75,7 +92,7 @@ impl Engine {
             engine.threads.push(Thread {
                 orders,
                 waker,
-                handle: Some(handle),
+                handle: Mutex::new(Some(handle)),
             });
         }
         Ok(engine)
@@ -115,9 +132,16 @@ impl Engine {
         self.counters.active.load(Relaxed)
     }
 
-    /// Ends all connections and the threads.
-    pub fn stop(mut self) {
-        self.end();
+    /// Ends all connections and the threads, and waits for them.
+    pub fn stop(&self) {
+        self.order_all(|| Order::Stop);
+        for thread in &self.threads {
+            let handle = thread.handle.lock();
+            if let Some(handle) = handle.unwrap_or_else(PoisonError::into_inner).take() {
+                // A thread that panicked has said so already.
+                let _ = handle.join();
+            }
+        }
     }
 
     fn order_all(&self, order: impl Fn() -> Order) {
@@ -125,21 +149,11 @@ impl Engine {
             thread.order(order());
         }
     }
-
-    fn end(&mut self) {
-        self.order_all(|| Order::Stop);
-        for thread in &mut self.threads {
-            if let Some(handle) = thread.handle.take() {
-                // A thread that panicked has said so already.
-                let _ = handle.join();
-            }
-        }
-    }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.end();
+        self.stop();
     }
 }
 

@@ -4,10 +4,12 @@
 //! while its target does not take what it should, and then nothing more is read for it.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
-use rustix::net::Shutdown;
+use rustix::io::Errno;
 use wire::poller::{Interest, Poller};
 use wire::stream::{Received, Stream, StreamError};
+use wire::tls::TlsStream;
 
 use super::pipe::{Pipe, Pipes};
 
@@ -33,6 +35,11 @@ impl Carriers {
         }
     }
 
+    /// Room for what comes from a socket.
+    pub(super) fn scratch(&mut self) -> &mut [u8] {
+        &mut self.scratch
+    }
+
     fn give_back(&mut self, mut buffer: Vec<u8>) {
         if self.buffers.len() < SPARE_BUFFERS && buffer.capacity() > 0 {
             buffer.clear();
@@ -54,6 +61,21 @@ impl Side {
             stream,
             watched: None,
         }
+    }
+
+    /// The same side inside TLS; `None` when TLS does not begin.
+    pub(super) fn within(
+        self,
+        begin: impl FnOnce(OwnedFd) -> Option<Result<TlsStream, StreamError>>,
+    ) -> Option<Self> {
+        let Stream::Plain(socket) = self.stream else {
+            return None;
+        };
+        let stream = begin(socket)?.ok()?;
+        Some(Self {
+            stream: Stream::Tls(Box::new(stream)),
+            watched: self.watched,
+        })
     }
 
     /// Watches it for what is wanted now; does nothing when that is the case already.
@@ -85,9 +107,19 @@ impl Side {
 #[derive(Debug)]
 pub(super) enum Broken {
     /// The one that bytes come from.
-    Source(StreamError),
+    Source,
     /// The one that they go to.
-    Target(StreamError),
+    Target,
+}
+
+impl Broken {
+    fn source(_: StreamError) -> Self {
+        Self::Source
+    }
+
+    fn target(_: StreamError) -> Self {
+        Self::Target
+    }
 }
 
 /// What of a direction waits for its target.
@@ -160,7 +192,7 @@ impl Flow {
                 return self.splice(from, to, carriers);
             }
             let received = from.stream.receive(&mut carriers.scratch);
-            let count = match received.map_err(Broken::Source)? {
+            let count = match received.map_err(Broken::source)? {
                 Received::Bytes(count) => count,
                 Received::Nothing => return Ok(()),
                 Received::End => {
@@ -169,7 +201,7 @@ impl Flow {
                 }
             };
             let piece = &carriers.scratch[..count];
-            let sent = to.stream.send(piece).map_err(Broken::Target)?;
+            let sent = to.stream.send(piece).map_err(Broken::target)?;
             self.carried += count as u64;
             if sent < count {
                 let mut buffer = carriers.buffers.pop().unwrap_or_default();
@@ -197,14 +229,14 @@ impl Flow {
 
     /// Goes on after the target became writable.
     pub(super) fn drain(&mut self, to: &mut Side, carriers: &mut Carriers) -> Result<(), Broken> {
-        to.stream.flush().map_err(Broken::Target)?;
+        to.stream.flush().map_err(Broken::target)?;
         if !self.blocked || to.stream.wants_write() {
             return Ok(());
         }
         match &mut self.waiting {
             Waiting::Nothing => {}
             Waiting::Bytes(bytes, start) => {
-                *start += to.stream.send(&bytes[*start..]).map_err(Broken::Target)?;
+                *start += to.stream.send(&bytes[*start..]).map_err(Broken::target)?;
                 if *start < bytes.len() || to.stream.wants_write() {
                     return Ok(());
                 }
@@ -213,7 +245,7 @@ impl Flow {
                 }
             }
             Waiting::Pipe(pipe) => {
-                pipe.empty_into(&to.stream).map_err(Broken::Target)?;
+                pipe.empty_into(&to.stream).map_err(Broken::target)?;
                 if pipe.holds() > 0 {
                     return Ok(());
                 }
@@ -259,13 +291,13 @@ impl Flow {
         let Waiting::Pipe(pipe) = &mut self.waiting else {
             return Ok(());
         };
-        match pipe.fill_from(&from.stream).map_err(Broken::Source)? {
+        match pipe.fill_from(&from.stream).map_err(Broken::source)? {
             Received::Bytes(count) => self.carried += count as u64,
             Received::Nothing => {}
             Received::End => self.ended = true,
         }
         let filled = pipe.holds();
-        pipe.empty_into(&to.stream).map_err(Broken::Target)?;
+        pipe.empty_into(&to.stream).map_err(Broken::target)?;
         self.blocked = pipe.holds() > 0;
         // Small pieces again: the transfer is over, or slow.
         if !self.blocked && filled < PIECE / 4 {
@@ -283,12 +315,14 @@ impl Flow {
         if self.blocked {
             return Ok(());
         }
-        match rustix::net::shutdown(&to.stream, Shutdown::Write) {
+        match to.stream.close_write() {
+            // TLS has something to send first.
+            Ok(false) => self.blocked = true,
+            Ok(true) => self.finished = true,
             // Not connected: the target is gone, and so is whoever would miss the end.
-            Ok(()) | Err(rustix::io::Errno::NOTCONN) => {}
-            Err(errno) => return Err(Broken::Target(errno.into())),
+            Err(StreamError::Socket(Errno::NOTCONN)) => self.finished = true,
+            Err(_) => return Err(Broken::Target),
         }
-        self.finished = true;
         Ok(())
     }
 }

@@ -6,20 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use telemetry::Fields;
 use wire::poller::{Event, Poller};
-use wire::socket;
 use wire::stream::Stream;
 
-use super::dial::{Begun, Dial, begin};
+use super::dial::Dial;
 use super::port::Port;
 use super::relay::{Broken, Carriers, Flow, Side};
 use super::slots::Key;
 use super::token::Token;
 use super::worker::Shared;
 use crate::table::Nanos;
-use crate::tcp::counters::End;
+use crate::tcp::counters::{Counters, End};
 use crate::tcp::table::Pool;
 
 /// What a thread lends to the session that it serves.
@@ -39,22 +36,38 @@ pub(super) enum Which {
     Backend,
 }
 
-/// One client's connection.
-pub(super) struct Session {
-    port: Arc<Port>,
-    client: Side,
-    backend: Option<Side>,
-    stage: Stage,
-    up: Flow,
-    down: Flow,
-    /// When this stage began, or bytes were last carried.
-    active: Nanos,
+impl Which {
+    fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Backend,
+            Self::Backend => Self::Client,
+        }
+    }
 }
 
-enum Stage {
-    /// On the way to a backend.
+/// One client's connection.
+pub(super) struct Session {
+    pub(super) port: Arc<Port>,
+    pub(super) client: Option<Side>,
+    pub(super) backend: Option<Side>,
+    pub(super) stage: Stage,
+    pub(super) up: Flow,
+    pub(super) down: Flow,
+    /// When this stage began, or bytes were last carried.
+    pub(super) since: Nanos,
+}
+
+/// What a session waits for. How it gets from one stage to the next: `opening`.
+pub(super) enum Stage {
+    /// The client's `ClientHello`, of which this much came.
+    Hello(Vec<u8>),
+    /// TLS with the client.
+    ClientTls(Arc<Pool>),
+    /// A connection to a backend.
     Dialing(Dial),
-    /// Carrying bytes.
+    /// TLS with that backend.
+    BackendTls(Dial),
+    /// Bytes, from either side.
     Relaying,
 }
 
@@ -65,183 +78,120 @@ impl Session {
     pub(super) fn new(port: Arc<Port>, client: OwnedFd, now: Nanos) -> Self {
         Self {
             port,
-            client: Side::new(Stream::Plain(client)),
+            client: Some(Side::new(Stream::Plain(client))),
             backend: None,
             stage: Stage::Relaying,
             up: Flow::default(),
             down: Flow::default(),
-            active: now,
+            since: now,
         }
-    }
-
-    /// Begins with a connection that was just accepted.
-    pub(super) fn begin(&mut self, lent: &mut Lent<'_>) -> Fate {
-        let routes = self.port.routes();
-        let pool = routes.find(None).ok_or(End::NoRoute)?;
-        self.dial(Arc::clone(pool), lent)
     }
 
     /// Goes on after something happened to one of its sockets.
     pub(super) fn event(&mut self, which: Which, event: Event, lent: &mut Lent<'_>) -> Fate {
-        match (&mut self.stage, which) {
-            (Stage::Relaying, _) => self.carry(which, event, lent),
-            (Stage::Dialing(_), Which::Backend) => {
-                let Some(side) = &self.backend else {
-                    return Ok(());
-                };
-                match socket::outcome(&side.stream) {
-                    Ok(()) => self.connected(lent),
-                    Err(errno) => {
-                        self.dial_failed(socket::cause(errno), lent);
-                        self.dial_next(lent)
-                    }
-                }
-            }
-            // The client is not watched meanwhile.
-            (Stage::Dialing(_), Which::Client) => Ok(()),
+        match self.stage {
+            Stage::Relaying => self.carry(which, event, lent),
+            _ => self.open_further(which, lent),
         }
     }
 
     /// Looks whether anything has taken too long. Called once a second or more often.
     pub(super) fn tick(&mut self, lent: &mut Lent<'_>) -> Fate {
-        self.report();
+        self.report(&lent.shared.counters);
         let settings = &lent.shared.settings;
-        let waited = Duration::from_nanos(lent.now.saturating_sub(self.active));
-        match &self.stage {
-            Stage::Dialing(dial) => {
-                let waited = Duration::from_nanos(lent.now.saturating_sub(dial.began));
-                if waited < settings.connect_timeout {
-                    return Ok(());
-                }
-                self.dial_failed(socket::cause(Errno::TIMEDOUT), lent);
-                self.dial_next(lent)
-            }
-            Stage::Relaying => {
-                let limit = settings.idle_timeout;
-                match limit.is_zero() || waited < limit {
-                    true => Ok(()),
-                    false => Err(End::Idle),
-                }
-            }
+        let limit = match &self.stage {
+            Stage::Hello(_) => settings.hello_timeout,
+            Stage::ClientTls(_) | Stage::BackendTls(_) => settings.handshake_timeout,
+            Stage::Dialing(_) => settings.connect_timeout,
+            Stage::Relaying if settings.idle_timeout.is_zero() => return Ok(()),
+            Stage::Relaying => settings.idle_timeout,
+        };
+        match Duration::from_nanos(lent.now.saturating_sub(self.since)) < limit {
+            true => Ok(()),
+            false => self.too_late(lent),
         }
     }
 
     /// Ends it: counts what it did, and gives back what it took from its thread. Its
     /// sockets close when it is dropped.
     pub(super) fn over(&mut self, end: End, carriers: &mut Carriers, shared: &Shared) {
-        self.report();
+        self.report(&shared.counters);
         self.up.release(carriers);
         self.down.release(carriers);
         self.port.counters.active.fetch_sub(1, Relaxed);
         shared.counters.ended(end);
     }
 
-    fn report(&mut self) {
-        let counters = &self.port.counters;
+    fn report(&mut self, all: &Counters) {
+        let port = &self.port.counters;
         let (up, down) = (self.up.take_carried(), self.down.take_carried());
         if up > 0 {
-            counters.sent.fetch_add(up, Relaxed);
+            all.sent.fetch_add(up, Relaxed);
+            port.sent.fetch_add(up, Relaxed);
         }
         if down > 0 {
-            counters.received.fetch_add(down, Relaxed);
+            all.received.fetch_add(down, Relaxed);
+            port.received.fetch_add(down, Relaxed);
         }
     }
 
-    fn dial(&mut self, pool: Arc<Pool>, lent: &mut Lent<'_>) -> Fate {
-        self.stage = Stage::Dialing(Dial::new(pool, lent.now));
-        self.dial_next(lent)
-    }
-
-    /// Tries one backend after the other until one is reached or on its way.
-    fn dial_next(&mut self, lent: &mut Lent<'_>) -> Fate {
-        self.backend = None;
-        loop {
-            let Stage::Dialing(dial) = &mut self.stage else {
-                return Ok(());
+    /// Begins to carry bytes: first those that are here already, of which the poller knows
+    /// nothing.
+    pub(super) fn begin_to_carry(&mut self, lent: &mut Lent<'_>) -> Fate {
+        self.stage = Stage::Relaying;
+        self.since = lent.now;
+        let (Some(client), Some(backend)) = (&mut self.client, &mut self.backend) else {
+            return Ok(());
+        };
+        let up = match self.up.is_blocked() {
+            true => self.up.drain(backend, lent.carriers),
+            false => Ok(()),
+        };
+        up.map_err(|broken| end_of(&broken, Which::Client))?;
+        for which in [Which::Client, Which::Backend] {
+            let (this, other, flow) = match which {
+                Which::Client => (&mut *client, &mut *backend, &mut self.up),
+                Which::Backend => (&mut *backend, &mut *client, &mut self.down),
             };
-            let most = lent.shared.settings.attempts;
-            let backend = dial.next(most, lent.now).ok_or(End::NoBackend)?;
-            let Some(address) = backend.address() else {
-                self.dial_failed("address unknown", lent);
-                continue;
-            };
-            match begin(address) {
-                Ok(Begun::Connected(socket)) => {
-                    self.backend = Some(Side::new(Stream::Plain(socket)));
-                    return self.connected(lent);
-                }
-                Ok(Begun::Underway(socket)) => {
-                    let mut side = Side::new(Stream::Plain(socket));
-                    let token = Token::Backend(lent.key).pack();
-                    let watched = side.watch(lent.poller, token, false, true);
-                    self.backend = Some(side);
-                    return watched.map_err(|_| End::NoBackend);
-                }
-                Err(errno) => self.dial_failed(socket::cause(errno), lent),
+            if this.stream.holds_bytes() {
+                let pumped = flow.pump(this, other, lent.carriers);
+                pumped.map_err(|broken| end_of(&broken, which))?;
             }
         }
-    }
-
-    fn dial_failed(&mut self, cause: &'static str, lent: &Lent<'_>) {
-        let shared = lent.shared;
-        shared.counters.dial_failed(cause);
-        self.port.counters.dial_errors.fetch_add(1, Relaxed);
-        let Stage::Dialing(Dial {
-            backend: Some(backend),
-            ..
-        }) = &self.stage
-        else {
-            return;
-        };
-        // One line for each time that it begins to fail, however many clients ask for it.
-        if !backend.has_failed(lent.now) {
-            let address = backend.address().map(|address| address.to_string());
-            let fields = Fields::new()
-                .and("port", self.port.number())
-                .and("backend", address.as_deref().or(backend.host()));
-            shared.logger.error("dial-backend", &cause, fields);
-        }
-        backend.fail_until(lent.now.saturating_add(shared.failed_for));
-    }
-
-    fn connected(&mut self, lent: &mut Lent<'_>) -> Fate {
-        if let Stage::Dialing(dial) = &self.stage {
-            let took = Duration::from_nanos(wire::clock::now().saturating_sub(dial.began));
-            lent.shared.counters.connected_after(took);
-        }
-        self.stage = Stage::Relaying;
-        self.active = lent.now;
-        self.watch(lent)
+        self.go_on(lent)
     }
 
     /// Carries bytes after something happened to one side.
     fn carry(&mut self, which: Which, event: Event, lent: &mut Lent<'_>) -> Fate {
-        let Some(backend) = &mut self.backend else {
+        let (Some(client), Some(backend)) = (&mut self.client, &mut self.backend) else {
             return Ok(());
         };
-        let client = &mut self.client;
         let (this, other, from_this, to_this) = match which {
             Which::Client => (client, backend, &mut self.up, &mut self.down),
             Which::Backend => (backend, client, &mut self.down, &mut self.up),
         };
-        self.active = lent.now;
+        self.since = lent.now;
         if event.writable && (to_this.is_blocked() || this.stream.wants_write()) {
             let was_blocked = to_this.is_blocked();
             let mut carried = to_this.drain(this, lent.carriers);
             if carried.is_ok() && was_blocked && other.stream.holds_bytes() {
                 carried = to_this.pump(other, this, lent.carriers);
             }
-            carried.map_err(|broken| end_of(&broken, other_of(which)))?;
+            carried.map_err(|broken| end_of(&broken, which.other()))?;
         }
         if event.readable && from_this.reads() {
             if let Err(broken) = from_this.pump(this, other, lent.carriers) {
                 // What the target said before it went away is still for this side.
-                if let Broken::Target(_) = broken {
+                if let Broken::Target = broken {
                     to_this.pump_rest(other, this, lent.carriers);
                 }
                 return Err(end_of(&broken, which));
             }
         }
+        self.go_on(lent)
+    }
+
+    fn go_on(&mut self, lent: &Lent<'_>) -> Fate {
         if self.up.is_finished() && self.down.is_finished() {
             return Err(End::Finished);
         }
@@ -250,38 +200,33 @@ impl Session {
 
     /// Tells the poller what is wanted of both sides now.
     fn watch(&mut self, lent: &Lent<'_>) -> Fate {
-        let Some(backend) = &mut self.backend else {
-            return Ok(());
-        };
         let (up, down) = (&self.up, &self.down);
-        let write = down.is_blocked() || self.client.stream.wants_write();
-        let token = Token::Client(lent.key).pack();
-        let client = self.client.watch(lent.poller, token, up.reads(), write);
-        let write = up.is_blocked() || backend.stream.wants_write();
-        let token = Token::Backend(lent.key).pack();
-        let backend = backend.watch(lent.poller, token, down.reads(), write);
-        watched(client, End::ClientBroke)?;
-        watched(backend, End::BackendBroke)
+        if let Some(client) = &mut self.client {
+            let write = down.is_blocked() || client.stream.wants_write();
+            let token = Token::Client(lent.key).pack();
+            let watched = client.watch(lent.poller, token, up.reads(), write);
+            watched_or(watched, End::ClientBroke)?;
+        }
+        if let Some(backend) = &mut self.backend {
+            let write = up.is_blocked() || backend.stream.wants_write();
+            let token = Token::Backend(lent.key).pack();
+            let watched = backend.watch(lent.poller, token, down.reads(), write);
+            watched_or(watched, End::BackendBroke)?;
+        }
+        Ok(())
     }
 }
 
 /// The kernel's limit on watched sockets is the only reason to fail.
-fn watched(result: io::Result<()>, end: End) -> Fate {
+pub(super) fn watched_or(result: io::Result<()>, end: End) -> Fate {
     result.map_err(|_| end)
-}
-
-fn other_of(which: Which) -> Which {
-    match which {
-        Which::Client => Which::Backend,
-        Which::Backend => Which::Client,
-    }
 }
 
 /// How a session ends whose direction from `source` broke.
 fn end_of(broken: &Broken, source: Which) -> End {
     let side = match broken {
-        Broken::Source(_) => source,
-        Broken::Target(_) => other_of(source),
+        Broken::Source => source,
+        Broken::Target => source.other(),
     };
     match side {
         Which::Client => End::ClientBroke,

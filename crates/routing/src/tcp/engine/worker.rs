@@ -15,6 +15,7 @@ use super::port::Port;
 use super::relay::Carriers;
 use super::session::{Lent, Session, Which};
 use super::slots::{Key, Slots};
+use super::tls::Tls;
 use super::token::Token;
 use crate::table::Nanos;
 use crate::tcp::TcpSettings;
@@ -41,6 +42,7 @@ pub(super) enum Order {
 /// What all threads share.
 pub(super) struct Shared {
     pub(super) settings: TcpSettings,
+    pub(super) tls: Tls,
     pub(super) counters: Arc<Counters>,
     pub(super) logger: Logger,
     pub(super) failed_for: Nanos,
@@ -49,7 +51,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(settings: &TcpSettings, counters: Arc<Counters>, logger: Logger) -> Self {
+    pub(super) fn new(
+        settings: &TcpSettings,
+        tls: Tls,
+        counters: Arc<Counters>,
+        logger: Logger,
+    ) -> Self {
         let limits = [
             settings.connect_timeout,
             settings.idle_timeout,
@@ -63,6 +70,7 @@ impl Shared {
         Self {
             failed_for: u64::try_from(settings.failed_for.as_nanos()).unwrap_or(u64::MAX),
             settings: settings.clone(),
+            tls,
             counters,
             logger,
             round,

@@ -101,6 +101,8 @@ pub struct Effects {
     pub skipped: Vec<Skipped>,
     /// Backends that nobody refreshed, and that are gone.
     pub pruned: usize,
+    /// A backend came whose address must be found by name.
+    pub names: bool,
 }
 
 /// The port and the name within TLS that a route is for; the empty name: every other one.
@@ -207,6 +209,7 @@ impl Table {
         if mapping.terminate_frontend_tls && !self.abilities.termination {
             return Err(SkipCause::NoTermination);
         }
+        let named = backend.host().is_some();
         let (key, details) = (BackendKey::of(mapping), Details::of(mapping, now));
         let full = self.backends >= MOST_BACKENDS;
         let route = (mapping.port, name);
@@ -218,6 +221,7 @@ impl Table {
             self.entries.insert(route, entry);
             self.backends += 1;
             effects.ports.insert(mapping.port);
+            effects.names |= named;
             return Ok(());
         };
         let terminates = mapping.terminate_frontend_tls;
@@ -230,6 +234,7 @@ impl Table {
         let before = entry.len();
         if entry.upsert(key, details, backend, listed) {
             effects.ports.insert(mapping.port);
+            effects.names |= named;
         }
         self.backends += entry.len() - before;
         Ok(())

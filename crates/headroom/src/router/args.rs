@@ -1,0 +1,235 @@
+//! The command line of the routers and what belongs to them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use crate::cli::{LogArgs, duration};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RouterCommand {
+    /// Route HTTP to the backends that registered over NATS, the routing API or a file
+    #[command(after_help = SIGNALS)]
+    Http(Box<HttpArgs>),
+    /// Route TCP connections by port, and by name within TLS
+    #[command(after_help = TCP_SIGNALS)]
+    Tcp(TcpArgs),
+    /// Keep TCP routes, HTTP routes and router groups, and tell of changes
+    Api(ApiArgs),
+    /// Register many routes, keep them fresh, and unregister them at the end
+    Populate(PopulateArgs),
+    /// Answer every request with the same bytes, or misbehave as told
+    #[command(after_help = BEHAVIOUR)]
+    Static(StaticArgs),
+    /// The NATS endpoint of `router http --embedded-nats` by itself
+    Nats(NatsArgs),
+}
+
+const SIGNALS: &str = "\
+Signals:
+  SIGUSR1          drain: unhealthy at once, serve on for drain.wait, then end with the last request
+  SIGTERM, SIGINT  end now
+  SIGHUP           open the access log anew, read the file of routes again
+
+Routes on one machine, without a NATS server:
+  headroom router http --embedded-nats 127.0.0.1:4222 --start-delay 0s
+  headroom router static --listen 127.0.0.1:9000
+  headroom router populate --routes 1000 --domain example.test --backend 127.0.0.1:9000
+  curl -H 'Host: app-7.example.test' http://127.0.0.1:8081/";
+
+const TCP_SIGNALS: &str = "\
+Signals:
+  SIGUSR2          drain: unhealthy at once, accept for a while, then end with the last connection
+  SIGTERM, SIGINT  end now";
+
+const BEHAVIOUR: &str = "\
+With --control, how it behaves can be changed while it runs:
+  curl -X PUT http://ADDR/behaviour -d '{\"mode\": \"slow\", \"delay\": \"50ms\"}'
+Modes: ok, slow (with a delay), hang, reset, close, error (with a status).";
+
+#[derive(Debug, Args)]
+pub(crate) struct HttpArgs {
+    /// Settings: our TOML if the name ends in .toml, else gorouter's YAML; flags win over it
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where plain connections are accepted [default: 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// A NATS server that registrations come from, host:port; may be repeated
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) nats: Vec<String>,
+    /// Listen for NATS clients here, within this process, and take registrations from them
+    #[arg(long, value_name = "ADDR", conflicts_with = "nats")]
+    pub(crate) embedded_nats: Option<SocketAddr>,
+    /// Routes from a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) routes: Option<PathBuf>,
+    /// Where /health answers [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) status_listen: Option<SocketAddr>,
+    /// Where /routes answers, to the user and password of the settings [default: 127.0.0.1:8082]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) routes_listen: Option<SocketAddr>,
+    /// Where /metrics answers; without it, nowhere
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) metrics_listen: Option<SocketAddr>,
+    /// Threads of the data path [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// Write a line for each request to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) access_log: Option<PathBuf>,
+    /// Gather registrations for so long before the first connection is accepted [default: 5s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) start_delay: Option<Duration>,
+    /// How long to serve on after a drain began [default: 20s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) drain_wait: Option<Duration>,
+    /// Print every setting with its meaning as a settings file, and end
+    #[arg(long)]
+    pub(crate) print_settings: bool,
+    /// Least important lines that are written [default: info]
+    #[arg(long, value_enum)]
+    pub(crate) log_level: Option<crate::cli::LogLevel>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TcpArgs {
+    /// Settings, in TOML; flags win over it
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The routing API that routes come from
+    #[arg(long, value_name = "URL")]
+    pub(crate) api: Option<String>,
+    /// Address on which external ports are opened [default: 127.0.0.1]
+    #[arg(long, value_name = "IP")]
+    pub(crate) listen: Option<std::net::IpAddr>,
+    /// Where /health and /metrics answer; without it, nowhere
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) health: Option<SocketAddr>,
+    /// Threads of the data path [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// How long connections are still accepted after a drain began [default: 20s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) drain_wait: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApiArgs {
+    /// Settings, in TOML; flags win over it
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where plain connections are accepted [default: 127.0.0.1:3000]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Folder of the database, an SQLite file; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// PEM file with the public key of bearer tokens; without it calls need none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("where").required(true).args(["nats", "api"]))]
+pub(crate) struct PopulateArgs {
+    /// Register HTTP routes with the routers that listen on this NATS server
+    #[arg(long, value_name = "HOST:PORT", requires = "domain")]
+    pub(crate) nats: Vec<String>,
+    /// User of NATS
+    #[arg(long, value_name = "NAME", requires = "nats_password_file")]
+    pub(crate) nats_user: Option<String>,
+    /// File with the password of NATS
+    #[arg(long, value_name = "FILE", requires = "nats_user")]
+    pub(crate) nats_password_file: Option<PathBuf>,
+    /// Register TCP routes with this routing API
+    #[arg(long, value_name = "URL", requires = "first_port")]
+    pub(crate) api: Option<String>,
+    /// How many routes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) routes: u32,
+    /// Route I is PREFIX-I.DOMAIN, from 0
+    #[arg(long, value_name = "PREFIX", default_value = "app")]
+    pub(crate) prefix: String,
+    /// Domain of the routes
+    #[arg(long, value_name = "DOMAIN")]
+    pub(crate) domain: Option<String>,
+    /// TCP: the external port of the first route; the others follow
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) first_port: Option<u16>,
+    /// TCP: name of the router group; made if it is not there
+    #[arg(long, value_name = "NAME", default_value = "default-tcp")]
+    pub(crate) router_group: String,
+    /// Backend of all routes; several share them in turn
+    #[arg(long, value_name = "ADDR", required = true)]
+    pub(crate) backend: Vec<SocketAddr>,
+    /// Time between two registrations of each route
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    pub(crate) every: Duration,
+    /// Pause between two messages
+    #[arg(long, value_name = "DURATION", default_value = "0", value_parser = duration)]
+    pub(crate) pause: Duration,
+    /// Stop by itself after so long
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, conflicts_with = "once")]
+    pub(crate) length: Option<Duration>,
+    /// End after one pass, and leave the routes
+    #[arg(long)]
+    pub(crate) once: bool,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NatsArgs {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4222")]
+    pub(crate) listen: SocketAddr,
+    /// Who may connect; without it, anybody who reaches the address
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    pub(crate) user: Option<String>,
+    /// File with the user's password
+    #[arg(long, value_name = "FILE", requires = "user")]
+    pub(crate) password_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StaticArgs {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9000")]
+    pub(crate) listen: SocketAddr,
+    /// Size of the body of an answer
+    #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = body_size)]
+    pub(crate) size: usize,
+    /// Threads [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// Value of the header X-Backend; without it the header is not there
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) id: String,
+    /// Where PUT /behaviour changes how it behaves, and /health and /metrics answer
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) control: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+fn body_size(text: &str) -> Result<usize, String> {
+    let most = routing::backend::MOST_BODY_BYTES;
+    let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
+    match usize::try_from(bytes) {
+        Ok(bytes) if bytes <= most => Ok(bytes),
+        _ => Err(format!(
+            "expected at most {}",
+            units::write_bytes(most as u64)
+        )),
+    }
+}

@@ -1,0 +1,250 @@
+//! The life of a router, from its settings to its end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use telemetry::{Fields, Logger};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::drain::drain;
+use super::feeds::{FeedError, Feeding, Feeds};
+use super::peer_tls::TlsPartError;
+use super::servers;
+use super::settings::RouterSettings;
+use crate::http::counters::Counters;
+use crate::http::engine::{self, Engine, EngineConfig};
+use crate::http::status::{Health, Phase};
+use crate::table::Table;
+
+/// What a router can be told while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// Serve on for a while, then end with the last request (SIGUSR1).
+    Drain,
+    /// End now (SIGTERM, SIGINT).
+    Stop,
+    /// Open the access log anew and read the file of routes again (SIGHUP).
+    Reload,
+}
+
+/// Why a router did not start, or ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum RouterError {
+    /// A status or metrics address cannot be listened on. The error names it.
+    #[error(transparent)]
+    Listen(io::Error),
+    /// The data path cannot be started.
+    #[error(transparent)]
+    Engine(#[from] engine::StartError),
+    /// Certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsPartError),
+    /// A feed cannot be started, or ended for ever.
+    #[error(transparent)]
+    Feed(#[from] FeedError),
+    /// The file with the process's id cannot be written.
+    #[error("write the process id to {}: {cause}", path.display())]
+    PidFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+}
+
+/// What the parts of a router share.
+pub(super) struct Parts {
+    pub(super) settings: RouterSettings,
+    pub(super) table: Arc<Table>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) health: Arc<Health>,
+    pub(super) logger: Logger,
+    pub(super) started: Instant,
+    /// `<index>-<uuid>`, as others know this router.
+    pub(super) id: String,
+}
+
+/// A router that runs: its addresses, for those who started it with port 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Router {
+    /// Where requests are accepted.
+    pub http: Option<SocketAddr>,
+    /// Where `/health` answers.
+    pub status: Option<SocketAddr>,
+    /// Where `/routes` answers.
+    pub routes: Option<SocketAddr>,
+    /// Where `/metrics` answers.
+    pub metrics: Option<SocketAddr>,
+    /// Where the embedded endpoint of NATS listens.
+    pub nats: Option<SocketAddr>,
+}
+
+/// Runs a router until a signal ends it. `running` learns its addresses as soon as it is
+/// healthy.
+///
+/// # Errors
+/// When it cannot start, or NATS is lost for ever.
+pub async fn run(
+    settings: RouterSettings,
+    logger: Logger,
+    mut signals: mpsc::Receiver<Signal>,
+    running: watch::Sender<Router>,
+) -> Result<(), RouterError> {
+    let _pid_file = settings.pid_file.clone().map(PidFile::write).transpose()?;
+    let threads = engine::threads(&settings.http);
+    let parts = Arc::new(Parts {
+        table: Arc::new(Table::new(settings.table.clone())),
+        counters: Arc::new(Counters::new(threads)),
+        health: Arc::new(Health::default()),
+        logger: logger.clone(),
+        started: Instant::now(),
+        id: format!("{}-{}", settings.index, uuid()),
+        settings,
+    });
+    // Dropped at the end, which ends the servers.
+    let (_stop_servers, stopped) = net::shutdown();
+    let feeds = Arc::new(Feeds::default());
+    let mut addresses = servers::start(&parts, &feeds, &stopped).await?;
+    let feeding = feeds.start(&parts, &stopped).await?;
+    addresses.nats = feeding.nats_address();
+    logger.info("starting", Fields::new().and("id", &parts.id));
+    if gather(parts.settings.start_delay, &mut signals).await {
+        logger.info("stopped", Fields::new());
+        return Ok(());
+    }
+    let healthy = Arc::new(AtomicBool::new(true));
+    let engine = engine::start(EngineConfig {
+        settings: Arc::new(parts.settings.http.clone()),
+        table: Arc::clone(&parts.table),
+        counters: Arc::clone(&parts.counters),
+        healthy: Arc::clone(&healthy),
+    })?;
+    addresses.http = engine.address();
+    parts.health.reach(Phase::Healthy);
+    logger.info("started", started_fields(&addresses, &parts));
+    // Fails only when nobody wants to know.
+    let _ = running.send(addresses);
+    let ended = serve(&parts, &engine, &feeding, &healthy, &mut signals).await;
+    parts.health.reach(Phase::Degraded);
+    stop(engine).await;
+    logger.info("stopped", Fields::new());
+    ended
+}
+
+/// Waits while registrations come in, and says whether the router was told to end. A drain
+/// is an end too: nothing was accepted yet.
+async fn gather(delay: Duration, signals: &mut mpsc::Receiver<Signal>) -> bool {
+    let over = tokio::time::sleep(delay);
+    tokio::pin!(over);
+    loop {
+        tokio::select! {
+            () = &mut over => return false,
+            signal = signals.recv() => match signal {
+                Some(Signal::Stop | Signal::Drain) | None => return true,
+                Some(Signal::Reload) => {}
+            },
+        }
+    }
+}
+
+fn started_fields(addresses: &Router, parts: &Parts) -> Fields {
+    let mut fields = Fields::new().and("routes", parts.table.len());
+    for (name, address) in [
+        ("http", addresses.http),
+        ("status", addresses.status),
+        ("routes-address", addresses.routes),
+        ("metrics", addresses.metrics),
+        ("nats", addresses.nats),
+    ] {
+        if let Some(address) = address {
+            fields = fields.and(name, address.to_string());
+        }
+    }
+    fields
+}
+
+/// Follows signals until one ends the router.
+async fn serve(
+    parts: &Arc<Parts>,
+    engine: &Engine,
+    feeding: &Feeding,
+    healthy: &AtomicBool,
+    signals: &mut mpsc::Receiver<Signal>,
+) -> Result<(), RouterError> {
+    loop {
+        tokio::select! {
+            signal = signals.recv() => match signal {
+                Some(Signal::Stop) | None => return Ok(()),
+                Some(Signal::Drain) => {
+                    healthy.store(false, Ordering::Relaxed);
+                    drain(parts.settings.drain, &parts.health, engine, signals, &parts.logger).await;
+                    return Ok(());
+                }
+                Some(Signal::Reload) => {
+                    engine.reopen_log();
+                    feeding.reload();
+                }
+            },
+            error = feeding.lost() => return Err(error.into()),
+        }
+    }
+}
+
+/// Ends the threads of the data path, off the runtime's threads.
+async fn stop(engine: Engine) {
+    // An error means that the runtime ends already, and the engine with it.
+    let _ = tokio::task::spawn_blocking(move || engine.stop()).await;
+}
+
+/// The file with the process's id, while the process lives.
+struct PidFile(PathBuf);
+
+impl PidFile {
+    fn write(path: PathBuf) -> Result<Self, RouterError> {
+        match std::fs::write(&path, std::process::id().to_string()) {
+            Ok(()) => Ok(Self(path)),
+            Err(cause) => Err(RouterError::PidFile { path, cause }),
+        }
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // It may have been taken away already.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A random UUID (RFC 9562, version 4).
+fn uuid() -> String {
+    let bits: u128 = rand::random();
+    let bits = bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let hex = format!("{bits:032x}");
+    format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_says_its_version() {
+        let id = uuid();
+        assert_eq!(id.len(), 36);
+        assert_eq!(&id[14..15], "4");
+        assert!(matches!(&id[19..20], "8" | "9" | "a" | "b"), "{id}");
+        assert_ne!(id, uuid());
+    }
+}

@@ -1,0 +1,223 @@
+//! The TCP router as a whole: changes come in, ports open and close, health and metrics
+//! can be asked for, and in the end it drains.
+
+mod control;
+mod metrics;
+mod names;
+mod status;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use net::{Limits, Shutdown};
+use telemetry::{Fields, Logger};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use self::control::Control;
+use self::status::Status;
+use super::counters::Counters;
+use super::engine::{Engine, EngineError};
+use super::table::{Abilities, Table};
+use super::{Change, TcpSettings};
+
+/// Changes that may wait between a feed and the router; a feed that is faster waits.
+pub const CHANGES: usize = 4096;
+
+/// How often a drain looks whether the last connection has ended.
+const DRAIN_LOOK: Duration = Duration::from_millis(50);
+
+/// Why a TCP router does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum TcpRouterError {
+    /// The engine does not start.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The status server does not start.
+    #[error("{0}; expected a free address as `status`")]
+    Status(io::Error),
+}
+
+/// A running TCP router. Dropping it ends it as [`TcpRouter::stop`] does.
+pub struct TcpRouter {
+    settings: TcpSettings,
+    engine: Arc<Engine>,
+    draining: Arc<AtomicBool>,
+    closing: watch::Sender<bool>,
+    control: JoinHandle<()>,
+    status: Option<SocketAddr>,
+    /// Ends the status server when it is dropped.
+    _status: watch::Sender<bool>,
+    logger: Logger,
+}
+
+impl TcpRouter {
+    /// Starts a router that follows `changes`. It goes on with the routes that it has when
+    /// the feed ends; mappings that nobody refreshes are pruned.
+    ///
+    /// # Errors
+    /// When threads, TLS or the status server cannot be had. A port that is taken is no
+    /// error: it is tried again.
+    pub async fn start(
+        mut settings: TcpSettings,
+        changes: mpsc::Receiver<Change>,
+        logger: Logger,
+    ) -> Result<Self, TcpRouterError> {
+        keep_to_descriptors(&mut settings, &logger);
+        let counters = Arc::new(Counters::default());
+        let engine = Engine::start(&settings, Arc::clone(&counters), &logger)?;
+        let engine = Arc::new(engine);
+        let own = settings.backend_tls.as_ref();
+        let abilities = Abilities {
+            termination: settings.termination.is_some(),
+            backend_tls: own.is_some(),
+            client_certificate: own.is_some_and(|own| !own.certificate.is_empty()),
+        };
+        let table = Table::new(abilities, settings.stale_after);
+        let control = Control::new(table, Arc::clone(&engine), logger.session("routes"));
+        let shown = control.shown();
+        let draining = Arc::new(AtomicBool::new(false));
+        let (stop_status, stopped) = net::shutdown();
+        let status = match settings.status {
+            None => None,
+            Some(address) => {
+                let handler = Status::new(Arc::clone(&draining), counters, shown);
+                Some(serve_status(address, handler, stopped).await?)
+            }
+        };
+        let (closing, closed) = watch::channel(false);
+        let rhythm = control::Rhythm {
+            prune: settings.prune_every,
+            bind_again: settings.bind_again,
+        };
+        let control = tokio::spawn(control.run(changes, closed, rhythm));
+        let fields = Fields::new()
+            .and("listen", settings.listen)
+            .and("status", status);
+        logger.info("started", fields);
+        Ok(Self {
+            settings,
+            engine,
+            draining,
+            closing,
+            control,
+            status,
+            _status: stop_status,
+            logger,
+        })
+    }
+
+    /// Where health and metrics are served.
+    pub fn status(&self) -> Option<SocketAddr> {
+        self.status
+    }
+
+    /// Connections of clients that are open.
+    pub fn active(&self) -> u64 {
+        self.engine.active()
+    }
+
+    /// Drains: health fails at once; after `drain_wait` no connection is accepted any
+    /// more; established ones go on until they end, at most for `drain_timeout`.
+    pub async fn drain(self) {
+        self.draining.store(true, Relaxed);
+        let fields = Fields::new().and("active", self.active());
+        self.logger.info("drain-began", fields);
+        tokio::time::sleep(self.settings.drain_wait).await;
+        // Ports would open again with the next change.
+        self.closing.send_replace(true);
+        self.engine.close_all();
+        let fields = Fields::new().and("active", self.active());
+        self.logger.info("drain-closed-ports", fields);
+        let emptied = async {
+            // Connections in the kernel's queues count a moment later.
+            tokio::time::sleep(DRAIN_LOOK).await;
+            while self.active() > 0 {
+                tokio::time::sleep(DRAIN_LOOK).await;
+            }
+        };
+        let _ = tokio::time::timeout(self.settings.drain_timeout, emptied).await;
+        self.stop();
+    }
+
+    /// Ends at once, with all connections.
+    pub fn stop(self) {
+        let fields = Fields::new().and("active", self.active());
+        self.logger.info("stopped", fields);
+    }
+}
+
+impl Drop for TcpRouter {
+    fn drop(&mut self) {
+        self.control.abort();
+        self.engine.stop();
+    }
+}
+
+/// Runs a router until one of two signals: `drain` lets connections end, `stop` does not,
+/// and ends a drain too.
+///
+/// # Errors
+/// As [`TcpRouter::start`].
+pub async fn run(
+    settings: TcpSettings,
+    changes: mpsc::Receiver<Change>,
+    logger: Logger,
+    drain: impl Future<Output = ()>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), TcpRouterError> {
+    let router = TcpRouter::start(settings, changes, logger).await?;
+    let drained = async {
+        drain.await;
+        router.drain().await;
+    };
+    tokio::select! {
+        () = drained => {}
+        () = stop => {}
+    }
+    Ok(())
+}
+
+/// Each connection takes two descriptors, and ports and others need some: a client that is
+/// accepted must not fail for want of one.
+fn keep_to_descriptors(settings: &mut TcpSettings, logger: &Logger) {
+    let descriptors = match wire::socket::allow_most_descriptors() {
+        Ok(descriptors) => usize::try_from(descriptors).unwrap_or(usize::MAX),
+        Err(error) => return logger.error("allow-descriptors", &error, Fields::new()),
+    };
+    let most = (descriptors - descriptors / 4) / 2;
+    if settings.connections > most {
+        let cause = "expected a higher limit on open files (ulimit -n)";
+        let fields = Fields::new()
+            .and("descriptors", descriptors)
+            .and("connections", most);
+        logger.error("fewer-connections-allowed", &cause, fields);
+        settings.connections = most.max(1);
+    }
+}
+
+async fn serve_status(
+    address: SocketAddr,
+    handler: Status,
+    stopped: Shutdown,
+) -> Result<SocketAddr, TcpRouterError> {
+    let listener = net::bind(address).await.map_err(TcpRouterError::Status)?;
+    let address = listener.local_addr().map_err(TcpRouterError::Status)?;
+    let limits = Limits {
+        connections: 256,
+        head_bytes: 8 * 1024,
+        drain: Duration::ZERO,
+        ..Limits::default()
+    };
+    tokio::spawn(net::serve(
+        listener,
+        None,
+        limits,
+        Arc::new(handler),
+        stopped,
+    ));
+    Ok(address)
+}
