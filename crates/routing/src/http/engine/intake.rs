@@ -126,7 +126,7 @@ impl Worker {
             let before = session.phase;
             let mut more = false;
             match session.phase {
-                Phase::Opening | Phase::Closed => {}
+                Phase::Opening | Phase::Http2 | Phase::Closed => {}
                 Phase::Idle | Phase::Head => more = self.next_request(session),
                 Phase::Flight => self.carry(session),
                 Phase::Tunnel => self.carry_tunnel(session),
@@ -403,7 +403,7 @@ impl Worker {
                 session.phase = Phase::Closed;
             }
             Phase::Idle | Phase::Lingering(_) => session.phase = Phase::Closed,
-            Phase::Tunnel | Phase::Closed => session.deadline = NEVER,
+            Phase::Tunnel | Phase::Http2 | Phase::Closed => session.deadline = NEVER,
         }
         self.settle(session);
     }
