@@ -418,8 +418,7 @@ impl Worker {
             }
             Phase::Idle | Phase::Lingering(_) => session.phase = Phase::Closed,
             Phase::Tunnel => self.end_tunnel(session),
-            Phase::Closed => {}
-            Phase::Tunnel | Phase::Http2 | Phase::Closed => session.deadline = NEVER,
+            Phase::Http2 | Phase::Closed => session.deadline = NEVER,
         }
         self.settle(session);
     }
