@@ -184,7 +184,7 @@ fn tcp_routes_come_from_the_routing_api() {
             &lab.path("data").display().to_string(),
         ],
     );
-    let at = text(&api.said("started"), "listen");
+    let at = text(&api.said("started"), "address");
     let backend = Part::start(&lab, "static", &["static", "--listen", "127.0.0.1:0"]);
     let to = text(&backend.said("started"), "address");
     let url = format!("http://{at}");

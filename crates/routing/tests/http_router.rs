@@ -7,7 +7,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use routing::backend::{BackendSettings, Behaviour, StaticBackend};
 use routing::http::router::{
     DrainSettings, NatsSettings, Router, RouterError, RouterSettings, Signal, run,
@@ -284,6 +283,14 @@ async fn a_reload_reads_routes_and_opens_the_log_anew() {
     let router = start(settings).await;
     let http = router.at.http.unwrap();
     assert!(ask(http, "/", "first.test", "").await.ends_with("ZZZ"));
+    // Lines are written soon, not at once.
+    let access_log = folder.path().join("access.log");
+    while !std::fs::read_to_string(&access_log)
+        .unwrap()
+        .contains("first.test")
+    {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     std::fs::rename(
         folder.path().join("access.log"),
         folder.path().join("old.log"),

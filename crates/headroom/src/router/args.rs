@@ -104,8 +104,11 @@ pub(crate) struct TcpArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) api: Option<String>,
     /// A fixed route from an external port to a backend; may be repeated
-    #[arg(long, value_name = "PORT=ADDR", value_parser = tcp_route)]
+    #[arg(long, value_name = "PORT=ADDR", value_parser = tcp_route, conflicts_with = "api")]
     pub(crate) route: Vec<(u16, SocketAddr)>,
+    /// Fixed routes from a file: JSON, as the routing API lists them
+    #[arg(long, value_name = "FILE", conflicts_with = "api")]
+    pub(crate) routes: Option<PathBuf>,
     /// Address on which external ports are opened [default: 127.0.0.1]
     #[arg(long, value_name = "IP")]
     pub(crate) listen: Option<std::net::IpAddr>,

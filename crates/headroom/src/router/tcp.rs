@@ -1,13 +1,12 @@
 //! `headroom router tcp`.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use net::Shutdown;
 use routing::api::client::ClientSettings;
 use routing::api::feed;
-use routing::tcp::{self, CHANGES, Change, TcpMapping, TcpSettings, settings_file};
+use routing::tcp::{self, CHANGES, Change, TcpMapping, TcpSettings, routes_file, settings_file};
 use telemetry::{Fields, Logger};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -19,14 +18,15 @@ use crate::cells::{ended, logger, on_signal};
 /// Serves until a signal.
 pub(super) fn serve(args: &TcpArgs) -> Result<()> {
     let settings = settings(args)?;
+    let fixed = fixed_routes(args)?;
     runtime()?.block_on(async {
         let shutdown = on_signal()?;
         let logger = logger("tcp-router", &args.log)?;
         let (changes, told) = mpsc::channel(CHANGES);
-        if !args.route.is_empty() {
+        if !fixed.is_empty() {
             // Three chances before the first one is stale.
             let every = settings.stale_after / 4;
-            tokio::spawn(keep_fresh(args.route.clone(), every, changes.clone()));
+            tokio::spawn(keep_fresh(fixed, every, changes.clone()));
         }
         if let Some(url) = &args.api {
             let feed = follow_api(url, changes.clone(), &logger, shutdown.clone());
@@ -39,25 +39,28 @@ pub(super) fn serve(args: &TcpArgs) -> Result<()> {
     })
 }
 
+/// The routes of the command line and of the file that it names.
+fn fixed_routes(args: &TcpArgs) -> Result<Vec<TcpMapping>> {
+    let mut routes = match &args.routes {
+        Some(path) => routes_file::read(path)?,
+        None => Vec::new(),
+    };
+    routes.extend(args.route.iter().map(|(port, backend)| TcpMapping {
+        port: *port,
+        backend_ip: backend.ip().to_string(),
+        backend_port: backend.port(),
+        ..TcpMapping::default()
+    }));
+    Ok(routes)
+}
+
 /// Tells the router of fixed routes, again and again: what nobody repeats is pruned.
-async fn keep_fresh(
-    routes: Vec<(u16, SocketAddr)>,
-    every: Duration,
-    changes: mpsc::Sender<Change>,
-) {
+async fn keep_fresh(routes: Vec<TcpMapping>, every: Duration, changes: mpsc::Sender<Change>) {
     let mut ticks = tokio::time::interval(every.max(Duration::from_millis(10)));
     loop {
         ticks.tick().await;
-        for (port, backend) in &routes {
-            let mapping = TcpMapping {
-                port: *port,
-                backend_ip: backend.ip().to_string(),
-                backend_port: backend.port(),
-                ..TcpMapping::default()
-            };
-            if changes.send(Change::Upsert(mapping)).await.is_err() {
-                return;
-            }
+        if changes.send(Change::Full(routes.clone())).await.is_err() {
+            return;
         }
     }
 }

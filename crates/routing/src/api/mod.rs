@@ -100,6 +100,7 @@ pub async fn run(
     mut shutdown: Shutdown,
 ) -> Result<(), Error> {
     let retry = settings.limits.retry_interval;
+    let mut told = false;
     let mut running = loop {
         let started = tokio::select! {
             started = start(settings.clone(), logger.clone()) => started,
@@ -107,7 +108,11 @@ pub async fn run(
         };
         match started {
             Err(Error::Store(error @ StoreError::Locked { .. })) if settings.can_wait() => {
-                logger.error("waiting-for-lock", &error, Fields::new());
+                // One line, not one for each attempt.
+                if !std::mem::replace(&mut told, true) {
+                    let fields = Fields::new().and("cause", error.to_string());
+                    logger.info("waiting-for-lock", fields);
+                }
             }
             started => break started?,
         }

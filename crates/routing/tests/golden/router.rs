@@ -122,7 +122,7 @@ impl Router {
     pub(crate) fn exchange(&mut self, request: &str, backend: &Backend<'_>) -> Outcome {
         let admission = self.admit(request);
         let (mut out, mut sent) = (Vec::new(), Vec::new());
-        let mut keep_alive = true;
+        let keep_alive;
         match admission {
             Admission::Answer(refusal) => keep_alive = self.refuse(refusal, &mut out),
             Admission::HealthCheck => {

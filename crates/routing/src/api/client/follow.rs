@@ -72,13 +72,19 @@ pub async fn follow<T: Kind>(
                 logger.info("subscribed-again", Fields::new());
             }
             next_full = Instant::now();
-            let ended = carry(client, settings, events, &mut next_full, updates, logger).await;
+            let ended = carry(client, settings, events, &mut next_full, updates).await;
             let Err(error) = ended else { return };
             logger.error("events-ended", &error, Fields::new());
         } else if Instant::now() >= next_full {
             // Lists may work where streams do not.
-            if tell_all(client, updates, logger).await.is_ok() {
-                next_full = Instant::now() + settings.full_every;
+            match client.list().await {
+                Ok(all) => {
+                    let _ = updates.send(Update::Full(all)).await;
+                    next_full = Instant::now() + settings.full_every;
+                }
+                Err(error) => {
+                    logger.debug("list-failed", Fields::new().and("error", error.to_string()))
+                }
             }
         }
         tokio::select! {
@@ -99,53 +105,33 @@ async fn subscribe<T: Kind>(client: &ApiClient) -> Result<Events<T>, ClientError
     }
 }
 
-/// Tells events, and whole lists in between, until the stream ends (an error) or nobody
-/// listens any more.
+/// Tells events, and whole lists in between, until nobody listens any more, or until the
+/// stream ends or a list fails (an error): a stream beside which lists fail may be dead
+/// without knowing it.
 async fn carry<T: Kind>(
     client: &ApiClient,
     settings: &FollowSettings,
     events: &mut Events<T>,
     next_full: &mut Instant,
     updates: &mpsc::Sender<Update<T>>,
-    logger: &Logger,
 ) -> Result<(), ClientError> {
-    // Events before the first list would be changes of nothing.
-    let mut listed = false;
     loop {
         let update = tokio::select! {
             biased;
             () = updates.closed() => return Ok(()),
+            // Due at once: events before the first list would be changes of nothing.
             () = sleep_until(*next_full) => {
-                let all = tell_all(client, updates, logger).await;
-                listed |= all.is_ok();
-                let wait = match all {
-                    Ok(()) => settings.full_every,
-                    Err(()) => settings.pause,
-                };
-                *next_full = Instant::now() + wait;
-                continue;
+                let all = client.list().await?;
+                *next_full = Instant::now() + settings.full_every;
+                Update::Full(all)
             }
-            event = events.next(), if listed => match event? {
+            event = events.next() => match event? {
                 Event::Upsert(row) => Update::Upsert(row),
                 Event::Delete(row) => Update::Delete(row),
             },
         };
         if updates.send(update).await.is_err() {
             return Ok(());
-        }
-    }
-}
-
-async fn tell_all<T: Kind>(
-    client: &ApiClient,
-    updates: &mpsc::Sender<Update<T>>,
-    logger: &Logger,
-) -> Result<(), ()> {
-    match client.list().await {
-        Ok(all) => updates.send(Update::Full(all)).await.map_err(drop),
-        Err(error) => {
-            logger.error("list-failed", &error, Fields::new());
-            Err(())
         }
     }
 }

@@ -294,8 +294,10 @@ impl Service {
             let fields = Fields::new()
                 .and("method", head.method.as_str())
                 .and("path", head.uri.path())
-                .and("status", status.as_u16());
-            self.logger.error("refused", cause, fields);
+                .and("status", status.as_u16())
+                .and("cause", cause.to_string());
+            // No error of ours, and anybody can make many: such lines may be dropped.
+            self.logger.info("refused", fields);
         };
         match refused {
             Refused::Error(error) => {

@@ -304,7 +304,9 @@ impl<S: Store> Writer<S> {
                 self.means.hub.cut_off();
                 logger.info("database-found-again", Fields::new());
             }
-            Err(error) => logger.error("database-not-found", &error, Fields::new()),
+            // One line for each loss, not for each attempt.
+            Err(error) if first => logger.error("database-not-found", &error, Fields::new()),
+            Err(_) => {}
         }
     }
 }

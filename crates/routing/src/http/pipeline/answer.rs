@@ -188,7 +188,7 @@ impl Pipeline {
             }
         }
         if let (AnswerBody::Exactly(length), false) = (answer.body, seen.length)
-            && length > 0
+            && head.method() != b"HEAD"
         {
             let mut text = Vec::with_capacity(20);
             decimal(length, &mut text);
@@ -196,7 +196,10 @@ impl Pipeline {
             seen.length = true;
         }
         self.rewrite(list);
-        seen.date &= self.settings.headers.remove.is_empty() || list.has(b"Date");
+        if !self.settings.headers.remove.is_empty() {
+            seen.date &= list.has(b"Date");
+            seen.length &= list.has(b"Content-Length");
+        }
         let length = match (seen.length, answer.body) {
             (true, AnswerBody::Exactly(length)) => Some(length),
             _ => None,

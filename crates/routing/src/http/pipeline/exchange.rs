@@ -229,10 +229,12 @@ impl Exchange {
         head: &'e wire::http1::RequestHead,
         name: &str,
     ) -> &'e [u8] {
-        let own = || self.request.value(name.as_bytes());
-        // Traces and ids are set before anything is logged; the rest is as the client sent it.
-        let set_early = is_set_early(name);
-        let value = if set_early { own() } else { head.field(name) };
+        let value = match name {
+            "X-Forwarded-Proto" if self.sent => Some(self.request.part(self.seen.sent_proto)),
+            _ if is_set_early(name) => self.request.value(name.as_bytes()),
+            // The rest is as the client sent it.
+            _ => head.field(name),
+        };
         value.unwrap_or_default()
     }
 

@@ -79,6 +79,7 @@ impl Pipeline {
         Self {
             address: settings.address.to_string(),
             added: added
+                .filter(|(name, _)| !frames(name))
                 .map(|(name, value)| (canonical(name), value.clone()))
                 .collect(),
             template: template.and_then(|text| ErrorTemplate::parse(text).ok()),
@@ -100,6 +101,13 @@ impl Pipeline {
     pub(super) fn logged(&self) -> &[(String, String)] {
         &self.logged
     }
+}
+
+/// Whether a field says how a message or a connection ends: settings cannot.
+fn frames(name: &str) -> bool {
+    ["Connection", "Content-Length", "Transfer-Encoding"]
+        .iter()
+        .any(|framing| name.eq_ignore_ascii_case(framing))
 }
 
 fn canonical(name: &str) -> String {

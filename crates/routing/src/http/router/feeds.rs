@@ -73,7 +73,8 @@ pub(super) struct Feeding {
     embedded: Option<Server>,
     nats: Option<Arc<Feed>>,
     reload: Arc<Notify>,
-    _tasks: JoinSet<()>,
+    /// Ended with this.
+    tasks: JoinSet<()>,
 }
 
 impl Feeds {
@@ -98,20 +99,20 @@ impl Feeds {
             embedded: None,
             nats: None,
             reload: Arc::new(Notify::new()),
-            _tasks: JoinSet::new(),
+            tasks: JoinSet::new(),
         };
         match &settings.nats {
             Some(nats) => self.start_nats(nats, parts, &mut feeding).await?,
             None => {
                 let task = prune(Arc::clone(self), Arc::clone(parts));
-                feeding._tasks.spawn(task);
+                feeding.tasks.spawn(task);
             }
         }
         if let Some(path) = &settings.routes_file {
             let routes = Routes::read(path)?;
             let http2 = settings.http.http2;
             routes.apply(&parts.table, None, http2, wire::clock::now());
-            feeding._tasks.spawn(file::follow(
+            feeding.tasks.spawn(file::follow(
                 path.clone(),
                 routes,
                 Arc::clone(&parts.table),
@@ -123,7 +124,7 @@ impl Feeds {
         if let Some(api) = settings.routing_api.clone() {
             let table = Arc::clone(&parts.table);
             let (logger, stopped) = (parts.logger.session("routing-api"), stopped.clone());
-            feeding._tasks.spawn(async move {
+            feeding.tasks.spawn(async move {
                 let fed = feed::http::run(&api, table, logger.clone(), stopped).await;
                 if let Err(error) = fed {
                     logger.error("feed-failed", &error, Fields::new());

@@ -349,6 +349,10 @@ fn log(form: &mut Form<'_>, settings: &mut RouterSettings) {
             ),
             ("metron_address", "there is no loggregator"),
             (
+                "enable_attempts_details",
+                "name the fields in extra_access_log_fields",
+            ),
+            (
                 "format",
                 "lines are written in lager's form, with Unix times",
             ),
@@ -570,6 +574,10 @@ fn not_served(form: &mut Form<'_>) {
     const HAIRPIN: &str = "requests to route services always leave the router";
     form.ignored(&[
         ("debug_addr", "there is no pprof"),
+        (
+            "max_header_bytes",
+            "gorouter does not use it any more either; its successor is max_request_header_bytes",
+        ),
         (
             "enable_http1_concurrent_read_write",
             "bodies always flow both ways at once",

@@ -119,6 +119,20 @@ isolation_segments = ["gold"]
 }
 
 #[test]
+fn the_example_of_the_documentation_serves() {
+    let document = include_str!("../../../../../docs/routing.md");
+    let example = document.split("```toml\n").nth(1).unwrap();
+    let example = example.split("```").next().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for secret in ["nats.password", "status.password"] {
+        std::fs::write(folder.path().join(secret), "hush\n").unwrap();
+    }
+    let loaded = read_toml(&source(example), folder.path()).unwrap();
+    assert_eq!(loaded.settings.nats.unwrap().password, "hush");
+    assert_eq!(loaded.settings.start_delay, Duration::from_secs(20));
+}
+
+#[test]
 fn mistakes_in_our_own_form_say_what_was_expected() {
     for (text, expected) in [
         ("lisen = \"a\"", "did you mean \"listen\"?"),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use telemetry::Fields;
+use wire::poller::Event;
 use wire::socket;
 use wire::stream::{Received, Stream};
 use wire::tls::{Hello, MOST_HELLO, client_hello_name};
@@ -33,16 +34,19 @@ impl Session {
     }
 
     /// Goes on after something happened to a socket.
-    pub(super) fn open_further(&mut self, which: Which, lent: &mut Lent<'_>) -> Fate {
+    pub(super) fn open_further(&mut self, which: Which, event: Event, lent: &mut Lent<'_>) -> Fate {
         match (&self.stage, which) {
             (Stage::Hello(_), Which::Client) => self.read_hello(lent),
             (Stage::ClientTls(_), Which::Client) => self.shake_client(lent),
+            // Only a socket that broke is asked why.
+            (Stage::Dialing(_), Which::Backend) if !event.broken => self.reached(lent),
             (Stage::Dialing(_), Which::Backend) => {
                 let outcome = self
                     .backend
                     .as_ref()
                     .map(|side| socket::outcome(&side.stream));
                 match outcome {
+                    // Connected, and closed by the backend already.
                     Some(Ok(())) => self.reached(lent),
                     Some(Err(errno)) => self.dial_failed(socket::cause(errno), lent),
                     None => Ok(()),

@@ -143,6 +143,8 @@ pub(super) struct Flow {
     ended: bool,
     /// And the target knows.
     finished: bool,
+    /// The other direction has finished: with this one, both sockets close.
+    last: bool,
     /// Bytes carried, and not yet counted.
     carried: u64,
     /// Full pieces one after the other.
@@ -163,6 +165,11 @@ impl Flow {
     /// Whether all bytes and the end are with the target.
     pub(super) fn is_finished(&self) -> bool {
         self.finished
+    }
+
+    /// The other direction has finished.
+    pub(super) fn is_last(&mut self) {
+        self.last = true;
     }
 
     /// Bytes carried since the last call.
@@ -315,6 +322,11 @@ impl Flow {
     /// Tells the target that nothing more comes, as soon as it has everything.
     fn finish(&mut self, to: &mut Side) -> Result<(), Broken> {
         if self.blocked {
+            return Ok(());
+        }
+        // Closing the socket tells a plain one's peer, without a call for it.
+        if self.last && matches!(to.stream, Stream::Plain(_)) {
+            self.finished = true;
             return Ok(());
         }
         match to.stream.close_write() {

@@ -91,7 +91,7 @@ impl Session {
     pub(super) fn event(&mut self, which: Which, event: Event, lent: &mut Lent<'_>) -> Fate {
         match self.stage {
             Stage::Relaying => self.carry(which, event, lent),
-            _ => self.open_further(which, lent),
+            _ => self.open_further(which, event, lent),
         }
     }
 
@@ -193,8 +193,11 @@ impl Session {
     }
 
     fn go_on(&mut self, lent: &Lent<'_>) -> Fate {
-        if self.up.is_finished() && self.down.is_finished() {
-            return Err(End::Finished);
+        match (self.up.is_finished(), self.down.is_finished()) {
+            (true, true) => return Err(End::Finished),
+            (true, false) => self.down.is_last(),
+            (false, true) => self.up.is_last(),
+            (false, false) => {}
         }
         self.watch(lent)
     }

@@ -277,6 +277,7 @@ fn names_of_dns_are_told_from_others() {
         "0",
         "a.",
         "a_",
+        "a._.",
         "A-",
         &long,
         &format!("{long}_"),
@@ -286,11 +287,11 @@ fn names_of_dns_are_told_from_others() {
     }
     let longer = "a".repeat(65);
     let total = vec!["a".repeat(63); 5].join(".");
-    for name in [
-        "", ".", "-a", "a..b", "a b", "a/b", "é", "a._.", &longer, &total, "*.a",
-    ] {
-        let taken = backend::is_dns_name(name);
-        assert!(!taken || name == "a._.", "{name}");
+    let invalid = [
+        "", ".", "-a", "a..b", "a b", "a/b", "é", "a..", &longer, &total, "*.a",
+    ];
+    for name in invalid {
+        assert!(!backend::is_dns_name(name), "{name}");
     }
 }
 

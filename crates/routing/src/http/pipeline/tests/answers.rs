@@ -181,6 +181,30 @@ fn rewriting_removes_and_adds_where_nothing_is() {
 }
 
 #[test]
+fn settings_cannot_break_the_framing() {
+    let mut fixture = Fixture::new(|settings| {
+        settings.headers.remove = vec!["content-length".to_owned()];
+        let forged = |name: &str| (name.to_owned(), "1".to_owned());
+        settings.headers.add = vec![forged("content-LENGTH"), forged("Transfer-Encoding")];
+    });
+    fixture.sent(GET);
+    let (answer, promise) = fixture.answered(200, "Content-Length: 5\r\n", AnswerBody::Exactly(5));
+    assert_eq!(promise.body, ClientBody::Chunked);
+    assert!(
+        answer.ends_with("\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        "{answer}"
+    );
+    assert!(!answer.contains("Content-Length"), "{answer}");
+}
+
+#[test]
+fn an_empty_body_without_a_length_gets_one() {
+    let (answer, promise) = answered(GET, 200, "", AnswerBody::Exactly(0));
+    assert_eq!(promise.body, ClientBody::Exactly(0));
+    assert!(answer.contains("Content-Length: 0\r\n"), "{answer}");
+}
+
+#[test]
 fn cookies_bind_as_the_application_says() {
     let cookie = |cookies: &str, set: &str| {
         let mut fixture = Fixture::new(|settings| settings.sticky.auth_negotiate = true);
