@@ -10,25 +10,34 @@ pub const CONNECT_BOUNDS: [u64; 12] = [
 ];
 
 /// Why backends could not be reached; another reason is counted as the last.
-pub const DIAL_CAUSES: [&str; 19] = [
+pub const DIAL_CAUSES: [&str; 28] = [
     "refused",
     "reset",
+    "aborted",
+    "closed early",
     "timeout",
     "host unreachable",
     "network unreachable",
+    "network down",
     "no ports left",
     "no descriptors left",
     "no memory left",
     "not permitted",
-    "closed early",
+    "input or output error",
     "address unknown",
     "certificate unknown",
     "certificate expired",
+    "certificate not valid yet",
     "certificate for another name",
+    "certificate revoked",
     "certificate invalid",
     "self-signed certificate",
     "refused by the target",
+    "no common protocol",
+    "no common version or cipher",
     "not TLS",
+    "corrupt record",
+    "TLS broken",
     "other",
 ];
 

@@ -16,7 +16,7 @@ pub struct TcpSettings {
     /// Threads; `None`: one for each processor that the process may use.
     pub threads: Option<usize>,
     /// Connections of clients at once; above it, they wait in the kernel's queue
-    /// (`maxconn`, 64,000).
+    /// (`maxconn`, 64,000). Threads that accept in the same moment may exceed it by one each.
     pub connections: usize,
     /// The same for each port.
     pub port_connections: usize,

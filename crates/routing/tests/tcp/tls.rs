@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use routing::tcp::{BackendTlsSettings, Change, TcpMapping, TerminationSettings};
@@ -360,4 +360,56 @@ fn a_backend_without_tls_is_told_from_one_with_it() {
         rig.metric("tcp_router_dial_errors_total{cause=\"not TLS\"}"),
         1.0
     );
+}
+
+#[test]
+fn a_slow_reader_within_tls_gets_everything() {
+    // More than all the kernel's buffers on the way together.
+    const MOST: usize = 128 << 20;
+    let authority = Authority::new();
+    let rig = Rig::with(|settings| {
+        settings.threads = Some(1);
+        settings.termination = Some(TerminationSettings {
+            certificates: vec![authority.sign("a.example")],
+        });
+        settings.backend_tls = Some(BackendTlsSettings {
+            authorities: authority.pem.clone(),
+            ..BackendTlsSettings::default()
+        });
+    });
+    // TLS on both sides: whatever comes is sent back, and nobody reads it for a while.
+    let backend = authority.backend("i-1", b'x', false);
+    let port = free_port();
+    rig.send(Change::Upsert(TcpMapping {
+        terminate_frontend_tls: true,
+        ..to_tls(port, &backend, "i-1")
+    }));
+    rig.opened(port);
+    let mut client = authority.client(port, "a.example", &[]);
+    assert_eq!(first_byte(&mut client), b'x');
+    let byte = |place: usize| (place ^ (place >> 8)) as u8;
+    client.sock.set_nonblocking(true).unwrap();
+    // Writes until nothing is taken any more, and reads nothing.
+    let (mut written, mut progress) = (0, Instant::now());
+    while progress.elapsed() < Duration::from_secs(1) {
+        let piece: Vec<u8> = (written..written + 10_000).map(byte).collect();
+        match client.write(&piece) {
+            Ok(count) => (written, progress) = (written + count, Instant::now()),
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+        assert!(written < MOST, "nothing was ever held up");
+    }
+    let (mut read, mut piece) = (0, vec![0; 10_000]);
+    until("everything is back", || {
+        let _ = client.flush();
+        while let Ok(count) = client.read(&mut piece) {
+            let same = piece[..count]
+                .iter()
+                .enumerate()
+                .all(|(at, it)| *it == byte(read + at));
+            assert!(same && count > 0, "after {read} bytes of {written}");
+            read += count;
+        }
+        read == written
+    });
 }
