@@ -3,5 +3,6 @@
 mod bench;
 mod bodies;
 mod faults;
+mod http2;
 mod requests;
 mod tls;
