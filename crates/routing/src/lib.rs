@@ -14,6 +14,7 @@ pub mod api;
 pub mod backend;
 pub mod document;
 pub mod http;
+pub mod registry;
 pub mod selection;
 pub mod table;
 pub mod tcp;

@@ -12,7 +12,7 @@ use units::{show_rate, show_seconds};
 use crate::drivers::{Counts, Driver};
 use crate::judge::Ending;
 use crate::loads::Loads;
-use crate::processes::{Addresses, Children, Launch, Output, last_lines};
+use crate::processes::{Addresses, Children, Launch, Output, itself, last_lines};
 use crate::progress::Status;
 use crate::record::Recorder;
 
@@ -187,10 +187,7 @@ impl Bench<'_> {
                 name: name.clone(),
                 program: "sh".into(),
                 args: vec!["-c".into(), command.into()],
-                env: vec![(
-                    "HEADROOM".to_owned(),
-                    self.own_binary.to_string_lossy().into_owned(),
-                )],
+                env: itself(self.own_binary).into(),
                 cpus: None,
                 cgroup: None,
                 stdout: Output::File(log(&name)),

@@ -139,6 +139,12 @@ fn quoted(word: &str) -> String {
     }
 }
 
+/// The variable by which a system, and the command of a step, find this program.
+pub(crate) fn itself(own_binary: &std::ffi::OsStr) -> [(String, String); 1] {
+    let path = own_binary.to_string_lossy().into_owned();
+    [("HEADROOM".to_owned(), path)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ pub(crate) use addresses::Addresses;
 pub use cgroup::CgroupError;
 pub use children::LaunchError;
 pub(crate) use children::{Child, Children, Ended};
-pub(crate) use launch::{Launch, Output};
+pub(crate) use launch::{Launch, Output, itself};
 pub use ports::PortError;
 pub(crate) use ports::Ports;
 pub use systems::StartError;

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::addresses::Addresses;
 use super::cgroup::{CgroupError, MemoryCgroup};
 use super::children::{Child, Children, LaunchError};
-use super::launch::{Launch, Output};
+use super::launch::{Launch, Output, itself};
 use super::ports::Ports;
 use super::ready::{describe, until_ready};
 use super::tail::last_lines;
@@ -222,10 +222,14 @@ impl Systems {
                 Program::Path(path) => render(path).into(),
             },
             args: system.args.iter().map(|arg| render(arg).into()).collect(),
-            env: system
-                .env
-                .iter()
-                .map(|(name, value)| (name.clone(), render(value)))
+            env: itself(&starting.own_binary)
+                .into_iter()
+                .chain(
+                    system
+                        .env
+                        .iter()
+                        .map(|(name, value)| (name.clone(), render(value))),
+                )
                 .collect(),
             cpus: system.cpus.clone(),
             cgroup: system.memory_bytes.and_then(|_| {

@@ -20,6 +20,8 @@ use crate::table::Nanos;
 
 /// Connections accepted at one wake-up: a flood of new ones must not hold up the others.
 const AT_ONCE: usize = 32;
+/// How long accepting pauses when the system has no descriptors left.
+const PAUSE: Nanos = 100_000_000;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
 
@@ -78,9 +80,9 @@ impl Worker {
                 Ok(Some((socket, peer))) => self.welcome(socket, peer, tls),
                 Ok(None) => return,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    // Goes on when a connection has ended; level-triggered readiness
-                    // would keep this thread busy until then.
+                    // Level-triggered readiness would keep this thread busy.
                     self.pause(index);
+                    self.accept_again = self.now.saturating_add(PAUSE);
                     return;
                 }
                 // One went away meanwhile.
@@ -101,7 +103,9 @@ impl Worker {
         self.counters.full.increment();
     }
 
-    fn resume_accepting(&mut self) {
+    /// Watches listeners again that were paused.
+    pub(super) fn resume_accepting(&mut self) {
+        self.accept_again = NEVER;
         for (index, listener) in self.listeners.iter_mut().enumerate() {
             if listener.paused {
                 let token = Token::Listener(index as u32).number();

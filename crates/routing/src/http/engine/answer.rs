@@ -325,6 +325,9 @@ impl Worker {
             }
             _ => {}
         }
+        if exchange.upgrade() != Upgrade::None && status != 101 {
+            counters.failed_upgrades.increment();
+        }
         let took = times.mono.saturating_sub(exchange.started().mono);
         counters.latency.record(took);
         let progress = &exchange.progress;
@@ -334,7 +337,9 @@ impl Worker {
                 .saturating_sub(progress.backend_started);
             counters.own_time.record(took.saturating_sub(backend));
         }
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.log
+            && !flight.unlogged
+        {
             access_log::write_line(
                 &self.shared.pipeline,
                 &flight.head,

@@ -172,10 +172,11 @@ impl Worker {
         match state {
             Some(LinkState::Connecting) if event.writable => self.connected(session),
             Some(LinkState::Handshaking) => self.shake_hands(session),
+            Some(LinkState::Open) if event.broken && !session.outbox.is_empty() => {
+                self.stop_watching(session);
+            }
             Some(LinkState::Open) if session.phase == Phase::Tunnel => {
-                if event.readable {
-                    self.read_tunnel(session);
-                }
+                self.tunnel_event(session, event);
             }
             Some(LinkState::Open) if event.readable => self.read_link(session),
             _ => {}
@@ -326,6 +327,16 @@ impl Worker {
         self.fail(session, failure);
     }
 
+    /// The connection to the backend broke, and what came before is still to be read when
+    /// the client has taken more.
+    fn stop_watching(&mut self, session: &mut Session) {
+        if let Some(link) = session.flight.as_mut().and_then(|it| it.link.as_mut())
+            && link.watched
+        {
+            link.watched = self.poller.remove(&link.stream).is_err();
+        }
+    }
+
     /// Watches for what the connection to the backend needs, where that changed.
     pub(super) fn arm_link(&mut self, session: &mut Session) {
         let Some(flight) = &mut session.flight else {
@@ -334,6 +345,12 @@ impl Worker {
         let Some(link) = &mut flight.link else {
             return;
         };
+        if !link.watched {
+            if session.outbox.is_empty() && !link.ended {
+                self.look_again(session.key);
+            }
+            return;
+        }
         let write = link.stream.wants_write()
             || match link.state {
                 LinkState::Connecting => true,

@@ -80,6 +80,7 @@ impl Worker {
             scanner: ResponseScanner::new(limits),
             inbox: Inbox::default(),
             interest: Interest::Write,
+            watched: true,
             reused: false,
             ended: false,
         }))
@@ -113,7 +114,7 @@ impl Worker {
     /// Puts a connection whose answer is whole into its pool, if it may be used again.
     pub(super) fn keep_link(&mut self, mut link: Box<Link>) {
         let settings = &self.shared.settings.backends;
-        let clean = link.inbox.is_empty() && !link.stream.holds_bytes();
+        let clean = link.watched && link.inbox.is_empty() && !link.stream.holds_bytes();
         if self.state != RUNNING
             || !clean
             || !self.pools.add(&link.identity, link.key, settings.idle)

@@ -149,6 +149,8 @@ pub(super) struct Flight {
     pub(super) continue_at: Nanos,
     /// The answer's head is on its way to the client.
     pub(super) answered: bool,
+    /// Not to be logged: the server itself answers it.
+    pub(super) unlogged: bool,
     /// What was promised to the client with it.
     pub(super) promise: Option<Promise>,
 }
@@ -169,6 +171,9 @@ pub(super) struct Link {
     pub(super) scanner: ResponseScanner,
     pub(super) inbox: Inbox,
     pub(super) interest: Interest,
+    /// Whether the poller watches it. Not when it broke while the client was slow to take
+    /// what came before: the poller would tell of it again and again.
+    pub(super) watched: bool,
     /// Whether it has carried a request before this one.
     pub(super) reused: bool,
     /// The backend will send no more.
@@ -207,7 +212,7 @@ impl Flight {
         self.upstream_broken = false;
         self.attempt_ends = NEVER;
         self.continue_at = NEVER;
-        self.answered = false;
+        (self.answered, self.unlogged) = (false, false);
         self.promise = None;
     }
 

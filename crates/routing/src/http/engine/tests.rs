@@ -4,5 +4,6 @@ mod bench;
 mod bodies;
 mod faults;
 mod http2;
+mod mishaps;
 mod requests;
 mod tls;

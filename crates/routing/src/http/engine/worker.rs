@@ -79,6 +79,8 @@ pub(super) struct Worker {
     /// Connections whose request waits for a name to be resolved.
     pub(super) resolving: Vec<Key>,
     expired: Vec<u32>,
+    /// When to try to accept again after the system had no descriptors left.
+    pub(super) accept_again: Nanos,
     /// The engine's state as this thread saw it last.
     pub(super) state: u8,
 }
@@ -115,6 +117,7 @@ impl Worker {
             again: Vec::new(),
             resolving: Vec::new(),
             expired: Vec::new(),
+            accept_again: NEVER,
             state: RUNNING,
         };
         worker.listen()?;
@@ -220,6 +223,7 @@ impl Worker {
         self.client_deadlines
             .next()
             .min(self.link_deadlines.next())
+            .min(self.accept_again)
             .min(self.http2.next_deadline())
             .min(log)
     }
@@ -270,10 +274,7 @@ impl Worker {
     }
 
     fn revisit(&mut self) {
-        for _ in 0..self.again.len() {
-            let Some(key) = self.again.pop() else {
-                break;
-            };
+        for key in std::mem::take(&mut self.again) {
             self.now = clock::now();
             self.with_client(key, |worker, session| worker.revisited(session));
         }
@@ -282,6 +283,9 @@ impl Worker {
 
     fn expire(&mut self) {
         self.now = clock::now();
+        if self.accept_again <= self.now {
+            self.resume_accepting();
+        }
         let mut expired = std::mem::take(&mut self.expired);
         self.client_deadlines.expired(self.now, &mut expired);
         for index in &expired {

@@ -336,6 +336,11 @@ impl Connection {
         bytes
     }
 
+    /// Reads so many bytes, if they come.
+    pub(super) fn try_read_exact(&mut self, count: usize) -> bool {
+        self.reader.read_exact(&mut vec![0; count]).is_ok()
+    }
+
     /// Waits until the router ends its side.
     pub(super) fn wait_for_end(&mut self) {
         let _ = self.reader.read_to_end(&mut Vec::new());

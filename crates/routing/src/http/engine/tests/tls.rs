@@ -126,7 +126,10 @@ fn requests_flow_through_tls_on_both_sides() {
 #[test]
 fn failures_of_tls_have_their_own_answers_and_end_the_endpoint() {
     let (authority, other) = (Authority::new(), Authority::new());
-    let plain = Backend::answering(|_| ok(b"plain"));
+    let plain = Backend::new(|mut connection, _| {
+        connection.send(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        connection.wait_for_end();
+    });
     let table = [
         (
             backend(&authority, "instance-2"),
