@@ -238,7 +238,7 @@ impl Worker {
             if reusable && whole && !continued {
                 self.keep_link(link);
             } else {
-                self.close_link(link);
+                self.close_link(*link);
             }
         }
         self.answer_is_whole(session, keep_alive);
