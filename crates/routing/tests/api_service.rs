@@ -374,3 +374,43 @@ async fn mutual_tls_lets_those_in_whom_the_authority_signed() {
     client("", "").upsert(&[mapping(5201)]).await.unwrap_err();
     running.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn router_groups_are_locked_for_a_backup() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(sqlite(folder.path()));
+    settings.admin_listen = Some(SocketAddr::from(([0, 0, 0, 0], 0)));
+    let refused = api::start(settings.clone(), logger()).await.unwrap_err();
+    assert!(refused.to_string().contains("expected a loopback address"));
+    settings.admin_listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let api = Api::start(&settings).await;
+    let admin = api.running.admin_address().unwrap();
+    let put = async |path: &str| {
+        let client = net::Client::new(net::ClientOptions::default());
+        let request = http::Request::put(format!("http://{admin}/{path}"));
+        let request = request.body(http_body_util::Full::default()).unwrap();
+        client.request(request).await.unwrap().status
+    };
+    let groups = "/routing/v1/router_groups";
+    let statuses = async || {
+        let body = r#"{"name":"default-tcp","type":"tcp"}"#;
+        let list = api.call(Method::GET, groups, "").await;
+        let make = api.call(Method::POST, groups, body).await;
+        [list.status.as_u16(), make.status.as_u16()]
+    };
+    assert_eq!(statuses().await, [200, 200]);
+    assert_eq!(put("lock_router_group_writes").await, StatusCode::OK);
+    assert_eq!(statuses().await, [200, 503]);
+    assert_eq!(put("lock_router_group_reads").await, StatusCode::OK);
+    assert_eq!(statuses().await, [503, 503]);
+    let list = api.call(Method::GET, groups, "").await;
+    assert_eq!(
+        text(&list),
+        r#"{"name":"DBCommunicationError","message":"Database unavailable due to backup or restore"}"#
+    );
+    assert_eq!(put("unlock_router_group_reads").await, StatusCode::OK);
+    assert_eq!(put("unlock_router_group_writes").await, StatusCode::OK);
+    assert_eq!(statuses().await, [200, 200]);
+    assert_eq!(put("anything").await, StatusCode::NOT_FOUND);
+    api.running.stop().await.unwrap();
+}

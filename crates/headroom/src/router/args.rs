@@ -103,6 +103,9 @@ pub(crate) struct TcpArgs {
     /// The routing API that routes come from
     #[arg(long, value_name = "URL")]
     pub(crate) api: Option<String>,
+    /// A fixed route from an external port to a backend; may be repeated
+    #[arg(long, value_name = "PORT=ADDR", value_parser = tcp_route)]
+    pub(crate) route: Vec<(u16, SocketAddr)>,
     /// Address on which external ports are opened [default: 127.0.0.1]
     #[arg(long, value_name = "IP")]
     pub(crate) listen: Option<std::net::IpAddr>,
@@ -220,6 +223,14 @@ pub(crate) struct StaticArgs {
     pub(crate) control: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) log: LogArgs,
+}
+
+fn tcp_route(text: &str) -> Result<(u16, SocketAddr), String> {
+    let parts = text.split_once('=').and_then(|(port, backend)| {
+        let port: u16 = port.parse().ok().filter(|port| *port > 0)?;
+        Some((port, backend.parse().ok()?))
+    });
+    parts.ok_or_else(|| "expected PORT=ADDR, for instance 1024=127.0.0.1:9000".to_owned())
 }
 
 fn body_size(text: &str) -> Result<usize, String> {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use net::Shutdown;
 use nats::client::{ClientConfig, ServerAddress};
+use net::Shutdown;
 use routing::api::client::ClientSettings;
 use routing::api::populate_tcp::{self, PopulateTcp};
 use routing::registry::populate::Progress;
@@ -56,7 +56,10 @@ async fn http(args: &PopulateArgs, logger: &Logger, mut shutdown: Shutdown) -> R
     let settings = PopulateSettings {
         client: ClientConfig {
             servers,
-            user: user(args.nats_user.as_deref(), args.nats_password_file.as_deref())?,
+            user: user(
+                args.nats_user.as_deref(),
+                args.nats_password_file.as_deref(),
+            )?,
             name: "headroom-populate".to_owned(),
             ..ClientConfig::default()
         },
@@ -74,7 +77,9 @@ async fn http(args: &PopulateArgs, logger: &Logger, mut shutdown: Shutdown) -> R
     let Progress {
         rounds, messages, ..
     } = *progress.borrow();
-    let fields = Fields::new().and("rounds", rounds).and("messages", messages);
+    let fields = Fields::new()
+        .and("rounds", rounds)
+        .and("messages", messages);
     logger.info("ended", fields);
     Ok(())
 }

@@ -1,10 +1,14 @@
 //! `headroom router tcp`.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use net::Shutdown;
 use routing::api::client::ClientSettings;
 use routing::api::feed;
-use routing::tcp::{self, CHANGES, TcpSettings};
+use routing::tcp::{self, CHANGES, Change, TcpMapping, TcpSettings, settings_file};
+use telemetry::{Fields, Logger};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -19,23 +23,63 @@ pub(super) fn serve(args: &TcpArgs) -> Result<()> {
         let shutdown = on_signal()?;
         let logger = logger("tcp-router", &args.log)?;
         let (changes, told) = mpsc::channel(CHANGES);
-        if let Some(url) = &args.api {
-            let api = ClientSettings {
-                url: url.clone(),
-                ..ClientSettings::default()
-            };
-            let (logger, shutdown) = (logger.session("routing-api"), shutdown.clone());
-            tokio::spawn(async move {
-                let feed = feed::tcp::run(&api, Vec::new(), changes, logger.clone(), shutdown);
-                if let Err(error) = feed.await {
-                    logger.fatal("feed-failed", &error, telemetry::Fields::new());
-                }
-            });
+        if !args.route.is_empty() {
+            // Three chances before the first one is stale.
+            let every = settings.stale_after / 4;
+            tokio::spawn(keep_fresh(args.route.clone(), every, changes.clone()));
         }
-        let drain = drain()?;
-        let result = tcp::run(settings, told, logger.clone(), drain, stop(shutdown)).await;
+        if let Some(url) = &args.api {
+            let feed = follow_api(url, changes.clone(), &logger, shutdown.clone());
+            tokio::spawn(feed);
+        }
+        let result = tcp::run(settings, told, logger.clone(), drain()?, stop(shutdown)).await;
+        // The router took it for an end if the last sender went away before.
+        drop(changes);
         ended(&logger, result)
     })
+}
+
+/// Tells the router of fixed routes, again and again: what nobody repeats is pruned.
+async fn keep_fresh(
+    routes: Vec<(u16, SocketAddr)>,
+    every: Duration,
+    changes: mpsc::Sender<Change>,
+) {
+    let mut ticks = tokio::time::interval(every.max(Duration::from_millis(10)));
+    loop {
+        ticks.tick().await;
+        for (port, backend) in &routes {
+            let mapping = TcpMapping {
+                port: *port,
+                backend_ip: backend.ip().to_string(),
+                backend_port: backend.port(),
+                ..TcpMapping::default()
+            };
+            if changes.send(Change::Upsert(mapping)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Follows the routing API until `shutdown`.
+fn follow_api(
+    url: &str,
+    changes: mpsc::Sender<Change>,
+    logger: &Logger,
+    shutdown: Shutdown,
+) -> impl Future<Output = ()> + use<> {
+    let api = ClientSettings {
+        url: url.to_owned(),
+        ..ClientSettings::default()
+    };
+    let logger = logger.session("routing-api");
+    async move {
+        let fed = feed::tcp::run(&api, Vec::new(), changes, logger.clone(), shutdown).await;
+        if let Err(error) = fed {
+            logger.error("feed-failed", &error, Fields::new());
+        }
+    }
 }
 
 async fn stop(mut shutdown: Shutdown) {
@@ -54,7 +98,12 @@ fn drain() -> Result<impl Future<Output = ()>> {
 
 /// The settings of the file, and the flags over them.
 fn settings(args: &TcpArgs) -> Result<TcpSettings> {
-    let mut settings = TcpSettings::default();
+    let mut settings = match &args.config {
+        Some(path) => {
+            settings_file::load(path).map_err(|problems| anyhow::anyhow!("\n{problems}"))?
+        }
+        None => TcpSettings::default(),
+    };
     if let Some(listen) = args.listen {
         settings.listen = listen;
     }

@@ -56,6 +56,11 @@ fn describe(form: &mut Form<'_>, settings: &mut ApiSettings, folder: &Path) {
         settings.listen = None;
     }
     form.value(
+        "admin_listen",
+        "Where router groups can be locked for a backup; a loopback address.",
+        &mut settings.admin_listen,
+    );
+    form.value(
         "token_key",
         "PEM file with the public key (RSA or EC) of bearer tokens. Without it calls need\n\
          none, and only this machine is served.",

@@ -90,7 +90,8 @@ impl Connection {
                     Err(_) => self.closing = true,
                 }
             }
-            if self.in_body || self.state != State::Open || self.closing || !self.output.is_empty() {
+            if self.in_body || self.state != State::Open || self.closing || !self.output.is_empty()
+            {
                 break;
             }
             let rest = bytes.get(used..).unwrap_or_default();

@@ -80,14 +80,24 @@ fn bodies_are_passed_over_however_they_are_framed() {
     for _ in 0..2 {
         assert!(!answer(&mut stream, true).0.contains("close"));
     }
-    assert!(answer(&mut stream, true).0.contains("\r\nConnection: close\r\n"));
+    assert!(
+        answer(&mut stream, true)
+            .0
+            .contains("\r\nConnection: close\r\n")
+    );
     assert_eq!(stream.read(&mut [0; 9]).unwrap(), 0);
     let mut stream = connect(&backend);
     stream
-        .write_all(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        .write_all(
+            b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n",
+        )
         .unwrap();
     assert_eq!(answer(&mut stream, true).0, "HTTP/1.1 100 Continue\r\n\r\n");
-    assert!(answer(&mut stream, true).0.starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(
+        answer(&mut stream, true)
+            .0
+            .starts_with("HTTP/1.1 200 OK\r\n")
+    );
 }
 
 #[test]
@@ -119,7 +129,9 @@ fn it_behaves_as_it_is_told() {
     let tell = |json: &str| backend.behave(Behaviour::from_json(json.as_bytes()).unwrap());
     let asked = || {
         let mut stream = connect(&backend);
-        stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .unwrap();
         stream
     };
     tell(r#"{"mode":"slow","delay":"1ms"}"#);

@@ -120,7 +120,11 @@ impl Choice {
         let only = self.only.take();
         let live = pool.endpoints();
         let endpoints = only.as_deref().unwrap_or(&live);
-        let maglev = if only.is_none() { live.members().maglev() } else { None };
+        let maglev = if only.is_none() {
+            live.members().maglev()
+        } else {
+            None
+        };
         let limit = settings.in_flight;
         let chosen = match endpoints {
             [] => None,
@@ -195,11 +199,15 @@ impl Choice {
         let fits = |it: &&Arc<Endpoint>| !is_full(it, settings.in_flight);
         let mut least = |local: bool| {
             let candidates = endpoints.iter().filter(fits);
-            let candidates = candidates
-                .filter(|it| !is_last(it) && (!local || *it.zone == *settings.zone));
+            let candidates =
+                candidates.filter(|it| !is_last(it) && (!local || *it.zone == *settings.zone));
             self.least_of(candidates)
         };
-        let near = if settings.prefer_zone && last.is_none() { least(true) } else { None };
+        let near = if settings.prefer_zone && last.is_none() {
+            least(true)
+        } else {
+            None
+        };
         near.or_else(|| least(false))
             .or_else(|| endpoints.iter().find(fits))
     }

@@ -18,9 +18,9 @@ mod registration;
 mod request_key;
 mod settings;
 mod shard;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -326,7 +326,10 @@ impl Table {
             let Some(next) = longer.next() else { break };
             prefix = next;
         }
-        match (found.and_then(Guard::into_inner), empty.and_then(Guard::into_inner)) {
+        match (
+            found.and_then(Guard::into_inner),
+            empty.and_then(Guard::into_inner),
+        ) {
             (Some(pool), _) => Lookup::Found(pool),
             (None, Some(pool)) => Lookup::Empty(pool),
             (None, None) => Lookup::Nothing,

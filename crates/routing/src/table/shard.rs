@@ -177,7 +177,12 @@ impl Writer<'_> {
     }
 
     /// Runs `visit` on the pool of `key`, without counting a reference to it.
-    pub(super) fn with<T>(&self, hash: u64, key: &str, visit: impl FnOnce(&Pool) -> T) -> Option<T> {
+    pub(super) fn with<T>(
+        &self,
+        hash: u64,
+        key: &str,
+        visit: impl FnOnce(&Pool) -> T,
+    ) -> Option<T> {
         let slots = self.shard.slots.load();
         let pool = slots.find(hash, key.as_bytes())?;
         pool.as_deref().map(visit)

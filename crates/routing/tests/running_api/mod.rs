@@ -124,7 +124,7 @@ pub(crate) fn client(url: &str) -> ApiClient {
 pub(crate) async fn read_until(body: &mut Incoming, fits: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
     while !fits(&text) {
-        let frame = body.frame().await.expect("the stream ended").unwrap();
+        let frame = body.frame().await.unwrap().unwrap();
         text.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
     }
     text

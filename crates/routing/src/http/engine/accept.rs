@@ -8,11 +8,12 @@ use rustix::io::Errno;
 use wire::http1::{Limits, RequestScanner};
 use wire::poller::Interest;
 use wire::socket;
+use wire::stream::Stream;
 
 use super::buffers::{Inbox, Outbox};
 use super::deadlines::NEVER;
 use super::session::{Phase, Session};
-use super::slab::Token;
+use super::slab::{Key, Token};
 use super::worker::{RUNNING, Worker};
 use crate::http::pipeline::Client;
 use crate::table::Nanos;
@@ -116,10 +117,6 @@ impl Worker {
 
     fn welcome(&mut self, socket: OwnedFd, peer: SocketAddr, tls: bool) {
         let settings = &self.shared.settings;
-        let limits = Limits {
-            head_bytes: settings.request_head_bytes,
-            ..Limits::default()
-        };
         let key = self.clients.reserve();
         let opens = tls || settings.proxy_protocol;
         let stream = match self
@@ -141,28 +138,47 @@ impl Worker {
         }
         self.counters.accepted.increment();
         self.counters.open_clients.increment();
-        let mut session = Box::new(Session {
+        let phase = if opens { Phase::Opening } else { Phase::Idle };
+        let patience = if opens {
+            settings.backends.handshake_timeout
+        } else {
+            settings.idle_timeout
+        };
+        let deadline = self.after(patience);
+        let mut session = self.session(key, stream, Client::new(peer, None), phase);
+        (session.deadline, session.awaits_tls) = (deadline, tls);
+        self.arm(&mut session);
+        self.clients.put(key, session);
+    }
+
+    /// A client's connection that the poller watches for reading.
+    pub(super) fn session(
+        &self,
+        key: Key,
+        stream: Stream,
+        client: Client,
+        phase: Phase,
+    ) -> Box<Session> {
+        let limits = Limits {
+            head_bytes: self.shared.settings.request_head_bytes,
+            ..Limits::default()
+        };
+        Box::new(Session {
             key,
             stream,
-            client: Client::new(peer, None),
+            client,
             scanner: RequestScanner::new(limits),
             inbox: Inbox::default(),
             outbox: Outbox::default(),
-            phase: if opens { Phase::Opening } else { Phase::Idle },
+            phase,
             ended: false,
             interest: Interest::Read,
-            deadline: self.after(if opens {
-                settings.backends.handshake_timeout
-            } else {
-                settings.idle_timeout
-            }),
-            awaits_tls: tls,
+            deadline: NEVER,
+            awaits_tls: false,
             armed: NEVER,
             used: false,
             flight: None,
-        });
-        self.arm(&mut session);
-        self.clients.put(key, session);
+        })
     }
 
     /// Removes a connection that was closed.
@@ -180,7 +196,7 @@ impl Worker {
 
     /// Watches for what the connection needs, and sets its deadline, where they changed.
     pub(super) fn arm(&mut self, session: &mut Session) {
-        if session.phase == Phase::Closed {
+        if matches!(session.phase, Phase::Closed | Phase::Http2) {
             return;
         }
         let wanted = session.wanted();

@@ -15,7 +15,7 @@ use super::worker::Worker;
 use crate::http::pipeline::retry::{Attempt, Failure, Fate, TlsFailure, Verdict, judge};
 use crate::http::pipeline::{self, Refusal, Upgrade};
 use crate::selection::{Choice, Instance, Next, Sticky, Wish};
-use crate::table::Endpoint;
+use crate::table::{BackendProtocol, Endpoint};
 
 /// How long a client that waits for `100 Continue` waits for the backend to say it; then
 /// it is told to go on. As Go's transport (`ExpectContinueTimeout`).
@@ -120,6 +120,10 @@ impl Worker {
         sheet.extend_from_slice(&flight.kept);
         let careful = !flight.exchange.idempotent() || !flight.kept_whole;
         let to_service = flight.to_service;
+        // A kept connection may speak HTTP/2, in which an upgrade has no form.
+        let fresh = fresh
+            || (endpoint.protocol == BackendProtocol::Http2
+                && flight.exchange.upgrade() != Upgrade::None);
         let kept = (!fresh)
             .then(|| self.idle_link(session.key, &endpoint, to_service, careful))
             .flatten();

@@ -8,8 +8,11 @@ use wire::stream::Stream;
 use super::links::errno_text;
 use super::resolver::Resolved;
 use super::session::{LinkState, Session};
+use super::tls::Towards;
 use super::worker::Worker;
+use crate::http::pipeline::Upgrade;
 use crate::http::pipeline::retry::{Failure, TlsFailure};
+use crate::table::BackendProtocol;
 
 impl Worker {
     /// Begins a connection to the request's endpoint.
@@ -50,10 +53,17 @@ impl Worker {
         };
         let stream = if endpoint.tls {
             // The handshake begins when the connection is there.
-            let begun = self
-                .shared
-                .tls
-                .to_backend(socket, &endpoint, flight.to_service);
+            let to = match (flight.to_service, endpoint.protocol) {
+                (true, _) => Towards::Service,
+                // An upgrade has no form in HTTP/2.
+                (false, BackendProtocol::Http2)
+                    if self.shared.settings.http2 && flight.exchange.upgrade() == Upgrade::None =>
+                {
+                    Towards::Http2Backend
+                }
+                _ => Towards::Backend,
+            };
+            let begun = self.shared.tls.to_backend(socket, &endpoint, to);
             match begun {
                 Ok(stream) => Stream::Tls(Box::new(stream)),
                 Err(_) => {
@@ -119,6 +129,13 @@ impl Worker {
                 if link.stream.tls().is_some() {
                     let since = flight.attempt_began + flight.exchange.progress.dial;
                     flight.exchange.progress.tls = self.now.saturating_sub(since).max(1);
+                }
+                if link.stream.protocol() == Some(b"h2")
+                    && let Err(error) = self.begin_back(&mut link)
+                {
+                    flight.link = Some(link);
+                    self.fail(session, Failure::Dial(errno_text(error)));
+                    return;
                 }
                 self.engage(session, link);
             }

@@ -133,7 +133,7 @@ impl Worker {
             let before = session.phase;
             let mut more = false;
             match session.phase {
-                Phase::Opening | Phase::Closed => {}
+                Phase::Opening | Phase::Http2 | Phase::Closed => {}
                 Phase::Idle | Phase::Head => more = self.next_request(session),
                 Phase::Flight => self.carry(session),
                 Phase::Tunnel => self.carry_tunnel(session),
@@ -418,7 +418,7 @@ impl Worker {
             }
             Phase::Idle | Phase::Lingering(_) => session.phase = Phase::Closed,
             Phase::Tunnel => self.end_tunnel(session),
-            Phase::Closed => {}
+            Phase::Http2 | Phase::Closed => session.deadline = NEVER,
         }
         self.settle(session);
     }

@@ -18,6 +18,9 @@ use crate::table::Endpoint;
 impl Link {
     /// The router's own end; costs a call into the kernel.
     pub(super) fn local(&self) -> Option<SocketAddr> {
+        if self.local.is_some() {
+            return self.local;
+        }
         let address = rustix::net::getsockname(&self.stream).ok()?;
         SocketAddr::try_from(address).ok()
     }
@@ -72,6 +75,7 @@ impl Worker {
             service,
             server_name: endpoint.tls.then(|| endpoint.server_name.clone()),
             stream,
+            local: None,
             state: LinkState::Connecting,
             scanner: ResponseScanner::new(limits),
             inbox: Inbox::default(),

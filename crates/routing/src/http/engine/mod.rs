@@ -16,6 +16,7 @@ mod attempt;
 mod buffers;
 mod deadlines;
 mod dial;
+mod http2;
 mod intake;
 mod links;
 mod log_writer;

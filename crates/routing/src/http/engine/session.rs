@@ -1,5 +1,6 @@
 //! What the engine knows of a connection, and of the request that is on its way on it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use wire::http1::{RequestHead, RequestScanner, ResponseScanner};
@@ -60,6 +61,8 @@ pub(super) enum Phase {
     /// The end was sent. Bytes are dropped, up to so many, until the client ends too:
     /// to close with bytes unread could destroy the answer on its way.
     Lingering(usize),
+    /// It speaks HTTP/2: each of its streams becomes a connection of its own.
+    Http2,
     /// To be removed.
     Closed,
 }
@@ -83,7 +86,7 @@ impl Session {
                 let flight = self.flight.as_ref();
                 !self.ended && flight.is_some_and(|flight| flight.upstream.is_empty())
             }
-            Phase::Flushing | Phase::Closed => false,
+            Phase::Flushing | Phase::Http2 | Phase::Closed => false,
         }
     }
 
@@ -162,6 +165,8 @@ pub(super) struct Link {
     /// It is to a route service, whose certificate is checked by other rules.
     pub(super) service: bool,
     pub(super) stream: Stream,
+    /// The router's own end, where the stream does not know it.
+    pub(super) local: Option<SocketAddr>,
     pub(super) state: LinkState,
     pub(super) scanner: ResponseScanner,
     pub(super) inbox: Inbox,

@@ -13,6 +13,7 @@ use wire::poller::{Event, Poller, Waker};
 use super::accept::Listener;
 use super::buffers::Buffers;
 use super::deadlines::{Deadlines, NEVER};
+use super::http2::Http2;
 use super::log_writer::LogLines;
 use super::pools::Pools;
 use super::resolver::Resolver;
@@ -61,6 +62,7 @@ pub(super) struct Worker {
     pub(super) most_clients: usize,
     pub(super) clients: Slab<Box<Session>>,
     pub(super) links: Slab<Whereabouts>,
+    pub(super) http2: Http2,
     pub(super) client_deadlines: Deadlines,
     pub(super) link_deadlines: Deadlines,
     pub(super) pools: Pools,
@@ -103,6 +105,7 @@ impl Worker {
             most_clients,
             clients: Slab::default(),
             links: Slab::default(),
+            http2: Http2::default(),
             client_deadlines: Deadlines::default(),
             link_deadlines: Deadlines::default(),
             pools: Pools::default(),
@@ -173,6 +176,7 @@ impl Worker {
         if state != self.state {
             self.state = state;
             self.listeners.clear();
+            self.shut_fronts_down();
             self.close_idle();
         }
         state != STOPPED
@@ -201,6 +205,7 @@ impl Worker {
                 self.with_client(key, |worker, session| worker.client_gone(session));
             }
         }
+        self.give_up_http2();
         if let Some(log) = &mut self.log {
             log.hand_over(&self.counters);
         }
@@ -212,7 +217,7 @@ impl Worker {
     }
 
     fn next_wake(&self) -> Nanos {
-        if !self.again.is_empty() {
+        if !self.again.is_empty() || self.http2.has_more() {
             return self.now;
         }
         let log = self.log.as_ref().map_or(NEVER, LogLines::due);
@@ -220,6 +225,7 @@ impl Worker {
             .next()
             .min(self.link_deadlines.next())
             .min(self.accept_again)
+            .min(self.http2.next_deadline())
             .min(log)
     }
 
@@ -243,6 +249,8 @@ impl Worker {
                 }
                 None => {}
             },
+            Token::Front(key) => self.turn_front(key),
+            Token::Back(key) => self.turn_back(key),
         }
     }
 
@@ -252,10 +260,10 @@ impl Worker {
             return;
         };
         what(self, &mut session);
-        if session.phase == Phase::Closed {
-            self.forget_client(session);
-        } else {
-            self.clients.put(key, session);
+        match session.phase {
+            Phase::Closed => self.forget_client(session),
+            Phase::Http2 => self.begin_front(session),
+            _ => self.clients.put(key, session),
         }
     }
 
@@ -271,6 +279,7 @@ impl Worker {
             self.now = clock::now();
             self.with_client(key, |worker, session| worker.revisited(session));
         }
+        self.revisit_http2();
     }
 
     fn expire(&mut self) {
@@ -293,6 +302,7 @@ impl Worker {
                 self.drop_idle_link(key);
             }
         }
+        self.expire_fronts(&mut expired);
         self.expired = expired;
     }
 

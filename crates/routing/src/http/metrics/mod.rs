@@ -148,35 +148,39 @@ fn gorouters(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registra
         &feeds.registry.latency,
         1e6,
     );
-    page.counter("routes_pruned", "number of pruned routes", feeds.registry.routes_pruned + feeds.pruned_without_nats)
-        .gauge(
-            "total_dropped_messages",
-            "number of total dropped messages in NATS",
-            feeds.stats.dropped_messages,
-        )
-        .counter("total_requests", "number of requests", totals.requests)
-        .gauge("total_routes", "number of total routes", gauges.routes)
-            .family(
-            Kind::Counter,
-            "unregistry_message",
-            "number of unregister messages",
-            "component",
-            feeds
-                .registry
-                .components
-                .iter()
-                .map(|of| (&of.component, of.unregistered)),
-        )
-        .counter(
-            "websocket_failures",
-            "websocket failure",
-            totals.failed_upgrades,
-        )
-        .counter(
-            "websocket_upgrades",
-            "websocket upgrade to websocket",
-            totals.upgrades,
-        );
+    page.counter(
+        "routes_pruned",
+        "number of pruned routes",
+        feeds.registry.routes_pruned + feeds.pruned_without_nats,
+    )
+    .gauge(
+        "total_dropped_messages",
+        "number of total dropped messages in NATS",
+        feeds.stats.dropped_messages,
+    )
+    .counter("total_requests", "number of requests", totals.requests)
+    .gauge("total_routes", "number of total routes", gauges.routes)
+    .family(
+        Kind::Counter,
+        "unregistry_message",
+        "number of unregister messages",
+        "component",
+        feeds
+            .registry
+            .components
+            .iter()
+            .map(|of| (&of.component, of.unregistered)),
+    )
+    .counter(
+        "websocket_failures",
+        "websocket failure",
+        totals.failed_upgrades,
+    )
+    .counter(
+        "websocket_upgrades",
+        "websocket upgrade to websocket",
+        totals.upgrades,
+    );
 }
 
 /// What gorouter does not tell.

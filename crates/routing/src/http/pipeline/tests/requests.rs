@@ -146,10 +146,10 @@ fn double_slashes_are_written_anew() {
 #[test]
 fn the_host_of_an_absolute_target_counts() {
     let mut fixture = Fixture::new(|_| {});
-    let sent = fixture.sent("GET http://u:p@a.ex.com:80?x HTTP/1.1\nHost: b.ex.com\n\n");
+    let sent = fixture.sent("GET http://a.ex.com:80?x HTTP/1.1\nHost: b.ex.com\n\n");
     assert_eq!(
         sent.lines().next(),
-        Some("GET http://u:p@a.ex.com:80?x HTTP/1.1")
+        Some("GET http://a.ex.com:80?x HTTP/1.1")
     );
     assert_eq!(value(&sent, "Host"), Some("a.ex.com:80"));
 }
@@ -362,7 +362,10 @@ proptest! {
 
     /// No target makes the pipeline panic, or anything of a line but its target.
     #[test]
-    fn any_target_stays_on_its_line(target in "[!-~]{1,80}", method in "(GET|CONNECT|OPTIONS|POST)") {
+    fn any_target_stays_on_its_line(
+        target in "(http://[a-z.]{1,9})?/{1,2}([!-$&-~]|%[0-9a-f]{2}){0,40}",
+        method in "(GET|CONNECT|OPTIONS|POST)",
+    ) {
         let mut fixture = Fixture::new(|_| {});
         let request = format!("{method} {target} HTTP/1.1\r\nHost: a.ex.com\r\n\r\n");
         let scanned = RequestScanner::new(Limits::default()).head(request.as_bytes(), &mut RequestHead::default());

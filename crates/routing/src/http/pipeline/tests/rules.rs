@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::retry::{Attempt, Failure, Fate, TlsFailure, Verdict, judge};
+use super::super::target::Target;
 use super::super::text::{http_date, log_time};
 use super::*;
 
@@ -129,13 +130,48 @@ fn attempts_end_with_the_settings_or_the_endpoints() {
 
 #[test]
 fn a_target_that_go_refuses_is_refused_as_go_does() {
+    for target in ["/%zz", "/%a", "host", "://host/", "1http://host/"] {
+        assert_eq!(Target::of(b"GET", target.as_bytes()), None, "{target}");
+    }
     let mut fixture = Fixture::new(|_| {});
-    let answer = fixture.refused("GET /%zz HTTP/1.1\nHost: a.ex.com\n\n");
+    fixture.admit("GET / HTTP/1.1\nHost: a.ex.com\n\n");
+    let mut out = Vec::new();
+    let (pipeline, head) = (&fixture.pipeline, &fixture.head);
+    let kept = pipeline.write_refusal(
+        head,
+        &mut fixture.exchange,
+        Refusal::Malformed,
+        true,
+        NOW,
+        &mut out,
+    );
+    assert!(!kept);
     assert_eq!(
-        answer,
+        String::from_utf8(out).unwrap(),
         "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
          Connection: close\r\n\r\n400 Bad Request"
     );
+}
+
+#[test]
+fn targets_are_taken_apart() {
+    let parts = |method: &str, target: &'static str| {
+        let taken = Target::of(method.as_bytes(), target.as_bytes()).unwrap();
+        let part = |range: &std::ops::Range<u32>| &target[range.start as usize..range.end as usize];
+        (
+            part(&taken.host),
+            part(&taken.path),
+            part(&taken.query),
+            taken.has_query,
+        )
+    };
+    assert_eq!(parts("GET", "/a?b?c"), ("", "/a", "b?c", true));
+    assert_eq!(parts("GET", "/a?"), ("", "/a", "", true));
+    assert_eq!(parts("GET", "//a/b"), ("", "//a/b", "", false));
+    assert_eq!(parts("GET", "http://h:1/a?b"), ("h:1", "/a", "b", true));
+    assert_eq!(parts("GET", "http://u@h?b"), ("h", "", "b", true));
+    assert_eq!(parts("CONNECT", "h:443"), ("h:443", "", "", false));
+    assert_eq!(parts("OPTIONS", "*"), ("", "*", "", false));
 }
 
 #[test]

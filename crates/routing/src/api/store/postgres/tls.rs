@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream as RustlsStream;
 use wire::tls::{TlsClient, TlsOptions};
 
-use super::StoreError;
+use crate::api::store::StoreError;
 
 /// Makes connections secure; the server's name is always checked.
 #[derive(Clone)]
