@@ -235,8 +235,7 @@ impl Worker {
         link.interest = Interest::Read;
         let stream = mem::replace(&mut link.stream, far);
         let settings = ClientSettings {
-            head_bytes: u32::try_from(self.shared.settings.response_head_bytes)
-                .unwrap_or(u32::MAX),
+            head_bytes: u32::try_from(self.shared.settings.response_head_bytes).unwrap_or(u32::MAX),
             ..ClientSettings::default()
         };
         let back = watched.and_then(|()| Back::start(stream, near, settings));
