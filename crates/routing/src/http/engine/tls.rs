@@ -114,7 +114,11 @@ fn to_clients(settings: &HttpSettings) -> Result<TlsServer, TlsOptionsError> {
         },
         client_authorities: &tls.client_authorities,
         tls13: tls.tls13,
-        protocols: if settings.http2 { PROTOCOLS } else { &PROTOCOLS[1..] },
+        protocols: if settings.http2 {
+            PROTOCOLS
+        } else {
+            &PROTOCOLS[1..]
+        },
     })
 }
 
