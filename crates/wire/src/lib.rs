@@ -1,4 +1,5 @@
-//! HTTP/1.1 over bytes, other request-answer protocols, and an event loop for clients.
+//! HTTP/1.1 and HTTP/2 over bytes, other request-answer protocols, TLS and sockets, for
+//! clients and servers that have an event loop on each thread.
 
 pub mod clock;
 pub mod framing;

@@ -3,6 +3,7 @@
 mod bench;
 mod bodies;
 mod faults;
+mod http2;
 mod mishaps;
 mod requests;
 mod tls;

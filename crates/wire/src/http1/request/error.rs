@@ -20,9 +20,15 @@ pub enum RequestError {
     /// HTTP/1.2 and above, of which nobody has heard.
     #[error("the request's version is HTTP/1, but neither HTTP/1.0 nor HTTP/1.1")]
     MinorVersion,
+    /// The start of HTTP/2 without TLS (RFC 9113 section 3.4), which is not spoken there.
+    #[error("the client speaks HTTP/2 where only HTTP/1 is spoken")]
+    Http2Preface,
+    /// A field's name with a space in it or behind it.
+    #[error("a header field's name has a space in it or before the colon")]
+    FieldName,
     /// A field line that is not one.
     #[error(
-        "a line of the request's head is not a header field (folded lines, space before the colon, and lines that end without CRLF are refused)"
+        "a line of the request's head is not a header field (folded lines, and lines that end without CRLF, are refused)"
     )]
     Field,
     /// The head is larger than [`Limits::head_bytes`](crate::http1::Limits::head_bytes).
@@ -118,6 +124,7 @@ impl RequestError {
             // gorouter itself looks at the minor version, and says it as HTTP/1.0.
             Self::MinorVersion => b"HTTP/1.0 400 Bad Request\r\n\r\n",
             Self::HostMissing => answer!("400 Bad Request: missing required Host header"),
+            Self::FieldName => answer!("400 Bad Request: invalid header name"),
             Self::Host => answer!("400 Bad Request: malformed Host header"),
             Self::Expectation => {
                 b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -132,7 +139,8 @@ impl RequestError {
             Self::RequestLine => "bad request line",
             Self::Target => "bad target",
             Self::Version | Self::MinorVersion => "bad version",
-            Self::Field => "bad header field",
+            Self::Http2Preface => "http/2 without tls",
+            Self::Field | Self::FieldName => "bad header field",
             Self::HeadTooLarge => "head too large",
             Self::TooManyFields => "too many header fields",
             Self::HostMissing => "no host",

@@ -169,9 +169,8 @@ impl RequestScanner {
             Ok(Status::Partial) => return Ok(None),
             Err(httparse::Error::Version) => return Err(version(head)),
             Err(httparse::Error::TooManyHeaders) => return Err(RequestError::TooManyFields),
-            Err(httparse::Error::HeaderName | httparse::Error::HeaderValue) => {
-                return Err(RequestError::Field);
-            }
+            Err(httparse::Error::HeaderName) => return Err(field_name(head)),
+            Err(httparse::Error::HeaderValue) => return Err(RequestError::Field),
             Err(_) => return Err(RequestError::RequestLine),
         };
         let (Some(method), Some(target), Some(minor)) =
@@ -225,10 +224,37 @@ fn ends_line(head: &[u8], at: usize) -> bool {
     rest[space..].starts_with(b"\r\n")
 }
 
+/// What is wrong with the first name that is none: gorouter tells apart those that are so
+/// by a space only.
+fn field_name(head: &[u8]) -> RequestError {
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    let names = head.split(|byte| *byte == b'\n').skip(1).map(|line| {
+        let colon = memchr::memchr(b':', line)?;
+        Some(&line[..colon])
+    });
+    for name in names {
+        match name {
+            Some([first, rest @ ..]) if is_token(first) => {
+                if !rest.iter().all(|byte| is_token(byte) || *byte == b' ') {
+                    return RequestError::Field;
+                }
+                if rest.contains(&b' ') {
+                    return RequestError::FieldName;
+                }
+            }
+            _ => return RequestError::Field,
+        }
+    }
+    RequestError::Field
+}
+
 /// What is wrong with a version that is not HTTP/1.0 or HTTP/1.1.
 fn version(head: &[u8]) -> RequestError {
     let line = memchr::memchr(b'\n', head).map_or(head, |end| &head[..end]);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line == b"PRI * HTTP/2.0" {
+        return RequestError::Http2Preface;
+    }
     let version: Range<usize> = memchr::memrchr(b' ', line).map_or(0, |at| at + 1)..line.len();
     match &line[version] {
         [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9'] => RequestError::MinorVersion,

@@ -243,8 +243,8 @@ fn what_two_readers_may_read_in_two_ways_is_refused() {
         ("Transfer-Encoding: \"chunked\"\r\n", E::TransferEncoding),
         ("Transfer-Encoding:\r\n", E::TransferEncoding),
         ("Transfer-Encoding: \u{b}chunked\r\n", E::Field),
-        ("Transfer-Encoding : chunked\r\n", E::Field),
-        ("Content-Length : 3\r\n", E::Field),
+        ("Transfer-Encoding : chunked\r\n", E::FieldName),
+        ("Content-Length : 3\r\n", E::FieldName),
         ("Content-Length\t: 3\r\n", E::Field),
         (" Content-Length: 3\r\n", E::Field),
         ("X: a\r\n folded\r\n", E::Field),
@@ -257,7 +257,7 @@ fn what_two_readers_may_read_in_two_ways_is_refused() {
         ("X: a\u{1}b\r\n", E::Field),
         ("X: a\u{7f}b\r\n", E::Field),
         ("X\0: a\r\n", E::Field),
-        ("X Y: a\r\n", E::Field),
+        ("X Y: a\r\n", E::FieldName),
         (": a\r\n", E::Field),
         ("no field\r\n", E::Field),
         ("Host: b\r\n", E::HostConflict),
@@ -291,7 +291,7 @@ fn lines_that_are_not_request_lines_are_refused() {
         ("GET / HTTP/1.2\r\n", E::MinorVersion),
         ("GET / HTTP/3.0\r\n", E::Version),
         ("GET / HTTP/0.9\r\n", E::Version),
-        ("PRI * HTTP/2.0\r\n", E::Version),
+        ("PRI * HTTP/2.0\r\n", E::Http2Preface),
         ("\x16\x03\x01\x02\x00\x01\x00\x01", E::RequestLine),
     ] {
         assert_eq!(

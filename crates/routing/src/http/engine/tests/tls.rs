@@ -16,22 +16,22 @@ use crate::http::settings::HttpSettings;
 use crate::table::{Endpoint, PoolSettings, RouteKey};
 
 /// An authority and what it signs.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         Self(CertifiedIssuer::self_signed(params, key).unwrap())
     }
 
-    fn pem(&self) -> String {
+    pub(super) fn pem(&self) -> String {
         self.0.pem()
     }
 
     /// Certificate and key for a name, PEM.
-    fn sign(&self, name: &str) -> (String, String) {
+    pub(super) fn sign(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
@@ -39,7 +39,7 @@ impl Authority {
     }
 }
 
-fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+pub(super) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 

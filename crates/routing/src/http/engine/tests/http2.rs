@@ -1,0 +1,355 @@
+//! HTTP/2 at both edges: real clients, real backends, trailers as gRPC uses them.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use h2::{Reason, RecvStream, SendStream};
+use http::{HeaderMap, Request, Response, request};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::bench::{Backend, Bench, PATIENCE, ok};
+use super::tls::{Authority, provider};
+use crate::http::settings::HttpSettings;
+use crate::table::{BackendProtocol, Endpoint, PoolSettings, RouteKey};
+
+fn run<T>(what: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let bounded = async { tokio::time::timeout(PATIENCE, what).await };
+    runtime
+        .block_on(bounded)
+        .expect("what was awaited never came")
+}
+
+/// A router that speaks TLS with clients, and trusts the authority.
+fn bench(authority: &Authority, backends: &[SocketAddr]) -> Bench {
+    Bench::with(backends, |settings: &mut HttpSettings| {
+        settings.listen_tls = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        settings.client_tls.certificates = vec![authority.sign("app.test")];
+        settings.client_tls.tls13 = true;
+        settings.backends.authorities = authority.pem();
+    })
+}
+
+/// Registers a backend that speaks HTTP/2 within TLS.
+fn register(bench: &Bench, address: SocketAddr) {
+    let endpoint = Endpoint {
+        identity: address.to_string().into(),
+        tls: true,
+        server_name: "instance-1".into(),
+        protocol: BackendProtocol::Http2,
+        ..Endpoint::default()
+    };
+    let key = RouteKey::new("app.test").unwrap();
+    bench
+        .table
+        .register(&key, endpoint, &PoolSettings::default(), 0);
+}
+
+/// A connection to the router that agrees on HTTP/2.
+async fn connect(bench: &Bench, authority: &Authority) -> SendRequest<Bytes> {
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap())
+        .unwrap();
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let socket = tokio::net::TcpStream::connect(bench.engine.tls_address().unwrap())
+        .await
+        .unwrap();
+    socket.set_nodelay(true).unwrap();
+    let name = ServerName::try_from("app.test").unwrap();
+    let tls = TlsConnector::from(Arc::new(config))
+        .connect(name, socket)
+        .await
+        .unwrap();
+    let (send, connection) = h2::client::handshake(tls).await.unwrap();
+    tokio::spawn(connection);
+    send.ready().await.unwrap()
+}
+
+/// A backend that speaks HTTP/2 within TLS; [`serve`] answers. Also counts connections.
+fn http2_backend(authority: &Authority) -> (SocketAddr, Arc<AtomicU64>) {
+    let (certificate, key) = authority.sign("instance-1");
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+        )
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&connections);
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            while let Ok((socket, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    socket.set_nodelay(true).unwrap();
+                    let tls = acceptor.accept(socket).await.unwrap();
+                    let mut connection = h2::server::handshake(tls).await.unwrap();
+                    while let Some(Ok((request, respond))) = connection.accept().await {
+                        tokio::spawn(serve(request, respond));
+                    }
+                });
+            }
+        });
+    });
+    (address, connections)
+}
+
+/// Sends back what comes, as it comes, and trailers behind it.
+async fn serve(request: Request<RecvStream>, mut respond: h2::server::SendResponse<Bytes>) {
+    let (head, mut body) = request.into_parts();
+    let seen = |name| head.headers.get(name).cloned();
+    if head.uri.path() == "/reset" {
+        respond.send_reset(Reason::INTERNAL_ERROR);
+        return;
+    }
+    let mut response = Response::builder()
+        .header("content-type", "application/grpc")
+        .header("saw-authority", head.uri.authority().unwrap().as_str());
+    for (name, as_seen) in [
+        ("te", "saw-te"),
+        ("x-forwarded-proto", "saw-proto"),
+        ("x-forwarded-for", "saw-client"),
+    ] {
+        if let Some(value) = seen(name) {
+            response = response.header(as_seen, value);
+        }
+    }
+    if head.uri.path() == "/trailers-only" {
+        let response = response.header("grpc-status", "12").body(()).unwrap();
+        respond.send_response(response, true).unwrap();
+        return;
+    }
+    let mut send = respond
+        .send_response(response.body(()).unwrap(), false)
+        .unwrap();
+    while let Some(Ok(part)) = body.data().await {
+        let _ = body.flow_control().release_capacity(part.len());
+        send_all(&mut send, part).await;
+    }
+    let mut trailers = body.trailers().await.ok().flatten().unwrap_or_default();
+    trailers.insert("grpc-status", "0".parse().unwrap());
+    let _ = send.send_trailers(trailers);
+}
+
+async fn send_all(send: &mut SendStream<Bytes>, mut part: Bytes) {
+    while !part.is_empty() {
+        send.reserve_capacity(part.len());
+        let room = std::future::poll_fn(|context| send.poll_capacity(context)).await;
+        let Some(Ok(room)) = room else {
+            return;
+        };
+        let _ = send.send_data(part.split_to(room.min(part.len())), false);
+    }
+}
+
+fn get(path: &str) -> request::Builder {
+    Request::get(format!("https://app.test{path}"))
+}
+
+async fn whole(answer: Response<RecvStream>) -> Result<(Vec<u8>, Option<HeaderMap>), h2::Error> {
+    let mut body = answer.into_body();
+    let mut bytes = Vec::new();
+    while let Some(part) = body.data().await {
+        let part = part?;
+        let _ = body.flow_control().release_capacity(part.len());
+        bytes.extend_from_slice(&part);
+    }
+    Ok((bytes, body.trailers().await?))
+}
+
+#[test]
+fn clients_speak_http_2_and_backends_http_1() {
+    let authority = Authority::new();
+    let backend = Backend::answering(|asked| {
+        let body = [asked.path().as_bytes(), b" ", &asked.message.body].concat();
+        ok(&body)
+    });
+    let bench = bench(&authority, &[backend.address]);
+    run(async {
+        let send = connect(&bench, &authority).await;
+        let mut tasks = Vec::new();
+        for turn in 0..40_usize {
+            let mut send = send.clone().ready().await.unwrap();
+            tasks.push(tokio::spawn(async move {
+                let path = format!("/{turn}");
+                let body = vec![b'x'; turn * 5_000];
+                let request = get(&path).method("POST").body(()).unwrap();
+                let (answer, mut to) = send.send_request(request, false).unwrap();
+                let expected = [path.as_bytes(), b" ", &body].concat();
+                send_all(&mut to, body.into()).await;
+                to.send_data(Bytes::new(), true).unwrap();
+                let answer = answer.await.unwrap();
+                assert_eq!(answer.status(), 200);
+                assert!(answer.headers().contains_key("x-vcap-request-id"));
+                assert!(!answer.headers().contains_key("connection"));
+                let (bytes, _) = whole(answer).await.unwrap();
+                assert!(bytes == expected, "{turn}: {} bytes", bytes.len());
+            }));
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+        // What the router answers itself.
+        let mut send = send.ready().await.unwrap();
+        let request = Request::get("https://nobody.test/").body(()).unwrap();
+        let (answer, _) = send.send_request(request, true).unwrap();
+        let answer = answer.await.unwrap();
+        assert_eq!(answer.status(), 404);
+        assert_eq!(answer.headers()["x-cf-routererror"], "unknown_route");
+    });
+    bench.until("all have gone", |totals| totals.open_clients == 0);
+    assert_eq!(bench.totals().requests, 41);
+}
+
+#[test]
+fn both_sides_speak_http_2_and_converse() {
+    let authority = Authority::new();
+    let (address, connections) = http2_backend(&authority);
+    let bench = bench(&authority, &[]);
+    register(&bench, address);
+    run(async {
+        let mut send = connect(&bench, &authority).await;
+        for _ in 0..3 {
+            send = send.ready().await.unwrap();
+            let request = get("/chat")
+                .method("POST")
+                .header("te", "trailers")
+                .header("content-type", "application/grpc")
+                .body(())
+                .unwrap();
+            let (answer, mut to) = send.send_request(request, false).unwrap();
+            to.send_data("one".into(), false).unwrap();
+            let answer = answer.await.unwrap();
+            assert_eq!(answer.headers()["saw-te"], "trailers");
+            assert_eq!(answer.headers()["saw-authority"], "app.test");
+            assert_eq!(answer.headers()["saw-proto"], "https");
+            assert_eq!(answer.headers()["saw-client"], "127.0.0.1");
+            let mut body = answer.into_body();
+            assert_eq!(body.data().await.unwrap().unwrap(), "one");
+            for word in ["two", "three"] {
+                to.send_data(word.into(), false).unwrap();
+                assert_eq!(body.data().await.unwrap().unwrap(), word);
+            }
+            let mut trailers = HeaderMap::new();
+            trailers.insert("x-checksum", "7".parse().unwrap());
+            to.send_trailers(trailers).unwrap();
+            assert!(body.data().await.is_none());
+            let trailers = body.trailers().await.unwrap().unwrap();
+            assert_eq!(trailers["grpc-status"], "0");
+            assert_eq!(trailers["x-checksum"], "7");
+        }
+        // An answer that is a head only, as gRPC fails.
+        send = send.ready().await.unwrap();
+        let (answer, _) = send
+            .send_request(get("/trailers-only").body(()).unwrap(), true)
+            .unwrap();
+        let answer = answer.await.unwrap();
+        assert_eq!(answer.headers()["grpc-status"], "12");
+    });
+    // The connection to the backend is kept between requests.
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
+    assert_eq!(bench.totals().dialed, 1);
+}
+
+#[test]
+fn clients_speak_http_1_and_backends_http_2() {
+    let authority = Authority::new();
+    let (address, connections) = http2_backend(&authority);
+    let bench = bench(&authority, &[]);
+    register(&bench, address);
+    let mut client = bench.client();
+    for _ in 0..3 {
+        client.send(b"POST /echo HTTP/1.1\r\nHost: app.test\r\nContent-Length: 5\r\n\r\nhello");
+        let seen = client.answer().unwrap();
+        assert_eq!((seen.status, seen.body.as_slice()), (200, &b"hello"[..]));
+        assert_eq!(seen.field("saw-authority"), Some("app.test"));
+        let seen = client.get("/trailers-only");
+        assert_eq!((seen.status, seen.field("grpc-status")), (200, Some("12")));
+    }
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_side_that_gives_up_is_told_to_the_other() {
+    let authority = Authority::new();
+    let (address, _) = http2_backend(&authority);
+    let bench = bench(&authority, &[]);
+    register(&bench, address);
+    run(async {
+        let mut send = connect(&bench, &authority).await;
+        let (answer, _) = send
+            .send_request(get("/reset").body(()).unwrap(), true)
+            .unwrap();
+        assert_eq!(answer.await.unwrap().status(), 502);
+        // A client that resets its stream takes back its request.
+        send = send.ready().await.unwrap();
+        let request = get("/chat").method("POST").body(()).unwrap();
+        let (answer, mut to) = send.send_request(request, false).unwrap();
+        to.send_data("one".into(), false).unwrap();
+        let mut body = answer.await.unwrap().into_body();
+        assert_eq!(body.data().await.unwrap().unwrap(), "one");
+        to.send_reset(Reason::CANCEL);
+        while bench.totals().clients_gone == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    });
+    bench.until("all have gone", |totals| {
+        totals.open_clients == 0 && totals.active == 0
+    });
+}
+
+#[test]
+fn a_drain_lets_open_streams_end() {
+    let authority = Authority::new();
+    let (address, _) = http2_backend(&authority);
+    let bench = bench(&authority, &[]);
+    register(&bench, address);
+    run(async {
+        let mut send = connect(&bench, &authority).await;
+        let request = get("/chat").method("POST").body(()).unwrap();
+        let (answer, mut to) = send.send_request(request, false).unwrap();
+        let mut body = answer.await.unwrap().into_body();
+        bench.engine.drain();
+        // The client is told to open no more.
+        while std::future::poll_fn(|context| send.poll_ready(context))
+            .await
+            .is_ok()
+        {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+        to.send_data("last".into(), true).unwrap();
+        assert_eq!(body.data().await.unwrap().unwrap(), "last");
+        assert_eq!(body.trailers().await.unwrap().unwrap()["grpc-status"], "0");
+    });
+    bench.until("all have gone", |totals| totals.open_clients == 0);
+    assert_eq!(bench.engine.active(), 0);
+}
