@@ -125,7 +125,7 @@ async fn what_waits_to_be_sent_has_a_bound() {
     let mut state = client.state();
     let port = server.kill();
     state.wait_for(|state| !state.connected).await.unwrap();
-    for _ in 0..9 {
+    for _ in 0..10 {
         client.publish(b"a", &[b'x'; 80]).unwrap();
     }
     assert!(matches!(

@@ -16,6 +16,7 @@ use super::outbound::{Payload, SHARED_BYTES};
 use super::peer::Peer;
 use super::sublist::Sub;
 use super::{Shared, count};
+use crate::Password;
 use crate::codec::{Frame, ProtocolError, Scanner, encode};
 use crate::stream::Stream;
 use crate::subject;
@@ -61,8 +62,8 @@ struct Connect {
     verbose: bool,
     echo: bool,
     headers: bool,
-    user: String,
-    pass: String,
+    user: Option<String>,
+    pass: Option<String>,
 }
 
 impl Default for Connect {
@@ -71,8 +72,8 @@ impl Default for Connect {
             verbose: true,
             echo: true,
             headers: false,
-            user: String::new(),
-            pass: String::new(),
+            user: None,
+            pass: None,
         }
     }
 }
@@ -99,7 +100,9 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, id: u64) {
     let (authorized, is_authorized) = tokio::sync::watch::channel(session.authorized);
     let end = tokio::select! {
         end = session.receive(read, &authorized) => end,
-        () = send(&peer, &mut write) => End::Told("Slow Consumer"),
+        () = send(&peer, &mut write) => End::Gone,
+        // It would not read a reason either.
+        () = peer.outbound.cut_off() => End::Gone,
         end = ask(&shared, &peer) => end,
         end = expire(&shared, is_authorized) => end,
     };
@@ -311,8 +314,8 @@ impl Session {
         };
         if let Some((user, password)) = &self.shared.config.user {
             // Both are compared, so that the time says nothing about the user.
-            let known = crate::Password::new(user.as_str()).is(&connect.user);
-            if !(password.is(&connect.pass) & known) {
+            let known = Password::new(user.as_str()).is(&connect.user.unwrap_or_default());
+            if !(password.is(&connect.pass.unwrap_or_default()) & known) {
                 count(&self.shared.counters.auth_errors);
                 return Err(End::Told("Authorization Violation"));
             }

@@ -50,6 +50,8 @@ pub(super) struct Outbound {
     filled: Notify,
     /// Less waits than before.
     drained: Notify,
+    /// Too much waited.
+    cut: Notify,
 }
 
 #[derive(Default)]
@@ -68,6 +70,7 @@ impl Outbound {
             waiting: Mutex::default(),
             filled: Notify::new(),
             drained: Notify::new(),
+            cut: Notify::new(),
         }
     }
 
@@ -96,7 +99,16 @@ impl Outbound {
         if wake {
             self.filled.notify_one();
         }
+        if pushed == Pushed::CutOff {
+            self.cut.notify_one();
+            self.drained.notify_waiters();
+        }
         pushed
+    }
+
+    /// Waits until too much waited. For one caller.
+    pub(super) async fn cut_off(&self) {
+        self.cut.notified().await;
     }
 
     /// Waits for the next bytes to write; `None` once the client is cut off or nothing

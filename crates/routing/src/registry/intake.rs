@@ -1,0 +1,278 @@
+//! Messages into the table, one after the other.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use telemetry::{Fields, Level, Logger};
+
+use super::counters::{RegistryCounters, RegistryTotals};
+use super::line_budget::LineBudget;
+use super::message::{Message, MessageError};
+use crate::table::{Modification, Nanos, Registered, RouteKey, Table, Unregistered};
+
+/// Lines about single messages that are written in a second. A flood of registrations
+/// must not wait for its log.
+const LINES_PER_SECOND: u32 = 200;
+
+/// Bytes of a payload that are shown.
+const SHOWN_BYTES: usize = 1024;
+
+/// Takes messages into a table, in the order in which they come.
+pub struct Intake {
+    table: Arc<Table>,
+    counters: Arc<RegistryCounters>,
+    http2: bool,
+    logger: Logger,
+    lines: LineBudget,
+    /// Lines of errors have a budget of their own, so that good messages cannot hide them.
+    errors: LineBudget,
+    /// Latency is counted from then on: before, everything is late.
+    latency_from: Nanos,
+    identity: String,
+}
+
+impl Intake {
+    /// `http2`: whether backends that speak it are spoken to so. `latency_from`: when the
+    /// time from change to registration begins to mean something.
+    pub fn new(
+        table: Arc<Table>,
+        counters: Arc<RegistryCounters>,
+        http2: bool,
+        latency_from: Nanos,
+        logger: Logger,
+    ) -> Self {
+        Self {
+            table,
+            counters,
+            http2,
+            logger,
+            lines: LineBudget::new(LINES_PER_SECOND),
+            errors: LineBudget::new(LINES_PER_SECOND),
+            latency_from,
+            identity: String::new(),
+        }
+    }
+
+    /// Takes messages, each a subject and a payload, that came by `now`.
+    pub fn take<'a>(
+        &mut self,
+        messages: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+        now: Nanos,
+    ) {
+        let counters = Arc::clone(&self.counters);
+        counters.with(|totals| {
+            for (subject, payload) in messages {
+                self.one(subject, payload, now, totals);
+            }
+            let left_out = self.lines.left_out(now) + self.errors.left_out(now);
+            if left_out > 0 {
+                totals.lines_left_out += left_out;
+                let fields = Fields::new().and("lines", left_out);
+                self.logger.info("lines-left-out", fields);
+            }
+        });
+    }
+
+    fn one(&mut self, subject: &[u8], payload: &[u8], now: Nanos, totals: &mut RegistryTotals) {
+        // Has a subscription of its own, and mostly no payload.
+        if subject == b"router.greet" {
+            return;
+        }
+        let message = match Message::parse(payload) {
+            Ok(message) => message,
+            Err(error) => return self.refuse(subject, payload, &error, now, totals),
+        };
+        match subject {
+            b"router.register" => self.register(&message, now, totals),
+            b"router.unregister" => self.unregister(&message, now, totals),
+            _ => {}
+        }
+    }
+
+    fn register(&mut self, message: &Message<'_>, now: Nanos, totals: &mut RegistryTotals) {
+        let mut identity = std::mem::take(&mut self.identity);
+        message.identity(&mut identity);
+        let registration = message.registration(&identity, self.http2);
+        let component = message.component();
+        for uri in message.uris() {
+            let Ok(key) = RouteKey::new(uri) else {
+                totals.invalid_routes += 1;
+                continue;
+            };
+            let registered = self.table.register_with(&key, &registration, now);
+            totals.registered(component, registered);
+            if let Registered::Added { route } = registered {
+                self.log("registered", route, &key, message, &identity, now);
+            }
+        }
+        self.identity = identity;
+        let changed = message.endpoint_updated_at_ns.unwrap_or(0);
+        if changed > 0 && now >= self.latency_from {
+            let wall = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            let late = wall.saturating_sub(Duration::from_nanos(changed.unsigned_abs()));
+            totals.took(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));
+        }
+    }
+
+    fn unregister(&mut self, message: &Message<'_>, now: Nanos, totals: &mut RegistryTotals) {
+        let mut identity = std::mem::take(&mut self.identity);
+        message.identity(&mut identity);
+        for uri in message.uris() {
+            let Ok(key) = RouteKey::new(uri) else {
+                totals.invalid_routes += 1;
+                continue;
+            };
+            let tag = Modification::default();
+            let unregistered = self.table.unregister(&key, &identity, &tag, now);
+            totals.unregistered(message.component(), unregistered);
+            if let Unregistered::Removed { route } = unregistered {
+                self.log("unregistered", route, &key, message, &identity, now);
+            }
+        }
+        self.identity = identity;
+    }
+
+    fn refuse(
+        &mut self,
+        subject: &[u8],
+        payload: &[u8],
+        error: &MessageError,
+        now: Nanos,
+        totals: &mut RegistryTotals,
+    ) {
+        totals.invalid_messages += 1;
+        if self.logger.enabled(Level::Error) && self.errors.take(now) {
+            let shown = &payload[..payload.len().min(SHOWN_BYTES)];
+            let fields = Fields::new()
+                .and(
+                    "subject",
+                    String::from_utf8_lossy(&subject[..subject.len().min(128)]),
+                )
+                .and("payload", String::from_utf8_lossy(shown))
+                .and("payload_bytes", payload.len());
+            self.logger.error("validation-error", error, fields);
+        }
+    }
+
+    /// `route-registered` and its kin, as gorouter names them.
+    fn log(
+        &mut self,
+        what: &str,
+        route: bool,
+        key: &RouteKey<'_>,
+        message: &Message<'_>,
+        identity: &str,
+        now: Nanos,
+    ) {
+        if !self.logger.enabled(Level::Info) {
+            return;
+        }
+        if route && self.lines.take(now) {
+            let fields = Fields::new().and("uri", key.as_str());
+            self.logger.info(&format!("route-{what}"), fields);
+        }
+        if self.lines.take(now) {
+            let fields = Fields::new()
+                .and("uri", key.as_str())
+                .and("backend", identity)
+                .and("application_id", &*message.app)
+                .and("instance_id", &*message.private_instance_id)
+                .and("isolation_segment", &*message.isolation_segment)
+                .and("isTLS", message.is_tls());
+            self.logger.info(&format!("endpoint-{what}"), fields);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use telemetry::Sink;
+
+    use super::*;
+    use crate::table::{Lookup, TableSettings};
+
+    fn intake() -> (Intake, Arc<Table>, Arc<RegistryCounters>, Sink) {
+        let table = Arc::new(Table::new(TableSettings::default()));
+        let counters = Arc::new(RegistryCounters::default());
+        let sink = Sink::memory();
+        let logger = Logger::new("registry", sink.clone(), Level::Info);
+        let intake = Intake::new(Arc::clone(&table), Arc::clone(&counters), true, 0, logger);
+        (intake, table, counters, sink)
+    }
+
+    const REGISTER: &[u8] = b"router.register";
+
+    #[test]
+    fn routes_come_stay_and_go() {
+        let (mut intake, table, counters, sink) = intake();
+        let one = br#"{"host":"h","port":1,"uris":["A.ex.com/X/","b.ex.com","/bad"],"tags":{"component":"c"},"endpoint_updated_at_ns":1}"#;
+        intake.take([(REGISTER, &one[..]), (REGISTER, &one[..])], 5);
+        assert!(matches!(
+            table.lookup(b"a.ex.com", b"/x/y"),
+            Lookup::Found(_)
+        ));
+        let totals = counters.totals();
+        let component = &totals.components[0];
+        assert_eq!((component.added, component.refreshed), (2, 2));
+        assert_eq!((&*component.component, totals.invalid_routes), ("c", 2));
+        assert_eq!(totals.latency.count, 2);
+        intake.take([(&b"router.unregister"[..], &one[..])], 6);
+        assert!(table.is_empty());
+        assert_eq!(counters.totals().removed, 2);
+        for event in [
+            "route-registered",
+            "endpoint-registered",
+            "route-unregistered",
+        ] {
+            assert_eq!(
+                sink.kept().matches(&format!(".{event}\"")).count(),
+                2,
+                "{event}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_does_not_parse_is_logged_cut_and_counted() {
+        let (mut intake, table, counters, sink) = intake();
+        let long = format!("{{\"host\":{}", "x".repeat(5000));
+        intake.take(
+            [
+                (REGISTER, long.as_bytes()),
+                (&b"router.other"[..], &b"{"[..]),
+            ],
+            5,
+        );
+        // Of other subjects only the form matters; a greeting has none.
+        intake.take(
+            [
+                (&b"router.other"[..], &b"{}"[..]),
+                (&b"router.greet"[..], &b""[..]),
+            ],
+            5,
+        );
+        assert!(table.is_empty());
+        assert_eq!(counters.totals().invalid_messages, 2);
+        let kept = sink.kept();
+        let first = kept.lines().next().unwrap();
+        assert!(first.contains("validation-error") && first.contains("\"payload_bytes\":5008"));
+        assert!(first.len() < 1600, "{first}");
+        assert_eq!(kept.lines().count(), 2);
+    }
+
+    #[test]
+    fn a_flood_writes_no_more_than_its_budget() {
+        let (mut intake, _, counters, sink) = intake();
+        for number in 0..1000 {
+            let text = format!(r#"{{"host":"h","port":{number},"uris":["a"]}}"#);
+            intake.take([(REGISTER, text.as_bytes()), (REGISTER, &b"x"[..])], 5);
+        }
+        assert_eq!(sink.kept().lines().count(), 2 * LINES_PER_SECOND as usize);
+        intake.take([], 2_000_000_000);
+        let totals = counters.totals();
+        assert_eq!(totals.lines_left_out, 1001 - 200 + 1000 - 200);
+        assert!(sink.kept().contains("lines-left-out"));
+    }
+}

@@ -1,0 +1,224 @@
+//! `router.register` and `router.unregister`: one instance and its routes. Pure.
+//!
+//! Field names and rules are gorouter's (a602bb6; `hash` and its options from later
+//! versions). Unknown fields are ignored, `null` is as good as nothing.
+
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+pub use text::{Factor, Tags, Text};
+
+use crate::table::{Algorithm, BackendProtocol, Registration};
+
+/// Why a message has no effect.
+#[derive(Debug, thiserror::Error)]
+pub enum MessageError {
+    /// It is not JSON, or a field has a value of another kind.
+    #[error("read a registration: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Requests would leave the platform unencrypted.
+    #[error("read a registration: route_service_url is {0:?}; expected one that begins with https")]
+    RouteService(String),
+}
+
+/// A registration as it came.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Message<'a> {
+    /// The backend's address or name.
+    #[serde(borrow)]
+    pub host: Text<'a>,
+    /// Its plain port.
+    pub port: Option<u16>,
+    /// Its port for TLS; if it is not 0, it is the one that counts.
+    pub tls_port: Option<u16>,
+    /// Its routes: `host[/path]`.
+    #[serde(borrow)]
+    pub uris: Option<Vec<Text<'a>>>,
+    /// Guid of the application.
+    #[serde(borrow)]
+    pub app: Text<'a>,
+    /// Guid of the instance.
+    #[serde(borrow)]
+    pub private_instance_id: Text<'a>,
+    /// Its number.
+    #[serde(borrow)]
+    pub private_instance_index: Text<'a>,
+    /// `http2`; anything else is HTTP/1.1.
+    #[serde(borrow)]
+    pub protocol: Text<'a>,
+    /// The name that its certificate must have.
+    #[serde(borrow)]
+    pub server_cert_domain_san: Text<'a>,
+    /// Seconds without a refresh after which it is stale; 0 or less: the router's.
+    pub stale_threshold_in_seconds: Option<i64>,
+    /// Labels for metrics.
+    #[serde(borrow)]
+    pub tags: Tags<'a>,
+    /// Where requests go first; begins with https.
+    #[serde(borrow)]
+    pub route_service_url: Text<'a>,
+    /// Which routers take it.
+    #[serde(borrow)]
+    pub isolation_segment: Text<'a>,
+    /// Where the instance is.
+    #[serde(borrow)]
+    pub availability_zone: Text<'a>,
+    /// When the platform changed the instance, nanoseconds since 1970; 0: unknown.
+    pub endpoint_updated_at_ns: Option<i64>,
+    /// What concerns the whole route.
+    #[serde(borrow)]
+    pub options: Option<Options<'a>>,
+}
+
+/// What a registration says about the whole route.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Options<'a> {
+    /// `round-robin`, `least-connection` or `hash`; anything else: as the router does.
+    #[serde(borrow)]
+    pub loadbalancing: Text<'a>,
+    /// The header to hash.
+    #[serde(borrow)]
+    pub hash_header: Text<'a>,
+    /// How uneven the endpoints' load may be.
+    pub hash_balance: Factor,
+}
+
+impl<'a> Message<'a> {
+    /// Reads a payload.
+    ///
+    /// # Errors
+    /// When it is no registration, or one that must have no effect.
+    pub fn parse(payload: &'a [u8]) -> Result<Self, MessageError> {
+        let message: Self = serde_json::from_slice(payload)?;
+        message.check()?;
+        Ok(message)
+    }
+
+    /// What must hold beyond the form.
+    ///
+    /// # Errors
+    /// When the whole message must have no effect.
+    pub fn check(&self) -> Result<(), MessageError> {
+        let url = &*self.route_service_url;
+        if url.is_empty() || url.starts_with("https") {
+            Ok(())
+        } else {
+            let shown = url.chars().take(200).collect();
+            Err(MessageError::RouteService(shown))
+        }
+    }
+
+    /// The same without a borrow.
+    pub fn into_owned(self) -> Message<'static> {
+        Message {
+            host: self.host.into_owned(),
+            port: self.port,
+            tls_port: self.tls_port,
+            uris: self
+                .uris
+                .map(|uris| uris.into_iter().map(Text::into_owned).collect()),
+            app: self.app.into_owned(),
+            private_instance_id: self.private_instance_id.into_owned(),
+            private_instance_index: self.private_instance_index.into_owned(),
+            protocol: self.protocol.into_owned(),
+            server_cert_domain_san: self.server_cert_domain_san.into_owned(),
+            stale_threshold_in_seconds: self.stale_threshold_in_seconds,
+            tags: self.tags.into_owned(),
+            route_service_url: self.route_service_url.into_owned(),
+            isolation_segment: self.isolation_segment.into_owned(),
+            availability_zone: self.availability_zone.into_owned(),
+            endpoint_updated_at_ns: self.endpoint_updated_at_ns,
+            options: self.options.map(|options| Options {
+                loadbalancing: options.loadbalancing.into_owned(),
+                hash_header: options.hash_header.into_owned(),
+                hash_balance: options.hash_balance,
+            }),
+        }
+    }
+
+    /// Its routes, as they came.
+    pub fn uris(&self) -> impl Iterator<Item = &str> {
+        self.uris.iter().flatten().map(|uri| &**uri)
+    }
+
+    /// Whether the endpoint speaks TLS.
+    pub fn is_tls(&self) -> bool {
+        self.tls_port.is_some_and(|port| port != 0)
+    }
+
+    /// Writes the endpoint's `host:port` in place of what `into` holds.
+    pub fn identity(&self, into: &mut String) {
+        let port = match self.tls_port {
+            Some(port) if port != 0 => port,
+            _ => self.port.unwrap_or(0),
+        };
+        into.clear();
+        into.push_str(&self.host);
+        // Writing to a text cannot fail.
+        let _ = write!(into, ":{port}");
+    }
+
+    /// The component that sent it, as its tags say; empty: unknown.
+    pub fn component(&self) -> &str {
+        let tags = self.tags.0.as_deref().unwrap_or_default();
+        tags.iter()
+            .find(|(name, _)| name == "component")
+            .map_or("", |(_, value)| value)
+    }
+
+    /// What the table is told. `identity` is what [`identity`](Self::identity) wrote;
+    /// `http2` whether the router speaks it with backends.
+    pub fn registration<'m>(&'m self, identity: &'m str, http2: bool) -> Registration<'m> {
+        let (algorithm, hash_header, hash_balance) =
+            self.options.as_ref().map_or((None, "", 0.0), |options| {
+                (
+                    options.algorithm(),
+                    &*options.hash_header,
+                    options.hash_balance.0,
+                )
+            });
+        let seconds = self.stale_threshold_in_seconds.unwrap_or(0);
+        Registration {
+            identity,
+            tls: self.is_tls(),
+            server_name: &self.server_cert_domain_san,
+            protocol: match &*self.protocol {
+                "http2" if http2 => BackendProtocol::Http2,
+                _ => BackendProtocol::Http1,
+            },
+            app: &self.app,
+            instance_id: &self.private_instance_id,
+            instance_index: &self.private_instance_index,
+            zone: &self.availability_zone,
+            isolation_segment: &self.isolation_segment,
+            tags: self.tags.0.as_deref(),
+            stale_after: Duration::from_secs(u64::try_from(seconds).unwrap_or(0)),
+            modification_guid: "",
+            modification_index: 0,
+            route_service_url: &self.route_service_url,
+            algorithm,
+            hash_header,
+            hash_balance,
+        }
+    }
+}
+
+impl Options<'_> {
+    fn algorithm(&self) -> Option<Algorithm> {
+        match &*self.loadbalancing {
+            "round-robin" => Some(Algorithm::RoundRobin),
+            "least-connection" => Some(Algorithm::LeastConnection),
+            // Without a header there is nothing to hash.
+            "hash" if !self.hash_header.is_empty() => Some(Algorithm::Hash),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Texts and tags of a message, borrowed from it where it needs no unescaping.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Unexpected, Visitor};
+
+/// A text; absent or `null`: empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Text<'a>(pub Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Text<'_> {
+    /// The same without a borrow.
+    pub fn into_owned(self) -> Text<'static> {
+        Text(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor).map(Self)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+
+    fn visit_string<E: Error>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+}
+
+/// Tags in the order of their names, each name once; absent or `null`: none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tags<'a>(pub Option<Vec<(Cow<'a, str>, Cow<'a, str>)>>);
+
+impl Tags<'_> {
+    /// The same without a borrow.
+    pub fn into_owned(self) -> Tags<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        let pairs = |(name, value)| (owned(name), owned(value));
+        Tags(self.0.map(|tags| tags.into_iter().map(pairs).collect()))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Tags<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TagsVisitor)
+    }
+}
+
+struct TagsVisitor;
+
+impl<'de> Visitor<'de> for TagsVisitor {
+    type Value = Tags<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("tags: texts by their names")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Tags<'de>, E> {
+        Ok(Tags(None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tags<'de>, A::Error> {
+        let mut tags = Vec::with_capacity(map.size_hint().unwrap_or(8).min(64));
+        while let Some((Text(name), Text(value))) = map.next_entry()? {
+            tags.push((name, value));
+        }
+        // Components send them in order. Of a name that comes twice the last one counts:
+        // the sort is stable.
+        if !tags.is_sorted_by(|(one, _), (other, _)| one < other) {
+            tags.sort_by(|(one, _), (other, _)| one.cmp(other));
+            tags.reverse();
+            tags.dedup_by(|(one, _), (other, _)| one == other);
+            tags.reverse();
+        }
+        Ok(Tags(Some(tags)))
+    }
+}
+
+/// A number, or a text that is one; absent, `null` or an empty text: 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Factor(pub f64);
+
+impl<'de> Deserialize<'de> for Factor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FactorVisitor)
+    }
+}
+
+struct FactorVisitor;
+
+impl Visitor<'_> for FactorVisitor {
+    type Value = Factor;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number that is not negative")
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Factor, E> {
+        if number.is_finite() && number >= 0.0 {
+            Ok(Factor(number))
+        } else {
+            Err(E::invalid_value(Unexpected::Float(number), &self))
+        }
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Factor, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Factor, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Factor, E> {
+        match text {
+            "" => Ok(Factor(0.0)),
+            _ => match text.parse() {
+                Ok(number) => self.visit_f64(number),
+                Err(_) => Err(E::invalid_value(Unexpected::Str(text), &self)),
+            },
+        }
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Factor, E> {
+        Ok(Factor(0.0))
+    }
+}
