@@ -9,4 +9,5 @@ mod knee;
 mod lab;
 mod load;
 mod mutual_tls;
+mod router;
 mod runs;

@@ -1,5 +1,5 @@
 //! What the routing table costs: memory for each route, time of registrations and
-//! lookups, and what a flood of registrations does to lookups.
+//! lookups (processor time of the thread), and what a flood of registrations does to lookups.
 //!
 //! `cargo run --release -p routing --example table_cost -- 1000000`
 
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use routing::table::{Lookup, Registration, RouteKey, Table, TableSettings};
-use wire::clock::now;
+use wire::clock::{now, thread_cpu};
 
 /// What routes look like.
 #[derive(Clone, Copy, Debug)]
@@ -59,23 +59,17 @@ fn measure(shape: Shape, routes: u64) {
         ..Registration::default()
     };
     table.register_with(&RouteKey::new("*.example.org").unwrap(), &wild, now());
-    let each = |texts: &mut Texts| {
-        let start = now();
-        for route in 0..routes {
-            register(&table, shape, route, texts);
-        }
-        (now() - start) as f64 / routes as f64
-    };
+    let rounds = (1_000_000 / routes).max(1);
     // What it costs to make up the messages.
-    let start = now();
-    for route in 0..routes {
-        let (key, registration) = message(shape, route, &mut texts, &[]);
+    let making = time(rounds * routes, |step| {
+        let (key, registration) = message(shape, step % routes, &mut texts, &[]);
         black_box((&key, &registration));
-    }
-    let making = (now() - start) as f64 / routes as f64;
-    let new = each(&mut texts) - making;
+    });
+    let new = time(routes, |route| register(&table, shape, route, &mut texts)) - making;
     let memory = (resident() - before) as f64 / routes as f64;
-    let unchanged = each(&mut texts) - making;
+    let unchanged = time(rounds * routes, |step| {
+        register(&table, shape, step % routes, &mut texts);
+    }) - making;
     println!("{shape:?}, {routes} routes");
     println!("  memory         {memory:8.0} bytes a route (resident)");
     println!("  registration   {new:8.0} ns new, {unchanged:.0} ns unchanged");
@@ -105,13 +99,12 @@ fn measure(shape: Shape, routes: u64) {
         lookups(&table, few, "/")
     );
 
-    let stop = AtomicBool::new(false);
+    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
     println!(
         "  lookups, nobody writes        {}",
         percentiles(&table, &hosts)
     );
     std::thread::scope(|threads| {
-        let done = AtomicU64::new(0);
         let writer = threads.spawn({
             let (table, stop, done) = (&table, &stop, &done);
             move || {
@@ -138,16 +131,20 @@ fn measure(shape: Shape, routes: u64) {
     });
 }
 
-/// Nanoseconds of a lookup, over all hosts.
+/// Nanoseconds of a lookup among all hosts.
 fn lookups(table: &Table, hosts: &[String], path: &str) -> f64 {
-    let rounds = (1_000_000 / hosts.len()).max(1);
-    let start = now();
-    for _ in 0..rounds {
-        for host in hosts {
-            black_box(table.lookup(host.as_bytes(), path.as_bytes()));
-        }
-    }
-    (now() - start) as f64 / (rounds * hosts.len()) as f64
+    let count = hosts.len() as u64;
+    time((1_000_000 / count).max(1) * count, |step| {
+        let host = &hosts[(step % count) as usize];
+        black_box(table.lookup(host.as_bytes(), path.as_bytes()));
+    })
+}
+
+/// Nanoseconds of the processor that a step takes.
+fn time(steps: u64, mut step: impl FnMut(u64)) -> f64 {
+    let start = thread_cpu();
+    (0..steps).for_each(&mut step);
+    (thread_cpu() - start).as_nanos() as f64 / steps as f64
 }
 
 fn percentiles(table: &Table, hosts: &[String]) -> String {

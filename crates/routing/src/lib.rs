@@ -10,9 +10,9 @@
 //! and randomness come in as arguments. What crosses a wire follows gorouter, routing-api
 //! and cf-tcp-router exactly; each module names the facts that it keeps.
 
+pub mod api;
 pub mod backend;
 pub mod document;
-pub mod api;
 pub mod http;
 pub mod registry;
 pub mod selection;

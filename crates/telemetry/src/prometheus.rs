@@ -59,10 +59,28 @@ impl Page {
         label: &str,
         samples: impl IntoIterator<Item = (L, V)>,
     ) -> &mut Self {
+        let samples = samples.into_iter().map(|(of, value)| ([of], value));
+        self.table(kind, name, help, [label], samples)
+    }
+
+    /// Adds a metric with one sample for each set of values of `labels`. The sets must
+    /// differ.
+    pub fn table<const N: usize, L: AsRef<str>, V: Display>(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        help: &str,
+        labels: [&str; N],
+        samples: impl IntoIterator<Item = ([L; N], V)>,
+    ) -> &mut Self {
         self.head(kind, name, help);
         for (of, value) in samples {
-            let of = Escaped::label(of.as_ref());
-            self.line(format_args!("{name}{{{label}=\"{of}\"}} {value}"));
+            let pairs: Vec<String> = labels
+                .iter()
+                .zip(&of)
+                .map(|(label, of)| format!("{label}=\"{}\"", Escaped::label(of.as_ref())))
+                .collect();
+            self.line(format_args!("{name}{{{}}} {value}", pairs.join(",")));
         }
         self
     }

@@ -13,9 +13,18 @@ pub(crate) enum RouterCommand {
     /// Route HTTP to the backends that registered over NATS, the routing API or a file
     #[command(after_help = SIGNALS)]
     Http(Box<HttpArgs>),
+    /// Route TCP connections by port, and by name within TLS
+    #[command(after_help = TCP_SIGNALS)]
+    Tcp(TcpArgs),
+    /// Keep TCP routes, HTTP routes and router groups, and tell of changes
+    Api(ApiArgs),
+    /// Register many routes, keep them fresh, and unregister them at the end
+    Populate(PopulateArgs),
     /// Answer every request with the same bytes, or misbehave as told
     #[command(after_help = BEHAVIOUR)]
     Static(StaticArgs),
+    /// The NATS endpoint of `router http --embedded-nats` by itself
+    Nats(NatsArgs),
 }
 
 const SIGNALS: &str = "\
@@ -29,6 +38,11 @@ Routes on one machine, without a NATS server:
   headroom router static --listen 127.0.0.1:9000
   headroom router populate --routes 1000 --domain example.test --backend 127.0.0.1:9000
   curl -H 'Host: app-7.example.test' http://127.0.0.1:8081/";
+
+const TCP_SIGNALS: &str = "\
+Signals:
+  SIGUSR2          drain: unhealthy at once, accept for a while, then end with the last connection
+  SIGTERM, SIGINT  end now";
 
 const BEHAVIOUR: &str = "\
 With --control, how it behaves can be changed while it runs:
@@ -82,6 +96,115 @@ pub(crate) struct HttpArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct TcpArgs {
+    /// Settings, in TOML; flags win over it
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The routing API that routes come from
+    #[arg(long, value_name = "URL")]
+    pub(crate) api: Option<String>,
+    /// A fixed route from an external port to a backend; may be repeated
+    #[arg(long, value_name = "PORT=ADDR", value_parser = tcp_route)]
+    pub(crate) route: Vec<(u16, SocketAddr)>,
+    /// Address on which external ports are opened [default: 127.0.0.1]
+    #[arg(long, value_name = "IP")]
+    pub(crate) listen: Option<std::net::IpAddr>,
+    /// Where /health and /metrics answer; without it, nowhere
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) health: Option<SocketAddr>,
+    /// Threads of the data path [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// How long connections are still accepted after a drain began [default: 20s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) drain_wait: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApiArgs {
+    /// Settings, in TOML; flags win over it
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where plain connections are accepted [default: 127.0.0.1:3000]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Folder of the database, an SQLite file; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// PEM file with the public key of bearer tokens; without it calls need none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("where").required(true).args(["nats", "api"]))]
+pub(crate) struct PopulateArgs {
+    /// Register HTTP routes with the routers that listen on this NATS server
+    #[arg(long, value_name = "HOST:PORT", requires = "domain")]
+    pub(crate) nats: Vec<String>,
+    /// User of NATS
+    #[arg(long, value_name = "NAME", requires = "nats_password_file")]
+    pub(crate) nats_user: Option<String>,
+    /// File with the password of NATS
+    #[arg(long, value_name = "FILE", requires = "nats_user")]
+    pub(crate) nats_password_file: Option<PathBuf>,
+    /// Register TCP routes with this routing API
+    #[arg(long, value_name = "URL", requires = "first_port")]
+    pub(crate) api: Option<String>,
+    /// How many routes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) routes: u32,
+    /// Route I is PREFIX-I.DOMAIN, from 0
+    #[arg(long, value_name = "PREFIX", default_value = "app")]
+    pub(crate) prefix: String,
+    /// Domain of the routes
+    #[arg(long, value_name = "DOMAIN")]
+    pub(crate) domain: Option<String>,
+    /// TCP: the external port of the first route; the others follow
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) first_port: Option<u16>,
+    /// TCP: name of the router group; made if it is not there
+    #[arg(long, value_name = "NAME", default_value = "default-tcp")]
+    pub(crate) router_group: String,
+    /// Backend of all routes; several share them in turn
+    #[arg(long, value_name = "ADDR", required = true)]
+    pub(crate) backend: Vec<SocketAddr>,
+    /// Time between two registrations of each route
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    pub(crate) every: Duration,
+    /// Pause between two messages
+    #[arg(long, value_name = "DURATION", default_value = "0", value_parser = duration)]
+    pub(crate) pause: Duration,
+    /// Stop by itself after so long
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, conflicts_with = "once")]
+    pub(crate) length: Option<Duration>,
+    /// End after one pass, and leave the routes
+    #[arg(long)]
+    pub(crate) once: bool,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NatsArgs {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4222")]
+    pub(crate) listen: SocketAddr,
+    /// Who may connect; without it, anybody who reaches the address
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    pub(crate) user: Option<String>,
+    /// File with the user's password
+    #[arg(long, value_name = "FILE", requires = "user")]
+    pub(crate) password_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct StaticArgs {
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9000")]
@@ -100,6 +223,14 @@ pub(crate) struct StaticArgs {
     pub(crate) control: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) log: LogArgs,
+}
+
+fn tcp_route(text: &str) -> Result<(u16, SocketAddr), String> {
+    let parts = text.split_once('=').and_then(|(port, backend)| {
+        let port: u16 = port.parse().ok().filter(|port| *port > 0)?;
+        Some((port, backend.parse().ok()?))
+    });
+    parts.ok_or_else(|| "expected PORT=ADDR, for instance 1024=127.0.0.1:9000".to_owned())
 }
 
 fn body_size(text: &str) -> Result<usize, String> {

@@ -1,21 +1,19 @@
 //! Runs a router, or something that belongs to one, until it is asked to stop.
 
+mod api;
 mod args;
+mod http;
+mod nats;
+mod populate;
+mod tcp;
 
 use anyhow::{Context, Result};
 use routing::backend::{self, BackendSettings};
-use routing::http::router::{self, NatsSettings, Router, RouterSettings, Signal};
-use routing::http::settings_file;
-use telemetry::{Level, Logger, Sink};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
 
 pub(crate) use args::RouterCommand;
-use args::{HttpArgs, StaticArgs};
+use args::StaticArgs;
 
 use crate::cells::{ended, logger, on_signal};
-use crate::cli::LogLevel;
-use crate::output;
 
 /// Threads of the control plane. Data paths have threads of their own.
 const CONTROL_THREADS: usize = 2;
@@ -23,8 +21,12 @@ const CONTROL_THREADS: usize = 2;
 /// Serves until a signal ends it.
 pub(crate) fn serve(command: RouterCommand) -> Result<()> {
     match command {
-        RouterCommand::Http(args) => http(&args),
+        RouterCommand::Http(args) => http::serve(&args),
+        RouterCommand::Tcp(args) => tcp::serve(&args),
+        RouterCommand::Api(args) => api::serve(&args),
+        RouterCommand::Populate(args) => populate::populate(&args),
         RouterCommand::Static(args) => serve_static(&args),
+        RouterCommand::Nats(args) => nats::serve(&args),
     }
 }
 
@@ -34,106 +36,6 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
         .enable_all()
         .build()
         .context("start the runtime")
-}
-
-fn http(args: &HttpArgs) -> Result<()> {
-    let settings = http_settings(args)?;
-    if args.print_settings {
-        return output::print(&settings_file::print(&settings));
-    }
-    let logger = Logger::new(
-        "router",
-        Sink::stdout().context("start the writer of the log")?,
-        settings.log_level,
-    );
-    runtime()?.block_on(async {
-        let signals = signals()?;
-        let (running, _) = tokio::sync::watch::channel(Router::default());
-        let result = router::run(settings, logger.clone(), signals, running).await;
-        ended(&logger, result)
-    })
-}
-
-/// Signals that may wait to be taken; more than that say nothing new.
-const SIGNALS: usize = 8;
-
-/// The signals of a router. The first drain counts, and every stop.
-fn signals() -> Result<mpsc::Receiver<Signal>> {
-    let (sender, receiver) = mpsc::channel(SIGNALS);
-    for (kind, meaning) in [
-        (SignalKind::interrupt(), Signal::Stop),
-        (SignalKind::terminate(), Signal::Stop),
-        (SignalKind::user_defined1(), Signal::Drain),
-        (SignalKind::hangup(), Signal::Reload),
-    ] {
-        let mut stream = signal(kind).context("watch for signals")?;
-        let sender = sender.clone();
-        tokio::spawn(async move {
-            while stream.recv().await.is_some() {
-                if sender.send(meaning).await.is_err() {
-                    return;
-                }
-            }
-        });
-    }
-    Ok(receiver)
-}
-
-/// The settings of the file, and the flags over them.
-fn http_settings(args: &HttpArgs) -> Result<RouterSettings> {
-    let mut settings = RouterSettings::default();
-    if let Some(path) = &args.config {
-        let loaded =
-            settings_file::load(path).map_err(|problems| anyhow::anyhow!("\n{problems}"))?;
-        for warning in &loaded.warnings {
-            output::tell(format_args!("warning: {warning}"));
-        }
-        settings = loaded.settings;
-    }
-    if args.listen.is_some() {
-        settings.http.listen = args.listen;
-    }
-    if !args.nats.is_empty() {
-        let nats = settings.nats.get_or_insert_with(NatsSettings::default);
-        nats.servers.clone_from(&args.nats);
-    }
-    if args.embedded_nats.is_some() {
-        let nats = settings.nats.get_or_insert_with(NatsSettings::default);
-        nats.embedded = args.embedded_nats;
-        nats.servers.clear();
-    }
-    if args.routes.is_some() {
-        settings.routes_file.clone_from(&args.routes);
-    }
-    if args.status_listen.is_some() {
-        settings.status.listen = args.status_listen;
-    }
-    if args.routes_listen.is_some() {
-        settings.status.routes_listen = args.routes_listen;
-    }
-    if args.metrics_listen.is_some() {
-        settings.metrics_listen = args.metrics_listen;
-    }
-    if let Some(threads) = args.threads {
-        settings.http.threads = Some(usize::from(threads));
-    }
-    if args.access_log.is_some() {
-        settings.http.access_log.file.clone_from(&args.access_log);
-    }
-    if let Some(delay) = args.start_delay {
-        settings.start_delay = delay;
-    }
-    if let Some(wait) = args.drain_wait {
-        settings.drain.wait = wait;
-    }
-    if let Some(level) = args.log_level {
-        settings.log_level = match level {
-            LogLevel::Debug => Level::Debug,
-            LogLevel::Info => Level::Info,
-            LogLevel::Error => Level::Error,
-        };
-    }
-    Ok(settings)
 }
 
 fn serve_static(args: &StaticArgs) -> Result<()> {

@@ -11,11 +11,15 @@
 //! A call that was answered with success is in the database. What crosses the wire follows
 //! routing-api 44661ed.
 
+pub mod client;
 mod events;
+pub mod feed;
 mod metrics;
 pub mod model;
+pub mod populate_tcp;
 mod server;
 mod settings;
+pub mod settings_file;
 mod state;
 mod store;
 mod writer;
@@ -33,7 +37,7 @@ use events::Hub;
 use metrics::Metrics;
 use model::RouterGroup;
 pub use server::KeyError;
-use server::{Service, Tokens};
+use server::{Admin, Bodies, GroupLocks, Service, Tokens};
 pub use settings::{ApiSettings, Database, Limits, MutualTls, PostgresSettings};
 use state::Command;
 pub use store::StoreError;
@@ -63,6 +67,9 @@ pub enum Error {
         "listen on {0}: other machines could change routes without a token; set token_key, use [mtls], listen on a loopback address, or say open_to_all = true"
     )]
     Open(SocketAddr),
+    /// Anybody could lock router groups.
+    #[error("listen on {0} for the admin port: it knows no tokens; expected a loopback address")]
+    OpenAdmin(SocketAddr),
     /// A group to begin with breaks a rule.
     #[error("make the router group {name:?}: {cause}")]
     Group {
@@ -120,6 +127,7 @@ pub async fn run(
 pub struct Running {
     address: Option<SocketAddr>,
     mtls_address: Option<SocketAddr>,
+    admin_address: Option<SocketAddr>,
     ask_stop: watch::Sender<bool>,
     serving: JoinHandle<Result<(), Error>>,
     commands: CommandHandle,
@@ -144,6 +152,11 @@ impl Running {
         self.mtls_address
     }
 
+    /// Where router groups can be locked.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin_address
+    }
+
     /// Ends it: event streams end, calls under way are answered, the database is closed.
     ///
     /// # Errors
@@ -157,41 +170,6 @@ impl Running {
     /// fails as it does on a full disk.
     pub async fn limit_pages(&self, pages: u32) {
         self.commands.0.limit_pages(pages).await;
-    }
-}
-
-impl ApiSettings {
-    /// Another server that holds the database is waited for if it may run elsewhere.
-    fn can_wait(&self) -> bool {
-        matches!(self.database, Database::Postgres(_))
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        if self.max_ttl.as_secs() == 0 {
-            return Err(Error::MaxTtl(self.max_ttl));
-        }
-        if self.listen.is_none() && self.mtls.is_none() {
-            return Err(Error::Nowhere);
-        }
-        if let Some(address) = self.listen
-            && !address.ip().is_loopback()
-            && self.token_key.is_none()
-            && !self.open_to_all
-        {
-            return Err(Error::Open(address));
-        }
-        let mut names = std::collections::HashSet::new();
-        for group in &self.router_groups {
-            let refuse = |cause| Error::Group {
-                name: group.name.clone(),
-                cause,
-            };
-            group.check().map_err(refuse)?;
-            if !names.insert(&group.name) {
-                return Err(refuse("its name is not unique".to_owned()));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -228,14 +206,19 @@ async fn start_with(
     };
     let writer = writer::start(store, means).await?;
     seed(&writer.commands, settings.router_groups).await?;
+    let group_locks = Arc::new(GroupLocks::default());
     let service = Arc::new(Service {
+        group_locks: Arc::clone(&group_locks),
         state: writer.state,
         commands: writer.commands.clone(),
         hub: Arc::clone(&hub),
         metrics,
         tokens,
-        body_bytes: limits.body_bytes,
-        body_within: limits.body_within,
+        bodies: Bodies::new(
+            limits.body_bytes,
+            limits.body_bytes_at_once,
+            limits.body_within,
+        ),
         logger: logger.session("request"),
     });
     let server_limits = net::Limits {
@@ -263,6 +246,22 @@ async fn start_with(
             asked,
         ));
     }
+    let mut admin_address = None;
+    if let Some(listen) = settings.admin_listen {
+        let listener = net::bind(listen).await.map_err(Error::Listen)?;
+        admin_address = Some(listener.local_addr().map_err(Error::Listen)?);
+        let admin = Arc::new(Admin {
+            locks: group_locks,
+            logger: logger.session("admin"),
+        });
+        servers.spawn(net::serve(
+            listener,
+            None,
+            server_limits,
+            admin,
+            asked.clone(),
+        ));
+    }
     let fields = Fields::new()
         .and("address", address.map(|address| address.to_string()))
         .and(
@@ -282,6 +281,7 @@ async fn start_with(
     Ok(Running {
         address,
         mtls_address,
+        admin_address,
         ask_stop,
         serving,
         commands,

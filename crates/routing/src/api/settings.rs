@@ -1,10 +1,12 @@
 //! What a routing API can be told. Plain data; who reads it from a file is
 //! [`super::settings_file`].
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::Error;
 use super::model::RouterGroup;
 
 /// Settings of a routing API.
@@ -14,6 +16,9 @@ pub struct ApiSettings {
     pub listen: Option<SocketAddr>,
     /// Where mutual TLS is spoken; `None`: nowhere (`api.mtls_listen_port`).
     pub mtls: Option<MutualTls>,
+    /// Where router groups can be locked for a backup, on a loopback address; `None`:
+    /// nowhere (`admin_port`).
+    pub admin_listen: Option<SocketAddr>,
     /// PEM file with the public key (RSA or EC) that signs bearer tokens (`oauth`); `None`:
     /// calls need no token.
     pub token_key: Option<PathBuf>,
@@ -35,6 +40,7 @@ impl Default for ApiSettings {
         Self {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 3000))),
             mtls: None,
+            admin_listen: None,
             token_key: None,
             open_to_all: false,
             database: Database::Sqlite(PathBuf::from("routing-api.sqlite")),
@@ -42,6 +48,47 @@ impl Default for ApiSettings {
             router_groups: Vec::new(),
             limits: Limits::default(),
         }
+    }
+}
+
+impl ApiSettings {
+    /// Another server that holds the database is waited for if it may run elsewhere.
+    pub(super) fn can_wait(&self) -> bool {
+        matches!(self.database, Database::Postgres(_))
+    }
+
+    /// Whether they make sense, and are safe.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if self.max_ttl.as_secs() == 0 {
+            return Err(Error::MaxTtl(self.max_ttl));
+        }
+        if self.listen.is_none() && self.mtls.is_none() {
+            return Err(Error::Nowhere);
+        }
+        if let Some(address) = self.listen
+            && !address.ip().is_loopback()
+            && self.token_key.is_none()
+            && !self.open_to_all
+        {
+            return Err(Error::Open(address));
+        }
+        if let Some(address) = self.admin_listen
+            && !address.ip().is_loopback()
+        {
+            return Err(Error::OpenAdmin(address));
+        }
+        let mut names = HashSet::new();
+        for group in &self.router_groups {
+            let refuse = |cause| Error::Group {
+                name: group.name.clone(),
+                cause,
+            };
+            group.check().map_err(refuse)?;
+            if !names.insert(&group.name) {
+                return Err(refuse("its name is not unique".to_owned()));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -66,7 +113,7 @@ pub enum Database {
 /// How to reach PostgreSQL.
 #[derive(Clone)]
 pub struct PostgresSettings {
-    /// Host, user, database; its `sslmode` says whether TLS is spoken.
+    /// Host, user, database. TLS is spoken with `sslmode=require`, and only then.
     pub config: tokio_postgres::Config,
     /// PEM file with the authorities of the server's certificate; `None`: those of the
     /// public web.
@@ -89,6 +136,9 @@ pub struct Limits {
     /// Bytes of a request's body: 16 MiB, enough for 50,000 mappings in one call. A larger
     /// body is refused with 413.
     pub body_bytes: usize,
+    /// Bytes of bodies that are read at the same time; further ones wait, at most
+    /// [`body_within`](Self::body_within), and are then answered 503.
+    pub body_bytes_at_once: usize,
     /// Longest wait for a request's body.
     pub body_within: Duration,
     /// Connections open at once, of each listener; above it they wait to be accepted.
@@ -107,6 +157,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 16 << 20,
+            body_bytes_at_once: 256 << 20,
             body_within: Duration::from_secs(30),
             connections: 4096,
             subscriber_events: 1024,

@@ -18,8 +18,8 @@ pub(super) struct Connection {
     pub(super) input: Vec<u8>,
     /// What the socket did not take yet.
     output: Vec<u8>,
-    /// Bytes of a body that are thrown away.
-    skip: u64,
+    /// The body of the last request goes on; it is thrown away.
+    in_body: bool,
     pub(super) state: State,
     /// Nothing follows what is sent now.
     closing: bool,
@@ -62,7 +62,7 @@ impl Connection {
             scanner: RequestScanner::new(limits),
             input: Vec::new(),
             output: Vec::new(),
-            skip: 0,
+            in_body: false,
             state: State::Open,
             closing: false,
         }
@@ -80,10 +80,18 @@ impl Connection {
         let (mut used, mut requests) = (0, 0);
         loop {
             let rest = bytes.get(used..).unwrap_or_default();
-            let skipped = self.skip.min(rest.len() as u64);
-            self.skip -= skipped;
-            used += skipped as usize;
-            if self.state != State::Open || self.closing || !self.output.is_empty() {
+            if self.in_body {
+                match self.scanner.body(rest, &mut ()) {
+                    Ok(scan) => {
+                        used += scan.consumed;
+                        self.in_body = !scan.ended;
+                    }
+                    // The answer is on its way; what follows it makes no sense.
+                    Err(_) => self.closing = true,
+                }
+            }
+            if self.in_body || self.state != State::Open || self.closing || !self.output.is_empty()
+            {
                 break;
             }
             let rest = bytes.get(used..).unwrap_or_default();
@@ -93,9 +101,9 @@ impl Connection {
             let length = match self.scanner.head(rest, head) {
                 Ok(Some(length)) => length,
                 Ok(None) => break,
-                Err(_) => {
+                Err(error) => {
                     self.closing = true;
-                    self.send(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+                    self.send(error.answer());
                     break;
                 }
             };
@@ -116,17 +124,10 @@ impl Connection {
         behaviour: &Behaviour,
         answers: &Answers,
     ) -> Option<Next> {
-        let mut closing = !head.keep_alive();
-        match head.body() {
-            RequestBody::None => {}
-            RequestBody::Exactly(bytes) => {
-                self.skip = bytes;
-                if head.expects_continue() {
-                    self.send(b"HTTP/1.1 100 Continue\r\n\r\n");
-                }
-            }
-            // Where chunks end is of no interest to a connection that ends anyway.
-            RequestBody::Chunked => closing = true,
+        let closing = !head.keep_alive();
+        self.in_body = head.body() != RequestBody::None;
+        if self.in_body && head.expects_continue() && behaviour.mode != Mode::Hang {
+            self.send(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         let with_body = head.method() != b"HEAD";
         match behaviour.mode {

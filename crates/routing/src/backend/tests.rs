@@ -48,7 +48,7 @@ fn every_request_has_the_same_answer() {
     // Split anywhere, and several at once.
     for part in [
         "GET / HT",
-        "TP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: b\r\n\r\nHEAD / HTTP/1.1\r\n\r\n",
+        "TP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: b\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\n\r\n",
     ] {
         stream.write_all(part.as_bytes()).unwrap();
     }
@@ -66,11 +66,46 @@ fn every_request_has_the_same_answer() {
 }
 
 #[test]
+fn bodies_are_passed_over_however_they_are_framed() {
+    let backend = backend(1);
+    let mut stream = connect(&backend);
+    for part in [
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nGE",
+        "T /POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r",
+        "\n0\r\nX-T: v\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    ] {
+        stream.write_all(part.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for _ in 0..2 {
+        assert!(!answer(&mut stream, true).0.contains("close"));
+    }
+    assert!(
+        answer(&mut stream, true)
+            .0
+            .contains("\r\nConnection: close\r\n")
+    );
+    assert_eq!(stream.read(&mut [0; 9]).unwrap(), 0);
+    let mut stream = connect(&backend);
+    stream
+        .write_all(
+            b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n",
+        )
+        .unwrap();
+    assert_eq!(answer(&mut stream, true).0, "HTTP/1.1 100 Continue\r\n\r\n");
+    assert!(
+        answer(&mut stream, true)
+            .0
+            .starts_with("HTTP/1.1 200 OK\r\n")
+    );
+}
+
+#[test]
 fn a_large_answer_comes_whole_to_a_slow_reader() {
     let backend = backend(20 * 1024 * 1024);
     let mut stream = connect(&backend);
     stream
-        .write_all(b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n")
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n")
         .unwrap();
     std::thread::sleep(Duration::from_millis(50));
     for _ in 0..2 {
@@ -94,7 +129,9 @@ fn it_behaves_as_it_is_told() {
     let tell = |json: &str| backend.behave(Behaviour::from_json(json.as_bytes()).unwrap());
     let asked = || {
         let mut stream = connect(&backend);
-        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .unwrap();
         stream
     };
     tell(r#"{"mode":"slow","delay":"1ms"}"#);

@@ -47,9 +47,12 @@ fn short(text: &str) -> String {
     }
 }
 
-/// A text in quotes, as TOML writes it.
+/// A text in quotes, on one line, as TOML takes it for a value and for a key. JSON escapes
+/// the same characters in the same way, but for one.
 fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    // A text always is JSON.
+    let json = serde_json::to_string(text).unwrap_or_default();
+    json.replace('\u{7f}', "\\u007f")
 }
 
 impl Kind for bool {

@@ -134,7 +134,7 @@ macro_rules! counters {
             pub latency: Histogram<12>,
             /// The part of it that was spent in this router.
             pub own_time: Histogram<13>,
-            /// Finding a route.
+            /// Reading a request's fields and finding its route; of every sixteenth request.
             pub lookup_time: Histogram<13>,
         }
 
@@ -163,7 +163,7 @@ macro_rules! counters {
             pub latency: HistogramTotal,
             /// The part of it that was spent in this router.
             pub own_time: HistogramTotal,
-            /// Finding a route.
+            /// Reading a request's fields and finding its route; of every sixteenth request.
             pub lookup_time: HistogramTotal,
         }
 

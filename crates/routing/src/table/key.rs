@@ -47,3 +47,51 @@ impl<'a> RouteKey<'a> {
         &self.0
     }
 }
+
+/// A stored key. Most are short and lie within what holds them, so that comparing them
+/// costs no other line of the cache.
+#[derive(Debug)]
+pub(super) enum KeyText {
+    /// Of at most [`INLINE`](Self::INLINE) bytes.
+    Short {
+        /// How many.
+        length: u8,
+        /// The key, and zeros.
+        bytes: [u8; Self::INLINE],
+    },
+    /// A longer one.
+    Long(Box<str>),
+}
+
+impl KeyText {
+    const INLINE: usize = 38;
+
+    /// Stores a key.
+    pub(super) fn new(key: &str) -> Self {
+        match u8::try_from(key.len()) {
+            Ok(length) if key.len() <= Self::INLINE => {
+                let mut bytes = [0; Self::INLINE];
+                bytes[..key.len()].copy_from_slice(key.as_bytes());
+                Self::Short { length, bytes }
+            }
+            _ => Self::Long(key.into()),
+        }
+    }
+
+    /// The key.
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            // It was text when it was stored.
+            Self::Short { .. } => std::str::from_utf8(self.as_bytes()).unwrap_or_default(),
+            Self::Long(key) => key,
+        }
+    }
+
+    /// Its bytes.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Short { length, bytes } => &bytes[..usize::from(*length).min(Self::INLINE)],
+            Self::Long(key) => key.as_bytes(),
+        }
+    }
+}

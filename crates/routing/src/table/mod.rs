@@ -136,7 +136,7 @@ impl Table {
                     // Where round robin begins is as random as the seed of the hash.
                     hash as u32,
                 );
-                writer.insert(hash, Arc::new(pool), |key| self.hasher.ends(key).1);
+                writer.insert(hash, Arc::new(pool));
                 self.routes.fetch_add(1, Ordering::Relaxed);
                 Registered::Added { route: true }
             }
@@ -258,8 +258,11 @@ impl Table {
                     pool.set_members(rest, now);
                     pruned.endpoints += stale;
                 }
-                let empty_for = Duration::from_nanos(now.saturating_sub(pool.emptied_at()));
-                if stale == endpoints.len() && empty_for >= self.settings.empty_pool_stays {
+                let is_over = |since: Nanos| {
+                    let empty_for = Duration::from_nanos(now.saturating_sub(since));
+                    empty_for >= self.settings.empty_pool_stays
+                };
+                if pool.emptied_at().is_some_and(is_over) {
                     let (_, hash) = self.hasher.ends(pool.key());
                     self.drop_route(&mut writer, hash, pool.key());
                     pruned.routes += 1;
@@ -314,7 +317,7 @@ impl Table {
             if depths & depth_bit(prefix.depth) != 0
                 && let Some(pool) = slots.find(prefix.hash, &key[..prefix.end])
             {
-                let is_empty = pool.as_ref().is_none_or(|it| it.endpoints().is_empty());
+                let is_empty = pool.as_ref().is_none_or(|it| it.is_empty());
                 *(if is_empty { &mut empty } else { &mut found }) = Some(pool);
             }
             if depths < depth_bit(prefix.depth + 1) {

@@ -86,20 +86,20 @@ impl<'a> Registration<'a> {
             && endpoint.protocol == self.protocol
             && endpoint.stale_after == stale_after
             && endpoint.modification.index == self.modification_index
-            && endpoint.modification.guid == self.modification_guid
-            && endpoint.server_name == self.server_name
-            && endpoint.app == self.app
-            && endpoint.instance_id == self.instance_id
-            && endpoint.instance_index == self.instance_index
-            && endpoint.zone == self.zone
-            && endpoint.isolation_segment == self.isolation_segment
+            && same(&endpoint.modification.guid, self.modification_guid)
+            && same(&endpoint.server_name, self.server_name)
+            && same(&endpoint.app, self.app)
+            && same(&endpoint.instance_id, self.instance_id)
+            && same(&endpoint.instance_index, self.instance_index)
+            && same(&endpoint.zone, self.zone)
+            && same(&endpoint.isolation_segment, self.isolation_segment)
     }
 
     /// Whether `pool` is what this says about the route.
     pub(super) fn agrees_with(&self, pool: &PoolSettings) -> bool {
         pool.algorithm == self.algorithm
-            && *pool.route_service_url == *self.route_service_url
-            && *pool.hash_header == *self.hash_header
+            && same(&pool.route_service_url, self.route_service_url)
+            && same(&pool.hash_header, self.hash_header)
             && pool.hash_balance == self.hash_balance
     }
 
@@ -139,6 +139,12 @@ impl<'a> Registration<'a> {
             hash_balance: self.hash_balance,
         }
     }
+}
+
+/// Whether two texts are equal. Most are empty, and comparing nothing is dear: processors
+/// with AVX-512 take 50 ns to load no bytes from the address that Rust gives to an empty text.
+fn same(stored: &str, said: &str) -> bool {
+    stored.len() == said.len() && (said.is_empty() || stored == said)
 }
 
 /// Borrowed tags of an endpoint, as a registration has them.

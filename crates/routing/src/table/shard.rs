@@ -1,12 +1,12 @@
 //! A part of the routes: a hash table that is read without a lock.
 //!
-//! Slots are probed one after the other. A tag, 32 bits of the key's hash, tells a reader
-//! which slots are worth a look. One writer at a time fills and empties slots; a route
-//! never moves while it is there, and a slot that was used is never marked as unused, so
-//! a reader who walks from a key's first slot to an unused one cannot miss it. When the
-//! slots run out, the writer builds a larger table and puts it in place of this one.
+//! Slots are probed one after the other. The hash beside each pool tells a reader which
+//! ones are worth a look. One writer at a time fills and empties slots; a route never moves
+//! while it is there, and a slot that was used is never marked as unused, so a reader who
+//! walks from a key's first slot to an unused one cannot miss it. When the slots run out,
+//! the writer builds a larger table and puts it in place of this one.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
@@ -33,46 +33,51 @@ struct Occupancy {
 
 /// Slots, a power of two of them; at least a quarter is always unused.
 #[derive(Debug)]
-pub(super) struct Slots {
-    tags: Box<[AtomicU32]>,
-    pools: Box<[ArcSwapOption<Pool>]>,
+pub(super) struct Slots(Box<[Slot]>);
+
+/// Room for a route. A reader who passes by reads one line of the cache, and the pool only
+/// if it is the right one.
+#[derive(Debug)]
+struct Slot {
+    mark: AtomicU64,
+    pool: ArcSwapOption<Pool>,
 }
 
-/// Tag of a slot that was never used.
-const UNUSED: u32 = 0;
-/// Tag of a slot whose route is gone.
-const GONE: u32 = 1;
+/// Mark of a slot that was never used.
+const UNUSED: u64 = 0;
+/// Mark of a slot whose route is gone.
+const GONE: u64 = 1;
 
-/// The tag of a key. Its bits are not those that choose shard or slot.
-fn tag(hash: u64) -> u32 {
-    ((hash >> 20) as u32).max(GONE + 1)
+/// The mark of a key's slot: its hash.
+fn mark(hash: u64) -> u64 {
+    hash.max(GONE + 1)
 }
 
 impl Slots {
     fn new(slots: usize) -> Self {
-        Self {
-            tags: (0..slots).map(|_| AtomicU32::new(UNUSED)).collect(),
-            pools: (0..slots).map(|_| ArcSwapOption::empty()).collect(),
-        }
+        let unused = || Slot {
+            mark: AtomicU64::new(UNUSED),
+            pool: ArcSwapOption::empty(),
+        };
+        Self((0..slots).map(|_| unused()).collect())
     }
 
-    /// Every slot in the order in which `hash` meets them.
-    fn probe(&self, hash: u64) -> impl Iterator<Item = usize> {
-        let mask = self.tags.len() - 1;
-        let first = hash as usize & mask;
-        (0..=mask).map(move |step| (first + step) & mask)
+    /// Every slot in the order in which a key meets them.
+    fn probe(&self, mark: u64) -> impl Iterator<Item = &Slot> {
+        let (before, from) = self.0.split_at(mark as usize & (self.0.len() - 1));
+        from.iter().chain(before)
     }
 
     /// The slot of `key` with its pool.
-    fn find_slot(&self, hash: u64, key: &[u8]) -> Option<(usize, Guard<Option<Arc<Pool>>>)> {
-        let wanted = tag(hash);
-        for at in self.probe(hash) {
-            // Pairs with the release in `fill`: who sees the tag sees the pool.
-            let found = self.tags[at].load(Ordering::Acquire);
+    fn find_slot(&self, hash: u64, key: &[u8]) -> Option<(&Slot, Guard<Option<Arc<Pool>>>)> {
+        let wanted = mark(hash);
+        for slot in self.probe(wanted) {
+            // Pairs with the release in `fill`: who sees the mark sees the pool.
+            let found = slot.mark.load(Ordering::Acquire);
             if found == wanted {
-                let pool = self.pools[at].load();
-                if pool.as_ref().is_some_and(|it| it.key().as_bytes() == key) {
-                    return Some((at, pool));
+                let pool = slot.pool.load();
+                if pool.as_ref().is_some_and(|it| it.key_bytes() == key) {
+                    return Some((slot, pool));
                 }
             } else if found == UNUSED {
                 return None;
@@ -87,21 +92,25 @@ impl Slots {
     }
 
     /// Puts `pool` into the first free slot. Whether that was never used before.
-    fn fill(&self, hash: u64, pool: Arc<Pool>) -> bool {
-        for at in self.probe(hash) {
-            let found = self.tags[at].load(Ordering::Relaxed);
+    fn fill(&self, mark: u64, pool: Arc<Pool>) -> bool {
+        for slot in self.probe(mark) {
+            let found = slot.mark.load(Ordering::Relaxed);
             if found <= GONE {
-                self.pools[at].store(Some(pool));
-                self.tags[at].store(tag(hash), Ordering::Release);
+                slot.pool.store(Some(pool));
+                slot.mark.store(mark, Ordering::Release);
                 return found == UNUSED;
             }
         }
-        // A quarter of the slots is unused.
+        // Not reached: a quarter of the slots is unused.
         false
     }
 
-    fn pools(&self) -> impl Iterator<Item = Arc<Pool>> {
-        self.pools.iter().filter_map(ArcSwapOption::load_full)
+    /// Every pool with its mark.
+    fn pools(&self) -> impl Iterator<Item = (u64, Arc<Pool>)> {
+        self.0.iter().filter_map(|slot| {
+            let mark = slot.mark.load(Ordering::Acquire);
+            slot.pool.load_full().map(|pool| (mark, pool))
+        })
     }
 }
 
@@ -130,7 +139,7 @@ impl Shard {
 
     /// Every pool.
     pub(super) fn pools(&self) -> Vec<Arc<Pool>> {
-        self.slots.load().pools().collect()
+        self.slots.load().pools().map(|(_, pool)| pool).collect()
     }
 
     /// Keeps other writers away. Readers do not notice.
@@ -156,8 +165,8 @@ pub(super) fn depth_bit(segments: usize) -> u64 {
     1 << segments.min(63)
 }
 
-fn depth_of(key: &str) -> u64 {
-    depth_bit(key.bytes().filter(|byte| *byte == b'/').count())
+fn depth_of(key: &[u8]) -> u64 {
+    depth_bit(memchr::memchr_iter(b'/', key).count())
 }
 
 impl Writer<'_> {
@@ -179,27 +188,28 @@ impl Writer<'_> {
         pool.as_deref().map(visit)
     }
 
-    /// Adds a pool whose key is not there. `rehash` tells the hash of a key.
-    pub(super) fn insert(&mut self, hash: u64, pool: Arc<Pool>, rehash: impl Fn(&str) -> u64) {
+    /// Adds a pool whose key is not there.
+    pub(super) fn insert(&mut self, hash: u64, pool: Arc<Pool>) {
         let slots = self.shard.slots.load();
-        let depth = depth_of(pool.key());
-        if (self.occupancy.used + 1) * 4 > slots.tags.len() * 3 {
+        let depth = depth_of(pool.key_bytes());
+        if (self.occupancy.used + 1) * 4 > slots.0.len() * 3 {
             let grown = ((self.occupancy.routes + 1) * 2).next_power_of_two();
             let grown = Slots::new(grown.max(Shard::FEWEST_SLOTS));
             let mut depths = depth;
-            for known in slots.pools() {
-                depths |= depth_of(known.key());
-                grown.fill(rehash(known.key()), known);
+            for (mark, known) in slots.pools() {
+                depths |= depth_of(known.key_bytes());
+                grown.fill(mark, known);
             }
-            grown.fill(hash, pool);
+            grown.fill(mark(hash), pool);
             self.occupancy.routes += 1;
             self.occupancy.used = self.occupancy.routes;
             self.shard.slots.store(Arc::new(grown));
             self.shard.depths.store(depths, Ordering::Relaxed);
         } else {
+            // Before the route is there: who finds it must have looked for its depth.
             self.shard.depths.fetch_or(depth, Ordering::Relaxed);
             self.occupancy.routes += 1;
-            if slots.fill(hash, pool) {
+            if slots.fill(mark(hash), pool) {
                 self.occupancy.used += 1;
             }
         }
@@ -208,17 +218,17 @@ impl Writer<'_> {
     /// Puts `pool` in place of the one with the same key.
     pub(super) fn replace(&mut self, hash: u64, pool: Arc<Pool>) {
         let slots = self.shard.slots.load();
-        if let Some((at, _)) = slots.find_slot(hash, pool.key().as_bytes()) {
-            slots.pools[at].store(Some(pool));
+        if let Some((slot, _)) = slots.find_slot(hash, pool.key_bytes()) {
+            slot.pool.store(Some(pool));
         }
     }
 
     /// Removes the pool of `key`.
     pub(super) fn remove(&mut self, hash: u64, key: &str) {
         let slots = self.shard.slots.load();
-        if let Some((at, _)) = slots.find_slot(hash, key.as_bytes()) {
-            slots.tags[at].store(GONE, Ordering::Release);
-            slots.pools[at].store(None);
+        if let Some((slot, _)) = slots.find_slot(hash, key.as_bytes()) {
+            slot.mark.store(GONE, Ordering::Release);
+            slot.pool.store(None);
             self.occupancy.routes -= 1;
         }
     }

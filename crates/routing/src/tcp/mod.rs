@@ -14,7 +14,9 @@ pub mod counters;
 pub mod engine;
 mod mapping;
 mod router;
+pub mod routes_file;
 mod settings;
+pub mod settings_file;
 pub mod table;
 
 pub use engine::EngineError;

@@ -21,7 +21,7 @@ pub struct TcpSettings {
     /// The same for each port.
     pub port_connections: usize,
     /// Connections that the kernel keeps for a port until they are accepted.
-    pub backlog: i32,
+    pub backlog: u32,
     /// Backends tried for one connection (HAProxy: one attempt and 3 more).
     pub attempts: u32,
     /// A backend that could not be reached is passed over for so long when there are

@@ -100,6 +100,11 @@ impl TlsClient {
         })
     }
 
+    /// The settings as rustls has them, for clients with sockets of another kind.
+    pub fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.config)
+    }
+
     /// The same with other protocols to agree on (ALPN).
     #[must_use]
     pub fn with_protocols(&self, protocols: &[&str]) -> Self {

@@ -1,10 +1,11 @@
 //! The API over HTTP: which path does what.
 
+mod admin;
 mod answers;
+mod bodies;
 mod tokens;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -18,6 +19,9 @@ use super::model::{ApiError, ErrorName, RouterGroup, read_list, read_object};
 use super::state::{Command, Reply};
 use super::writer::{Commands, Shared, wall_clock};
 
+pub(crate) use admin::{Admin, GroupLocks};
+pub(crate) use bodies::Bodies;
+use bodies::Unread;
 pub use tokens::KeyError;
 pub(crate) use tokens::{Scope, Tokens};
 
@@ -28,8 +32,8 @@ pub(crate) struct Service {
     pub(crate) hub: Arc<Hub>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) tokens: Option<Tokens>,
-    pub(crate) body_bytes: usize,
-    pub(crate) body_within: Duration,
+    pub(crate) bodies: Bodies,
+    pub(crate) group_locks: Arc<GroupLocks>,
     pub(crate) logger: Logger,
 }
 
@@ -51,44 +55,55 @@ enum Call<'a> {
     Metrics,
 }
 
+const GROUPS: &str = "/routing/v1/router_groups";
+const TCP: &str = "/routing/v1/tcp_routes";
+const TCP_UPSERT: &str = "/routing/v1/tcp_routes/create";
+const TCP_DELETE: &str = "/routing/v1/tcp_routes/delete";
+const TCP_EVENTS: &str = "/routing/v1/tcp_routes/events";
+const HTTP: &str = "/routing/v1/routes";
+const HTTP_EVENTS: &str = "/routing/v1/events";
+const HEALTH: &str = "/health";
+const METRICS: &str = "/metrics";
+
+/// Every path but those of single groups.
+const PATHS: [&str; 9] = [
+    GROUPS,
+    TCP,
+    TCP_UPSERT,
+    TCP_DELETE,
+    TCP_EVENTS,
+    HTTP,
+    HTTP_EVENTS,
+    HEALTH,
+    METRICS,
+];
+
 /// Which call a request means; without one, the status to answer.
 fn call<'a>(method: &Method, path: &'a str) -> Result<Call<'a>, StatusCode> {
-    let of = |choices: &[(Method, fn() -> Call<'a>)]| {
-        let choice = choices.iter().find(|(wanted, _)| wanted == method);
-        let choice = choice.ok_or(StatusCode::METHOD_NOT_ALLOWED)?;
-        Ok(choice.1())
-    };
-    let get = |call| of(&[(Method::GET, call)]);
-    let post = |call| of(&[(Method::POST, call)]);
-    if let Some(guid) = path.strip_prefix("/routing/v1/router_groups/")
-        && !guid.is_empty()
-        && !guid.contains('/')
-    {
-        return match *method {
-            Method::PUT => Ok(Call::UpdateGroup(guid)),
-            Method::DELETE => Ok(Call::DeleteGroup(guid)),
-            _ => Err(StatusCode::METHOD_NOT_ALLOWED),
-        };
-    }
-    match path {
-        "/routing/v1/router_groups" => of(&[
-            (Method::GET, || Call::ListGroups),
-            (Method::POST, || Call::CreateGroup),
-        ]),
-        "/routing/v1/tcp_routes" => get(|| Call::ListTcp),
-        "/routing/v1/tcp_routes/create" => post(|| Call::UpsertTcp),
-        "/routing/v1/tcp_routes/delete" => post(|| Call::DeleteTcp),
-        "/routing/v1/tcp_routes/events" => get(|| Call::TcpEvents),
-        "/routing/v1/routes" => of(&[
-            (Method::GET, || Call::ListHttp),
-            (Method::POST, || Call::UpsertHttp),
-            (Method::DELETE, || Call::DeleteHttp),
-        ]),
-        "/routing/v1/events" => get(|| Call::HttpEvents),
-        "/health" => get(|| Call::Health),
-        "/metrics" => get(|| Call::Metrics),
-        _ => Err(StatusCode::NOT_FOUND),
-    }
+    let group = path
+        .strip_prefix(GROUPS)
+        .and_then(|rest| rest.strip_prefix('/'))
+        .filter(|guid| !guid.is_empty() && !guid.contains('/'));
+    Ok(match (method.as_str(), path, group) {
+        ("PUT", _, Some(guid)) => Call::UpdateGroup(guid),
+        ("DELETE", _, Some(guid)) => Call::DeleteGroup(guid),
+        ("GET", GROUPS, _) => Call::ListGroups,
+        ("POST", GROUPS, _) => Call::CreateGroup,
+        ("GET", TCP, _) => Call::ListTcp,
+        ("POST", TCP_UPSERT, _) => Call::UpsertTcp,
+        ("POST", TCP_DELETE, _) => Call::DeleteTcp,
+        ("GET", TCP_EVENTS, _) => Call::TcpEvents,
+        ("GET", HTTP, _) => Call::ListHttp,
+        ("POST", HTTP, _) => Call::UpsertHttp,
+        ("DELETE", HTTP, _) => Call::DeleteHttp,
+        ("GET", HTTP_EVENTS, _) => Call::HttpEvents,
+        ("GET", HEALTH, _) => Call::Health,
+        ("GET", METRICS, _) => Call::Metrics,
+        _ if group.is_some() || PATHS.contains(&path) => {
+            return Err(StatusCode::METHOD_NOT_ALLOWED);
+        }
+        _ => return Err(StatusCode::NOT_FOUND),
+    })
 }
 
 impl Call<'_> {
@@ -115,7 +130,7 @@ enum Refused {
     /// The API's error.
     Error(ApiError),
     /// The body did not arrive.
-    Body(net::BodyError),
+    Unread(Unread),
 }
 
 impl From<ApiError> for Refused {
@@ -150,6 +165,7 @@ impl Service {
         body: Incoming,
     ) -> Result<Response<Body>, Refused> {
         self.authorize(call.scope(), &head.headers)?;
+        self.group_locks.check(call)?;
         match call {
             Call::Health => self.health(),
             Call::Metrics => Ok(self.metrics_page()),
@@ -221,8 +237,7 @@ impl Service {
     }
 
     async fn bytes(&self, body: Incoming) -> Result<Bytes, Refused> {
-        let read = net::read_body(body, self.body_bytes, self.body_within).await;
-        read.map_err(Refused::Body)
+        self.bodies.read(body).await.map_err(Refused::Unread)
     }
 
     async fn write(&self, command: Command, status: StatusCode) -> Result<Response<Body>, Refused> {
@@ -288,7 +303,7 @@ impl Service {
                 log(&error, response.status());
                 response
             }
-            Refused::Body(cause) => {
+            Refused::Unread(Unread::Body(cause)) => {
                 let status = match cause {
                     net::BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
                     net::BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
@@ -296,6 +311,12 @@ impl Service {
                 };
                 log(&cause, status);
                 let error = ApiError::process(cause);
+                answers::closing(answers::json(status, &error))
+            }
+            Refused::Unread(Unread::Busy) => {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                let error = ApiError::process("too many bodies are being read; try again later");
+                log(&error, status);
                 answers::closing(answers::json(status, &error))
             }
         }

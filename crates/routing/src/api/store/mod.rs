@@ -5,7 +5,6 @@
 //! beside the rows' numbers, and both keep the same columns.
 
 mod postgres;
-mod postgres_tls;
 mod sqlite;
 
 use std::path::PathBuf;
@@ -99,7 +98,7 @@ impl StoreError {
 /// A store, by the kind of its database.
 pub(crate) enum AnyStore {
     Sqlite(Sqlite),
-    Postgres(Postgres),
+    Postgres(Box<Postgres>),
 }
 
 impl AnyStore {
@@ -110,7 +109,10 @@ impl AnyStore {
     pub(crate) fn open(database: &Database) -> Result<Self, StoreError> {
         match database {
             Database::Sqlite(path) => Sqlite::open(path).map(Self::Sqlite),
-            Database::Postgres(settings) => Postgres::new(settings).map(Self::Postgres),
+            Database::Postgres(settings) => {
+                let store = Postgres::new(settings)?;
+                Ok(Self::Postgres(Box::new(store)))
+            }
         }
     }
 }

@@ -13,13 +13,15 @@ use wire::stream::Stream;
 use super::buffers::{Inbox, Outbox};
 use super::deadlines::NEVER;
 use super::session::{Phase, Session};
-use super::slab::Token;
+use super::slab::{Key, Token};
 use super::worker::{RUNNING, Worker};
 use crate::http::pipeline::Client;
 use crate::table::Nanos;
 
 /// Connections accepted at one wake-up: a flood of new ones must not hold up the others.
 const AT_ONCE: usize = 32;
+/// How long accepting pauses when the system has no descriptors left.
+const PAUSE: Nanos = 100_000_000;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
 
@@ -78,9 +80,9 @@ impl Worker {
                 Ok(Some((socket, peer))) => self.welcome(socket, peer, tls),
                 Ok(None) => return,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    // Goes on when a connection has ended; level-triggered readiness
-                    // would keep this thread busy until then.
+                    // Level-triggered readiness would keep this thread busy.
                     self.pause(index);
+                    self.accept_again = self.now.saturating_add(PAUSE);
                     return;
                 }
                 // One went away meanwhile.
@@ -101,7 +103,9 @@ impl Worker {
         self.counters.full.increment();
     }
 
-    fn resume_accepting(&mut self) {
+    /// Watches listeners again that were paused.
+    pub(super) fn resume_accepting(&mut self) {
+        self.accept_again = NEVER;
         for (index, listener) in self.listeners.iter_mut().enumerate() {
             if listener.paused {
                 let token = Token::Listener(index as u32).number();
@@ -113,13 +117,13 @@ impl Worker {
 
     fn welcome(&mut self, socket: OwnedFd, peer: SocketAddr, tls: bool) {
         let settings = &self.shared.settings;
-        let limits = Limits {
-            head_bytes: settings.request_head_bytes,
-            ..Limits::default()
-        };
         let key = self.clients.reserve();
         let opens = tls || settings.proxy_protocol;
-        let stream = match self.shared.tls.with_client(tls && !settings.proxy_protocol, socket) {
+        let stream = match self
+            .shared
+            .tls
+            .with_client(tls && !settings.proxy_protocol, socket)
+        {
             Ok(stream) => stream,
             Err(_) => {
                 self.clients.release(key);
@@ -134,28 +138,47 @@ impl Worker {
         }
         self.counters.accepted.increment();
         self.counters.open_clients.increment();
-        let mut session = Box::new(Session {
+        let phase = if opens { Phase::Opening } else { Phase::Idle };
+        let patience = if opens {
+            settings.backends.handshake_timeout
+        } else {
+            settings.idle_timeout
+        };
+        let deadline = self.after(patience);
+        let mut session = self.session(key, stream, Client::new(peer, None), phase);
+        (session.deadline, session.awaits_tls) = (deadline, tls);
+        self.arm(&mut session);
+        self.clients.put(key, session);
+    }
+
+    /// A client's connection that the poller watches for reading.
+    pub(super) fn session(
+        &self,
+        key: Key,
+        stream: Stream,
+        client: Client,
+        phase: Phase,
+    ) -> Box<Session> {
+        let limits = Limits {
+            head_bytes: self.shared.settings.request_head_bytes,
+            ..Limits::default()
+        };
+        Box::new(Session {
             key,
             stream,
-            client: Client::new(peer, None),
+            client,
             scanner: RequestScanner::new(limits),
             inbox: Inbox::default(),
             outbox: Outbox::default(),
-            phase: if opens { Phase::Opening } else { Phase::Idle },
+            phase,
             ended: false,
             interest: Interest::Read,
-            deadline: self.after(if opens {
-                settings.backends.handshake_timeout
-            } else {
-                settings.idle_timeout
-            }),
-            awaits_tls: tls,
+            deadline: NEVER,
+            awaits_tls: false,
             armed: NEVER,
             used: false,
             flight: None,
-        });
-        self.arm(&mut session);
-        self.clients.put(key, session);
+        })
     }
 
     /// Removes a connection that was closed.
@@ -173,7 +196,7 @@ impl Worker {
 
     /// Watches for what the connection needs, and sets its deadline, where they changed.
     pub(super) fn arm(&mut self, session: &mut Session) {
-        if session.phase == Phase::Closed {
+        if matches!(session.phase, Phase::Closed | Phase::Http2) {
             return;
         }
         let wanted = session.wanted();

@@ -114,7 +114,11 @@ impl Worker {
             return;
         }
         let most = self.shared.settings.response_head_bytes.max(ROOM);
-        let Some(link) = session.flight.as_mut().and_then(|flight| flight.link.as_mut()) else {
+        let Some(link) = session
+            .flight
+            .as_mut()
+            .and_then(|flight| flight.link.as_mut())
+        else {
             return;
         };
         let received = link
@@ -308,12 +312,21 @@ impl Worker {
         if let Some(count) = counters.responses.get(class) {
             count.increment();
         }
+        if flight.to_service
+            && flight.answered
+            && let Some(count) = counters.responses_of_route_services.get(class)
+        {
+            count.increment();
+        }
         match status {
             400 | 404 if !flight.answered => counters.rejected.increment(),
             502 | 503 | 496 | 525 | 526 if !flight.answered && flight.attempts > 0 => {
                 counters.bad_gateways.increment();
             }
             _ => {}
+        }
+        if exchange.upgrade() != Upgrade::None && status != 101 {
+            counters.failed_upgrades.increment();
         }
         let took = times.mono.saturating_sub(exchange.started().mono);
         counters.latency.record(took);
@@ -324,7 +337,9 @@ impl Worker {
                 .saturating_sub(progress.backend_started);
             counters.own_time.record(took.saturating_sub(backend));
         }
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.log
+            && !flight.unlogged
+        {
             access_log::write_line(
                 &self.shared.pipeline,
                 &flight.head,

@@ -1,14 +1,12 @@
 //! The backend's side of a request: an endpoint, a connection to it, and what to do when
 //! either fails.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rand::Rng as _;
 use rustix::io::Errno;
 use wire::poller::{Event, Interest};
-use wire::socket;
-use wire::stream::{Stream, StreamError};
+use wire::stream::StreamError;
 
 use super::deadlines::NEVER;
 use super::links::errno_text;
@@ -17,6 +15,7 @@ use super::worker::Worker;
 use crate::http::pipeline::retry::{Attempt, Failure, Fate, TlsFailure, Verdict, judge};
 use crate::http::pipeline::{self, Refusal, Upgrade};
 use crate::selection::{Choice, Instance, Next, Sticky, Wish};
+use crate::table::{BackendProtocol, Endpoint};
 
 /// How long a client that waits for `100 Continue` waits for the backend to say it; then
 /// it is told to go on. As Go's transport (`ExpectContinueTimeout`).
@@ -26,6 +25,16 @@ impl Worker {
     /// Sends the request to the next endpoint, or answers that there is none.
     pub(super) fn attempt(&mut self, session: &mut Session) {
         if let Some(flight) = &mut session.flight
+            && let Some(service) = flight.exchange.route_service()
+        {
+            flight.endpoint = Some(Arc::new(Endpoint {
+                identity: format!("{}:{}", service.host, service.port).into(),
+                tls: true,
+                server_name: service.host.as_str().into(),
+                ..Endpoint::default()
+            }));
+            flight.to_service = true;
+        } else if let Some(flight) = &mut session.flight
             && let Some(pool) = flight.exchange.pool()
         {
             let wish = Wish {
@@ -57,9 +66,10 @@ impl Worker {
         let Some(flight) = &mut session.flight else {
             return;
         };
-        let next = match &mut flight.choice {
-            Some(choice) => choice.next(&self.shared.selection, self.now),
-            None => Next::None,
+        let next = match (&mut flight.choice, &flight.endpoint) {
+            (_, Some(service)) if flight.to_service => Next::Endpoint(Arc::clone(service)),
+            (Some(choice), _) => choice.next(&self.shared.selection, self.now),
+            (None, _) => Next::None,
         };
         match next {
             Next::Endpoint(endpoint) => {
@@ -91,7 +101,7 @@ impl Worker {
         let patience = u64::try_from(settings.timeout.as_nanos()).unwrap_or(NEVER);
         flight.attempt_began = self.now;
         flight.attempt_ends = self.now.saturating_add(patience);
-        flight.exchange.progress.endpoint = Some(Arc::clone(&endpoint));
+        flight.exchange.progress.endpoint = (!flight.to_service).then(|| Arc::clone(&endpoint));
         if flight.exchange.progress.backend_started == 0 {
             flight.exchange.progress.backend_started = self.now;
         }
@@ -103,46 +113,45 @@ impl Worker {
         self.shared.pipeline.write_request(
             &flight.head,
             &mut flight.exchange,
-            Some(&endpoint),
+            (!flight.to_service).then_some(&*endpoint),
             sheet,
         );
         flight.head_bytes = sheet.len();
         sheet.extend_from_slice(&flight.kept);
         let careful = !flight.exchange.idempotent() || !flight.kept_whole;
+        let to_service = flight.to_service;
+        // A kept connection may speak HTTP/2, in which an upgrade has no form.
+        let fresh = fresh
+            || (endpoint.protocol == BackendProtocol::Http2
+                && flight.exchange.upgrade() != Upgrade::None);
         let kept = (!fresh)
-            .then(|| self.idle_link(session.key, &endpoint, careful))
+            .then(|| self.idle_link(session.key, &endpoint, to_service, careful))
             .flatten();
         if let Some(link) = kept {
             self.counters.reused.increment();
             self.engage(session, link);
             return;
         }
-        match self.dial(session.key, &endpoint) {
-            Ok(link) => {
-                let Some(flight) = &mut session.flight else {
-                    return;
-                };
-                let upgrade = flight.exchange.upgrade() != Upgrade::None;
-                let settings = &self.shared.settings.backends;
-                let longest = if upgrade {
-                    settings.upgrade_dial_timeout
-                } else {
-                    settings.dial_timeout
-                };
-                session.deadline = self.after(longest).min(flight.attempt_ends);
-                flight.link = Some(link);
-            }
-            Err(error) => self.fail(session, Failure::Dial(errno_text(error))),
-        }
+        let Some(flight) = &session.flight else {
+            return;
+        };
+        let settings = &self.shared.settings.backends;
+        let longest = match flight.exchange.upgrade() {
+            Upgrade::None => settings.dial_timeout,
+            _ => settings.upgrade_dial_timeout,
+        };
+        session.deadline = self.after(longest).min(flight.attempt_ends);
+        self.dial(session);
     }
 
     /// The connection is there: the request can go.
-    fn engage(&mut self, session: &mut Session, mut link: Box<Link>) {
+    pub(super) fn engage(&mut self, session: &mut Session, mut link: Box<Link>) {
         let Some(flight) = &mut session.flight else {
             return;
         };
         link.state = LinkState::Open;
-        link.scanner.expect(super::answer::expectation(&flight.head));
+        link.scanner
+            .expect(super::answer::expectation(&flight.head));
         flight.connected = self.now;
         session.deadline = flight.attempt_ends;
         flight.continue_at = NEVER;
@@ -151,26 +160,6 @@ impl Worker {
             session.deadline = session.deadline.min(flight.continue_at);
         }
         flight.link = Some(link);
-    }
-
-    /// Begins a connection to an endpoint.
-    fn dial(
-        &mut self,
-        client: super::slab::Key,
-        endpoint: &crate::table::Endpoint,
-    ) -> Result<Box<Link>, Errno> {
-        let address: SocketAddr = endpoint.identity().parse().map_err(|_| Errno::HOSTUNREACH)?;
-        let socket = socket::connect_tcp(address)?;
-        let stream = if endpoint.tls {
-            // The handshake begins when the connection is there.
-            let begun = self.shared.tls.to_backend(socket, endpoint);
-            Stream::Tls(Box::new(begun.map_err(|_| Errno::INVAL)?))
-        } else {
-            Stream::Plain(socket)
-        };
-        let link = self.new_link(client, endpoint, stream)?;
-        self.counters.dialed.increment();
-        Ok(link)
     }
 
     /// Something happened to the connection to the backend.
@@ -183,55 +172,16 @@ impl Worker {
         match state {
             Some(LinkState::Connecting) if event.writable => self.connected(session),
             Some(LinkState::Handshaking) => self.shake_hands(session),
+            Some(LinkState::Open) if event.broken && !session.outbox.is_empty() => {
+                self.stop_watching(session);
+            }
             Some(LinkState::Open) if session.phase == Phase::Tunnel => {
-                if event.readable {
-                    self.read_tunnel(session);
-                }
+                self.tunnel_event(session, event);
             }
             Some(LinkState::Open) if event.readable => self.read_link(session),
             _ => {}
         }
         self.settle(session);
-    }
-
-    fn connected(&mut self, session: &mut Session) {
-        let Some(flight) = &mut session.flight else {
-            return;
-        };
-        let Some(link) = &mut flight.link else {
-            return;
-        };
-        if let Err(errno) = socket::outcome(&link.stream) {
-            self.fail(session, Failure::Dial(errno_text(errno)));
-            return;
-        }
-        flight.exchange.progress.dial = self.now.saturating_sub(flight.attempt_began).max(1);
-        link.state = LinkState::Handshaking;
-        session.deadline = self.after(self.shared.settings.backends.handshake_timeout);
-        self.shake_hands(session);
-    }
-
-    fn shake_hands(&mut self, session: &mut Session) {
-        let Some(flight) = &mut session.flight else {
-            return;
-        };
-        let Some(mut link) = flight.link.take() else {
-            return;
-        };
-        match link.stream.handshake() {
-            Ok(true) => {
-                if link.stream.tls().is_some() {
-                    let since = flight.attempt_began + flight.exchange.progress.dial;
-                    flight.exchange.progress.tls = self.now.saturating_sub(since).max(1);
-                }
-                self.engage(session, link);
-            }
-            Ok(false) => flight.link = Some(link),
-            Err(error) => {
-                flight.link = Some(link);
-                self.fail_tls(session, &error, Failure::Tls(TlsFailure::Other("EOF")));
-            }
-        }
     }
 
     /// Sends what waits for the backend. Says whether there is more to be done at once:
@@ -298,7 +248,11 @@ impl Worker {
             replayable: flight.kept_whole,
             tls: endpoint.tls,
         };
-        let most = self.shared.settings.backends.attempts;
+        let most = if flight.to_service {
+            self.shared.settings.route_services.attempts
+        } else {
+            self.shared.settings.backends.attempts
+        };
         let (verdict, fate) = judge(failure, &attempt, most, &mut flight.exchange);
         match fate {
             Fate::Stays => {}
@@ -366,11 +320,21 @@ impl Worker {
             return;
         }
         let failure = match flight.link.as_ref().map(|link| link.state) {
-            Some(LinkState::Connecting) => Failure::DialTimeout,
+            Some(LinkState::Connecting) | None => Failure::DialTimeout,
             Some(LinkState::Handshaking) => Failure::Tls(TlsFailure::Timeout),
             _ => Failure::Timeout,
         };
         self.fail(session, failure);
+    }
+
+    /// The connection to the backend broke, and what came before is still to be read when
+    /// the client has taken more.
+    fn stop_watching(&mut self, session: &mut Session) {
+        if let Some(link) = session.flight.as_mut().and_then(|it| it.link.as_mut())
+            && link.watched
+        {
+            link.watched = self.poller.remove(&link.stream).is_err();
+        }
     }
 
     /// Watches for what the connection to the backend needs, where that changed.
@@ -381,6 +345,12 @@ impl Worker {
         let Some(link) = &mut flight.link else {
             return;
         };
+        if !link.watched {
+            if session.outbox.is_empty() && !link.ended {
+                self.look_again(session.key);
+            }
+            return;
+        }
         let write = link.stream.wants_write()
             || match link.state {
                 LinkState::Connecting => true,

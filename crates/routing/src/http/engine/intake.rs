@@ -1,5 +1,6 @@
 //! The client's side of a request: its head, its body, its patience.
 
+use wire::clock;
 use wire::http1::{RequestBody, RequestError, Sink, write};
 use wire::poller::Event;
 use wire::stream::Received;
@@ -67,18 +68,22 @@ impl Worker {
 
     /// Another look at a connection whose bytes the poller cannot see.
     pub(super) fn revisited(&mut self, session: &mut Session) {
-        if session.phase != Phase::Opening
-            && session.stream.holds_bytes()
-            && session.wants_bytes()
+        if session.phase != Phase::Opening && session.stream.holds_bytes() && session.wants_bytes()
         {
             self.read_client(session);
         }
         let held = |flight: &Flight| {
             let link = flight.link.as_ref();
-            link.is_some_and(|link| link.state == LinkState::Open && link.stream.holds_bytes())
+            link.is_some_and(|link| {
+                link.state == LinkState::Open && (link.stream.holds_bytes() || !link.watched)
+            })
         };
         if session.flight.as_deref().is_some_and(held) {
-            self.read_link(session);
+            if session.phase == Phase::Tunnel {
+                self.read_tunnel(session);
+            } else {
+                self.read_link(session);
+            }
         }
         self.settle(session);
     }
@@ -128,7 +133,7 @@ impl Worker {
             let before = session.phase;
             let mut more = false;
             match session.phase {
-                Phase::Opening | Phase::Closed => {}
+                Phase::Opening | Phase::Http2 | Phase::Closed => {}
                 Phase::Idle | Phase::Head => more = self.next_request(session),
                 Phase::Flight => self.carry(session),
                 Phase::Tunnel => self.carry_tunnel(session),
@@ -225,6 +230,9 @@ impl Worker {
         self.counters.active.increment();
         session.phase = Phase::Flight;
         flight.body_read = flight.head.body() == RequestBody::None;
+        // A sample: each look at the clock costs as much as a quarter of a lookup.
+        let sampled = self.counters.requests.get().is_multiple_of(16);
+        let began = if sampled { clock::now() } else { 0 };
         let admission = self.shared.pipeline.admit(
             &flight.head,
             &session.client,
@@ -233,6 +241,10 @@ impl Worker {
             &mut self.random,
             &mut flight.exchange,
         );
+        if sampled {
+            let took = clock::now().saturating_sub(began);
+            self.counters.lookup_time.record(took);
+        }
         session.flight = Some(flight);
         match admission {
             Admission::Forward => self.attempt(session),
@@ -364,10 +376,7 @@ impl Worker {
         if session.outbox.is_empty() && !session.stream.wants_write() {
             return true;
         }
-        match session
-            .outbox
-            .send(&mut session.stream, &mut self.buffers)
-        {
+        match session.outbox.send(&mut session.stream, &mut self.buffers) {
             Ok(bytes) => {
                 self.counters.sent.add(bytes as u64);
                 true
@@ -408,7 +417,8 @@ impl Worker {
                 session.phase = Phase::Closed;
             }
             Phase::Idle | Phase::Lingering(_) => session.phase = Phase::Closed,
-            Phase::Tunnel | Phase::Closed => session.deadline = NEVER,
+            Phase::Tunnel => self.end_tunnel(session),
+            Phase::Http2 | Phase::Closed => session.deadline = NEVER,
         }
         self.settle(session);
     }
@@ -420,7 +430,8 @@ impl Worker {
         let Some(flight) = &mut session.flight else {
             return;
         };
-        let keep_alive = running && flight.head.keep_alive() && !flight.upstream_broken;
+        flight.unlogged = !refusal.is_logged();
+        let keep_alive = running && flight.head.keep_alive();
         let keep_alive = self.shared.pipeline.write_refusal(
             &flight.head,
             &mut flight.exchange,
@@ -435,7 +446,11 @@ impl Worker {
     fn answer_health_check(&mut self, session: &mut Session) {
         let times = self.times();
         let running = self.state == RUNNING;
-        let healthy = running && self.shared.healthy.load(std::sync::atomic::Ordering::Relaxed);
+        let healthy = running
+            && self
+                .shared
+                .healthy
+                .load(std::sync::atomic::Ordering::Relaxed);
         let Some(flight) = &mut session.flight else {
             return;
         };

@@ -18,12 +18,18 @@ use crate::table::Endpoint;
 impl Link {
     /// The router's own end; costs a call into the kernel.
     pub(super) fn local(&self) -> Option<SocketAddr> {
+        if self.local.is_some() {
+            return self.local;
+        }
         let address = rustix::net::getsockname(&self.stream).ok()?;
         SocketAddr::try_from(address).ok()
     }
 
     /// Whether it is to the same peer, in the same way, as a new one to the endpoint.
-    fn fits(&self, endpoint: &Endpoint) -> bool {
+    fn fits(&self, endpoint: &Endpoint, service: bool) -> bool {
+        if self.service != service {
+            return false;
+        }
         match &self.server_name {
             Some(name) => endpoint.tls && *name == endpoint.server_name,
             None => !endpoint.tls,
@@ -46,6 +52,7 @@ impl Worker {
         &mut self,
         client: Key,
         endpoint: &Endpoint,
+        service: bool,
         stream: Stream,
     ) -> Result<Box<Link>, Errno> {
         let settings = &self.shared.settings;
@@ -65,12 +72,15 @@ impl Worker {
         Ok(Box::new(Link {
             key,
             identity: endpoint.identity.clone(),
+            service,
             server_name: endpoint.tls.then(|| endpoint.server_name.clone()),
             stream,
+            local: None,
             state: LinkState::Connecting,
             scanner: ResponseScanner::new(limits),
             inbox: Inbox::default(),
             interest: Interest::Write,
+            watched: true,
             reused: false,
             ended: false,
         }))
@@ -82,6 +92,7 @@ impl Worker {
         &mut self,
         client: Key,
         endpoint: &Endpoint,
+        service: bool,
         careful: bool,
     ) -> Option<Box<Link>> {
         loop {
@@ -91,7 +102,7 @@ impl Worker {
             };
             self.counters.idle_backends.decrement();
             self.link_deadlines.set(key.index, NEVER);
-            if !link.fits(endpoint) || (careful && link.is_stale()) {
+            if !link.fits(endpoint, service) || (careful && link.is_stale()) {
                 self.close_link(link);
                 continue;
             }
@@ -103,8 +114,10 @@ impl Worker {
     /// Puts a connection whose answer is whole into its pool, if it may be used again.
     pub(super) fn keep_link(&mut self, mut link: Box<Link>) {
         let settings = &self.shared.settings.backends;
-        let clean = link.inbox.is_empty() && !link.stream.holds_bytes();
-        if self.state != RUNNING || !clean || !self.pools.add(&link.identity, link.key, settings.idle)
+        let clean = link.watched && link.inbox.is_empty() && !link.stream.holds_bytes();
+        if self.state != RUNNING
+            || !clean
+            || !self.pools.add(&link.identity, link.key, settings.idle)
         {
             self.close_link(link);
             return;
@@ -157,6 +170,7 @@ impl Worker {
         {
             endpoint.state.end();
         }
+        flight.resolving = false;
         flight.upstream.clear(&mut self.buffers);
         if let Some(link) = flight.link.take() {
             self.close_link(link);

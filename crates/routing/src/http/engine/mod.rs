@@ -15,11 +15,14 @@ mod answer;
 mod attempt;
 mod buffers;
 mod deadlines;
+mod dial;
+mod http2;
 mod intake;
 mod links;
 mod log_writer;
 mod opening;
 mod pools;
+mod resolver;
 mod session;
 mod slab;
 #[cfg(test)]
@@ -38,6 +41,7 @@ use wire::poller::Waker;
 
 use self::accept::Listener;
 use self::log_writer::LogWriter;
+use self::resolver::Resolver;
 use self::tls::Tls;
 use self::worker::{DRAINING, RUNNING, STOPPED, Shared, Worker};
 use super::counters::Counters;
@@ -136,11 +140,10 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
         }
         listeners.push(own);
     }
-    let log =
-        LogWriter::start(&settings.access_log).map_err(|source| StartError::AccessLog {
-            path: format!("{:?}", settings.access_log.file),
-            source,
-        })?;
+    let log = LogWriter::start(&settings.access_log).map_err(|source| StartError::AccessLog {
+        path: format!("{:?}", settings.access_log.file),
+        source,
+    })?;
     let shared = Arc::new(Shared {
         pipeline: Pipeline::new(Arc::clone(settings)),
         selection: SelectionSettings {
@@ -151,6 +154,7 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
         },
         settings: Arc::clone(settings),
         tls,
+        resolver: Resolver::start().map_err(StartError::Threads)?,
         table: config.table,
         healthy: config.healthy,
         state: AtomicU8::new(RUNNING),

@@ -88,6 +88,10 @@ impl Worker {
                     };
                     session.client = Client::new(session.client.peer(), Some(facts));
                 }
+                if session.client.http2() {
+                    session.phase = Phase::Http2;
+                    return;
+                }
                 self.next_begins(session);
                 if session.stream.holds_bytes() {
                     self.look_again(session.key);

@@ -1,5 +1,6 @@
 //! What the engine knows of a connection, and of the request that is on its way on it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use wire::http1::{RequestHead, RequestScanner, ResponseScanner};
@@ -11,7 +12,7 @@ use super::deadlines::NEVER;
 use super::slab::Key;
 use crate::http::pipeline::{Client, Exchange, Promise};
 use crate::selection::Choice;
-use crate::table::{Text, Endpoint, Nanos};
+use crate::table::{Endpoint, Nanos, Text};
 
 /// A client's connection.
 pub(super) struct Session {
@@ -60,6 +61,8 @@ pub(super) enum Phase {
     /// The end was sent. Bytes are dropped, up to so many, until the client ends too:
     /// to close with bytes unread could destroy the answer on its way.
     Lingering(usize),
+    /// It speaks HTTP/2: each of its streams becomes a connection of its own.
+    Http2,
     /// To be removed.
     Closed,
 }
@@ -83,7 +86,7 @@ impl Session {
                 let flight = self.flight.as_ref();
                 !self.ended && flight.is_some_and(|flight| flight.upstream.is_empty())
             }
-            Phase::Flushing | Phase::Closed => false,
+            Phase::Flushing | Phase::Http2 | Phase::Closed => false,
         }
     }
 
@@ -115,6 +118,10 @@ pub(super) struct Flight {
     pub(super) exchange: Exchange,
     /// Chooses endpoints, one for each attempt.
     pub(super) choice: Option<Choice>,
+    /// The request goes to a route service, not to an endpoint of its pool.
+    pub(super) to_service: bool,
+    /// The endpoint's name is being resolved.
+    pub(super) resolving: bool,
     /// Attempts so far; those that were resent do not count.
     pub(super) attempts: u32,
     pub(super) endpoint: Option<Arc<Endpoint>>,
@@ -142,6 +149,8 @@ pub(super) struct Flight {
     pub(super) continue_at: Nanos,
     /// The answer's head is on its way to the client.
     pub(super) answered: bool,
+    /// Not to be logged: the server itself answers it.
+    pub(super) unlogged: bool,
     /// What was promised to the client with it.
     pub(super) promise: Option<Promise>,
 }
@@ -153,11 +162,18 @@ pub(super) struct Link {
     pub(super) identity: Text,
     /// Whether it speaks TLS, and to whom: pools hold what an endpoint once was, too.
     pub(super) server_name: Option<Text>,
+    /// It is to a route service, whose certificate is checked by other rules.
+    pub(super) service: bool,
     pub(super) stream: Stream,
+    /// The router's own end, where the stream does not know it.
+    pub(super) local: Option<SocketAddr>,
     pub(super) state: LinkState,
     pub(super) scanner: ResponseScanner,
     pub(super) inbox: Inbox,
     pub(super) interest: Interest,
+    /// Whether the poller watches it. Not when it broke while the client was slow to take
+    /// what came before: the poller would tell of it again and again.
+    pub(super) watched: bool,
     /// Whether it has carried a request before this one.
     pub(super) reused: bool,
     /// The backend will send no more.
@@ -184,6 +200,7 @@ impl Flight {
     /// Makes it ready for another request.
     pub(super) fn reset(&mut self) {
         self.choice = None;
+        (self.to_service, self.resolving) = (false, false);
         self.attempts = 0;
         self.endpoint = None;
         self.counted = false;
@@ -195,7 +212,7 @@ impl Flight {
         self.upstream_broken = false;
         self.attempt_ends = NEVER;
         self.continue_at = NEVER;
-        self.answered = false;
+        (self.answered, self.unlogged) = (false, false);
         self.promise = None;
     }
 

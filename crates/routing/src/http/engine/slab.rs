@@ -18,12 +18,16 @@ pub(super) enum Token {
     Backend(Key),
     /// A listener, by its number.
     Listener(u32),
+    /// A client's connection of HTTP/2.
+    Front(Key),
+    /// A backend's connection of HTTP/2.
+    Back(Key),
     /// Another thread calls.
     Waker,
 }
 
-/// The two highest bits of a place say what it is; so there are 2^30 places.
-const KIND: u32 = 30;
+/// The three highest bits of a place say what it is; so there are 2^29 places.
+const KIND: u32 = 29;
 const INDEX: u32 = (1 << KIND) - 1;
 
 impl Token {
@@ -33,6 +37,8 @@ impl Token {
             Self::Backend(key) => (1, key.index, key.generation),
             Self::Listener(index) => (2, index, 0),
             Self::Waker => (3, 0, 0),
+            Self::Front(key) => (4, key.index, key.generation),
+            Self::Back(key) => (5, key.index, key.generation),
         };
         u64::from(generation) << 32 | u64::from(kind << KIND | index & INDEX)
     }
@@ -45,6 +51,8 @@ impl Token {
             0 => Self::Client(key),
             1 => Self::Backend(key),
             2 => Self::Listener(index),
+            4 => Self::Front(key),
+            5 => Self::Back(key),
             _ => Self::Waker,
         }
     }
@@ -180,6 +188,8 @@ mod tests {
             Token::Backend(key),
             Token::Listener(1),
             Token::Waker,
+            Token::Front(key),
+            Token::Back(key),
         ];
         for token in tokens {
             assert_eq!(Token::of(token.number()), token);

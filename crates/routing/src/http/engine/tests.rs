@@ -3,4 +3,6 @@
 mod bench;
 mod bodies;
 mod faults;
+mod mishaps;
 mod requests;
+mod tls;

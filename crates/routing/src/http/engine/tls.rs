@@ -20,10 +20,25 @@ use crate::table::Endpoint;
 pub(super) struct Tls {
     clients: Option<TlsServer>,
     backends: TlsClient,
+    /// To those that may speak HTTP/2.
+    http2_backends: TlsClient,
+    services: TlsClient,
 }
 
-/// Protocols that clients are offered (ALPN), the best first.
-const TO_CLIENTS: &[&str] = &["http/1.1"];
+/// Protocols of clients, and of backends that said that they speak HTTP/2 (ALPN), the best
+/// first.
+const PROTOCOLS: &[&str] = &["h2", "http/1.1"];
+
+/// Who is at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Towards {
+    /// An endpoint.
+    Backend,
+    /// One that may speak HTTP/2.
+    Http2Backend,
+    /// A route service.
+    Service,
+}
 
 impl Tls {
     pub(super) fn new(settings: &HttpSettings) -> Result<Self, StartError> {
@@ -34,11 +49,16 @@ impl Tls {
             })?),
             None => None,
         };
-        let backends = to_backends(settings).map_err(|source| StartError::Tls {
-            side: "backends",
-            source,
-        })?;
-        Ok(Self { clients, backends })
+        let to = |side, insecure| {
+            to_backends(settings, insecure).map_err(|source| StartError::Tls { side, source })
+        };
+        let backends = to("backends", settings.backends.insecure)?;
+        Ok(Self {
+            clients,
+            http2_backends: backends.with_protocols(PROTOCOLS),
+            backends,
+            services: to("route services", settings.route_services.insecure)?,
+        })
     }
 
     /// A client's connection; with TLS if `tls` says so.
@@ -59,11 +79,13 @@ impl Tls {
         Some(server.begin_with(socket, received))
     }
 
-    /// Begins TLS with an endpoint, which must prove to be who it is said to be.
+    /// Begins TLS with an endpoint, or a route service, which must prove to be who it is said
+    /// to be.
     pub(super) fn to_backend(
         &self,
         socket: OwnedFd,
         endpoint: &Endpoint,
+        to: Towards,
     ) -> Result<TlsStream, StreamError> {
         let address: Option<SocketAddr> = endpoint.identity().parse().ok();
         let own = address.map(|address| address.ip().to_string());
@@ -72,7 +94,12 @@ impl Tls {
             (true, Some(own)) => own.as_str(),
             _ => &endpoint.server_name,
         };
-        self.backends.begin_as(socket, name)
+        let client = match to {
+            Towards::Backend => &self.backends,
+            Towards::Http2Backend => &self.http2_backends,
+            Towards::Service => &self.services,
+        };
+        client.begin_as(socket, name)
     }
 }
 
@@ -87,11 +114,11 @@ fn to_clients(settings: &HttpSettings) -> Result<TlsServer, TlsOptionsError> {
         },
         client_authorities: &tls.client_authorities,
         tls13: tls.tls13,
-        protocols: TO_CLIENTS,
+        protocols: if settings.http2 { PROTOCOLS } else { &PROTOCOLS[1..] },
     })
 }
 
-fn to_backends(settings: &HttpSettings) -> Result<TlsClient, TlsOptionsError> {
+fn to_backends(settings: &HttpSettings, insecure: bool) -> Result<TlsClient, TlsOptionsError> {
     let backends = &settings.backends;
     // Each connection has its own name.
     TlsClient::new(
@@ -101,7 +128,7 @@ fn to_backends(settings: &HttpSettings) -> Result<TlsClient, TlsOptionsError> {
             public_authorities: true,
             certificate: &backends.certificate.0,
             key: &backends.certificate.1,
-            insecure: backends.insecure,
+            insecure,
             protocols: &[],
         },
     )

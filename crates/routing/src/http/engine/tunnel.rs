@@ -1,5 +1,6 @@
 //! Behind an upgrade: bytes go both ways as they are, until both sides have ended.
 
+use wire::poller::Event;
 use wire::stream::{Received, Stream};
 
 use super::buffers::ROOM;
@@ -24,12 +25,26 @@ impl Worker {
         }
     }
 
+    /// Something happened to the connection to the backend.
+    pub(super) fn tunnel_event(&mut self, session: &mut Session, event: Event) {
+        if event.broken && self.link_ended(session) {
+            // There is nothing more to be read, and nobody to write to.
+            self.end_tunnel(session);
+        } else if event.readable {
+            self.read_tunnel(session);
+        }
+    }
+
     /// Takes in bytes of the backend, once.
     pub(super) fn read_tunnel(&mut self, session: &mut Session) {
         if !session.outbox.is_empty() {
             return;
         }
-        let Some(link) = session.flight.as_mut().and_then(|flight| flight.link.as_mut()) else {
+        let Some(link) = session
+            .flight
+            .as_mut()
+            .and_then(|flight| flight.link.as_mut())
+        else {
             return;
         };
         match link
@@ -78,6 +93,10 @@ impl Worker {
         }
         let to_backend = client_over && flight.upstream.is_empty();
         let to_client = backend_over && session.outbox.is_empty();
+        if (to_backend || to_client) && session.deadline == NEVER {
+            // One side has ended; the other one is not waited for without a bound.
+            session.deadline = self.after(self.shared.settings.backends.timeout);
+        }
         if to_backend && to_client {
             self.end_tunnel(session);
         } else if to_backend {
@@ -95,7 +114,8 @@ impl Worker {
             .is_none_or(|link| link.ended)
     }
 
-    fn end_tunnel(&mut self, session: &mut Session) {
+    /// The tunnel is over: counts and logs it.
+    pub(super) fn end_tunnel(&mut self, session: &mut Session) {
         if let Some(flight) = &mut session.flight {
             flight.exchange.progress.backend_finished = self.now;
         }

@@ -13,8 +13,10 @@ use wire::poller::{Event, Poller, Waker};
 use super::accept::Listener;
 use super::buffers::Buffers;
 use super::deadlines::{Deadlines, NEVER};
+use super::http2::Http2;
 use super::log_writer::LogLines;
 use super::pools::Pools;
+use super::resolver::Resolver;
 use super::session::{Flight, Phase, Session, Whereabouts};
 use super::slab::{Key, Slab, Token};
 use super::tls::Tls;
@@ -42,6 +44,7 @@ pub(super) struct Shared {
     pub(super) settings: Arc<HttpSettings>,
     pub(super) selection: SelectionSettings,
     pub(super) tls: Tls,
+    pub(super) resolver: Resolver,
     pub(super) table: Arc<Table>,
     pub(super) healthy: Arc<AtomicBool>,
     /// [`RUNNING`], [`DRAINING`] or [`STOPPED`].
@@ -59,6 +62,7 @@ pub(super) struct Worker {
     pub(super) most_clients: usize,
     pub(super) clients: Slab<Box<Session>>,
     pub(super) links: Slab<Whereabouts>,
+    pub(super) http2: Http2,
     pub(super) client_deadlines: Deadlines,
     pub(super) link_deadlines: Deadlines,
     pub(super) pools: Pools,
@@ -72,7 +76,11 @@ pub(super) struct Worker {
     wall: (u64, Nanos),
     /// Connections with bytes that the poller does not know of (decrypted already).
     again: Vec<Key>,
+    /// Connections whose request waits for a name to be resolved.
+    pub(super) resolving: Vec<Key>,
     expired: Vec<u32>,
+    /// When to try to accept again after the system had no descriptors left.
+    pub(super) accept_again: Nanos,
     /// The engine's state as this thread saw it last.
     pub(super) state: u8,
 }
@@ -96,6 +104,7 @@ impl Worker {
             most_clients,
             clients: Slab::default(),
             links: Slab::default(),
+            http2: Http2::default(),
             client_deadlines: Deadlines::default(),
             link_deadlines: Deadlines::default(),
             pools: Pools::default(),
@@ -106,7 +115,9 @@ impl Worker {
             now: clock::now(),
             wall: (0, 0),
             again: Vec::new(),
+            resolving: Vec::new(),
             expired: Vec::new(),
+            accept_again: NEVER,
             state: RUNNING,
         };
         worker.listen()?;
@@ -126,8 +137,8 @@ impl Worker {
                 break;
             }
             let until = self.next_wake();
-            let longest = (until != NEVER)
-                .then(|| Duration::from_nanos(until.saturating_sub(self.now)));
+            let longest =
+                (until != NEVER).then(|| Duration::from_nanos(until.saturating_sub(self.now)));
             // Only a broken poller fails here: nothing can be served any more.
             let Ok(events) = self.poller.wait(longest) else {
                 break;
@@ -164,6 +175,7 @@ impl Worker {
         if state != self.state {
             self.state = state;
             self.listeners.clear();
+            self.shut_fronts_down();
             self.close_idle();
         }
         state != STOPPED
@@ -192,6 +204,7 @@ impl Worker {
                 self.with_client(key, |worker, session| worker.client_gone(session));
             }
         }
+        self.give_up_http2();
         if let Some(log) = &mut self.log {
             log.hand_over(&self.counters);
         }
@@ -203,19 +216,24 @@ impl Worker {
     }
 
     fn next_wake(&self) -> Nanos {
-        if !self.again.is_empty() {
+        if !self.again.is_empty() || self.http2.has_more() {
             return self.now;
         }
         let log = self.log.as_ref().map_or(NEVER, LogLines::due);
         self.client_deadlines
             .next()
             .min(self.link_deadlines.next())
+            .min(self.accept_again)
+            .min(self.http2.next_deadline())
             .min(log)
     }
 
     fn handle(&mut self, event: Event) {
         match Token::of(event.token) {
-            Token::Waker => self.waker.clear(),
+            Token::Waker => {
+                self.waker.clear();
+                self.names_resolved();
+            }
             Token::Listener(index) => self.accept(index as usize),
             Token::Client(key) => self.with_client(key, |worker, session| {
                 worker.client_event(session, event);
@@ -230,6 +248,8 @@ impl Worker {
                 }
                 None => {}
             },
+            Token::Front(key) => self.turn_front(key),
+            Token::Back(key) => self.turn_back(key),
         }
     }
 
@@ -239,10 +259,10 @@ impl Worker {
             return;
         };
         what(self, &mut session);
-        if session.phase == Phase::Closed {
-            self.forget_client(session);
-        } else {
-            self.clients.put(key, session);
+        match session.phase {
+            Phase::Closed => self.forget_client(session),
+            Phase::Http2 => self.begin_front(session),
+            _ => self.clients.put(key, session),
         }
     }
 
@@ -254,17 +274,18 @@ impl Worker {
     }
 
     fn revisit(&mut self) {
-        for _ in 0..self.again.len() {
-            let Some(key) = self.again.pop() else {
-                break;
-            };
+        for key in std::mem::take(&mut self.again) {
             self.now = clock::now();
             self.with_client(key, |worker, session| worker.revisited(session));
         }
+        self.revisit_http2();
     }
 
     fn expire(&mut self) {
         self.now = clock::now();
+        if self.accept_again <= self.now {
+            self.resume_accepting();
+        }
         let mut expired = std::mem::take(&mut self.expired);
         self.client_deadlines.expired(self.now, &mut expired);
         for index in &expired {
@@ -280,6 +301,7 @@ impl Worker {
                 self.drop_idle_link(key);
             }
         }
+        self.expire_fronts(&mut expired);
         self.expired = expired;
     }
 

@@ -1,11 +1,14 @@
 //! The router's metrics as a page for Prometheus.
 //!
 //! First the names of gorouter, as dashboards know them, then ours, which carry their
-//! units. Labels by component are left out: nothing here counts by component.
+//! units. Requests are not counted by component; registrations are.
 
 use telemetry::prometheus::{Kind, Page};
 
 use crate::http::counters::{HistogramTotal, Totals};
+use crate::registry::RegistryTotals;
+use crate::registry::counters::ComponentTotals;
+use crate::registry::feed::FeedStats;
 
 /// Content type of the page, as gorouter's.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
@@ -28,24 +31,12 @@ pub struct Gauges {
 /// What the feeds have counted.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Registrations {
-    /// Registrations taken, by what became of them: `added`, `updated`, `refreshed`, ...
-    pub registered: Vec<(&'static str, u64)>,
-    /// Unregistrations taken.
-    pub unregistered: u64,
-    /// Messages that could not be read.
-    pub refused: u64,
-    /// Routes that were pruned.
-    pub pruned: u64,
-    /// Messages of NATS that wait.
-    pub buffered: u64,
-    /// Messages of NATS that were dropped because too many waited.
-    pub dropped: u64,
-    /// Times that the connection to NATS was made again.
-    pub reconnects: u64,
-    /// Whether NATS is connected.
-    pub connected: bool,
-    /// From the change of an endpoint to its registration.
-    pub latency: HistogramTotal,
+    /// Messages and what became of them.
+    pub registry: RegistryTotals,
+    /// Routes that were pruned while there was no NATS.
+    pub pruned_without_nats: u64,
+    /// NATS, as it is now.
+    pub stats: FeedStats,
 }
 
 /// The whole page.
@@ -86,7 +77,7 @@ fn gorouters(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registra
     .gauge(
         "buffered_messages",
         "number of buffered messages in NATS",
-        feeds.buffered,
+        feeds.stats.buffered_messages,
     )
     .counter(
         "empty_content_length_header",
@@ -117,12 +108,12 @@ fn gorouters(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registra
         "time since last registry update in ms",
         gauges.ms_since_update,
     )
-    .family(
+    .table(
         Kind::Counter,
         "registry_message",
         "number of registry messages",
-        "action",
-        feeds.registered.iter().copied(),
+        ["component", "action"],
+        feeds.registry.components.iter().flat_map(by_action),
     )
     .counter(
         "rejected_requests",
@@ -154,32 +145,42 @@ fn gorouters(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registra
         page,
         "route_registration_latency",
         "route registration latency in ms",
-        &feeds.latency,
+        &feeds.registry.latency,
         1e6,
     );
-    page.counter("routes_pruned", "number of pruned routes", feeds.pruned)
-        .gauge(
-            "total_dropped_messages",
-            "number of total dropped messages in NATS",
-            feeds.dropped,
-        )
-        .counter("total_requests", "number of requests", totals.requests)
-        .gauge("total_routes", "number of total routes", gauges.routes)
-        .counter(
-            "unregistry_message",
-            "number of unregister messages",
-            feeds.unregistered,
-        )
-        .counter(
-            "websocket_failures",
-            "websocket failure",
-            totals.failed_upgrades,
-        )
-        .counter(
-            "websocket_upgrades",
-            "websocket upgrade to websocket",
-            totals.upgrades,
-        );
+    page.counter(
+        "routes_pruned",
+        "number of pruned routes",
+        feeds.registry.routes_pruned + feeds.pruned_without_nats,
+    )
+    .gauge(
+        "total_dropped_messages",
+        "number of total dropped messages in NATS",
+        feeds.stats.dropped_messages,
+    )
+    .counter("total_requests", "number of requests", totals.requests)
+    .gauge("total_routes", "number of total routes", gauges.routes)
+    .family(
+        Kind::Counter,
+        "unregistry_message",
+        "number of unregister messages",
+        "component",
+        feeds
+            .registry
+            .components
+            .iter()
+            .map(|of| (&of.component, of.unregistered)),
+    )
+    .counter(
+        "websocket_failures",
+        "websocket failure",
+        totals.failed_upgrades,
+    )
+    .counter(
+        "websocket_upgrades",
+        "websocket upgrade to websocket",
+        totals.upgrades,
+    );
 }
 
 /// What gorouter does not tell.
@@ -302,18 +303,29 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
     .counter(
         "router_registrations_refused_total",
         "Messages of the feeds that could not be read.",
-        feeds.refused,
+        feeds.registry.invalid_messages + feeds.registry.invalid_routes,
     )
     .gauge(
         "router_nats_connected",
         "Whether NATS is connected.",
-        u8::from(feeds.connected),
+        u8::from(feeds.stats.connected),
     )
     .counter(
         "router_nats_reconnects_total",
         "Times that the connection to NATS was made again.",
-        feeds.reconnects,
+        feeds.stats.reconnects,
     );
+}
+
+/// Registrations of a component by what became of them.
+fn by_action(of: &ComponentTotals) -> [([&str; 2], u64); 4] {
+    let component = &*of.component;
+    [
+        ([component, "added"], of.added),
+        ([component, "updated"], of.updated),
+        ([component, "refreshed"], of.refreshed),
+        ([component, "ignored"], of.ignored),
+    ]
 }
 
 /// Answers by class, with gorouter's labels.
@@ -349,7 +361,15 @@ mod tests {
         thread.responses[2].add(2);
         thread.latency.record(3_000_000);
         let registrations = Registrations {
-            registered: vec![("added", 5), ("refreshed", 7)],
+            registry: RegistryTotals {
+                components: vec![ComponentTotals {
+                    component: "route-emitter".into(),
+                    added: 5,
+                    unregistered: 2,
+                    ..ComponentTotals::default()
+                }],
+                ..RegistryTotals::default()
+            },
             ..Registrations::default()
         };
         let gauges = Gauges {
@@ -362,7 +382,8 @@ mod tests {
             "# TYPE gorouter_time histogram",
             "total_requests 3",
             "responses{status_group=\"2xx\"} 2",
-            "registry_message{action=\"added\"} 5",
+            "registry_message{component=\"route-emitter\",action=\"added\"} 5",
+            "unregistry_message{component=\"route-emitter\"} 2",
             "total_routes 5",
             "latency_bucket{le=\"2\"} 0",
             "latency_bucket{le=\"4\"} 1",

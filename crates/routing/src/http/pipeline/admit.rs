@@ -292,7 +292,9 @@ fn read_fields(
                 fields.drop(at);
                 seen.wants_trailers |= has_token(value, b"trailers");
             }
-            b"Upgrade" if seen.upgrade.is_empty() => seen.upgrade = fields.keep(at, value),
+            b"Upgrade" if seen.upgrade.is_empty() && !value.is_empty() => {
+                seen.upgrade = fields.keep(at, value)
+            }
             b"Upgrade" => fields.drop(at),
             b"X-Cf-App-Instance" => {
                 let part = fields.stash(at, value);

@@ -1,5 +1,7 @@
 //! The way of a request to a route service and back.
 
+use std::sync::Arc;
+
 use rand::Rng;
 use wire::http1::RequestHead;
 
@@ -30,14 +32,14 @@ impl Pipeline {
         random: &mut impl Rng,
         exchange: &mut Exchange,
     ) -> Result<Pass, Refusal> {
-        let Some(pool) = exchange.pool.clone() else {
-            return Ok(Pass::Straight);
-        };
-        let url = pool.settings().route_service_url.clone();
         let signed = !exchange.seen.signature.is_empty();
-        if url.is_empty() && !signed {
-            return Ok(Pass::Straight);
-        }
+        let pool = match &exchange.pool {
+            Some(pool) if signed || !pool.settings().route_service_url.is_empty() => {
+                Arc::clone(pool)
+            }
+            _ => return Ok(Pass::Straight),
+        };
+        let url = &*pool.settings().route_service_url;
         let settings = &self.settings.route_services;
         let verified = || match &self.signer {
             Some(signer) => signer.verify(
@@ -93,7 +95,7 @@ impl Pipeline {
             }
             return Ok(Pass::Returned);
         }
-        let Some(service) = service(&url) else {
+        let Some(service) = service(url) else {
             return Err(Refusal::RouteServiceFailed);
         };
         let host = &exchange.host;

@@ -35,7 +35,10 @@ pub(super) async fn drain(
         return;
     }
     engine.drain();
-    logger.info("listeners-closed", Fields::new().and("active", engine.active()));
+    logger.info(
+        "listeners-closed",
+        Fields::new().and("active", engine.active()),
+    );
     let deadline = Instant::now() + settings.timeout;
     while engine.active() > 0 {
         let next = deadline.min(Instant::now() + LOOK_EVERY);
@@ -43,7 +46,10 @@ pub(super) async fn drain(
             return;
         }
         if Instant::now() >= deadline {
-            logger.info("drain-timed-out", Fields::new().and("active", engine.active()));
+            logger.info(
+                "drain-timed-out",
+                Fields::new().and("active", engine.active()),
+            );
             return;
         }
     }

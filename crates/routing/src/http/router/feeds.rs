@@ -1,13 +1,33 @@
-//! Where the routes come from.
+//! Where the routes come from: NATS, a file, the routing API.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use nats::Password;
+use nats::client::{Client, ClientConfig, ConnectError, ServerAddress, SubscribeError};
+use nats::server::{Server, ServerConfig};
+use net::Shutdown;
 use telemetry::Fields;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
+use super::peer_tls::{self, TlsPartError};
 use super::run::Parts;
+use super::settings::NatsSettings;
+use crate::api::client::ClientError;
+use crate::api::feed;
 use crate::http::metrics::Registrations;
+use crate::registry::file::{self, FileError, Routes};
+use crate::registry::{Announcement, Feed, FeedSettings, RegistryCounters};
+
+/// Where NATS is when nobody says it.
+const NATS: &str = "127.0.0.1:4222";
+
+/// Latencies of registrations right after the start say how old the routes are, not how
+/// slow they came: `route_latency_metric_muzzle_duration`.
+const LATENCY_MUZZLE: Duration = Duration::from_secs(20);
 
 /// Why a feed cannot be started, or ended for ever.
 #[derive(Debug, thiserror::Error)]
@@ -15,77 +35,214 @@ pub enum FeedError {
     /// The embedded endpoint of NATS cannot be started.
     #[error(transparent)]
     EmbeddedNats(#[from] nats::server::StartError),
+    /// A server of the settings is no address.
+    #[error("[nats] servers: {0}")]
+    Address(#[from] nats::client::AddressError),
+    /// NATS cannot be reached.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// NATS does not take the subscriptions.
+    #[error("subscribe to registrations: {0}")]
+    Subscribe(#[from] SubscribeError),
+    /// Certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsPartError),
+    /// The file of routes cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The settings of the routing API cannot be used.
+    #[error(transparent)]
+    RoutingApi(#[from] ClientError),
+    /// NATS is lost for ever.
+    #[error("the connection to NATS was closed for good: {0}; start the router again")]
+    Lost(String),
 }
 
 /// The feeds' numbers.
+#[derive(Default)]
 pub(super) struct Feeds {
+    registry: Arc<RegistryCounters>,
+    /// Set once NATS is connected.
+    nats: OnceLock<Arc<Feed>>,
+    /// Routes pruned while there is no NATS.
     pruned: AtomicU64,
 }
 
 /// The feeds while they run. Dropping it ends them.
 pub(super) struct Feeding {
-    embedded: Option<nats::server::Server>,
-    tasks: tokio::task::JoinSet<()>,
+    embedded: Option<Server>,
+    nats: Option<Arc<Feed>>,
+    reload: Arc<Notify>,
+    _tasks: JoinSet<()>,
 }
 
 impl Feeds {
-    pub(super) fn new(_parts: &Parts) -> Self {
-        Self {
-            pruned: AtomicU64::new(0),
-        }
-    }
-
     /// What they have counted.
     pub(super) fn read(&self) -> Registrations {
+        let stats = self.nats.get().map(|feed| feed.stats()).unwrap_or_default();
         Registrations {
-            pruned: self.pruned.load(Ordering::Relaxed),
-            ..Registrations::default()
+            registry: self.registry.totals(),
+            pruned_without_nats: self.pruned.load(Ordering::Relaxed),
+            stats,
         }
     }
 
-    /// Starts those that the settings ask for.
-    pub(super) async fn start(self: &Arc<Self>, parts: &Arc<Parts>) -> Result<Feeding, FeedError> {
+    /// Starts those that the settings ask for. NATS comes first, as its answers take time.
+    pub(super) async fn start(
+        self: &Arc<Self>,
+        parts: &Arc<Parts>,
+        stopped: &Shutdown,
+    ) -> Result<Feeding, FeedError> {
+        let settings = &parts.settings;
         let mut feeding = Feeding {
             embedded: None,
-            tasks: tokio::task::JoinSet::new(),
+            nats: None,
+            reload: Arc::new(Notify::new()),
+            _tasks: JoinSet::new(),
         };
-        if let Some(address) = parts.settings.nats.as_ref().and_then(|nats| nats.embedded) {
-            let config = nats::server::ServerConfig {
-                listen: address,
-                ..nats::server::ServerConfig::default()
-            };
-            feeding.embedded = Some(nats::server::Server::start(config).await?);
-        }
-        let (feeds, parts) = (Arc::clone(self), Arc::clone(parts));
-        feeding.tasks.spawn(async move {
-            let mut ticks = tokio::time::interval(parts.settings.prune_interval);
-            loop {
-                ticks.tick().await;
-                let pruned = parts.table.prune(wire::clock::now());
-                feeds.pruned.fetch_add(pruned.routes as u64, Ordering::Relaxed);
-                if pruned.endpoints > 0 {
-                    let fields = Fields::new()
-                        .and("routes", pruned.routes)
-                        .and("endpoints", pruned.endpoints);
-                    parts.logger.info("pruned", fields);
-                }
+        match &settings.nats {
+            Some(nats) => self.start_nats(nats, parts, &mut feeding).await?,
+            None => {
+                let task = prune(Arc::clone(self), Arc::clone(parts));
+                feeding._tasks.spawn(task);
             }
-        });
+        }
+        if let Some(path) = &settings.routes_file {
+            let routes = Routes::read(path)?;
+            let http2 = settings.http.http2;
+            routes.apply(&parts.table, None, http2, wire::clock::now());
+            feeding._tasks.spawn(file::follow(
+                path.clone(),
+                routes,
+                Arc::clone(&parts.table),
+                http2,
+                Arc::clone(&feeding.reload),
+                parts.logger.session("routes-file"),
+            ));
+        }
+        if let Some(api) = settings.routing_api.clone() {
+            let table = Arc::clone(&parts.table);
+            let (logger, stopped) = (parts.logger.session("routing-api"), stopped.clone());
+            feeding._tasks.spawn(async move {
+                let fed = feed::http::run(&api, table, logger.clone(), stopped).await;
+                if let Err(error) = fed {
+                    logger.error("feed-failed", &error, Fields::new());
+                }
+            });
+        }
         Ok(feeding)
     }
+
+    async fn start_nats(
+        &self,
+        nats: &NatsSettings,
+        parts: &Parts,
+        feeding: &mut Feeding,
+    ) -> Result<(), FeedError> {
+        let settings = &parts.settings;
+        if let Some(listen) = nats.embedded {
+            let config = ServerConfig {
+                listen,
+                user: user(nats),
+                ..ServerConfig::default()
+            };
+            feeding.embedded = Some(Server::start(config).await?);
+        }
+        let client = Client::connect(client_config(nats, feeding.nats_address())?).await?;
+        let announcement = Announcement {
+            id: parts.id.clone(),
+            address: settings.http.address,
+            minimum_interval: settings.start_delay,
+            threshold: settings.table.stale_after,
+        };
+        let feed = Arc::new(Feed::start(
+            client,
+            Arc::clone(&parts.table),
+            FeedSettings {
+                announcement,
+                http2: settings.http.http2,
+                prune_interval: settings.prune_interval,
+                suspend_pruning: settings.suspend_pruning,
+                latency_muzzle: LATENCY_MUZZLE,
+            },
+            Arc::clone(&self.registry),
+            parts.logger.session("registry"),
+        )?);
+        feeding.nats = Some(Arc::clone(&feed));
+        // There is one start, and so nothing that could be there already.
+        let _ = self.nats.set(feed);
+        Ok(())
+    }
 }
+
+fn user(nats: &NatsSettings) -> Option<(String, Password)> {
+    let named = !nats.user.is_empty();
+    named.then(|| (nats.user.clone(), Password::new(nats.password.clone())))
+}
+
+/// How to reach NATS: the servers that are named, else the embedded one.
+fn client_config(
+    nats: &NatsSettings,
+    embedded: Option<SocketAddr>,
+) -> Result<ClientConfig, FeedError> {
+    let mut servers = Vec::new();
+    for server in &nats.servers {
+        servers.push(server.parse::<ServerAddress>()?);
+    }
+    if servers.is_empty() {
+        let address = embedded.map_or_else(|| NATS.to_owned(), |address| address.to_string());
+        servers.push(address.parse()?);
+    }
+    let tls = match &nats.tls {
+        Some(tls) => Some(peer_tls::client("[nats]", tls)?),
+        None => None,
+    };
+    Ok(ClientConfig {
+        servers,
+        user: user(nats),
+        tls,
+        name: "headroom-router".to_owned(),
+        ping_interval: nats.ping_interval,
+        ..ClientConfig::default()
+    })
+}
+
+/// Prunes while there is no NATS, whose feed does it otherwise.
+async fn prune(feeds: Arc<Feeds>, parts: Arc<Parts>) {
+    let mut ticks = tokio::time::interval(parts.settings.prune_interval.max(SHORTEST_PRUNE));
+    loop {
+        ticks.tick().await;
+        let pruned = parts.table.prune(wire::clock::now());
+        let routes = pruned.routes as u64;
+        feeds.pruned.fetch_add(routes, Ordering::Relaxed);
+        if pruned.endpoints > 0 {
+            let fields = Fields::new()
+                .and("routes", pruned.routes)
+                .and("endpoints", pruned.endpoints);
+            parts.logger.info("pruned", fields);
+        }
+    }
+}
+
+/// Walks over the table more often than this would do nothing else.
+const SHORTEST_PRUNE: Duration = Duration::from_millis(10);
 
 impl Feeding {
     /// Where the embedded endpoint of NATS listens.
     pub(super) fn nats_address(&self) -> Option<SocketAddr> {
-        self.embedded.as_ref().map(nats::server::Server::address)
+        self.embedded.as_ref().map(Server::address)
     }
 
-    /// Reads the file of routes again.
-    pub(super) async fn reload(&mut self) {}
+    /// Reads the file of routes again, soon.
+    pub(super) fn reload(&self) {
+        self.reload.notify_one();
+    }
 
-    /// Returns when a feed is lost for ever.
-    pub(super) async fn lost(&mut self) -> FeedError {
-        std::future::pending().await
+    /// Returns when NATS is lost for ever.
+    pub(super) async fn lost(&self) -> FeedError {
+        match &self.nats {
+            Some(feed) => FeedError::Lost(feed.lost().await),
+            None => std::future::pending().await,
+        }
     }
 }

@@ -15,6 +15,8 @@ mod run;
 mod servers;
 mod settings;
 
+pub use feeds::FeedError;
+pub use peer_tls::TlsPartError;
 pub use run::{Router, RouterError, Signal, run};
 pub use settings::{
     DrainSettings, NatsSettings, PeerTls, RouterSettings, RoutingApiSettings, StatusSettings,

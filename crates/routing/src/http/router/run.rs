@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::drain::drain;
-use super::feeds::{FeedError, Feeds};
+use super::feeds::{FeedError, Feeding, Feeds};
 use super::peer_tls::TlsPartError;
 use super::servers;
 use super::settings::RouterSettings;
@@ -108,9 +108,9 @@ pub async fn run(
     });
     // Dropped at the end, which ends the servers.
     let (_stop_servers, stopped) = net::shutdown();
-    let feeds = Arc::new(Feeds::new(&parts));
+    let feeds = Arc::new(Feeds::default());
     let mut addresses = servers::start(&parts, &feeds, &stopped).await?;
-    let mut feeding = feeds.start(&parts).await?;
+    let feeding = feeds.start(&parts, &stopped).await?;
     addresses.nats = feeding.nats_address();
     logger.info("starting", Fields::new().and("id", &parts.id));
     if gather(parts.settings.start_delay, &mut signals).await {
@@ -129,7 +129,7 @@ pub async fn run(
     logger.info("started", started_fields(&addresses, &parts));
     // Fails only when nobody wants to know.
     let _ = running.send(addresses);
-    let ended = serve(&parts, &engine, &mut feeding, &healthy, &mut signals).await;
+    let ended = serve(&parts, &engine, &feeding, &healthy, &mut signals).await;
     parts.health.reach(Phase::Degraded);
     stop(engine).await;
     logger.info("stopped", Fields::new());
@@ -172,7 +172,7 @@ fn started_fields(addresses: &Router, parts: &Parts) -> Fields {
 async fn serve(
     parts: &Arc<Parts>,
     engine: &Engine,
-    feeding: &mut super::feeds::Feeding,
+    feeding: &Feeding,
     healthy: &AtomicBool,
     signals: &mut mpsc::Receiver<Signal>,
 ) -> Result<(), RouterError> {
@@ -187,7 +187,7 @@ async fn serve(
                 }
                 Some(Signal::Reload) => {
                     engine.reopen_log();
-                    feeding.reload().await;
+                    feeding.reload();
                 }
             },
             error = feeding.lost() => return Err(error.into()),

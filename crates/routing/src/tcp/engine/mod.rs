@@ -49,7 +49,7 @@ pub enum EngineError {
 /// The threads of a TCP router.
 pub struct Engine {
     listen: IpAddr,
-    backlog: i32,
+    backlog: u32,
     counters: Arc<Counters>,
     threads: Vec<Thread>,
 }

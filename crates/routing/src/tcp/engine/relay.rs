@@ -275,10 +275,12 @@ impl Flow {
             (&from.stream, &to.stream),
             (Stream::Plain(_), Stream::Plain(_))
         );
-        if plain && !self.blocked && carriers.pipes.pays_after(self.full_pieces) {
-            if let Some(pipe) = carriers.pipes.take() {
-                self.waiting = Waiting::Pipe(pipe);
-            }
+        if plain
+            && !self.blocked
+            && carriers.pipes.pays_after(self.full_pieces)
+            && let Some(pipe) = carriers.pipes.take()
+        {
+            self.waiting = Waiting::Pipe(pipe);
         }
     }
 

@@ -179,14 +179,15 @@ impl Session {
             }
             carried.map_err(|broken| end_of(&broken, which.other()))?;
         }
-        if event.readable && from_this.reads() {
-            if let Err(broken) = from_this.pump(this, other, lent.carriers) {
-                // What the target said before it went away is still for this side.
-                if let Broken::Target = broken {
-                    to_this.pump_rest(other, this, lent.carriers);
-                }
-                return Err(end_of(&broken, which));
+        if event.readable
+            && from_this.reads()
+            && let Err(broken) = from_this.pump(this, other, lent.carriers)
+        {
+            // What the target said before it went away is still for this side.
+            if let Broken::Target = broken {
+                to_this.pump_rest(other, this, lent.carriers);
             }
+            return Err(end_of(&broken, which));
         }
         self.go_on(lent)
     }

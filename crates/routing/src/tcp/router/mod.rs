@@ -62,10 +62,11 @@ impl TcpRouter {
     /// When threads, TLS or the status server cannot be had. A port that is taken is no
     /// error: it is tried again.
     pub async fn start(
-        settings: TcpSettings,
+        mut settings: TcpSettings,
         changes: mpsc::Receiver<Change>,
         logger: Logger,
     ) -> Result<Self, TcpRouterError> {
+        keep_to_descriptors(&mut settings, &logger);
         let counters = Arc::new(Counters::default());
         let engine = Engine::start(&settings, Arc::clone(&counters), &logger)?;
         let engine = Arc::new(engine);
@@ -178,6 +179,24 @@ pub async fn run(
         () = stop => {}
     }
     Ok(())
+}
+
+/// Each connection takes two descriptors, and ports and others need some: a client that is
+/// accepted must not fail for want of one.
+fn keep_to_descriptors(settings: &mut TcpSettings, logger: &Logger) {
+    let descriptors = match wire::socket::allow_most_descriptors() {
+        Ok(descriptors) => usize::try_from(descriptors).unwrap_or(usize::MAX),
+        Err(error) => return logger.error("allow-descriptors", &error, Fields::new()),
+    };
+    let most = (descriptors - descriptors / 4) / 2;
+    if settings.connections > most {
+        let cause = "expected a higher limit on open files (ulimit -n)";
+        let fields = Fields::new()
+            .and("descriptors", descriptors)
+            .and("connections", most);
+        logger.error("fewer-connections-allowed", &cause, fields);
+        settings.connections = most.max(1);
+    }
 }
 
 async fn serve_status(

@@ -17,11 +17,7 @@ pub(super) fn framing(
     for header in headers {
         // The length of a name tells most fields apart without reading them.
         match header.name.len() {
-            4 if header.name.eq_ignore_ascii_case("host") => {
-                if found.host.replace(header.value).is_some() {
-                    return Err(RequestError::HostConflict);
-                }
-            }
+            4 if header.name.eq_ignore_ascii_case("host") => found.host(header.value)?,
             6 if header.name.eq_ignore_ascii_case("expect") => found.expect(header.value),
             10 if header.name.eq_ignore_ascii_case("connection") => {
                 for option in list(header.value) {
@@ -55,7 +51,14 @@ struct Found<'a> {
     expects_other: bool,
 }
 
-impl Found<'_> {
+impl<'a> Found<'a> {
+    fn host(&mut self, value: &'a [u8]) -> Result<(), RequestError> {
+        match self.host.replace(value) {
+            None => Ok(()),
+            Some(_) => Err(RequestError::HostConflict),
+        }
+    }
+
     fn content_length(&mut self, value: &[u8]) {
         let length = decimal(value).ok_or(RequestError::ContentLength);
         self.length = Some(match (self.length, length) {

@@ -18,7 +18,6 @@ use crate::http1::{Limits, RequestBody, RequestHead, RequestScanner};
 use crate::http2::wake::ConnectionWaker;
 use crate::http2::{Client, ClientSettings, Http2Error, Progress};
 use crate::poller::{Interest, Poller};
-use crate::socket;
 use crate::stream::{Received, Stream};
 
 /// Tokens of both sockets.
@@ -71,20 +70,19 @@ enum Answer {
 }
 
 impl Back {
-    /// Begins to use a connection whose TLS handshake is done; also gives the end of the
-    /// connection of HTTP/1.1 that it is used by.
+    /// Begins to use a connection whose TLS handshake is done, for the requests that come
+    /// from `near`: one end of a [pair](crate::socket::pair).
     ///
     /// # Errors
     /// When the process has no descriptor left.
-    pub fn start(stream: Stream, settings: ClientSettings) -> io::Result<(Self, OwnedFd)> {
-        let (near, far) = socket::pair()?;
+    pub fn start(stream: Stream, near: OwnedFd, settings: ClientSettings) -> io::Result<Self> {
         let near = Stream::Plain(near);
         let poller = Poller::new()?;
         let socket = rustix::io::fcntl_dupfd_cloexec(&stream, 0)?;
         poller.add(&socket, CONNECTION, Interest::Read)?;
         poller.add(&near, PAIR, Interest::Read)?;
         let woken = Arc::new(ConnectionWaker::default());
-        let back = Self {
+        Ok(Self {
             poller,
             client: Client::start(stream, settings),
             socket,
@@ -106,8 +104,7 @@ impl Back {
                 waker: Waker::from(Arc::clone(&woken)),
                 woken,
             },
-        };
-        Ok((back, far))
+        })
     }
 
     /// Does everything that can be done without waiting. To be called once at first,

@@ -104,7 +104,8 @@ fn gateway() -> SocketAddr {
     let backend = backend();
     let with = move |end| {
         let server = non_blocking(TcpStream::connect(backend).unwrap());
-        let (back, far) = Back::start(server, ClientSettings::default()).unwrap();
+        let (near, far) = crate::socket::pair().unwrap();
+        let back = Back::start(server, near, ClientSettings::default()).unwrap();
         std::thread::spawn(move || turn_back(back));
         relay(blocking(end), blocking(far));
     };

@@ -151,7 +151,10 @@ impl Client {
 }
 
 /// Reads a head and, unless it is bodiless, the body.
-fn read_message(reader: &mut impl std::io::BufRead, bodiless: bool) -> Result<Seen, String> {
+pub(super) fn read_message(
+    reader: &mut impl std::io::BufRead,
+    bodiless: bool,
+) -> Result<Seen, String> {
     let mut seen = Seen::default();
     let first = line(reader)?;
     seen.status = first
@@ -165,8 +168,7 @@ fn read_message(reader: &mut impl std::io::BufRead, bodiless: bool) -> Result<Se
             break;
         }
         let (name, value) = line.split_once(':').ok_or("no colon")?;
-        seen.fields
-            .push((name.to_owned(), value.trim().to_owned()));
+        seen.fields.push((name.to_owned(), value.trim().to_owned()));
     }
     let length = seen
         .field("content-length")
@@ -332,6 +334,11 @@ impl Connection {
         let mut bytes = vec![0; count];
         self.reader.read_exact(&mut bytes).unwrap();
         bytes
+    }
+
+    /// Reads so many bytes, if they come.
+    pub(super) fn try_read_exact(&mut self, count: usize) -> bool {
+        self.reader.read_exact(&mut vec![0; count]).is_ok()
     }
 
     /// Waits until the router ends its side.

@@ -31,7 +31,8 @@ fn chunks_are_framed_anew_and_trailers_arrive() {
     let backend = Backend::answering(|asked| {
         assert!(asked.message.chunked);
         let trailer = asked.message.field("trailer x-sum").unwrap_or("none");
-        let mut answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n".to_vec();
+        let mut answer =
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n".to_vec();
         for part in asked.message.body.chunks(100) {
             answer.extend_from_slice(format!("{:x};ext=1\r\n", part.len()).as_bytes());
             answer.extend_from_slice(part);
@@ -66,7 +67,10 @@ fn a_body_that_ends_with_its_connection_is_framed() {
     let mut client = bench.client();
     for _ in 0..2 {
         let seen = client.get("/");
-        assert_eq!((seen.chunked, &seen.body[..]), (true, &b"until the end"[..]));
+        assert_eq!(
+            (seen.chunked, &seen.body[..]),
+            (true, &b"until the end"[..])
+        );
     }
 }
 
@@ -106,13 +110,16 @@ fn a_hundred_megabytes_flow_through_little_memory() {
 fn an_early_answer_ends_an_upload() {
     let backend = Backend::new(|mut connection, _| {
         connection.head();
-        connection.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig");
+        connection
+            .send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig");
         connection.wait_for_end();
     });
     let bench = Bench::new(&[backend.address]);
     let mut client = bench.client();
     let length = 50 << 20;
-    client.send(format!("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: {length}\r\n\r\n").as_bytes());
+    client.send(
+        format!("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: {length}\r\n\r\n").as_bytes(),
+    );
     client.send(&pattern(10_000));
     let seen = client.answer().unwrap();
     assert_eq!((seen.status, &seen.body[..]), (413, &b"big"[..]));
@@ -139,7 +146,8 @@ fn both_directions_flow_at_once() {
     });
     let bench = Bench::new(&[backend.address]);
     let mut client = bench.client();
-    client.send(b"POST / HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n0\r\n");
+    client
+        .send(b"POST / HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n0\r\n");
     let seen = client.answer_without_body().unwrap();
     assert_eq!(seen.status, 200);
     assert_eq!(client.read_exact(6), b"1\r\n0\r\n");
@@ -159,7 +167,9 @@ fn a_malformed_chunk_is_refused_and_nothing_follows_it() {
     });
     let bench = Bench::new(&[backend.address]);
     let mut client = bench.client();
-    client.send(b"POST / HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    client.send(
+        b"POST / HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+    );
     client.send(b"zz\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: app.test\r\n\r\n");
     assert_eq!(client.answer().unwrap().status, 400);
     assert_eq!(client.rest(), b"");

@@ -22,7 +22,10 @@ fn nobody_there_is_a_bad_gateway_and_the_connection_goes_on() {
         let seen = client.get("/");
         assert_eq!(seen.status, 502);
         let error = seen.field("x-cf-routererror").unwrap();
-        assert!(error.starts_with("endpoint_failure (dial tcp 127.0.0.1:"), "{error}");
+        assert!(
+            error.starts_with("endpoint_failure (dial tcp 127.0.0.1:"),
+            "{error}"
+        );
     }
     let totals = bench.totals();
     assert_eq!((totals.bad_gateways, totals.active), (2, 0));
@@ -80,7 +83,10 @@ fn a_backend_that_closes_without_an_answer_is_a_bad_gateway() {
     client.send(b"POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 2\r\n\r\nhi");
     let seen = client.answer().unwrap();
     assert_eq!(seen.status, 502);
-    assert_eq!(seen.field("x-cf-routererror"), Some("endpoint_failure (EOF)"));
+    assert_eq!(
+        seen.field("x-cf-routererror"),
+        Some("endpoint_failure (EOF)")
+    );
 }
 
 /// What a backend may do wrong, and what the client sees.
@@ -89,13 +95,25 @@ fn what_a_backend_says_wrong_ends_in_one_answer_or_a_cut() {
     let table: [(&[u8], u16); 9] = [
         (b"garbage\r\n\r\n", 502),
         (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", 502),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 502),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+            502,
+        ),
         (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", 502),
         (b"HTTP/1.1 200", 502),
-        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", 502),
+        (
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+            502,
+        ),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", 0),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", 0),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 0),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+            0,
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            0,
+        ),
     ];
     for reset in [false, true] {
         for (says, status) in table {
@@ -193,7 +211,11 @@ fn a_flood_of_fields_is_refused() {
 #[test]
 fn bytes_that_are_no_request_are_refused() {
     let bench = Bench::new(&[]);
-    for bytes in [&b"\x16\x03\x01\x02\x00"[..], b"GET / HTTP/1.1\n\n", b"GET /\r\n\r\n"] {
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00"[..],
+        b"GET / HTTP/1.1\n\n",
+        b"GET /\r\n\r\n",
+    ] {
         let mut client = bench.client();
         client.send(bytes);
         client.try_send(b"\r\n\r\n");

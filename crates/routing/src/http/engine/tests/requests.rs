@@ -9,7 +9,10 @@ fn connections_to_both_sides_are_used_again() {
     let mut client = bench.client();
     for number in 0..10 {
         let seen = client.get(&format!("/{number}"));
-        assert_eq!((seen.status, seen.body), (200, format!("/{number}").into_bytes()));
+        assert_eq!(
+            (seen.status, seen.body),
+            (200, format!("/{number}").into_bytes())
+        );
     }
     assert_eq!(bench.client().get("/other").body, b"/other");
     assert_eq!(backend.connections(), 1);
@@ -26,7 +29,11 @@ fn pipelined_requests_are_answered_in_order() {
     let mut client = bench.client();
     let mut all = String::new();
     for number in 0..50 {
-        let host = if number % 5 == 0 { "unknown.test" } else { "app.test" };
+        let host = if number % 5 == 0 {
+            "unknown.test"
+        } else {
+            "app.test"
+        };
         all += &format!("GET /{number} HTTP/1.1\r\nHost: {host}\r\n\r\n");
     }
     client.send(all.as_bytes());
@@ -98,7 +105,9 @@ fn a_body_comes_only_when_the_backend_wants_it() {
     });
     let bench = Bench::new(&[backend.address]);
     let mut client = bench.client();
-    client.send(b"POST / HTTP/1.1\r\nHost: app.test\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+    client.send(
+        b"POST / HTTP/1.1\r\nHost: app.test\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+    );
     assert_eq!(client.answer().unwrap().status, 100);
     client.send(b"hello");
     assert_eq!(client.answer().unwrap().body, b"thanks");
@@ -109,7 +118,9 @@ fn a_silent_backend_does_not_keep_a_polite_client_waiting() {
     let backend = Backend::answering(|asked| ok(&asked.message.body));
     let bench = Bench::new(&[backend.address]);
     let mut client = bench.client();
-    client.send(b"POST / HTTP/1.1\r\nHost: app.test\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+    client.send(
+        b"POST / HTTP/1.1\r\nHost: app.test\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+    );
     assert_eq!(client.answer().unwrap().status, 100);
     client.send(b"hello");
     assert_eq!(client.answer().unwrap().body, b"hello");
@@ -144,7 +155,9 @@ fn a_websocket_is_a_tunnel_with_two_ends() {
     assert_eq!(client.read_exact(9), b"firstpong");
     client.socket().shutdown(std::net::Shutdown::Write).unwrap();
     assert_eq!(client.rest(), b"last words");
-    bench.until("the tunnel ends", |totals| totals.open_clients == 0 && totals.open_backends == 0);
+    bench.until("the tunnel ends", |totals| {
+        totals.open_clients == 0 && totals.open_backends == 0
+    });
     assert_eq!(bench.totals().upgrades, 1);
 }
 
@@ -171,7 +184,10 @@ fn draining_finishes_what_is_on_its_way() {
     assert_eq!(bench.engine.active(), 1);
     go.send(()).unwrap();
     let seen = busy.answer().unwrap();
-    assert_eq!((&seen.body[..], seen.field("connection")), (&b"late"[..], Some("close")));
+    assert_eq!(
+        (&seen.body[..], seen.field("connection")),
+        (&b"late"[..], Some("close"))
+    );
     assert_eq!(busy.rest(), b"");
     bench.until("nobody is left", |totals| totals.open_clients == 0);
     assert_eq!(bench.engine.active(), 0);
@@ -198,7 +214,9 @@ fn stopping_writes_the_log() {
 #[test]
 fn a_connection_more_than_allowed_waits() {
     let backend = Backend::answering(|_| ok(b"x"));
-    let bench = Bench::with(&[backend.address], |settings| settings.client_connections = 2);
+    let bench = Bench::with(&[backend.address], |settings| {
+        settings.client_connections = 2
+    });
     let mut first = bench.client();
     let mut second = bench.client();
     first.get("/");

@@ -1,4 +1,5 @@
-//! TLS to PostgreSQL with rustls, when the URL asks for it (`sslmode=require`).
+//! TLS to PostgreSQL with rustls, when the URL asks for it (`sslmode=require`); then the
+//! server's certificate is checked, name included.
 
 use std::future::Future;
 use std::io;
@@ -7,15 +8,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream as RustlsStream;
+use wire::tls::{TlsClient, TlsOptions};
 
-use super::StoreError;
+use crate::api::store::StoreError;
 
 /// Makes connections secure; the server's name is always checked.
 #[derive(Clone)]
@@ -24,33 +26,23 @@ pub(crate) struct Tls(Arc<ClientConfig>);
 impl Tls {
     /// Trusts the certificates in a file, or without one the authorities of the public web.
     pub(crate) fn new(authority: Option<&Path>) -> Result<Self, StoreError> {
-        let mut roots = RootCertStore::empty();
-        match authority {
-            None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-            Some(path) => {
-                let refuse = |cause: String| StoreError::Open {
-                    path: path.to_owned(),
-                    cause: format!("read the authority of the database's certificate: {cause}"),
-                };
-                let certificates = CertificateDer::pem_file_iter(path)
-                    .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-                    .map_err(|error| refuse(error.to_string()))?;
-                let (added, _) = roots.add_parsable_certificates(certificates);
-                if added == 0 {
-                    return Err(refuse("it holds no PEM certificate".to_owned()));
-                }
-            }
-        }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| StoreError::Database {
-                doing: "set up TLS to",
-                cause: error.to_string(),
-            })?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Self(Arc::new(config)))
+        let refuse = |cause: String| StoreError::Database {
+            doing: "set up TLS to",
+            cause,
+        };
+        let authorities = authority.map(std::fs::read_to_string).transpose();
+        let authorities = authorities.map_err(|error| {
+            let path = authority.unwrap_or(Path::new("")).display();
+            refuse(format!("read {path}: {error}"))
+        })?;
+        let options = TlsOptions {
+            authorities: authorities.as_deref().unwrap_or_default(),
+            ..TlsOptions::default()
+        };
+        // The name of each connection comes later.
+        let client = TlsClient::new("localhost", &options);
+        let client = client.map_err(|error| refuse(error.to_string()))?;
+        Ok(Self(client.config()))
     }
 }
 
@@ -63,6 +55,8 @@ where
     type Error = rustls::pki_types::InvalidDnsNameError;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Connect, Self::Error> {
+        // A Unix socket has no name, and PostgreSQL speaks no TLS over it.
+        let host = if host.is_empty() { "localhost" } else { host };
         let name = ServerName::try_from(host.to_owned())?;
         Ok(Connect(TlsConnector::from(Arc::clone(&self.0)), name))
     }

@@ -6,8 +6,9 @@
 //! happened. When the connection to the database is lost nobody is served from memory, as
 //! another server may have taken over: what is stored is loaded anew first.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+mod shared;
+
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rand::RngExt;
@@ -18,8 +19,9 @@ use tokio::time::MissedTickBehavior;
 use super::events::Hub;
 use super::metrics::Metrics;
 use super::model::ApiError;
-use super::state::{Batch, Command, Context, Millis, Reply, State};
+use super::state::{Batch, Command, Context, Millis, Reply, Writes};
 use super::store::{Store, StoreError};
+pub(crate) use shared::Shared;
 
 /// Calls that may wait; further callers wait to be let in.
 const QUEUE: usize = 1024;
@@ -75,51 +77,6 @@ impl Commands {
     /// Calls that wait.
     pub(crate) fn queued(&self) -> usize {
         self.queue.max_capacity() - self.queue.capacity()
-    }
-}
-
-/// The state as readers see it.
-#[derive(Clone)]
-pub(crate) struct Shared(Arc<Seen>);
-
-struct Seen {
-    state: RwLock<State>,
-    current: AtomicBool,
-}
-
-impl Shared {
-    fn new(state: State) -> Self {
-        Self(Arc::new(Seen {
-            state: RwLock::new(state),
-            current: AtomicBool::new(true),
-        }))
-    }
-
-    /// Everything that is durable. The guard must be short-lived: the writer waits for it.
-    ///
-    /// # Errors
-    /// While the database is out of reach.
-    pub(crate) fn read(&self) -> Result<RwLockReadGuard<'_, State>, ApiError> {
-        if self.0.current.load(Ordering::Acquire) {
-            Ok(self.look())
-        } else {
-            Err(ApiError::database("the database is out of reach"))
-        }
-    }
-
-    /// What is in memory, even when it may be out of date.
-    pub(crate) fn look(&self) -> RwLockReadGuard<'_, State> {
-        let state = &self.0.state;
-        state.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let state = &self.0.state;
-        change(&mut state.write().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn set_current(&self, current: bool) {
-        self.0.current.store(current, Ordering::Release);
     }
 }
 
@@ -300,11 +257,7 @@ impl<S: Store> Writer<S> {
         }
     }
 
-    async fn commit(
-        &mut self,
-        batch: Batch,
-        writes: &super::state::Writes,
-    ) -> Result<(), StoreError> {
+    async fn commit(&mut self, batch: Batch, writes: &Writes) -> Result<(), StoreError> {
         let metrics = &self.means.metrics;
         let start = Instant::now();
         let result = self.store.commit(writes).await;
@@ -334,7 +287,7 @@ impl<S: Store> Writer<S> {
             return;
         }
         let logger = &self.means.logger;
-        let first = self.state.0.current.swap(false, Ordering::AcqRel);
+        let first = self.state.set_current(false);
         if first {
             let cause = "the connection to the database was lost";
             logger.error("database-lost", &cause, Fields::new());

@@ -1,0 +1,44 @@
+//! `headroom router api`.
+
+use anyhow::{Context, Result};
+use routing::api::{self, ApiSettings, Database, settings_file};
+
+use super::args::ApiArgs;
+use super::runtime;
+use crate::cells::{ended, logger, on_signal};
+
+/// The database's file within the folder that was named.
+const DATABASE: &str = "routing-api.sqlite";
+
+/// Serves until a signal.
+pub(super) fn serve(args: &ApiArgs) -> Result<()> {
+    let settings = settings(args)?;
+    runtime()?.block_on(async {
+        let shutdown = on_signal()?;
+        let logger = logger("routing-api", &args.log)?;
+        let result = api::run(settings, logger.clone(), shutdown).await;
+        ended(&logger, result)
+    })
+}
+
+/// The settings of the file, and the flags over them.
+fn settings(args: &ApiArgs) -> Result<ApiSettings> {
+    let mut settings = match &args.config {
+        Some(path) => {
+            settings_file::load(path).map_err(|problems| anyhow::anyhow!("\n{problems}"))?
+        }
+        None => ApiSettings::default(),
+    };
+    if args.listen.is_some() {
+        settings.listen = args.listen;
+    }
+    if let Some(folder) = &args.data {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("make the folder {}", folder.display()))?;
+        settings.database = Database::Sqlite(folder.join(DATABASE));
+    }
+    if args.token_key.is_some() {
+        settings.token_key.clone_from(&args.token_key);
+    }
+    Ok(settings)
+}

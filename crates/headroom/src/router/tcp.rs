@@ -1,0 +1,120 @@
+//! `headroom router tcp`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use net::Shutdown;
+use routing::api::client::ClientSettings;
+use routing::api::feed;
+use routing::tcp::{self, CHANGES, Change, TcpMapping, TcpSettings, settings_file};
+use telemetry::{Fields, Logger};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::args::TcpArgs;
+use super::runtime;
+use crate::cells::{ended, logger, on_signal};
+
+/// Serves until a signal.
+pub(super) fn serve(args: &TcpArgs) -> Result<()> {
+    let settings = settings(args)?;
+    runtime()?.block_on(async {
+        let shutdown = on_signal()?;
+        let logger = logger("tcp-router", &args.log)?;
+        let (changes, told) = mpsc::channel(CHANGES);
+        if !args.route.is_empty() {
+            // Three chances before the first one is stale.
+            let every = settings.stale_after / 4;
+            tokio::spawn(keep_fresh(args.route.clone(), every, changes.clone()));
+        }
+        if let Some(url) = &args.api {
+            let feed = follow_api(url, changes.clone(), &logger, shutdown.clone());
+            tokio::spawn(feed);
+        }
+        let result = tcp::run(settings, told, logger.clone(), drain()?, stop(shutdown)).await;
+        // The router took it for an end if the last sender went away before.
+        drop(changes);
+        ended(&logger, result)
+    })
+}
+
+/// Tells the router of fixed routes, again and again: what nobody repeats is pruned.
+async fn keep_fresh(
+    routes: Vec<(u16, SocketAddr)>,
+    every: Duration,
+    changes: mpsc::Sender<Change>,
+) {
+    let mut ticks = tokio::time::interval(every.max(Duration::from_millis(10)));
+    loop {
+        ticks.tick().await;
+        for (port, backend) in &routes {
+            let mapping = TcpMapping {
+                port: *port,
+                backend_ip: backend.ip().to_string(),
+                backend_port: backend.port(),
+                ..TcpMapping::default()
+            };
+            if changes.send(Change::Upsert(mapping)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Follows the routing API until `shutdown`.
+fn follow_api(
+    url: &str,
+    changes: mpsc::Sender<Change>,
+    logger: &Logger,
+    shutdown: Shutdown,
+) -> impl Future<Output = ()> + use<> {
+    let api = ClientSettings {
+        url: url.to_owned(),
+        ..ClientSettings::default()
+    };
+    let logger = logger.session("routing-api");
+    async move {
+        let fed = feed::tcp::run(&api, Vec::new(), changes, logger.clone(), shutdown).await;
+        if let Err(error) = fed {
+            logger.error("feed-failed", &error, Fields::new());
+        }
+    }
+}
+
+async fn stop(mut shutdown: Shutdown) {
+    shutdown.asked().await;
+}
+
+/// Returns when a drain is asked for.
+fn drain() -> Result<impl Future<Output = ()>> {
+    let mut stream = signal(SignalKind::user_defined2()).context("watch for SIGUSR2")?;
+    Ok(async move {
+        if stream.recv().await.is_none() {
+            std::future::pending().await
+        }
+    })
+}
+
+/// The settings of the file, and the flags over them.
+fn settings(args: &TcpArgs) -> Result<TcpSettings> {
+    let mut settings = match &args.config {
+        Some(path) => {
+            settings_file::load(path).map_err(|problems| anyhow::anyhow!("\n{problems}"))?
+        }
+        None => TcpSettings::default(),
+    };
+    if let Some(listen) = args.listen {
+        settings.listen = listen;
+    }
+    if args.health.is_some() {
+        settings.status = args.health;
+    }
+    if let Some(threads) = args.threads {
+        settings.threads = Some(usize::from(threads));
+    }
+    if let Some(wait) = args.drain_wait {
+        settings.drain_wait = wait;
+    }
+    Ok(settings)
+}

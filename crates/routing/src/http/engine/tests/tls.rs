@@ -1,0 +1,184 @@
+//! TLS on both sides, and the PROXY protocol.
+
+use std::io::{BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
+};
+
+use super::bench::{Backend, Bench, PATIENCE, nobody, ok, read_message};
+use crate::http::settings::HttpSettings;
+use crate::table::{Endpoint, PoolSettings, RouteKey};
+
+/// An authority and what it signs.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        Self(CertifiedIssuer::self_signed(params, key).unwrap())
+    }
+
+    fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// Certificate and key for a name, PEM.
+    fn sign(&self, name: &str) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// A backend with TLS that answers each request with the field that says who asked.
+fn backend(authority: &Authority, name: &str) -> SocketAddr {
+    let (certificate, key) = authority.sign(name);
+    let config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+        )
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        while let Ok((socket, _)) = listener.accept() {
+            let tls = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut reader = BufReader::new(StreamOwned::new(tls, socket));
+            std::thread::spawn(move || {
+                while let Ok(seen) = read_message(&mut reader, true) {
+                    let proto = seen.field("x-forwarded-proto").unwrap_or("none");
+                    let body = [proto.as_bytes(), &[b'.'; 200_000]].concat();
+                    if reader.get_mut().write_all(&ok(&body)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+fn register(bench: &Bench, address: SocketAddr, name: &str) {
+    let endpoint = Endpoint {
+        identity: address.to_string().into(),
+        tls: true,
+        server_name: name.into(),
+        ..Endpoint::default()
+    };
+    let key = RouteKey::new("app.test").unwrap();
+    bench
+        .table
+        .register(&key, endpoint, &PoolSettings::default(), 0);
+}
+
+#[test]
+fn requests_flow_through_tls_on_both_sides() {
+    let authority = Authority::new();
+    let address = backend(&authority, "instance-1");
+    let bench = Bench::with(&[], |settings: &mut HttpSettings| {
+        settings.listen_tls = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        settings.client_tls.certificates = vec![authority.sign("app.test")];
+        settings.client_tls.tls13 = true;
+        settings.backends.authorities = authority.pem();
+    });
+    register(&bench, address, "instance-1");
+    let mut roots = RootCertStore::empty();
+    let root = CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap();
+    roots.add(root).unwrap();
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("app.test").unwrap();
+    let tls = ClientConnection::new(Arc::new(config), name).unwrap();
+    let socket = TcpStream::connect(bench.engine.tls_address().unwrap()).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut client = BufReader::new(StreamOwned::new(tls, socket));
+    for _ in 0..3 {
+        let request = b"GET / HTTP/1.1\r\nHost: app.test\r\n\r\n";
+        client.get_mut().write_all(request).unwrap();
+        let seen = read_message(&mut client, false).unwrap();
+        assert_eq!((seen.status, seen.body.len()), (200, 200_005));
+        assert!(seen.body.starts_with(b"https"));
+    }
+    assert_eq!(bench.totals().dialed, 1);
+}
+
+#[test]
+fn failures_of_tls_have_their_own_answers_and_end_the_endpoint() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let plain = Backend::new(|mut connection, _| {
+        connection.send(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        connection.wait_for_end();
+    });
+    let table = [
+        (
+            backend(&authority, "instance-2"),
+            503,
+            "x509: certificate is valid for instance-2, not instance-1",
+        ),
+        (
+            backend(&other, "instance-1"),
+            526,
+            "certificate signed by unknown authority",
+        ),
+        (plain.address, 525, "endpoint_failure ("),
+        (nobody(), 502, "connect: connection refused"),
+    ];
+    for (address, status, error) in table {
+        let bench = Bench::with(&[], |settings| {
+            settings.backends.authorities = authority.pem();
+        });
+        register(&bench, address, "instance-1");
+        let mut client = bench.client();
+        let seen = client.get("/");
+        assert_eq!(seen.status, status);
+        let told = seen.field("x-cf-routererror").unwrap();
+        assert!(told.contains(error), "{told}");
+        assert_eq!(client.get("/").status, 503, "the endpoint is gone");
+    }
+}
+
+#[test]
+fn the_proxy_protocol_names_the_client() {
+    let backend = Backend::answering(|asked| {
+        ok(asked
+            .message
+            .field("x-forwarded-for")
+            .unwrap_or("none")
+            .as_bytes())
+    });
+    let bench = Bench::with(&[backend.address], |settings| {
+        settings.proxy_protocol = true
+    });
+    let mut client = bench.client();
+    client.send(
+        b"PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\nGET / HTTP/1.1\r\nHost: app.test\r\n\r\n",
+    );
+    assert_eq!(client.answer().unwrap().body, b"192.0.2.7");
+    assert_eq!(client.get("/").body, b"192.0.2.7");
+    assert_eq!(bench.client().get("/").body, b"127.0.0.1");
+    let mut bad = bench.client();
+    bad.send(b"PROXY nonsense\r\n");
+    assert_eq!(bad.rest(), b"");
+    assert_eq!(bench.totals().failed_clients, 1);
+}

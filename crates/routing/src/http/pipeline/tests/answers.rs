@@ -1,0 +1,323 @@
+//! Answers towards clients.
+
+use proptest::prelude::*;
+use wire::http1::{ResponseScanner, Sink};
+
+use super::*;
+
+const GET: &str = "GET / HTTP/1.1\nHost: a.ex.com\n\n";
+
+fn answered(request: &str, status: u16, fields: &str, body: AnswerBody) -> (String, Promise) {
+    let mut fixture = Fixture::new(|_| {});
+    fixture.sent(request);
+    fixture.answered(status, fields, body)
+}
+
+#[test]
+fn bodies_are_framed_for_the_client() {
+    let head = "HEAD / HTTP/1.1\nHost: a.ex.com\n\n";
+    let old = "GET / HTTP/1.0\nHost: a.ex.com\n\n";
+    let kept = "GET / HTTP/1.0\nHost: a.ex.com\nConnection: keep-alive\n\n";
+    let length = "Content-Length: 5\r\n";
+    let chunks = "Transfer-Encoding: chunked\r\n";
+    let five = AnswerBody::Exactly(5);
+    for (request, status, fields, body, framed, keep_alive, says) in [
+        (
+            GET,
+            200,
+            length,
+            five,
+            ClientBody::Exactly(5),
+            true,
+            "Content-Length: 5",
+        ),
+        (
+            GET,
+            200,
+            chunks,
+            AnswerBody::Chunked,
+            ClientBody::Chunked,
+            true,
+            chunks,
+        ),
+        (
+            GET,
+            200,
+            "",
+            AnswerBody::UntilClose,
+            ClientBody::Chunked,
+            true,
+            chunks,
+        ),
+        (
+            GET,
+            204,
+            "",
+            AnswerBody::Exactly(0),
+            ClientBody::None,
+            true,
+            "",
+        ),
+        (
+            GET,
+            304,
+            length,
+            AnswerBody::Exactly(0),
+            ClientBody::None,
+            true,
+            "",
+        ),
+        (
+            head,
+            200,
+            length,
+            AnswerBody::Exactly(0),
+            ClientBody::None,
+            true,
+            "Content-Length: 5",
+        ),
+        (
+            head,
+            200,
+            chunks,
+            AnswerBody::Exactly(0),
+            ClientBody::None,
+            true,
+            "",
+        ),
+        (
+            old,
+            200,
+            length,
+            five,
+            ClientBody::Exactly(5),
+            false,
+            "Content-Length: 5",
+        ),
+        (
+            old,
+            200,
+            chunks,
+            AnswerBody::Chunked,
+            ClientBody::UntilClose,
+            false,
+            "",
+        ),
+        (
+            kept,
+            200,
+            length,
+            five,
+            ClientBody::Exactly(5),
+            true,
+            "Connection: keep-alive",
+        ),
+        (
+            kept,
+            200,
+            "",
+            AnswerBody::UntilClose,
+            ClientBody::UntilClose,
+            false,
+            "",
+        ),
+    ] {
+        let (answer, promise) = answered(request, status, fields, body);
+        assert_eq!(
+            promise,
+            Promise {
+                body: framed,
+                keep_alive
+            },
+            "{request}{answer}"
+        );
+        assert!(answer.contains(says), "{answer}");
+        let framing =
+            answer.matches("Content-Length").count() + answer.matches("Transfer-").count();
+        assert_eq!(
+            framing,
+            usize::from(
+                says.contains("-Length")
+                    || says == chunks
+                    || request == kept && framed == ClientBody::Exactly(5)
+            ),
+            "{answer}"
+        );
+        assert!(!(promise.keep_alive && answer.contains("Connection: close")));
+    }
+}
+
+#[test]
+fn an_answer_loses_what_is_of_the_hop() {
+    let fields = "Connection: x-gone\r\nX-Gone: 1\r\nKeep-Alive: 1\r\nProxy-Authenticate: x\r\n\
+                  Upgrade: h2c\r\nTE: x\r\nX-CF-Proxy-Signature: s\r\nContent-Length: 2\r\n\
+                  content-length: 2\r\nserver: x\r\ndate: then\r\nx-vcap-request-id: mine\r\n";
+    let (answer, _) = answered(GET, 299, fields, AnswerBody::Exactly(2));
+    assert_eq!(
+        answer,
+        "HTTP/1.1 299 status code 299\r\nContent-Length: 2\r\nDate: then\r\nServer: x\r\n\
+         X-Vcap-Request-Id: mine\r\n\r\n"
+    );
+}
+
+#[test]
+fn rewriting_removes_and_adds_where_nothing_is() {
+    let mut fixture = Fixture::new(|settings| {
+        settings.headers.remove = vec!["SERVER".to_owned(), "date".to_owned()];
+        settings.headers.add = vec![
+            ("x-added".to_owned(), "a".to_owned()),
+            ("X-There".to_owned(), "b".to_owned()),
+        ];
+    });
+    fixture.sent(GET);
+    let fields = "Server: x\r\nDate: then\r\nX-There: mine\r\nX-Vcap-Request-Id: i\r\n\
+                  Content-Length: 0\r\n";
+    let (answer, _) = fixture.answered(200, fields, AnswerBody::Exactly(0));
+    assert_eq!(
+        answer,
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Added: a\r\nX-There: mine\r\n\
+         X-Vcap-Request-Id: i\r\nDate: Sat, 21 Nov 2026 08:17:20 GMT\r\n\r\n"
+    );
+}
+
+#[test]
+fn cookies_bind_as_the_application_says() {
+    let cookie = |cookies: &str, set: &str| {
+        let mut fixture = Fixture::new(|settings| settings.sticky.auth_negotiate = true);
+        fixture.sent(&format!("GET / HTTP/1.1\nHost: a.ex.com\n{cookies}\n"));
+        let (answer, _) = fixture.answered(200, set, AnswerBody::UntilClose);
+        let mut own = answer
+            .lines()
+            .filter(|line| line.starts_with("Set-Cookie: __VCAP_ID__"));
+        let found = own
+            .next()
+            .map(|line| line["Set-Cookie: ".len()..].to_owned());
+        assert_eq!(own.next(), None);
+        found
+    };
+    let some = |text: &str| Some(format!("__VCAP_ID__=instance-guid; Path=/{text}"));
+    assert_eq!(cookie("", ""), None);
+    assert_eq!(cookie("", "Set-Cookie: other=1\r\n"), None);
+    assert_eq!(
+        cookie("", "Set-Cookie: JSESSIONID=1\r\n"),
+        some("; HttpOnly")
+    );
+    let all = "Set-Cookie: JSESSIONID=1; Secure; samesite=NONE; Partitioned; Max-Age=-1; \
+               Expires=Wed, 21-Oct-2026 07:28:00 GMT\r\n";
+    let like = "; Expires=Wed, 21 Oct 2026 07:28:00 GMT; Max-Age=0; HttpOnly; Secure; \
+                SameSite=None; Partitioned";
+    assert_eq!(cookie("", all), some(like));
+    let stale = "Cookie: JSESSIONID=1; __VCAP_ID__=gone\n";
+    assert_eq!(cookie(stale, ""), some("; HttpOnly"));
+    let same = "Cookie: JSESSIONID=1; __VCAP_ID__=instance-guid\n";
+    assert_eq!(cookie(same, ""), None);
+    assert_eq!(
+        cookie(stale, "Set-Cookie: __VCAP_ID__=own\r\n").as_deref(),
+        Some("__VCAP_ID__=own")
+    );
+    let negotiate = cookie("", "WWW-Authenticate: Negotiate\r\n");
+    assert_eq!(negotiate, some("; Max-Age=60; HttpOnly; SameSite=Strict"));
+}
+
+#[test]
+fn interim_answers_lose_their_framing() {
+    let fixture = Fixture::new(|_| {});
+    let mut out = Vec::new();
+    let fields = b"Link: </a.css>\r\nContent-Length: 5\r\nConnection: close\r\n";
+    fixture.pipeline.write_interim(103, fields, &mut out);
+    assert_eq!(out, b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n");
+}
+
+#[test]
+fn trailers_lose_what_may_not_be_one() {
+    let mut fixture = Fixture::new(|_| {});
+    let mut out = Vec::new();
+    let fields = b"x-b: 1\r\nContent-Length: 5\r\nX-A: 2\r\nIf-Match: x\r\nHost: y\r\n";
+    fixture
+        .pipeline
+        .write_trailers(fields, &mut fixture.exchange, &mut out);
+    assert_eq!(out, b"X-A: 2\r\nX-B: 1\r\n");
+}
+
+/// What a scanner tells of an answer.
+#[derive(Default)]
+struct Seen {
+    status: u16,
+    body: u64,
+}
+
+impl Sink for Seen {
+    fn head(&mut self, status: u16, _: &[u8]) {
+        self.status = status;
+    }
+    fn body(&mut self, part: &[u8]) {
+        self.body += part.len() as u64;
+    }
+}
+
+proptest! {
+    /// Whatever a backend's fields are, what the client gets is one head, sorted, whose body
+    /// ends where it was promised to end.
+    #[test]
+    fn a_client_reads_what_was_promised(
+        fields in prop::collection::vec(("[A-Za-z][A-Za-z0-9-]{0,20}", "[ -~]{0,40}"), 0..20),
+        status in prop_oneof![Just(200_u16), Just(204), Just(304), Just(404), Just(599)],
+        head in any::<bool>(),
+        old in any::<bool>(),
+        body in prop_oneof![
+            (1_u64..5000).prop_map(AnswerBody::Exactly),
+            Just(AnswerBody::Chunked),
+            Just(AnswerBody::UntilClose),
+        ],
+    ) {
+        let mut lines = String::new();
+        for (name, value) in &fields {
+            let name_is = |other: &str| name.eq_ignore_ascii_case(other);
+            if !name_is("Content-Length") && !name_is("Transfer-Encoding") {
+                lines.push_str(&format!("{name}: {value}\r\n"));
+            }
+        }
+        let method = if head { "HEAD" } else { "GET" };
+        let minor = u8::from(!old);
+        let request = format!("{method} / HTTP/1.{minor}\nHost: a.ex.com\n\n");
+        let (mut answer, promise) = answered(&request, status, &lines, body);
+        let names: Vec<_> = answer
+            .lines()
+            .skip(1)
+            .take_while(|line| !line.is_empty())
+            .map(|line| line.split(':').next().unwrap().to_owned())
+            .collect();
+        let own = names.iter().rposition(|name| {
+            !["Connection", "Transfer-Encoding"].contains(&&**name)
+        });
+        let own = own.map_or(0, |last| if names[last] == "Date" { last } else { last + 1 });
+        prop_assert!(names[..own].is_sorted(), "{answer}");
+
+        let expected = match promise.body {
+            ClientBody::None | ClientBody::Tunnel => 0,
+            ClientBody::Exactly(length) => {
+                answer.push_str(&"x".repeat(length as usize));
+                length
+            }
+            ClientBody::Chunked => {
+                answer.push_str("3\r\nabc\r\n0\r\n\r\n");
+                3
+            }
+            ClientBody::UntilClose => {
+                answer.push_str("abcd");
+                4
+            }
+        };
+        let mut scanner = ResponseScanner::new(Limits::default());
+        scanner.expect(wire::http1::Expect::of_method(method));
+        let mut seen = Seen::default();
+        let scan = scanner.scan(answer.as_bytes(), &mut seen).unwrap();
+        let complete = match scan.complete {
+            Some(complete) => complete,
+            None => scanner.end(&mut seen).unwrap(),
+        };
+        prop_assert_eq!(scan.consumed, answer.len());
+        prop_assert_eq!((seen.status, seen.body), (status, expected));
+        prop_assert_eq!(complete.keep_alive && !old, promise.keep_alive);
+    }
+}

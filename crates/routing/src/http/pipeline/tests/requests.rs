@@ -1,0 +1,382 @@
+//! Requests towards endpoints.
+
+use proptest::prelude::*;
+use wire::http1::RequestBody;
+
+use super::*;
+use crate::http::settings::{ForwardedClientCert, TracingSettings};
+
+#[test]
+fn what_connection_names_is_removed_unless_it_is_protected() {
+    let request = "GET / HTTP/1.1\nHost: a.ex.com\nConnection: x-one, X-Forwarded-Proto\n\
+                   X-One: 1\nX-Two: 2\nX-Forwarded-Proto: https\n\n";
+    let sent = Fixture::new(|_| {}).sent(request);
+    assert_eq!(value(&sent, "X-One"), None);
+    assert_eq!(value(&sent, "X-Two"), Some("2"));
+    assert_eq!(value(&sent, "X-Forwarded-Proto"), None);
+    let protect = |settings: &mut HttpSettings| {
+        settings.headers.protected = vec!["x-forwarded-PROTO".to_owned()];
+    };
+    let sent = Fixture::new(protect).sent(request);
+    assert_eq!(value(&sent, "X-One"), None);
+    assert_eq!(value(&sent, "X-Forwarded-Proto"), Some("https"));
+}
+
+#[test]
+fn what_identifies_the_endpoint_cannot_be_removed_or_forged() {
+    let sent = Fixture::new(|_| {}).sent(
+        "GET / HTTP/1.1\nHost: a.ex.com\nConnection: X-Cf-Applicationid, X-Forwarded-For\n\
+         X-CF-ApplicationID: forged\nX-Forwarded-For: forged\nX-Vcap-Request-Id: forged\n\n",
+    );
+    assert_eq!(value(&sent, "X-Cf-Applicationid"), Some("app-guid"));
+    assert_eq!(value(&sent, "X-Cf-Instanceid"), Some("instance-guid"));
+    assert_eq!(value(&sent, "X-Cf-Instanceindex"), Some("3"));
+    assert_eq!(value(&sent, "X-Forwarded-For"), Some("203.0.113.9"));
+    assert!(!sent.contains("forged"));
+}
+
+#[test]
+fn values_of_forwarded_for_become_one() {
+    let sent = Fixture::new(|_| {}).sent(
+        "GET / HTTP/1.1\nHost: a.ex.com\nX-Forwarded-For: 1.1.1.1\nx-forwarded-for: 2.2.2.2\n\n",
+    );
+    let expected = Some("1.1.1.1, 2.2.2.2, 203.0.113.9");
+    assert_eq!(value(&sent, "X-Forwarded-For"), expected);
+}
+
+#[test]
+fn forwarded_proto_is_believed_or_not() {
+    let request = "GET / HTTP/1.1\nHost: a.ex.com\nX-Forwarded-Proto: ftp\n\n";
+    let proto = |change: fn(&mut HttpSettings), tls: bool| {
+        let mut fixture = Fixture::new(change);
+        let tls = tls.then(TlsFacts::default);
+        fixture.client = Client::new("203.0.113.9:4711".parse().unwrap(), tls);
+        let sent = fixture.sent(request);
+        value(&sent, "X-Forwarded-Proto").unwrap().to_owned()
+    };
+    assert_eq!(proto(|_| {}, true), "ftp");
+    assert_eq!(
+        proto(|settings| settings.headers.sanitize_proto = true, true),
+        "https"
+    );
+    assert_eq!(
+        proto(|settings| settings.headers.sanitize_proto = true, false),
+        "http"
+    );
+    assert_eq!(
+        proto(|settings| settings.headers.force_https = true, false),
+        "https"
+    );
+}
+
+#[test]
+fn client_certificates_are_forwarded_as_the_settings_say() {
+    let request = "GET / HTTP/1.1\nHost: a.ex.com\nX-Forwarded-Client-Cert: claimed\n\n";
+    let seen = |mode, certificate: &[u8]| {
+        let mut fixture = Fixture::new(|settings| settings.headers.client_cert = mode);
+        let tls = Some(TlsFacts {
+            certificate: certificate.to_vec(),
+            ..TlsFacts::default()
+        });
+        fixture.client = Client::new("203.0.113.9:4711".parse().unwrap(), tls);
+        let sent = fixture.sent(request);
+        value(&sent, "X-Forwarded-Client-Cert").map(str::to_owned)
+    };
+    let claimed = Some("claimed".to_owned());
+    assert_eq!(seen(ForwardedClientCert::AlwaysForward, b""), claimed);
+    assert_eq!(seen(ForwardedClientCert::Forward, b""), None);
+    assert_eq!(seen(ForwardedClientCert::Forward, b"der"), claimed);
+    assert_eq!(seen(ForwardedClientCert::SanitizeSet, b""), None);
+    let proven = Some("ZGVy".to_owned());
+    assert_eq!(seen(ForwardedClientCert::SanitizeSet, b"der"), proven);
+}
+
+#[test]
+fn bodies_are_framed_for_the_endpoint() {
+    let framing = |request: &str| {
+        let sent = Fixture::new(|_| {}).sent(request);
+        let line = sent.lines().nth(2).unwrap();
+        (line.starts_with("Content-") || line.starts_with("Transfer-")).then(|| line.to_owned())
+    };
+    let some = |line: &str| Some(line.to_owned());
+    let head = "HTTP/1.1\nHost: a.ex.com\n";
+    assert_eq!(framing(&format!("GET / {head}\n")), None);
+    assert_eq!(framing(&format!("GET / {head}Content-Length: 0\n\n")), None);
+    assert_eq!(framing(&format!("DELETE / {head}\n")), None);
+    for method in ["POST", "PUT", "PATCH"] {
+        assert_eq!(
+            framing(&format!("{method} / {head}\n")),
+            some("Content-Length: 0")
+        );
+    }
+    let seven = format!("POST / {head}Content-Length: 7\n\n");
+    assert_eq!(framing(&seven), some("Content-Length: 7"));
+    let chunked = format!("POST / {head}Transfer-Encoding: chunked\nTrailer: x-b, x-a\n\n");
+    assert_eq!(framing(&chunked), some("Transfer-Encoding: chunked"));
+    let sent = Fixture::new(|_| {}).sent(&chunked);
+    assert_eq!(value(&sent, "Trailer"), Some("X-B,X-A"));
+}
+
+#[test]
+fn a_connection_that_is_not_kept_says_so() {
+    let mut fixture = Fixture::new(|settings| settings.backends.idle = 0);
+    let sent = fixture.sent("GET / HTTP/1.1\nHost: a.ex.com\n\n");
+    assert!(sent.ends_with("\r\nConnection: close\r\n\r\n"));
+    let upgrade = "Connection: Upgrade\nUpgrade: websocket\n";
+    let sent = fixture.sent(&format!("GET / HTTP/1.1\nHost: a.ex.com\n{upgrade}\n"));
+    assert_eq!(sent.matches("Connection: ").count(), 1);
+}
+
+#[test]
+fn double_slashes_are_written_anew() {
+    let target = |target: &str| {
+        let sent = Fixture::new(|_| {}).sent(&format!("GET {target} HTTP/1.1\nHost: a.ex.com\n\n"));
+        let line = sent.lines().next().unwrap().to_owned();
+        line.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(target("//a%20b/c"), "http://a.ex.com//a%20b/c");
+    assert_eq!(
+        target("//a?z=1&b=%2f&b=c+d&bad;pair"),
+        "http://a.ex.com//a?b=%2F&b=c+d&z=1"
+    );
+    assert_eq!(target("/a//b"), "/a//b");
+    assert_eq!(target("/?"), "/?");
+}
+
+#[test]
+fn the_host_of_an_absolute_target_counts() {
+    let mut fixture = Fixture::new(|_| {});
+    let sent = fixture.sent("GET http://a.ex.com:80?x HTTP/1.1\nHost: b.ex.com\n\n");
+    assert_eq!(
+        sent.lines().next(),
+        Some("GET http://a.ex.com:80?x HTTP/1.1")
+    );
+    assert_eq!(value(&sent, "Host"), Some("a.ex.com:80"));
+}
+
+#[test]
+fn sticky_wishes() {
+    let wish = |fields: &str, negotiate: bool| {
+        let mut fixture = Fixture::new(|settings| settings.sticky.auth_negotiate = negotiate);
+        fixture.admit(&format!("GET / HTTP/1.1\nHost: a.ex.com\n{fields}\n"));
+        let sticky = fixture.exchange.sticky();
+        sticky.map(|sticky| {
+            (
+                String::from_utf8(sticky.instance.to_vec()).unwrap(),
+                sticky.must,
+            )
+        })
+    };
+    let named = |must| Some(("i-1".to_owned(), must));
+    assert_eq!(wish("Cookie: a=b; __VCAP_ID__=i-1\n", false), None);
+    assert_eq!(
+        wish("Cookie: JSESSIONID=x; __VCAP_ID__=i-1\n", false),
+        named(false)
+    );
+    assert_eq!(
+        wish("Cookie: JSESSIONID=x\nCookie: __VCAP_ID__=\"i-1\"\n", false),
+        named(false)
+    );
+    assert_eq!(
+        wish("Cookie: __Host-JSESSIONID=x; __VCAP_ID__=i-1\n", false),
+        named(false)
+    );
+    let negotiate = "Authorization: Negotiate abc\nCookie: __VCAP_ID__=i-1\n";
+    assert_eq!(wish(negotiate, false), None);
+    assert_eq!(wish(negotiate, true), named(true));
+}
+
+#[test]
+fn traces_that_are_not_whole_are_replaced() {
+    let traced = |fields: &str| {
+        let mut fixture = Fixture::new(|settings| {
+            settings.tracing = TracingSettings {
+                zipkin: true,
+                w3c: true,
+                w3c_tenant: "t".to_owned(),
+            };
+        });
+        fixture.sent(&format!("GET / HTTP/1.1\nHost: a.ex.com\n{fields}\n"))
+    };
+    let sent = traced("b3: nonsense\ntraceparent: 00-short-01\ntracestate: x=1\n");
+    let trace = value(&sent, "X-B3-Traceid").unwrap();
+    let span = value(&sent, "X-B3-Spanid").unwrap();
+    assert_eq!(&trace[16..], span);
+    assert_eq!(value(&sent, "B3"), Some(&*format!("{trace}-{span}")));
+    assert_eq!(
+        value(&sent, "Tracestate"),
+        Some(&*format!("t@gorouter={span}"))
+    );
+    let id = value(&sent, "X-Vcap-Request-Id").unwrap().replace('-', "");
+    assert_eq!(id, trace);
+    // A trace of 64 bits is kept, and gives no id.
+    let sent = traced("b3: 05e3ac9a4f6e3b90-05e3ac9a4f6e3b90\n");
+    assert_eq!(
+        value(&sent, "B3"),
+        Some("05e3ac9a4f6e3b90-05e3ac9a4f6e3b90")
+    );
+    assert_eq!(value(&sent, "X-Vcap-Request-Id").unwrap().len(), 36);
+    let state = format!(
+        "traceparent: 00-{0}{0}-{0}-00\ntracestate: a=1,t@gorouter=old, b=2\n",
+        "05e3ac9a4f6e3b90"
+    );
+    let sent = traced(&state);
+    let state = value(&sent, "Tracestate").unwrap();
+    assert!(
+        state.ends_with(",a=1,b=2") && !state.contains("old"),
+        "{state}"
+    );
+    assert!(value(&sent, "Traceparent").unwrap().ends_with("-00"));
+    let sent = traced(
+        "X-B3-TraceId: 7f46165474d11ee5836777d85df2cdab\nX-B3-SpanId: 05e3ac9a4f6e3b90\n\
+                       X-B3-Sampled: 1\nX-B3-ParentSpanId: 00e3ac9a4f6e3b90\n",
+    );
+    let single = "7f46165474d11ee5836777d85df2cdab-05e3ac9a4f6e3b90-1-00e3ac9a4f6e3b90";
+    assert_eq!(value(&sent, "B3"), Some(single));
+}
+
+#[test]
+fn a_request_id_is_a_uuid_of_version_4() {
+    let sent = Fixture::new(|_| {}).sent("GET / HTTP/1.1\nHost: a.ex.com\n\n");
+    let id = value(&sent, "X-Vcap-Request-Id").unwrap().as_bytes();
+    assert_eq!(
+        (id.len(), id[8], id[13], id[14], id[18], id[23]),
+        (36, b'-', b'-', b'4', b'-', b'-')
+    );
+    assert!(b"89ab".contains(&id[19]));
+}
+
+#[test]
+fn an_exchange_keeps_nothing_of_the_one_before() {
+    let mut fixture = Fixture::new(|_| {});
+    let plain = "GET / HTTP/1.1\nHost: a.ex.com\n\n";
+    let fresh = fixture.sent(plain);
+    fixture.sent(
+        "POST / HTTP/1.1\nHost: a.ex.com\nTransfer-Encoding: chunked\nTrailer: X-T\nTE: trailers\n\
+         Cookie: JSESSIONID=x; __VCAP_ID__=i\nX-Forwarded-For: 1.1.1.1\nUser-Agent: x\n\
+         Connection: Upgrade\nUpgrade: x\nX-Request-Start: 1\n\n",
+    );
+    fixture.admit("GET / HTTP/1.1\nHost: nope\n\n");
+    assert_eq!(fixture.sent(plain), fresh);
+}
+
+/// Fields that a client may send, hop-by-hop ones among them.
+fn field() -> impl Strategy<Value = (String, String)> {
+    let names = prop_oneof![
+        Just("Connection".to_owned()),
+        Just("keep-alive".to_owned()),
+        Just("Proxy-Connection".to_owned()),
+        Just("PROXY-AUTHORIZATION".to_owned()),
+        Just("TE".to_owned()),
+        Just("Trailer".to_owned()),
+        Just("Upgrade".to_owned()),
+        Just("X-Forwarded-For".to_owned()),
+        Just("x-forwarded-proto".to_owned()),
+        Just("x-cf-instanceid".to_owned()),
+        Just("X-Request-Start".to_owned()),
+        Just("Cookie".to_owned()),
+        Just("User-Agent".to_owned()),
+        "[A-Za-z][A-Za-z0-9-]{0,30}".prop_filter("framing and host are given apart", |name| {
+            !["host", "content-length", "transfer-encoding", "expect"]
+                .contains(&&*name.to_ascii_lowercase())
+        }),
+    ];
+    (names, "[ -~\t]{0,60}")
+}
+
+proptest! {
+    /// Whatever a client sends, what goes on is one head, framed as the request was, sorted,
+    /// without fields of the hop, and each field of the endpoint is there once.
+    #[test]
+    fn what_is_sent_is_a_head_of_the_same_body(
+        fields in prop::collection::vec(field(), 0..30),
+        body in prop_oneof![Just(None), (1_u64..100_000).prop_map(Some)],
+        chunked in any::<bool>(),
+    ) {
+        let mut request = "POST /p HTTP/1.1\r\nHost: a.ex.com\r\n".to_owned();
+        for (name, value) in &fields {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        let expected = match (chunked, body) {
+            (true, _) => {
+                request.push_str("Transfer-Encoding: chunked\r\n");
+                RequestBody::Chunked
+            }
+            (false, Some(length)) => {
+                request.push_str(&format!("Content-Length: {length}\r\n"));
+                RequestBody::Exactly(length)
+            }
+            (false, None) => RequestBody::None,
+        };
+        request.push_str("\r\n");
+        let mut fixture = Fixture::new(|_| {});
+        let sent = fixture.sent(&request.replace("\r\n", "\n"));
+
+        let mut again = RequestHead::default();
+        let length = RequestScanner::new(Limits::default()).head(sent.as_bytes(), &mut again);
+        prop_assert_eq!(length, Ok(Some(sent.len())));
+        prop_assert_eq!(again.body(), expected);
+        let mut parsed = [httparse::EMPTY_HEADER; 100];
+        let mut other = httparse::Request::new(&mut parsed);
+        prop_assert!(other.parse(sent.as_bytes()).unwrap().is_complete());
+
+        let names: Vec<_> = again.fields().map(|(name, _)| name.to_vec()).collect();
+        let upgrades = fixture.exchange.upgrade() != Upgrade::None;
+        for hop in ["Keep-Alive", "Proxy-Connection", "Proxy-Authorization"] {
+            prop_assert!(!names.contains(&hop.as_bytes().to_vec()), "{hop} in {sent}");
+        }
+        prop_assert_eq!(names.contains(&b"Upgrade".to_vec()), upgrades);
+        prop_assert_eq!(names.contains(&b"Connection".to_vec()), upgrades);
+        if let Some(te) = again.field("Te") {
+            prop_assert_eq!(te, b"trailers");
+        }
+        for once in ["Host", "X-Cf-Applicationid", "X-Cf-Instanceid", "X-Forwarded-For"] {
+            let count = names.iter().filter(|name| name.as_slice() == once.as_bytes()).count();
+            prop_assert_eq!(count, 1, "{} in {}", once, sent);
+        }
+        let sorted = names.iter().position(|name| {
+            !["Host", "User-Agent", "Content-Length", "Transfer-Encoding", "Trailer"]
+                .iter().any(|early| early.as_bytes() == name.as_slice())
+        }).unwrap();
+        prop_assert!(names[sorted..].is_sorted(), "{sent}");
+    }
+
+    /// What a registration says cannot end a line.
+    #[test]
+    fn an_endpoint_injects_nothing(app in "[ -~\r\n\t\u{0}]{0,40}", index in ".{0,20}") {
+        let mut fixture = Fixture::new(|_| {});
+        fixture.admit("GET / HTTP/1.1\nHost: a.ex.com\n\n");
+        let endpoint = Endpoint {
+            identity: "x".into(),
+            app: (&*app).into(),
+            instance_index: (&*index).into(),
+            ..Endpoint::default()
+        };
+        let mut out = Vec::new();
+        fixture.pipeline.write_request(&fixture.head, &mut fixture.exchange, Some(&endpoint), &mut out);
+        let lines = out.split(|byte| *byte == b'\n').count();
+        prop_assert_eq!(lines, 11);
+        let breaks = out.iter().filter(|byte| **byte == b'\r').count();
+        prop_assert_eq!(breaks, lines - 1);
+    }
+
+    /// No target makes the pipeline panic, or anything of a line but its target.
+    #[test]
+    fn any_target_stays_on_its_line(
+        target in "(http://[a-z.]{1,9})?/{1,2}([!-$&-~]|%[0-9a-f]{2}){0,40}",
+        method in "(GET|CONNECT|OPTIONS|POST)",
+    ) {
+        let mut fixture = Fixture::new(|_| {});
+        let request = format!("{method} {target} HTTP/1.1\r\nHost: a.ex.com\r\n\r\n");
+        let scanned = RequestScanner::new(Limits::default()).head(request.as_bytes(), &mut RequestHead::default());
+        prop_assume!(matches!(scanned, Ok(Some(_))));
+        if fixture.admit_bytes(request.as_bytes()) == Admission::Forward {
+            let mut out = Vec::new();
+            fixture.pipeline.write_request(&fixture.head, &mut fixture.exchange, None, &mut out);
+            let mut parsed = [httparse::EMPTY_HEADER; 100];
+            let mut other = httparse::Request::new(&mut parsed);
+            prop_assert!(other.parse(&out).unwrap().is_complete());
+            prop_assert_eq!(other.method, Some(&*method));
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Settings of the TCP router from a short TOML file.
+
+use std::path::Path;
+
+use super::{BackendTlsSettings, TcpSettings, TerminationSettings};
+use crate::document::{Form, Problems, Source, parse_toml};
+
+/// Reads a settings file. Files that it names are looked up in its own folder.
+///
+/// # Errors
+/// Every problem, with file, line and what was expected.
+pub fn load(path: &Path) -> Result<TcpSettings, Problems> {
+    let source = Source::read(path)?;
+    read(&source, path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Reads settings. Files that they name are looked up from `folder` on.
+///
+/// # Errors
+/// Every problem, with its place.
+pub fn read(source: &Source, folder: &Path) -> Result<TcpSettings, Problems> {
+    let root = parse_toml(source).map_err(|problems| Problems::of(source, problems))?;
+    let mut form = Form::reading(&root, folder);
+    let mut settings = TcpSettings::default();
+    describe(&mut form, &mut settings);
+    form.finish(source)?;
+    Ok(settings)
+}
+
+/// Settings as a file, with every key and what it means. Certificates are left out.
+pub fn print(settings: &TcpSettings) -> String {
+    let mut form = Form::printing();
+    describe(&mut form, &mut settings.clone());
+    form.into_text()
+}
+
+/// Every setting, those without a table first, as TOML wants it.
+fn describe(form: &mut Form<'_>, settings: &mut TcpSettings) {
+    form.value(
+        "listen",
+        "Address on which external ports are opened; \"0.0.0.0\": all of this machine's.",
+        &mut settings.listen,
+    );
+    form.value(
+        "status",
+        "Where /health and /metrics answer; without it, nowhere.",
+        &mut settings.status,
+    );
+    form.value(
+        "threads",
+        "Threads of the data path; without it, one for each processor.",
+        &mut settings.threads,
+    );
+    if settings
+        .threads
+        .is_some_and(|threads| !(1..=1024).contains(&threads))
+    {
+        form.wrong("threads", "expected a number from 1 to 1024");
+    }
+    form.value(
+        "splice",
+        "Carry long transfers through the kernel's pipes instead of copying.",
+        &mut settings.splice,
+    );
+    form.section("limits", "What clients may take.", |form| {
+        limits(form, settings)
+    });
+    form.section("timeouts", "How long something may take.", |form| {
+        timeouts(form, settings)
+    });
+    form.section("backends", "Which backend is tried.", |form| {
+        form.within(
+            "attempts",
+            "Backends tried for one connection.",
+            1..=1000,
+            &mut settings.attempts,
+        );
+        form.value(
+            "failed_for",
+            "One that could not be reached is passed over for so long when there are others.",
+            &mut settings.failed_for,
+        );
+    });
+    form.section("routes", "The table of routes.", |form| {
+        routes(form, settings)
+    });
+    form.section("drain", "What SIGUSR2 begins.", |form| {
+        form.value(
+            "wait",
+            "Health fails, and connections are still accepted for so long.",
+            &mut settings.drain_wait,
+        );
+        form.value(
+            "timeout",
+            "Then established connections go on, at most for so long.",
+            &mut settings.drain_timeout,
+        );
+    });
+    form.optional(
+        "termination",
+        "TLS of clients that ends here: [[termination.certificate]] with chain and key, files \
+         in PEM.",
+        &mut settings.termination,
+        termination,
+    );
+    form.optional(
+        "backend_tls",
+        "TLS to backends.",
+        &mut settings.backend_tls,
+        backend_tls,
+    );
+}
+
+fn limits(form: &mut Form<'_>, settings: &mut TcpSettings) {
+    form.within(
+        "connections",
+        "Connections of clients at once; above it, they wait in the kernel's queue.",
+        1..=10_000_000,
+        &mut settings.connections,
+    );
+    form.within(
+        "port_connections",
+        "The same for each port.",
+        1..=10_000_000,
+        &mut settings.port_connections,
+    );
+    form.within(
+        "backlog",
+        "Connections that wait for each port and thread until they are accepted.",
+        1..=65_535,
+        &mut settings.backlog,
+    );
+}
+
+fn timeouts(form: &mut Form<'_>, settings: &mut TcpSettings) {
+    form.value(
+        "connect",
+        "A connection to a backend.",
+        &mut settings.connect_timeout,
+    );
+    form.value(
+        "idle",
+        "Silence in both directions; \"0s\": no limit.",
+        &mut settings.idle_timeout,
+    );
+    form.value(
+        "hello",
+        "A whole ClientHello where routes depend on it; then the port's own route is taken.",
+        &mut settings.hello_timeout,
+    );
+    form.value(
+        "handshake",
+        "A TLS handshake, with clients and with backends.",
+        &mut settings.handshake_timeout,
+    );
+}
+
+fn routes(form: &mut Form<'_>, settings: &mut TcpSettings) {
+    form.value(
+        "stale_after",
+        "Age at which a mapping without its own TTL is pruned.",
+        &mut settings.stale_after,
+    );
+    form.value(
+        "prune_every",
+        "Time between two looks for stale mappings.",
+        &mut settings.prune_every,
+    );
+    form.value(
+        "bind_again",
+        "Time after which a port that could not be opened is tried again.",
+        &mut settings.bind_again,
+    );
+}
+
+fn termination(form: &mut Form<'_>, termination: &mut TerminationSettings) {
+    form.tables(
+        "certificate",
+        &mut termination.certificates,
+        |form, (chain, key)| {
+            form.file("chain", "", chain);
+            form.file("key", "", key);
+        },
+    );
+}
+
+fn backend_tls(form: &mut Form<'_>, tls: &mut BackendTlsSettings) {
+    form.file(
+        "authorities",
+        "Authorities of backends, a file in PEM; without it, those of the public web.",
+        &mut tls.authorities,
+    );
+    form.file(
+        "certificate",
+        "The own certificate with its chain, a file in PEM.",
+        &mut tls.certificate,
+    );
+    form.file("key", "Its key, a file in PEM.", &mut tls.key);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        Source {
+            name: "tcp.toml".to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_printed_reads_back() {
+        let settings = TcpSettings {
+            status: Some(([127, 0, 0, 1], 8080).into()),
+            threads: Some(3),
+            connections: 7,
+            idle_timeout: Duration::ZERO,
+            drain_wait: Duration::from_millis(1500),
+            splice: false,
+            ..TcpSettings::default()
+        };
+        let text = print(&settings);
+        let read = read(&source(&text), Path::new(".")).unwrap();
+        assert_eq!(read, settings, "{text}");
+    }
+
+    #[test]
+    fn certificates_are_read_from_files() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["chain.pem", "key.pem", "ca.pem"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        let text = "[[termination.certificate]]\nchain = \"chain.pem\"\nkey = \"key.pem\"\n\
+            [backend_tls]\nauthorities = \"ca.pem\"\n";
+        let settings = read(&source(text), folder.path()).unwrap();
+        let pair = ("chain.pem".to_owned(), "key.pem".to_owned());
+        assert_eq!(settings.termination.unwrap().certificates, [pair]);
+        assert_eq!(settings.backend_tls.unwrap().authorities, "ca.pem");
+    }
+
+    #[test]
+    fn problems_name_their_place() {
+        let text = "lisen = \"0.0.0.0\"\n[backends]\nattempts = 0\n";
+        let problems = read(&source(text), Path::new(".")).unwrap_err().to_string();
+        assert!(problems.contains("tcp.toml:1"), "{problems}");
+        assert!(problems.contains("did you mean \"listen\"?"), "{problems}");
+        assert!(problems.contains("tcp.toml:3"), "{problems}");
+        assert!(problems.contains("from 1 to 1000, found 0"), "{problems}");
+    }
+}
