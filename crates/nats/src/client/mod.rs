@@ -354,8 +354,8 @@ async fn reconnect(shared: &Shared) -> Connection {
         if let Some(Ok(connection)) = shared.round().await {
             return connection;
         }
-        tokio::time::sleep(pause + jitter(pause)).await;
-        pause = (pause * 2).min(shared.config.longest_pause);
+        tokio::time::sleep(pause.saturating_add(jitter(pause))).await;
+        pause = pause.saturating_mul(2).min(shared.config.longest_pause);
     }
 }
 
@@ -363,5 +363,5 @@ async fn reconnect(shared: &Shared) -> Connection {
 /// come at once.
 fn jitter(pause: Duration) -> Duration {
     let random = std::hash::RandomState::new().build_hasher().finish();
-    pause.mul_f64((random % 1024) as f64 / 4096.0)
+    (pause / 4096).saturating_mul((random % 1024) as u32)
 }

@@ -12,10 +12,14 @@ use tokio::time::MissedTickBehavior;
 use super::announcement::Announcement;
 use super::counters::RegistryCounters;
 use super::intake::Intake;
+use super::line_budget::LineBudget;
 use crate::table::Table;
 
 /// Pause before an announcement that could not be sent is tried again.
 const LATER: Duration = Duration::from_secs(1);
+
+/// Lines about greetings that could not be answered.
+const FAILED_GREETINGS_PER_SECOND: u32 = 10;
 
 /// How the feed behaves.
 #[derive(Debug, Clone)]
@@ -87,6 +91,7 @@ impl Feed {
             reconnects: state.borrow().reconnects,
             connected: true,
             announced: false,
+            lines: LineBudget::new(FAILED_GREETINGS_PER_SECOND),
             client,
             table,
             settings,
@@ -141,6 +146,7 @@ struct Feeder {
     connected: bool,
     /// Whether `router.start` was published for this connection.
     announced: bool,
+    lines: LineBudget,
 }
 
 impl Feeder {
@@ -236,7 +242,11 @@ impl Feeder {
     fn greet(&mut self, reply: &[u8]) {
         match self.client.publish(reply, &self.announcement) {
             Ok(()) => self.counters.with(|totals| totals.greeted += 1),
-            Err(error) => self.logger.error("greet-failed", &error, Fields::new()),
+            // Whoever greets in a flood does not fill the log too.
+            Err(error) if self.lines.take(wire::clock::now()) => {
+                self.logger.error("greet-failed", &error, Fields::new());
+            }
+            Err(_) => {}
         }
     }
 }

@@ -87,7 +87,9 @@ pub async fn populate(
     progress.send_modify(|progress| progress.leaving = true);
     let leave = round(&settings, &client, b"router.unregister", progress);
     // Without NATS nobody can be told; the routes grow stale by themselves.
-    let left = tokio::time::timeout(FLUSH + settings.pause * 2 * clamp(settings.routes), leave);
+    let routes = u32::try_from(settings.routes).unwrap_or(u32::MAX);
+    let paced = settings.pause.saturating_mul(routes).saturating_mul(2);
+    let left = tokio::time::timeout(FLUSH.saturating_add(paced), leave);
     left.await.unwrap_or(Ok(()))?;
     client.close().await;
     Ok(())
@@ -99,16 +101,15 @@ async fn refresh(
     client: &Client,
     progress: &watch::Sender<Progress>,
 ) -> Result<(), PopulateError> {
-    let mut due = Instant::now();
     loop {
+        let begin = Instant::now();
         round(settings, client, b"router.register", progress).await?;
         let taken = client.flush().await.is_ok();
         progress.send_modify(|progress| progress.rounds += u64::from(taken));
         if settings.once && taken {
             return Ok(());
         }
-        due = (due + settings.every).max(Instant::now());
-        tokio::time::sleep_until(due).await;
+        tokio::time::sleep(settings.every.saturating_sub(begin.elapsed())).await;
     }
 }
 
@@ -167,10 +168,6 @@ fn registration(settings: &PopulateSettings, number: u64, into: &mut BytesMut) {
         settings.prefix,
         settings.domain,
     );
-}
-
-fn clamp(routes: u64) -> u32 {
-    u32::try_from(routes).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

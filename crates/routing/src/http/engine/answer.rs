@@ -1,6 +1,7 @@
 //! The answer on its way back, and what remains to be done behind it.
 
 use rustix::io::Errno;
+use wire::clock;
 use wire::http1::{BodyLength, Expect, RequestHead, Sink, write};
 use wire::stream::{Received, StreamError};
 
@@ -238,7 +239,7 @@ impl Worker {
             if reusable && whole && !continued {
                 self.keep_link(link);
             } else {
-                self.close_link(link);
+                self.close_link(*link);
             }
         }
         self.answer_is_whole(session, keep_alive);
@@ -299,6 +300,7 @@ impl Worker {
 
     /// Counts and logs a request, and takes it off its connection.
     pub(super) fn end_flight(&mut self, session: &mut Session) {
+        self.now = clock::now();
         let times = self.times();
         let Some(flight) = session.flight.take() else {
             return;

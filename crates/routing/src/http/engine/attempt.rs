@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rand::Rng as _;
 use rustix::io::Errno;
+use wire::clock;
 use wire::poller::{Event, Interest};
 use wire::stream::StreamError;
 
@@ -99,6 +100,8 @@ impl Worker {
         };
         let settings = &self.shared.settings.backends;
         let patience = u64::try_from(settings.timeout.as_nanos()).unwrap_or(NEVER);
+        // What the router has spent so far is its own time, and is told as such.
+        self.now = clock::now();
         flight.attempt_began = self.now;
         flight.attempt_ends = self.now.saturating_add(patience);
         flight.exchange.progress.endpoint = (!flight.to_service).then(|| Arc::clone(&endpoint));

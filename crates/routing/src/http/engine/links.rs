@@ -103,7 +103,7 @@ impl Worker {
             self.counters.idle_backends.decrement();
             self.link_deadlines.set(key.index, NEVER);
             if !link.fits(endpoint, service) || (careful && link.is_stale()) {
-                self.close_link(link);
+                self.close_link(*link);
                 continue;
             }
             self.links.put(key, Whereabouts::With(client));
@@ -119,14 +119,14 @@ impl Worker {
             || !clean
             || !self.pools.add(&link.identity, link.key, settings.idle)
         {
-            self.close_link(link);
+            self.close_link(*link);
             return;
         }
         if link.interest != Interest::Read {
             let token = Token::Backend(link.key).number();
             let change = self.poller.change(&link.stream, token, Interest::Read);
             if change.is_err() {
-                self.close_link(link);
+                self.close_link(*link);
                 return;
             }
             link.interest = Interest::Read;
@@ -147,12 +147,12 @@ impl Worker {
     pub(super) fn drop_idle_link(&mut self, key: Key) {
         if let Some(Whereabouts::Idle(link)) = self.links.take(key) {
             self.counters.idle_backends.decrement();
-            self.close_link(link);
+            self.close_link(*link);
         }
     }
 
     /// Closes a connection.
-    pub(super) fn close_link(&mut self, mut link: Box<Link>) {
+    pub(super) fn close_link(&mut self, mut link: Link) {
         link.inbox.clear(&mut self.buffers);
         self.pools.remove(&link.identity, link.key);
         self.link_deadlines.set(link.key.index, NEVER);
@@ -173,7 +173,7 @@ impl Worker {
         flight.resolving = false;
         flight.upstream.clear(&mut self.buffers);
         if let Some(link) = flight.link.take() {
-            self.close_link(link);
+            self.close_link(*link);
         }
     }
 }

@@ -48,7 +48,7 @@ impl LogLines {
     pub(super) fn due(&self) -> Nanos {
         match self.text.len() {
             0 => Nanos::MAX,
-            ..BATCH => self.since.saturating_add(PATIENCE),
+            1..BATCH => self.since.saturating_add(PATIENCE),
             _ => 0,
         }
     }

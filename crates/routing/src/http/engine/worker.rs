@@ -67,6 +67,7 @@ pub(super) struct Worker {
     pub(super) link_deadlines: Deadlines,
     pub(super) pools: Pools,
     pub(super) buffers: Buffers,
+    #[expect(clippy::vec_box, reason = "flights are large, and move in and out")]
     flights: Vec<Box<Flight>>,
     pub(super) log: Option<LogLines>,
     pub(super) random: SmallRng,

@@ -22,6 +22,9 @@ pub enum MessageError {
     /// It is not JSON, or a field has a value of another kind.
     #[error("read a registration: {0}")]
     Json(#[from] serde_json::Error),
+    /// It is another JSON value.
+    #[error("read a registration: expected a JSON object")]
+    Object,
     /// Requests would leave the platform unencrypted.
     #[error("read a registration: route_service_url is {0:?}; expected one that begins with https")]
     RouteService(String),
@@ -97,6 +100,14 @@ impl<'a> Message<'a> {
     /// # Errors
     /// When it is no registration, or one that must have no effect.
     pub fn parse(payload: &'a [u8]) -> Result<Self, MessageError> {
+        // An array would be read as the fields in their order.
+        if payload
+            .trim_ascii_start()
+            .first()
+            .is_some_and(|first| *first == b'[')
+        {
+            return Err(MessageError::Object);
+        }
         let message: Self = serde_json::from_slice(payload)?;
         message.check()?;
         Ok(message)
