@@ -200,6 +200,9 @@ impl<'a> Form<'a> {
     /// A setting whose value stands in a file of its own: the key names the file, `into`
     /// becomes its text. Never printed.
     pub fn file(&mut self, key: &'static str, about: &str, into: &mut String) {
+        if let Mode::Print { .. } = &self.mode {
+            return self.print(key, about, "", PathBuf::EXAMPLE);
+        }
         let mut path: Option<PathBuf> = None;
         self.value(key, about, &mut path);
         let Some(path) = path else { return };

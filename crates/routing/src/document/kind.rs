@@ -251,16 +251,20 @@ impl Kind for Vec<(String, String)> {
     }
 }
 
+/// An empty text is none, so that what is there by default can be switched off.
 impl<T: Kind> Kind for Option<T> {
     const EXPECTED: &'static str = T::EXPECTED;
     const EXAMPLE: &'static str = T::EXAMPLE;
 
     fn read(value: &Value) -> Option<Self> {
-        T::read(value).map(Some)
+        match value {
+            Value::Text(text) if text.is_empty() => Some(None),
+            value => T::read(value).map(Some),
+        }
     }
 
     fn write(&self) -> String {
-        self.as_ref().map(T::write).unwrap_or_default()
+        self.as_ref().map_or_else(|| "\"\"".to_owned(), T::write)
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
     let http = &mut settings.http;
     form.value(
         "listen",
-        "Where plain connections are accepted.",
+        "Where plain connections are accepted; \"\": nowhere.",
         &mut http.listen,
     );
     form.value(
@@ -490,7 +490,11 @@ fn routing_api(form: &mut Form<'_>, api: &mut RoutingApiSettings) {
 }
 
 fn status(form: &mut Form<'_>, status: &mut StatusSettings) {
-    form.value("listen", "Where /health answers.", &mut status.listen);
+    form.value(
+        "listen",
+        "Where /health answers; \"\": nowhere.",
+        &mut status.listen,
+    );
     form.value(
         "listen_tls",
         "The same within TLS; needs certificate and key.",

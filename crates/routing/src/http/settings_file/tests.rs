@@ -101,6 +101,8 @@ isolation_segments = ["gold"]
     .settings;
     assert_eq!(settings.http.listen, address("0.0.0.0:80"));
     assert_eq!(settings.http.threads, Some(2));
+    let quiet = toml("[status]\nlisten = \"\"\nroutes_listen = \"\"").unwrap();
+    assert_eq!(quiet.settings.status.listen, None);
     assert_eq!(settings.start_delay, Duration::ZERO);
     assert_eq!(
         settings.http.access_log.extra_fields,
@@ -456,6 +458,7 @@ prop_compose! {
         settings.http.backends.in_flight = numbers[1];
         settings.http.threads = Some(numbers[2] as usize);
         settings.index = numbers[3];
+        settings.http.listen = embedded.and_then(|_| address("[::1]:80"));
         settings.http.http2 = switches[0];
         settings.http.proxy_protocol = switches[1];
         settings.http.headers.force_https = switches[2];
