@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -31,7 +31,6 @@ drain_timeout: 10s
 trace_key: "22"
 empty_pool_response_code_503: true
 disable_keep_alives: false
-max_idle_conns: 100
 max_idle_conns_per_host: 100
 backends: {max_conns: 2, max_attempts: 3}
 route_services_secret: "secret"
@@ -75,9 +74,16 @@ impl Rig {
         let metrics = free.local_addr().expect("an address").port();
         drop(free);
         let deprecated = ", enable_deprecated_varz_healthz_endpoints: true";
-        let prune = if wanted.prune.is_empty() { "1h" } else { wanted.prune };
+        let prune = if wanted.prune.is_empty() {
+            "1h"
+        } else {
+            wanted.prune
+        };
         let settings = RECORDED
-            .replace("DEPRECATED", if wanted.deprecated { deprecated } else { "" })
+            .replace(
+                "DEPRECATED",
+                if wanted.deprecated { deprecated } else { "" },
+            )
             .replace("NATS", nats_address.rsplit(':').next().expect("a port"))
             .replace("METRICS", &metrics.to_string())
             .replace("ACCESS", &access_log.display().to_string())
@@ -106,7 +112,13 @@ impl Rig {
     }
 
     /// A plain endpoint as in the recordings; `more` are further keys of the message.
-    pub(super) fn register(&mut self, uri: &str, port: u16, instance: &str, more: &[(&str, Value)]) {
+    pub(super) fn register(
+        &mut self,
+        uri: &str,
+        port: u16,
+        instance: &str,
+        more: &[(&str, Value)],
+    ) {
         let mut message = json!({
             "uris": [uri], "host": "127.0.0.1", "port": port, "app": APP,
             "private_instance_id": instance, "private_instance_index": "0",
@@ -131,7 +143,7 @@ impl Rig {
             self.nats.publish(subject, &marker.to_string());
             while self.routes().contains("marker.ex.com") != there {
                 assert!(Instant::now() < until, "registrations are not taken in");
-                std::thread::sleep(std::time::Duration::from_millis(2));
+                std::thread::sleep(Duration::from_millis(2));
             }
         }
     }
@@ -163,18 +175,30 @@ impl Rig {
         self.ask(&format!("GET / HTTP/1.1\nHost: {host}\n\n"))
     }
 
-    /// The last log line of a host, when the log has so many lines of it.
-    pub(super) fn log_line(&self, host: &str, lines: usize) -> String {
+    /// The log line of a host that has a part, as soon as it is there.
+    pub(super) fn log_line(&self, host: &str, part: &str) -> String {
+        self.log_lines(host, part, 1).remove(0)
+    }
+
+    /// So many log lines, in the order of the log.
+    pub(super) fn log_lines(&self, host: &str, part: &str, lines: usize) -> Vec<String> {
         let until = Instant::now() + PATIENCE;
+        let begin = format!("{host} - [");
         loop {
             let log = std::fs::read_to_string(&self.access_log).unwrap_or_default();
-            let begin = format!("{host} - [");
-            let found: Vec<_> = log.lines().filter(|line| line.starts_with(&begin)).collect();
-            if found.len() >= lines && log.ends_with('\n') {
-                return found[lines - 1].to_owned();
+            let whole = &log[..log.rfind('\n').map_or(0, |at| at + 1)];
+            let found = whole
+                .lines()
+                .filter(|line| line.starts_with(&begin) && line.contains(part));
+            let found: Vec<_> = found.map(str::to_owned).collect();
+            if found.len() >= lines {
+                return found;
             }
-            assert!(Instant::now() < until, "no line {lines} of {host} in {log}");
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            assert!(
+                Instant::now() < until,
+                "no line of {host} with {part} in {log}"
+            );
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -200,7 +224,10 @@ impl Client {
 
     /// Sends bytes as they are.
     pub(super) fn send(&mut self, bytes: &str) {
-        self.stream.get_mut().write_all(bytes.as_bytes()).expect("sent");
+        self.stream
+            .get_mut()
+            .write_all(bytes.as_bytes())
+            .expect("sent");
     }
 
     /// Sends a request whose lines end with LF here, and reads the answer.
@@ -225,7 +252,11 @@ impl Client {
         if lower.contains("\r\ntransfer-encoding: chunked") {
             self.read_chunks(&mut answer);
         } else if let Some((_, rest)) = lower.split_once("\r\ncontent-length: ") {
-            let length: usize = rest.split("\r\n").next().and_then(|n| n.parse().ok()).expect("a length");
+            let length: usize = rest
+                .split("\r\n")
+                .next()
+                .and_then(|n| n.parse().ok())
+                .expect("a length");
             answer.push_str(&self.bytes(length));
         } else {
             self.stream.read_to_string(&mut answer).expect("a body");
@@ -289,7 +320,10 @@ impl Nats {
     }
 
     pub(super) fn send(&mut self, text: &str) {
-        self.stream.get_mut().write_all(text.as_bytes()).expect("sent");
+        self.stream
+            .get_mut()
+            .write_all(text.as_bytes())
+            .expect("sent");
     }
 
     fn line(&mut self) -> String {

@@ -74,7 +74,11 @@ fn without_ports(line: &str) -> String {
 /// Masks the moments and the durations of a log line.
 fn without_times(line: &str) -> String {
     let mut line = line.to_owned();
-    for (before, after) in [(" - [", "]"), ("response_time:", " "), ("backend_time:", " ")] {
+    for (before, after) in [
+        (" - [", "]"),
+        ("response_time:", " "),
+        ("backend_time:", " "),
+    ] {
         mask_between(&mut line, before, after);
     }
     // Requests that reached no backend have no time of the router's own.
@@ -119,12 +123,18 @@ impl Ids {
     }
 
     fn mask_run(&mut self, run: &str, out: &mut String) {
-        let is_uuid = run.len() == 36 && run.as_bytes()[8] == b'-';
+        // An id may have a number before it: `3-e3822c49-...`.
+        let uuid = run
+            .len()
+            .checked_sub(36)
+            .and_then(|at| run.split_at_checked(at));
+        let uuid = uuid.filter(|(_, uuid)| uuid.as_bytes()[8] == b'-');
         if run.starts_with("11111111-") {
             out.push_str(run);
-        } else if is_uuid {
+        } else if let Some((before, uuid)) = uuid {
+            out.push_str(before);
             out.push_str("uuid");
-            self.halves(&run.replace('-', ""), out);
+            self.halves(&uuid.replace('-', ""), out);
         } else {
             for (index, part) in run.split('-').enumerate() {
                 if index > 0 {
@@ -169,8 +179,9 @@ impl Differences {
             begin = found.get(..whole).unwrap_or(&found);
         }
         if begin != recorded {
-            self.0
-                .push(format!("{title}\n--- recorded\n{recorded}\n--- found\n{found}\n"));
+            self.0.push(format!(
+                "{title}\n--- recorded\n{recorded}\n--- found\n{found}\n"
+            ));
         }
     }
 

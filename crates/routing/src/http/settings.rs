@@ -251,6 +251,20 @@ pub enum RedactQuery {
     Hash,
 }
 
+/// Bytes of a head that are read in any case before it is judged, and what Go's server adds
+/// to that.
+const READ_IN_ANY_CASE: usize = 1024 * 1024;
+const SLACK: usize = 4096;
+
+impl HttpSettings {
+    /// Bytes after which reading a head is given up, with the parser's own answer. Between
+    /// [`HttpSettings::request_head_bytes`] and this, the router refuses the request with
+    /// its headers and logs it, as gorouter does.
+    pub fn longest_head(&self) -> usize {
+        self.request_head_bytes.max(READ_IN_ANY_CASE) + SLACK
+    }
+}
+
 impl Default for HttpSettings {
     fn default() -> Self {
         Self {
