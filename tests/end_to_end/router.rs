@@ -13,6 +13,8 @@ use serde_json::Value;
 use crate::lab::Lab;
 
 mod backends;
+mod life;
+mod registration;
 mod replay;
 mod replay_traced;
 mod rig;

@@ -431,16 +431,19 @@ fn the_old_status_endpoints() {
     );
     let prometheus = exchange(rig.address("metrics"), "GET /metrics HTTP/1.1\nHost: x\n\n");
     let recorded = section(FIRST, "prom");
-    for line in recorded.lines().filter(|line| line.starts_with("# ")) {
-        differences.holds(
-            line,
-            prometheus.lines().any(|found| found == line),
-            "no such line",
-        );
+    let (head, page) = recorded.split_once("\n\n").expect("a head");
+    let typed = masked(&prometheus).contains(head.lines().nth(1).expect("a type"));
+    differences.holds("its type", typed, &prometheus);
+    let lines: Vec<_> = page.lines().skip(1).collect();
+    // The last line was cut; numbers differ.
+    for line in lines.iter().rev().skip(1) {
+        let wanted = match line.starts_with('#') {
+            true => line,
+            false => line.rsplit_once(' ').map_or(*line, |(name, _)| name),
+        };
+        let there = prometheus.lines().any(|found| found.starts_with(wanted));
+        differences.holds(wanted, there, "no such line");
     }
-    let head = |text: &str| masked(text.split("\n\n").next().unwrap_or_default());
-    let found = head(&prometheus.replace('\r', ""));
-    differences.holds("its head", found == head(recorded), &found);
 }
 
 #[test]

@@ -23,7 +23,7 @@ nats: {hosts: [{hostname: 127.0.0.1, port: NATS}]}
 prometheus: {port: METRICS}
 access_log: {file: ACCESS}
 start_response_delay_interval: 1s
-droplet_stale_threshold: 6s
+droplet_stale_threshold: STALE
 prune_stale_droplets_interval: PRUNE
 endpoint_timeout: 3s
 drain_wait: 1s
@@ -50,6 +50,8 @@ pub(super) struct Wanted<'a> {
     pub(super) deprecated: bool,
     /// How often stale routes are looked for; empty: never within a test.
     pub(super) prune: &'a str,
+    /// After how long a route is stale; empty: 6 s.
+    pub(super) stale: &'a str,
     /// More lines of YAML.
     pub(super) more: &'a str,
 }
@@ -79,6 +81,11 @@ impl Rig {
         } else {
             wanted.prune
         };
+        let stale = if wanted.stale.is_empty() {
+            "6s"
+        } else {
+            wanted.stale
+        };
         let settings = RECORDED
             .replace(
                 "DEPRECATED",
@@ -87,7 +94,8 @@ impl Rig {
             .replace("NATS", nats_address.rsplit(':').next().expect("a port"))
             .replace("METRICS", &metrics.to_string())
             .replace("ACCESS", &access_log.display().to_string())
-            .replace("PRUNE", prune);
+            .replace("PRUNE", prune)
+            .replace("STALE", stale);
         let file = lab.write("gorouter.yml", &format!("{settings}{}", wanted.more));
         let file = file.display().to_string();
         let router = Part::start(&lab, "router", &["http", "-c", &file]);
