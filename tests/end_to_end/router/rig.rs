@@ -62,7 +62,7 @@ pub(super) struct Rig {
     at: Value,
     access_log: PathBuf,
     _nats_server: Part,
-    pub(super) lab: Lab,
+    _lab: Lab,
 }
 
 impl Rig {
@@ -106,7 +106,7 @@ impl Rig {
             at,
             access_log,
             _nats_server: nats_server,
-            lab,
+            _lab: lab,
         }
     }
 
