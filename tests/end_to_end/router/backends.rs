@@ -34,7 +34,7 @@ pub(super) struct Backend {
 
 impl Backend {
     pub(super) fn start(does: Does) -> Self {
-        Self::behind(does, |stream| Some(stream))
+        Self::behind(does, Some)
     }
 
     /// With what `welcome` makes of a connection: TLS, or nothing if that fails.

@@ -99,6 +99,10 @@ fn requests_with_traces() {
             "GET / HTTP/1.1\nHost: echo.ex.com\nX-Cf-Instanceid: mine\nX-Cf-Applicationid: mine\n\n",
         ),
         (
+            "route service (unreachable)",
+            "GET / HTTP/1.1\nHost: rs.ex.com\n\n",
+        ),
+        (
             "rs http url rejected",
             "GET / HTTP/1.1\nHost: rsbad.ex.com\n\n",
         ),

@@ -182,7 +182,8 @@ pub struct RouteServiceSettings {
     pub recommend_https: bool,
     /// Answer 400 and 504 to bad signatures (`route_services.strict_signature_validation`).
     pub strict: bool,
-    /// Attempts (`route_services.max_attempts`, 3).
+    /// Attempts (`route_services.max_attempts`, 3). With 0 every request to one is answered
+    /// with 502, as gorouter has it when its file does not say.
     pub attempts: u32,
     /// Let upgrades through (`route_services.enable_websockets`).
     pub upgrades: bool,

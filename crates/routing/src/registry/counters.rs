@@ -195,7 +195,7 @@ mod tests {
             .iter()
             .map(|(_, below)| *below)
             .collect();
-        assert_eq!(&below[..2], [2, 3]);
+        assert_eq!(&below[1..4], [1, 2, 3]);
         assert_eq!(below.last(), Some(&3));
         assert_eq!((totals.latency.count, totals.latency.sum), (4, u64::MAX));
     }

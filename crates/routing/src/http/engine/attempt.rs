@@ -28,6 +28,10 @@ impl Worker {
         if let Some(flight) = &mut session.flight
             && let Some(service) = flight.exchange.route_service()
         {
+            if self.shared.settings.route_services.attempts == 0 {
+                self.refuse(session, Refusal::UnknownFailure);
+                return;
+            }
             flight.endpoint = Some(Arc::new(Endpoint {
                 identity: format!("{}:{}", service.host, service.port).into(),
                 tls: true,
