@@ -182,7 +182,8 @@ pub struct RouteServiceSettings {
     pub recommend_https: bool,
     /// Answer 400 and 504 to bad signatures (`route_services.strict_signature_validation`).
     pub strict: bool,
-    /// Attempts (`route_services.max_attempts`, 3).
+    /// Attempts (`route_services.max_attempts`, 3). With 0 every request to one is answered
+    /// with 502, as gorouter has it when its file does not say.
     pub attempts: u32,
     /// Let upgrades through (`route_services.enable_websockets`).
     pub upgrades: bool,
@@ -249,6 +250,20 @@ pub enum RedactQuery {
     All,
     /// Replaced by their SHA-1, of GET requests.
     Hash,
+}
+
+/// Bytes of a head that are read in any case before it is judged, and what Go's server adds
+/// to that.
+const READ_IN_ANY_CASE: usize = 1024 * 1024;
+const SLACK: usize = 4096;
+
+impl HttpSettings {
+    /// Bytes after which reading a head is given up, with the parser's own answer. Between
+    /// [`HttpSettings::request_head_bytes`] and this, the router refuses the request with
+    /// its headers and logs it, as gorouter does.
+    pub fn longest_head(&self) -> usize {
+        self.request_head_bytes.max(READ_IN_ANY_CASE) + SLACK
+    }
 }
 
 impl Default for HttpSettings {

@@ -121,6 +121,7 @@ impl Varz {
             "latency": latency(&totals),
             "log_counts": {},
             "mem": process.memory_kib,
+            "ms_since_last_registry_update": self.table.ms_since_update(wire::clock::now()),
             "num_cores": std::thread::available_parallelism().map_or(1, usize::from),
             "rate": rate,
             "requests": totals.requests,
