@@ -1,7 +1,7 @@
 //! gorouter's old `/varz` document.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use measure::ProcessSampler;
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ use crate::table::Table;
 /// Seconds between two samples of the rates.
 pub const SAMPLED_EVERY: u64 = 5;
 
-/// Makes the document. Tags and the ten busiest applications are not counted here: both
-/// are empty.
+/// Makes the document. gorouter's `tags` and `top10_app_requests` are not in it: the data
+/// path counts nothing by component or application.
 pub struct Varz {
     table: Arc<Table>,
     counters: Arc<Counters>,
@@ -108,7 +108,8 @@ impl Varz {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .averages;
-        let up = self.fixed.started.elapsed().as_secs();
+        let up = self.fixed.started.elapsed();
+        // Of a table that never changed, since the start.
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         let document = json!({
             "bad_gateways": totals.bad_gateways,
@@ -132,10 +133,8 @@ impl Varz {
             "responses_5xx": totals.responses[5],
             "responses_xxx": totals.responses[0] + totals.responses[1],
             "start": self.fixed.start,
-            "tags": {"component": {}},
-            "top10_app_requests": [],
             "type": "Router",
-            "uptime": uptime(up),
+            "uptime": uptime(up.as_secs()),
             "urls": self.table.len(),
             "uuid": self.fixed.uuid,
         });
@@ -163,12 +162,15 @@ fn uptime(seconds: u64) -> String {
     )
 }
 
+/// Quantiles and the mean in seconds. gorouter has constants for the mean (`value`) and
+/// for the number of requests (`samples`).
 fn latency(totals: &Totals) -> Value {
+    let mean = totals.latency.sum as f64 / 1e9 / totals.latency.count.max(1) as f64;
     let at = |share: f64| quantile(&totals.latency, share);
     json!({
         "50": at(0.50), "75": at(0.75), "90": at(0.90), "95": at(0.95), "99": at(0.99),
-        "samples": 1,
-        "value": 5e-7,
+        "samples": totals.latency.count,
+        "value": mean,
     })
 }
 
