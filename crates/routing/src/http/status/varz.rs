@@ -1,7 +1,7 @@
 //! gorouter's old `/varz` document.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use measure::ProcessSampler;
 use serde_json::{Value, json};
@@ -109,7 +109,6 @@ impl Varz {
             .unwrap_or_else(PoisonError::into_inner)
             .averages;
         let up = self.fixed.started.elapsed();
-        // Of a table that never changed, since the start.
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         let document = json!({
             "bad_gateways": totals.bad_gateways,
