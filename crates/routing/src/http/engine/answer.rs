@@ -211,7 +211,12 @@ impl Worker {
         };
         link.ended = true;
         if link.scanner.end(&mut ()).is_err() {
-            self.fail(session, Failure::Closed);
+            // Half a head is no closing under an idle connection: the backend was at work.
+            let failure = match link.inbox.is_empty() {
+                true => Failure::Closed,
+                false => Failure::Protocol("unexpected EOF"),
+            };
+            self.fail(session, failure);
             return;
         }
         if let Some(Promise {
