@@ -68,7 +68,7 @@ pub struct HttpSettings {
 }
 
 /// TLS towards clients.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct ClientTls {
     /// Certificates with their keys, as PEM: the one whose name fits best is shown (`tls_pem`).
     pub certificates: Vec<(String, String)>,
@@ -78,6 +78,18 @@ pub struct ClientTls {
     pub client_certificates: ClientCertificates,
     /// TLS 1.3 too (`max_tls_version`); 1.2 is always there.
     pub tls13: bool,
+}
+
+// Without keys and secrets.
+impl std::fmt::Debug for ClientTls {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("ClientTls")
+            .field("certificates", &self.certificates.len())
+            .field("client_certificates", &self.client_certificates)
+            .field("tls13", &self.tls13)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Whether clients must show a certificate.
@@ -93,7 +105,7 @@ pub enum ClientCertificates {
 }
 
 /// Towards backends.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct BackendSettings {
     /// Attempts for a request (`backends.max_attempts`, 3).
     pub attempts: u32,
@@ -125,6 +137,20 @@ pub struct BackendSettings {
     /// Keep the connection of a request with `Expect: 100-continue`
     /// (`keep_alive_100_continue_requests`).
     pub keep_alive_after_continue: bool,
+}
+
+// Without keys and secrets.
+impl std::fmt::Debug for BackendSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("BackendSettings")
+            .field("attempts", &self.attempts)
+            .field("in_flight", &self.in_flight)
+            .field("idle", &self.idle)
+            .field("timeout", &self.timeout)
+            .field("insecure", &self.insecure)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What becomes of headers.
@@ -170,7 +196,7 @@ pub struct StickySettings {
 }
 
 /// Route services (section 5 of the routing facts).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct RouteServiceSettings {
     /// Secret that signatures are made of; empty: route services are off.
     pub secret: String,
@@ -188,6 +214,19 @@ pub struct RouteServiceSettings {
     pub upgrades: bool,
     /// Accept any certificate of a route service (`skip_ssl_validation`).
     pub insecure: bool,
+}
+
+// Without keys and secrets.
+impl std::fmt::Debug for RouteServiceSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("RouteServiceSettings")
+            .field("timeout", &self.timeout)
+            .field("strict", &self.strict)
+            .field("attempts", &self.attempts)
+            .field("insecure", &self.insecure)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Trace headers.

@@ -56,14 +56,24 @@ pub struct TcpSettings {
 }
 
 /// TLS with clients.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct TerminationSettings {
     /// Certificates with their keys, as PEM: the one whose name fits best is shown.
     pub certificates: Vec<(String, String)>,
 }
 
+// Without keys and secrets.
+impl std::fmt::Debug for TerminationSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("TerminationSettings")
+            .field("certificates", &self.certificates.len())
+            .finish_non_exhaustive()
+    }
+}
+
 /// TLS to backends.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct BackendTlsSettings {
     /// Authorities that backends' certificates are checked against, PEM; empty: those of
     /// the public web (`ca_cert`).
@@ -72,6 +82,16 @@ pub struct BackendTlsSettings {
     pub certificate: String,
     /// Its key, PEM.
     pub key: String,
+}
+
+// Without keys and secrets.
+impl std::fmt::Debug for BackendTlsSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("BackendTlsSettings")
+            .field("authorities", &self.authorities.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for TcpSettings {

@@ -236,6 +236,16 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         totals.full,
     )
     .counter(
+        "router_descriptors_missing_total",
+        "Times that an idle connection was closed, or accepting paused, for want of a descriptor.",
+        totals.no_descriptors,
+    )
+    .counter(
+        "router_memory_missing_total",
+        "Connections cut because large heads took all the memory that there is for them.",
+        totals.no_memory,
+    )
+    .counter(
         "router_slow_clients_total",
         "Connections closed because a head, or all of a request, took too long.",
         totals.slow_clients,
@@ -284,6 +294,11 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         "router_access_log_drops_total",
         "Lines of the access log that were dropped because the writer was behind.",
         totals.log_drops,
+    )
+    .counter(
+        "router_access_log_failures_total",
+        "Lines of the access log that could not be written: a full disk, a closed pipe.",
+        totals.log_failures,
     )
     .counter(
         "router_log_drops_total",
