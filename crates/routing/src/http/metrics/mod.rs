@@ -320,6 +320,16 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         "Messages of the feeds that could not be read.",
         feeds.registry.invalid_messages + feeds.registry.invalid_routes,
     )
+    .counter(
+        "router_registrations_over_bound_total",
+        "Endpoints of NATS that were refused: there are as many routes, or endpoints of their route, as there may be.",
+        feeds.registry.refused,
+    )
+    .counter(
+        "router_registration_lines_left_out_total",
+        "Lines about registrations that were not logged, since too many came at once.",
+        feeds.registry.lines_left_out,
+    )
     .gauge(
         "router_nats_connected",
         "Whether NATS is connected.",
