@@ -6,6 +6,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use crate::secret::Secret;
+
 /// Settings of a TCP router.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TcpSettings {
@@ -56,10 +58,19 @@ pub struct TcpSettings {
 }
 
 /// TLS with clients.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct TerminationSettings {
     /// Certificates with their keys, as PEM: the one whose name fits best is shown.
     pub certificates: Vec<(String, String)>,
+}
+
+impl std::fmt::Debug for TerminationSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("TerminationSettings")
+            .field("certificates", &self.certificates.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// TLS to backends.
@@ -71,7 +82,7 @@ pub struct BackendTlsSettings {
     /// The own certificate with its chain, PEM; empty: none (`client_cert_and_key`).
     pub certificate: String,
     /// Its key, PEM.
-    pub key: String,
+    pub key: Secret,
 }
 
 impl Default for TcpSettings {

@@ -10,7 +10,7 @@ use super::deadlines::NEVER;
 use super::session::{Phase, Session};
 use super::worker::{RUNNING, Worker};
 use crate::http::access_log;
-use crate::http::pipeline::retry::Failure;
+use crate::http::pipeline::retry::{self, Failure};
 use crate::http::pipeline::{
     Answer, AnswerBody, ClientBody, Exchange, Pipeline, Promise, Refusal, Times, Upgrade,
 };
@@ -284,7 +284,13 @@ impl Worker {
         if flight.answered {
             return;
         }
-        flight.exchange.progress.backend_finished = times.mono;
+        if flight.attempts > 0 {
+            retry::note_cancelled(&mut flight.exchange);
+            let progress = &mut flight.exchange.progress;
+            progress.failed_attempts += 1;
+            progress.failed_finished = times.mono;
+            progress.backend_finished = times.mono;
+        }
         // Nobody reads it.
         self.shared.pipeline.write_refusal(
             &flight.head,

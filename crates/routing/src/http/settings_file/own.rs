@@ -648,7 +648,12 @@ fn route_services(form: &mut Form<'_>, services: &mut RouteServiceSettings) {
         "Answer 400 and 504 to bad signatures.",
         &mut services.strict,
     );
-    form.within("attempts", "Attempts.", 1..=100, &mut services.attempts);
+    form.within(
+        "attempts",
+        "Attempts; with 0 every request to one fails.",
+        0..=100,
+        &mut services.attempts,
+    );
     form.value("upgrades", "Let upgrades through.", &mut services.upgrades);
     form.value(
         "insecure",
