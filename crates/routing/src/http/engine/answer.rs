@@ -89,9 +89,7 @@ impl Sink for AnswerSink<'_> {
     fn body(&mut self, part: &[u8]) {
         self.exchange.progress.answer_body += part.len() as u64;
         if self.is_chunked() {
-            write::chunk_head(part.len(), self.out);
-            self.out.extend_from_slice(part);
-            self.out.extend_from_slice(write::CHUNK_END);
+            write::chunk(part, self.out);
         } else {
             self.out.extend_from_slice(part);
         }
@@ -133,7 +131,10 @@ impl Worker {
             Ok(Received::End) => self.answer_ends(session),
             Err(StreamError::Socket(Errno::CONNRESET)) => self.fail(session, Failure::Reset),
             // In TLS 1.3 a server refuses the client's certificate only now.
-            Err(error) => self.fail_tls(session, &error, Failure::Closed),
+            Err(error) => {
+                self.note_memory(&error);
+                self.fail_tls(session, &error, Failure::Closed);
+            }
         }
         if more && session.flight.is_some() {
             self.look_again(session.key);
@@ -243,7 +244,9 @@ impl Worker {
         let settings = &self.shared.settings.backends;
         let continued = flight.head.expects_continue() && !settings.keep_alive_after_continue;
         if let Some(link) = flight.link.take() {
-            if reusable && whole && !continued {
+            // A backend may take CONNECT for what it says: bytes behind it would be a tunnel's.
+            let tunnels = flight.head.method() == b"CONNECT";
+            if reusable && whole && !continued && !tunnels {
                 self.keep_link(link);
             } else {
                 self.close_link(*link);
