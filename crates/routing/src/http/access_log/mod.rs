@@ -7,7 +7,8 @@ mod tests;
 use aws_lc_rs::digest;
 use wire::http1::RequestHead;
 
-use self::quote::{quoted, quoted_or_dash};
+pub(super) use self::quote::quoted;
+use self::quote::quoted_or_dash;
 use super::pipeline::text::{decimal, digits, hex, log_time};
 use super::pipeline::{Client, Exchange, Pipeline, Times};
 use super::settings::{AccessLogSettings, ExtraField, RedactQuery};

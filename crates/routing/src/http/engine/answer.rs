@@ -7,6 +7,7 @@ use wire::stream::{Received, StreamError};
 
 use super::buffers::ROOM;
 use super::deadlines::NEVER;
+use super::malformed;
 use super::session::{Phase, Session};
 use super::worker::{RUNNING, Worker};
 use crate::http::access_log;
@@ -179,7 +180,8 @@ impl Worker {
         let scan = match scan {
             Ok(scan) => scan,
             Err(error) => {
-                self.fail(session, Failure::Protocol(error.cause()));
+                let text = malformed::text(error, link.inbox.bytes());
+                self.fail(session, Failure::Protocol(&text));
                 return;
             }
         };
