@@ -105,7 +105,7 @@ pub enum ClientCertificates {
 }
 
 /// Towards backends.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct BackendSettings {
     /// Attempts for a request (`backends.max_attempts`, 3).
     pub attempts: u32,
@@ -137,6 +137,20 @@ pub struct BackendSettings {
     /// Keep the connection of a request with `Expect: 100-continue`
     /// (`keep_alive_100_continue_requests`).
     pub keep_alive_after_continue: bool,
+}
+
+// Without keys and secrets.
+impl std::fmt::Debug for BackendSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("BackendSettings")
+            .field("attempts", &self.attempts)
+            .field("in_flight", &self.in_flight)
+            .field("idle", &self.idle)
+            .field("timeout", &self.timeout)
+            .field("insecure", &self.insecure)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What becomes of headers.
@@ -182,7 +196,7 @@ pub struct StickySettings {
 }
 
 /// Route services (section 5 of the routing facts).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct RouteServiceSettings {
     /// Secret that signatures are made of; empty: route services are off.
     pub secret: Secret,
@@ -194,12 +208,26 @@ pub struct RouteServiceSettings {
     pub recommend_https: bool,
     /// Answer 400 and 504 to bad signatures (`route_services.strict_signature_validation`).
     pub strict: bool,
-    /// Attempts (`route_services.max_attempts`, 3).
+    /// Attempts (`route_services.max_attempts`, 3). With 0 every request to one is answered
+    /// with 502, as gorouter has it when its file does not say.
     pub attempts: u32,
     /// Let upgrades through (`route_services.enable_websockets`).
     pub upgrades: bool,
     /// Accept any certificate of a route service (`skip_ssl_validation`).
     pub insecure: bool,
+}
+
+// Without keys and secrets.
+impl std::fmt::Debug for RouteServiceSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("RouteServiceSettings")
+            .field("timeout", &self.timeout)
+            .field("strict", &self.strict)
+            .field("attempts", &self.attempts)
+            .field("insecure", &self.insecure)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Trace headers.
@@ -261,6 +289,20 @@ pub enum RedactQuery {
     All,
     /// Replaced by their SHA-1, of GET requests.
     Hash,
+}
+
+/// Bytes of a head that are read in any case before it is judged, and what Go's server adds
+/// to that.
+const READ_IN_ANY_CASE: usize = 1024 * 1024;
+const SLACK: usize = 4096;
+
+impl HttpSettings {
+    /// Bytes after which reading a head is given up, with the parser's own answer. Between
+    /// [`HttpSettings::request_head_bytes`] and this, the router refuses the request with
+    /// its headers and logs it, as gorouter does.
+    pub fn longest_head(&self) -> usize {
+        self.request_head_bytes.max(READ_IN_ANY_CASE) + SLACK
+    }
 }
 
 impl Default for HttpSettings {

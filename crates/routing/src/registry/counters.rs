@@ -12,9 +12,17 @@ const MOST_COMPONENTS: usize = 64;
 pub const OTHER_COMPONENTS: &str = "other";
 
 /// Upper bounds of the times from an endpoint's change to its registration, in
-/// nanoseconds: 1 ms to 100 s.
-const LATENCY_BOUNDS: [u64; 11] = [
+/// nanoseconds: those of gorouter, which end at 4 ms, and on to 100 s.
+const LATENCY_BOUNDS: [u64; 19] = [
+    100_000,
+    500_000,
     1_000_000,
+    1_500_000,
+    2_000_000,
+    2_500_000,
+    3_000_000,
+    3_500_000,
+    4_000_000,
     5_000_000,
     10_000_000,
     50_000_000,
@@ -56,6 +64,9 @@ pub struct RegistryTotals {
     pub invalid_messages: u64,
     /// Routes in messages that were no `host[/path]`.
     pub invalid_routes: u64,
+    /// Endpoints that were refused, since there are as many routes, or endpoints of their
+    /// route, as there may be.
+    pub refused: u64,
     /// Routes that were pruned.
     pub routes_pruned: u64,
     /// Endpoints that were pruned.
@@ -85,6 +96,7 @@ impl RegistryTotals {
             Registered::Updated => totals.updated += 1,
             Registered::Refreshed => totals.refreshed += 1,
             Registered::Ignored => totals.ignored += 1,
+            Registered::Refused => self.refused += 1,
         }
     }
 
@@ -187,7 +199,7 @@ mod tests {
             .iter()
             .map(|(_, below)| *below)
             .collect();
-        assert_eq!(&below[..2], [2, 3]);
+        assert_eq!(&below[1..4], [1, 2, 3]);
         assert_eq!(below.last(), Some(&3));
         assert_eq!((totals.latency.count, totals.latency.sum), (4, u64::MAX));
     }

@@ -127,6 +127,7 @@ impl Table {
         match refreshed {
             Some(Some(())) => Registered::Refreshed,
             Some(None) => self.update(&mut writer, (hash, key), registration, now),
+            None if self.len() >= self.settings.most_routes => Registered::Refused,
             None => {
                 let endpoint = self.endpoint(registration, now, Arc::default());
                 let pool = Pool::new(
@@ -158,6 +159,9 @@ impl Table {
         let members = endpoints.members();
         let hashed = registration.algorithm == Some(Algorithm::Hash);
         let (registered, members) = match members.position(registration.identity) {
+            None if endpoints.len() >= self.settings.most_endpoints => {
+                return Registered::Refused;
+            }
             None => {
                 let endpoint = self.endpoint(registration, now, Arc::default());
                 let added = Registered::Added { route: false };
@@ -354,6 +358,15 @@ impl Table {
     /// When something was last registered; 0: never.
     pub fn updated_at(&self) -> Nanos {
         self.updated.load(Ordering::Relaxed)
+    }
+
+    /// Whole milliseconds since something was last registered; as long as Go can tell (292
+    /// years) while nothing was, as gorouter has it.
+    pub fn ms_since_update(&self, now: Nanos) -> u64 {
+        match self.updated_at() {
+            0 => i64::MAX as u64 / 1_000_000,
+            updated => now.saturating_sub(updated) / 1_000_000,
+        }
     }
 
     /// How this table behaves.

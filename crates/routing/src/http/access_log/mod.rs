@@ -167,6 +167,7 @@ impl Line<'_> {
         }
         out.extend_from_slice(match (self.client.http2(), self.head.minor()) {
             (true, _) => b" HTTP/2.0\"",
+            _ if self.head.is_http2_preface() => b" HTTP/2.0\"",
             (false, 0) => b" HTTP/1.0\"",
             (false, _) => b" HTTP/1.1\"",
         });

@@ -10,7 +10,7 @@ use super::deadlines::NEVER;
 use super::session::{Phase, Session};
 use super::worker::{RUNNING, Worker};
 use crate::http::access_log;
-use crate::http::pipeline::retry::Failure;
+use crate::http::pipeline::retry::{self, Failure};
 use crate::http::pipeline::{
     Answer, AnswerBody, ClientBody, Exchange, Pipeline, Promise, Refusal, Times, Upgrade,
 };
@@ -132,7 +132,10 @@ impl Worker {
             Ok(Received::End) => self.answer_ends(session),
             Err(StreamError::Socket(Errno::CONNRESET)) => self.fail(session, Failure::Reset),
             // In TLS 1.3 a server refuses the client's certificate only now.
-            Err(error) => self.fail_tls(session, &error, Failure::Closed),
+            Err(error) => {
+                self.note_memory(&error);
+                self.fail_tls(session, &error, Failure::Closed);
+            }
         }
         if more && session.flight.is_some() {
             self.look_again(session.key);
@@ -211,7 +214,12 @@ impl Worker {
         };
         link.ended = true;
         if link.scanner.end(&mut ()).is_err() {
-            self.fail(session, Failure::Closed);
+            // Half a head is no closing under an idle connection: the backend was at work.
+            let failure = match link.inbox.is_empty() {
+                true => Failure::Closed,
+                false => Failure::Protocol("unexpected EOF"),
+            };
+            self.fail(session, failure);
             return;
         }
         if let Some(Promise {
@@ -236,7 +244,9 @@ impl Worker {
         let settings = &self.shared.settings.backends;
         let continued = flight.head.expects_continue() && !settings.keep_alive_after_continue;
         if let Some(link) = flight.link.take() {
-            if reusable && whole && !continued {
+            // A backend may take CONNECT for what it says: bytes behind it would be a tunnel's.
+            let tunnels = flight.head.method() == b"CONNECT";
+            if reusable && whole && !continued && !tunnels {
                 self.keep_link(link);
             } else {
                 self.close_link(*link);
@@ -286,7 +296,13 @@ impl Worker {
         if flight.answered {
             return;
         }
-        flight.exchange.progress.backend_finished = times.mono;
+        if flight.attempts > 0 {
+            retry::note_cancelled(&mut flight.exchange);
+            let progress = &mut flight.exchange.progress;
+            progress.failed_attempts += 1;
+            progress.failed_finished = times.mono;
+            progress.backend_finished = times.mono;
+        }
         // Nobody reads it.
         self.shared.pipeline.write_refusal(
             &flight.head,

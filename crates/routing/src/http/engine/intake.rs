@@ -1,9 +1,10 @@
 //! The client's side of a request: its head, its body, its patience.
 
+use rustix::io::Errno;
 use wire::clock;
 use wire::http1::{RequestBody, RequestError, Sink, write};
 use wire::poller::Event;
-use wire::stream::Received;
+use wire::stream::{Received, StreamError};
 
 use super::buffers::ROOM;
 use super::deadlines::NEVER;
@@ -91,7 +92,7 @@ impl Worker {
     /// Takes in bytes of the client, once.
     fn read_client(&mut self, session: &mut Session) {
         let most = match session.phase {
-            Phase::Idle | Phase::Head => self.shared.settings.request_head_bytes.max(ROOM),
+            Phase::Idle | Phase::Head => self.shared.settings.longest_head().max(ROOM),
             _ => ROOM,
         };
         let received = session
@@ -101,7 +102,8 @@ impl Worker {
             Ok(Received::Bytes(bytes)) => self.counters.received.add(bytes as u64),
             Ok(Received::Nothing) => return,
             Ok(Received::End) => session.ended = true,
-            Err(_) => {
+            Err(error) => {
+                self.note_memory(&error);
                 session.ended = true;
                 session.outbox.clear(&mut self.buffers);
             }
@@ -123,6 +125,13 @@ impl Worker {
         }
         if session.stream.holds_bytes() && session.wants_bytes() {
             self.look_again(session.key);
+        }
+    }
+
+    /// Counts a connection that ends since there is no memory for what came.
+    pub(super) fn note_memory(&self, error: &StreamError) {
+        if matches!(error, StreamError::Socket(Errno::NOBUFS)) {
+            self.counters.no_memory.increment();
         }
     }
 
@@ -180,6 +189,7 @@ impl Worker {
             }
             Ok(None) => {
                 self.spare_flight(flight);
+                session.inbox.park(&mut self.buffers);
                 if session.ended {
                     session.phase = Phase::Closed;
                 } else if session.phase == Phase::Idle {
@@ -198,6 +208,9 @@ impl Worker {
     /// Answers bytes that are no request, and closes.
     fn refuse_bytes(&mut self, session: &mut Session, error: RequestError) {
         self.counters.malformed.increment();
+        if error == RequestError::ContentLengthEmpty {
+            self.counters.empty_content_length.increment();
+        }
         let sheet = session.outbox.sheet(&mut self.buffers);
         sheet.extend_from_slice(error.answer());
         self.close_after_answer(session);
@@ -431,7 +444,10 @@ impl Worker {
             return;
         };
         flight.unlogged = !refusal.is_logged();
-        let keep_alive = running && flight.head.keep_alive();
+        // A client that waits for leave to send its body was not given it: whether the body
+        // still comes, nobody knows.
+        let waits = flight.head.expects_continue() && !flight.body_read;
+        let keep_alive = running && flight.head.keep_alive() && !waits;
         let keep_alive = self.shared.pipeline.write_refusal(
             &flight.head,
             &mut flight.exchange,

@@ -111,8 +111,9 @@ fn gorouters(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registra
     .table(
         Kind::Counter,
         "registry_message",
-        "number of registry messages",
-        ["component", "action"],
+        "number of route registration messages",
+        // In the order in which Prometheus' own library writes labels.
+        ["action", "component"],
         feeds.registry.components.iter().flat_map(by_action),
     )
     .counter(
@@ -158,7 +159,11 @@ fn gorouters(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registra
         "number of total dropped messages in NATS",
         feeds.stats.dropped_messages,
     )
-    .counter("total_requests", "number of requests", totals.requests)
+    .counter(
+        "total_requests",
+        "number of routing requests",
+        totals.requests,
+    )
     .gauge("total_routes", "number of total routes", gauges.routes)
     .family(
         Kind::Counter,
@@ -236,6 +241,16 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         totals.full,
     )
     .counter(
+        "router_descriptors_missing_total",
+        "Times that an idle connection was closed, or accepting paused, for want of a descriptor.",
+        totals.no_descriptors,
+    )
+    .counter(
+        "router_memory_missing_total",
+        "Connections cut because large heads took all the memory that there is for them.",
+        totals.no_memory,
+    )
+    .counter(
         "router_slow_clients_total",
         "Connections closed because a head, or all of a request, took too long.",
         totals.slow_clients,
@@ -286,6 +301,11 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         totals.log_drops,
     )
     .counter(
+        "router_access_log_failures_total",
+        "Lines of the access log that could not be written: a full disk, a closed pipe.",
+        totals.log_failures,
+    )
+    .counter(
         "router_log_drops_total",
         "Lines of the log that were dropped because its reader was behind.",
         gauges.log_drops,
@@ -305,6 +325,16 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         "Messages of the feeds that could not be read.",
         feeds.registry.invalid_messages + feeds.registry.invalid_routes,
     )
+    .counter(
+        "router_registrations_over_bound_total",
+        "Endpoints of NATS that were refused: there are as many routes, or endpoints of their route, as there may be.",
+        feeds.registry.refused,
+    )
+    .counter(
+        "router_registration_lines_left_out_total",
+        "Lines about registrations that were not logged, since too many came at once.",
+        feeds.registry.lines_left_out,
+    )
     .gauge(
         "router_nats_connected",
         "Whether NATS is connected.",
@@ -321,10 +351,10 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
 fn by_action(of: &ComponentTotals) -> [([&str; 2], u64); 4] {
     let component = &*of.component;
     [
-        ([component, "added"], of.added),
-        ([component, "updated"], of.updated),
-        ([component, "refreshed"], of.refreshed),
-        ([component, "ignored"], of.ignored),
+        (["added", component], of.added),
+        (["updated", component], of.updated),
+        (["refreshed", component], of.refreshed),
+        (["ignored", component], of.ignored),
     ]
 }
 
@@ -382,7 +412,7 @@ mod tests {
             "# TYPE gorouter_time histogram",
             "total_requests 3",
             "responses{status_group=\"2xx\"} 2",
-            "registry_message{component=\"route-emitter\",action=\"added\"} 5",
+            "registry_message{action=\"added\",component=\"route-emitter\"} 5",
             "unregistry_message{component=\"route-emitter\"} 2",
             "total_routes 5",
             "latency_bucket{le=\"2\"} 0",

@@ -47,6 +47,8 @@ fn defaults() -> RouterSettings {
     settings.http.health_check_user_agent = "HTTP-Monitor/1.1".to_owned();
     settings.http.backends.idle = 0;
     settings.http.backends.in_flight = 0;
+    settings.http.backends.attempts = 1;
+    settings.http.route_services.attempts = 0;
     settings.http.route_services.recommend_https = false;
     settings.http.empty_pool_is_503 = false;
     settings.suspend_pruning = false;
@@ -517,7 +519,13 @@ fn route_services(form: &mut Form<'_>, http: &mut HttpSettings) {
             ("private_key", "route services are shown no certificate"),
         ]);
     });
-    services.attempts = services.attempts.max(1);
+    if services.attempts == 0 && !services.secret.is_empty() {
+        form.warn(
+            "route_services_secret",
+            "as in gorouter, without route_services.max_attempts (3 is usual) every request to \
+             a route service is answered with 502 unknown_failure",
+        );
+    }
 }
 
 fn rest(form: &mut Form<'_>, settings: &mut RouterSettings) {

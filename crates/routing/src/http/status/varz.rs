@@ -1,7 +1,7 @@
 //! gorouter's old `/varz` document.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use measure::ProcessSampler;
 use serde_json::{Value, json};
@@ -109,9 +109,6 @@ impl Varz {
             .unwrap_or_else(PoisonError::into_inner)
             .averages;
         let up = self.fixed.started.elapsed();
-        // Of a table that never changed, since the start.
-        let unchanged = wire::clock::now().saturating_sub(self.table.updated_at());
-        let unchanged = Duration::from_nanos(unchanged).min(up);
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         let document = json!({
             "bad_gateways": totals.bad_gateways,
@@ -124,7 +121,7 @@ impl Varz {
             "latency": latency(&totals),
             "log_counts": {},
             "mem": process.memory_kib,
-            "ms_since_last_registry_update": unchanged.as_millis() as u64,
+            "ms_since_last_registry_update": self.table.ms_since_update(wire::clock::now()),
             "num_cores": std::thread::available_parallelism().map_or(1, usize::from),
             "rate": rate,
             "requests": totals.requests,

@@ -305,6 +305,23 @@ fn lines_that_are_not_request_lines_are_refused() {
 }
 
 #[test]
+fn http2_without_tls_is_a_request_without_a_host_and_the_last() {
+    let preface = b"PRI * HTTP/2.0\r\n\r\n";
+    let mut head = RequestHead::default();
+    for cut in 0..=preface.len() {
+        let mut scanner = RequestScanner::new(Limits::default());
+        let expected = (cut == preface.len()).then_some(cut);
+        assert_eq!(scanner.head(&preface[..cut], &mut head), Ok(expected));
+    }
+    assert!(head.is_http2_preface() && !head.keep_alive());
+    assert_eq!(
+        (head.method(), head.target(), head.minor()),
+        (&b"PRI"[..], &b"*"[..], 1)
+    );
+    assert_eq!((head.fields().count(), head.body()), (0, RequestBody::None));
+}
+
+#[test]
 fn hosts() {
     let with =
         |version: &str, host: &str| one(&format!("GET / HTTP/{version}\r\n{host}\r\n")).map(|_| ());
