@@ -88,9 +88,7 @@ impl Sink for AnswerSink<'_> {
     fn body(&mut self, part: &[u8]) {
         self.exchange.progress.answer_body += part.len() as u64;
         if self.is_chunked() {
-            write::chunk_head(part.len(), self.out);
-            self.out.extend_from_slice(part);
-            self.out.extend_from_slice(write::CHUNK_END);
+            write::chunk(part, self.out);
         } else {
             self.out.extend_from_slice(part);
         }

@@ -34,9 +34,7 @@ impl Sink for BodySink<'_> {
     fn body(&mut self, part: &[u8]) {
         self.exchange.progress.request_body += part.len() as u64;
         if self.chunked {
-            write::chunk_head(part.len(), self.out);
-            self.out.extend_from_slice(part);
-            self.out.extend_from_slice(write::CHUNK_END);
+            write::chunk(part, self.out);
         } else {
             self.out.extend_from_slice(part);
         }
