@@ -19,7 +19,7 @@ import sys
 import time
 
 # The writer of the log may be a moment behind the answers.
-PATIENCE = 10.0
+PATIENCE = 5.0
 # A request's line bears the time at which the router had its head: later than the load's
 # step began, but for what two readings of the clock differ by.
 EARLY_NS = 1_000_000

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::lab::{Lab, processes_of_run};
+use crate::lab::{Lab, processes_of_run, project};
 
 /// The results of a run's loads, by the names of their files.
 fn loads(lab: &Lab) -> BTreeMap<String, Value> {
@@ -16,7 +17,10 @@ fn loads(lab: &Lab) -> BTreeMap<String, Value> {
             let path = entry.expect("an entry").path();
             let text = fs::read_to_string(&path).expect("a load");
             let name = path.file_stem().expect("a name").to_string_lossy();
-            (name.into_owned(), serde_json::from_str(&text).expect("JSON"))
+            (
+                name.into_owned(),
+                serde_json::from_str(&text).expect("JSON"),
+            )
         })
         .collect()
 }
@@ -37,8 +41,9 @@ fn outcomes(verdict: &Value) -> Vec<(&str, &str)> {
 fn every_request_under_every_fault_is_accounted_for() {
     let lab = Lab::alone();
     let sizes = ["--json", "--set", "rate=100/s", "--set", "calm=1s"];
-    let more = ["--set", "fault=2", "--set", "late=10s"];
-    let arguments = [&sizes[..], &more[..]].concat();
+    let more = ["--set", "fault=2", "--set", "away=6", "--set", "late=10s"];
+    let keep = ["--keep"];
+    let arguments = [&sizes[..], &more[..], &keep[..]].concat();
     let run = lab.run(&lab.patient("router-faults.toml"), &arguments);
     let verdict = run.expect_code(0).json();
     for (that, outcome) in outcomes(&verdict) {
@@ -50,7 +55,26 @@ fn every_request_under_every_fault_is_accounted_for() {
     assert_eq!(drained["refusals"], serde_json::json!({}), "{drained:#}");
     let hung = &loads["hung_backend.steady"]["errors"];
     assert_eq!(hung[0]["phase"], "timeout", "{hung:#}");
-    assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+    let folder = lab.run_folder();
+    assert_eq!(processes_of_run(&folder), Vec::<String>::new());
+
+    // The same books without one line do not balance.
+    let log = fs::read_to_string(folder.join("work/access.log")).expect("an access log");
+    let (_, rest) = log.split_once('\n').expect("lines");
+    let account = Command::new("python3")
+        .arg(project().join("experiments/systems/account.py"))
+        .arg("--run")
+        .arg(&folder)
+        .arg("--log")
+        .arg(lab.write("short.log", rest))
+        .output()
+        .expect("python3 runs");
+    let said = String::from_utf8_lossy(&account.stderr);
+    assert_eq!(account.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("got answers that the log does not have"),
+        "{said}"
+    );
 }
 
 #[test]
