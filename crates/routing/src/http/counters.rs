@@ -258,6 +258,9 @@ counters! {
     no_descriptors,
     /// Connections cut because large heads took all the memory that there is for them.
     no_memory,
+    /// Streams of HTTP/2 that were refused: tunnels, and those for which no descriptor or
+    /// no memory was left.
+    refused_streams,
     /// Connections closed because their head, or all of a request, took too long.
     slow_clients,
     /// Requests on their way now.

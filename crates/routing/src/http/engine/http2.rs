@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use wire::http2::gateway::{Back, Front};
+use wire::http2::gateway::{Back, Front, HeadBudget};
 use wire::http2::{ClientSettings, Http2Error, Progress, ServerSettings};
 use wire::poller::Interest;
 use wire::socket;
@@ -38,6 +38,8 @@ pub(super) struct Http2 {
     fronts: Slab<Box<ClientFront>>,
     backs: Slab<Box<Back>>,
     deadlines: Deadlines,
+    /// Memory for the large heads of all clients.
+    heads: HeadBudget,
     /// Connections with more to read than one turn takes.
     more: Vec<Token>,
     /// New connections of a turn; kept for its memory.
@@ -51,6 +53,8 @@ struct ClientFront {
     deadline: Nanos,
     /// It was told to open no more streams.
     shut: bool,
+    /// Streams that were refused, as far as they were counted.
+    refused: u64,
 }
 
 impl Http2 {
@@ -83,7 +87,9 @@ impl Worker {
             ..ServerSettings::default()
         };
         let watched_no_more = self.poller.remove(&stream);
-        let front = match watched_no_more.and_then(|()| Front::start(stream, settings)) {
+        let front = match watched_no_more
+            .and_then(|()| Front::start(stream, settings, &self.http2.heads))
+        {
             Ok(front) => front,
             Err(_) => {
                 self.counters.open_clients.decrement();
@@ -105,6 +111,7 @@ impl Worker {
             client,
             deadline,
             shut: false,
+            refused: 0,
         });
         self.http2.fronts.put(key, front);
         self.turn_front(key);
@@ -121,6 +128,11 @@ impl Worker {
             self.welcome_stream(end, &front.client);
         }
         self.http2.opened = opened;
+        let refused = front.front.refused();
+        if refused > front.refused {
+            self.counters.refused_streams.add(refused - front.refused);
+            front.refused = refused;
+        }
         match turned {
             Ok(progress) => {
                 if progress == Progress::More {

@@ -251,6 +251,11 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         totals.no_memory,
     )
     .counter(
+        "router_refused_streams_total",
+        "Streams of HTTP/2 that were refused: tunnels, or no descriptor or memory was left.",
+        totals.refused_streams,
+    )
+    .counter(
         "router_slow_clients_total",
         "Connections closed because a head, or all of a request, took too long.",
         totals.slow_clients,

@@ -11,6 +11,7 @@ use h2::Reason;
 use h2::server::SendResponse;
 use http::{Method, Response, StatusCode};
 
+use super::head_budget::{HeadBudget, HeadShare};
 use super::heads::{self, Untranslatable};
 use super::inward::{Inward, InwardError};
 use super::outward::{Outward, Parts};
@@ -40,6 +41,7 @@ pub struct Front {
     wakes: Arc<Wakes>,
     woken: Vec<u32>,
     accepted: Vec<Accepted>,
+    heads: HeadBudget,
     refused: u64,
 }
 
@@ -51,11 +53,12 @@ struct Slot {
 }
 
 impl Front {
-    /// Begins to serve a connection whose TLS handshake is done.
+    /// Begins to serve a connection whose TLS handshake is done. Its large heads take their
+    /// memory from `heads`.
     ///
     /// # Errors
     /// When the process has no descriptor left.
-    pub fn start(stream: Stream, settings: ServerSettings) -> io::Result<Self> {
+    pub fn start(stream: Stream, settings: ServerSettings, heads: &HeadBudget) -> io::Result<Self> {
         let poller = Poller::new()?;
         let socket = rustix::io::fcntl_dupfd_cloexec(&stream, 0)?;
         poller.add(&socket, CONNECTION, Interest::Read)?;
@@ -70,6 +73,7 @@ impl Front {
             wakes: Arc::default(),
             woken: Vec::new(),
             accepted: Vec::new(),
+            heads: heads.clone(),
             refused: 0,
         })
     }
@@ -127,8 +131,8 @@ impl Front {
         self.slots.len() - self.free.len()
     }
 
-    /// Streams so far that were refused: tunnels, and those for which no descriptor was
-    /// left.
+    /// Streams so far that were refused: tunnels, and those for which no descriptor or no
+    /// memory was left.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -152,6 +156,11 @@ impl Front {
             *answer.status_mut() = StatusCode::NOT_IMPLEMENTED;
             // Fails only when the client has reset the stream.
             let _ = respond.send_response(answer, true);
+            return None;
+        };
+        let Some(share) = self.heads.take(bytes.len()) else {
+            self.refused += 1;
+            respond.send_reset(Reason::ENHANCE_YOUR_CALM);
             return None;
         };
         let Ok((near, far)) = socket::pair() else {
@@ -196,6 +205,7 @@ impl Front {
             inbox: Vec::new(),
             scanner,
             inward: Inward::new(bytes, body, framing),
+            share: Some(share),
             answer: Answer::Awaited(respond),
         }));
         slot.waker.wake_by_ref();
@@ -250,6 +260,8 @@ struct Lane {
     inbox: Vec<u8>,
     scanner: ResponseScanner,
     inward: Inward,
+    /// Of the memory for heads, until the head was written.
+    share: Option<HeadShare>,
     answer: Answer,
 }
 
@@ -285,6 +297,9 @@ impl Lane {
             }
             // The client gave up, or broke the protocol.
             Err(InwardError::From) => return Err(Over),
+        }
+        if !self.inward.wants_write() {
+            self.share = None;
         }
         loop {
             let read = self.readable && self.takes();

@@ -15,6 +15,7 @@
 
 mod back;
 mod front;
+mod head_budget;
 mod heads;
 mod inward;
 mod outward;
@@ -23,6 +24,7 @@ mod tests;
 
 pub use back::Back;
 pub use front::Front;
+pub use head_budget::HeadBudget;
 
 use crate::poller::{Interest, Poller};
 use crate::stream::Stream;

@@ -93,7 +93,7 @@ fn front(
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
         let (client, _) = listener.accept().unwrap();
-        let front = Front::start(non_blocking(client), settings).unwrap();
+        let front = Front::start(non_blocking(client), settings, &HeadBudget::default()).unwrap();
         let _ = tell.send(turn_front(front, with));
     });
     (address, told)
@@ -441,7 +441,12 @@ fn a_connection_that_is_shut_down_ends_with_its_last_stream() {
     let address = listener.local_addr().unwrap();
     let server = std::thread::spawn(move || {
         let (client, _) = listener.accept().unwrap();
-        let mut front = Front::start(non_blocking(client), ServerSettings::default()).unwrap();
+        let mut front = Front::start(
+            non_blocking(client),
+            ServerSettings::default(),
+            &HeadBudget::default(),
+        )
+        .unwrap();
         let mut poller = Poller::new().unwrap();
         poller.add(&front, 0, Interest::Read).unwrap();
         let (mut opened, mut shut) = (Vec::new(), false);
