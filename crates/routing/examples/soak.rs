@@ -110,16 +110,13 @@ fn tell(seconds: u64, counters: &Counters, table: &Table, over: impl Fn() -> boo
 
 /// Bytes of this process that are in memory.
 fn resident() -> Outcome<u64> {
-<<<<<<< HEAD
     let status = std::fs::read_to_string("/proc/self/status")?;
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = resident.ok_or("no resident memory")?.trim_end_matches("kB").trim();
+    let kib = resident
+        .ok_or("no resident memory")?
+        .trim_end_matches("kB")
+        .trim();
     Ok(kib.parse::<u64>()? * 1024)
-=======
-    let status = std::fs::read_to_string("/proc/self/statm")?;
-    let pages = status.split(' ').nth(1).ok_or("no resident pages")?;
-    Ok(pages.parse::<u64>()? * PAGE)
->>>>>>> r-break
 }
 
 struct Routes<'a> {
