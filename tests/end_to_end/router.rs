@@ -16,6 +16,7 @@ mod backends;
 mod life;
 mod registration;
 mod replay;
+mod replay_parts;
 mod replay_traced;
 mod rig;
 mod site;

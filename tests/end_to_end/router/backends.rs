@@ -18,6 +18,8 @@ pub(super) enum Does {
     SaysAndCloses(&'static str),
     /// Closes without an answer.
     Close,
+    /// Answers this to whatever comes, and closes.
+    Blurts(&'static str),
     /// Resets the connection.
     Reset,
     /// Never answers.
@@ -148,6 +150,12 @@ fn serve<S: Wire>(stream: &mut S, does: Does, seen: &Sender<String>) -> Option<(
         byte(stream)?;
         return None;
     }
+    if let Does::Blurts(text) = does {
+        byte(stream)?;
+        stream.write_all(text.as_bytes()).ok()?;
+        while byte(stream).is_some() {}
+        return None;
+    }
     loop {
         let (head, body) = read_request(stream)?;
         // Nobody may look at it.
@@ -170,7 +178,7 @@ fn serve<S: Wire>(stream: &mut S, does: Does, seen: &Sender<String>) -> Option<(
                 stream.write_all(text.as_bytes()).ok()?;
                 return None;
             }
-            Does::Close | Does::Reset => return None,
+            Does::Close | Does::Reset | Does::Blurts(_) => return None,
             Does::Hang => {
                 while byte(stream).is_some() {}
                 return None;

@@ -130,6 +130,8 @@ fn answers_of_every_framing() {
     rig.register("cut.ex.com", Backend::start(cut).port(), "i", &[]);
     let garbage = Does::SaysAndCloses("nonsense\r\n\r\n");
     rig.register("garbage.ex.com", Backend::start(garbage).port(), "i", &[]);
+    let half = Does::SaysAndCloses("HTTP/1.1 200 OK\r\nContent-Le");
+    rig.register("half.ex.com", Backend::start(half).port(), "i", &[]);
     rig.settle();
     let mut differences = Differences::default();
     for ((_, expected), host) in cases.iter().zip(&hosts) {
@@ -153,6 +155,9 @@ fn answers_of_every_framing() {
     let text =
         "\r\nX-Cf-Routererror: endpoint_failure (net/http: HTTP/1.x transport connection broken: ";
     differences.holds("garbage", garbage.contains(text), &garbage);
+    let half = rig.get("half.ex.com");
+    let text = "endpoint_failure (net/http: HTTP/1.x transport connection broken: unexpected EOF)";
+    differences.holds("half a head", half.contains(text), &half);
     // What was promised and does not come is told by closing.
     let mut client = rig.client();
     client.send("GET / HTTP/1.1\r\nHost: cut.ex.com\r\n\r\n");

@@ -158,33 +158,44 @@ fn stale_routes_are_pruned_but_those_with_tls() {
 }
 
 #[test]
-fn an_endpoint_that_cannot_prove_itself_leaves() {
+fn an_endpoint_that_does_not_speak_tls_leaves() {
     let mut rig = Rig::start(&Wanted {
         prune: "700ms",
         ..Wanted::default()
     });
-    let plain = Backend::start(Does::Says(
-        "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
-    ));
+    let plain = Does::Blurts("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    let plain = Backend::start(plain);
     let gone = super::backends::dead_port();
-    register_tls(&mut rig, "gone.ex.com", gone, "i", "x");
-    rig.settle();
-    let first = rig.get("gone.ex.com");
-    assert!(first.starts_with("HTTP/1.1 502 "), "{first}");
-    wait_until("the route's end", || {
-        let answer = rig.get("gone.ex.com");
-        let (no_endpoints, not_found) = (
-            answer.starts_with("HTTP/1.1 503 "),
-            answer.starts_with("HTTP/1.1 404 "),
-        );
-        assert!(no_endpoints || not_found, "{answer}");
+    for (host, port, status, error) in [
+        (
+            "gone.ex.com",
+            gone,
+            "502 Bad Gateway",
+            "connect: connection refused",
+        ),
+        (
+            "plain.ex.com",
+            plain.port(),
+            "525 status code 525",
+            "tls: first record does not look like a TLS handshake",
+        ),
+    ] {
+        register_tls(&mut rig, host, port, "i", "x");
+        rig.settle();
+        let first = rig.get(host);
+        let begin = format!("HTTP/1.1 {status}\r\n");
         assert!(
-            !no_endpoints || answer.contains("\r\nX-Cf-Routererror: no_endpoints\r\n"),
-            "{answer}"
+            first.starts_with(&begin) && first.contains(error),
+            "{first}"
         );
-        not_found
-    });
-    drop(plain);
+        wait_until("the route's end", || {
+            let answer = rig.get(host);
+            let no_endpoints = answer.contains("\r\nX-Cf-Routererror: no_endpoints\r\n");
+            let not_found = answer.starts_with("HTTP/1.1 404 ");
+            assert!(no_endpoints || not_found, "{answer}");
+            not_found
+        });
+    }
 }
 
 #[test]

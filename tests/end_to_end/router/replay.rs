@@ -1,11 +1,8 @@
 //! The first recording, with sockets: requests sent, answers and log lines compared.
 
-use nix::sys::signal::Signal;
-
-use super::backends::Backend;
-use super::rig::{APP, Client, Rig, Wanted, exchange};
-use super::site::{Authority, Site, register_tls};
-use super::transcript::{Differences, FIRST, LOG, log_behind, masked, section};
+use super::rig::{Client, Rig, Wanted};
+use super::site::Site;
+use super::transcript::{Differences, FIRST, LOG, log_behind, section};
 
 /// Sections that were cut when they were recorded.
 const CUT: [&str; 9] = [
@@ -20,15 +17,15 @@ const CUT: [&str; 9] = [
     "tlsreq again",
 ];
 
-fn compare(differences: &mut Differences, title: &str, found: &str) {
+pub(super) fn compare(differences: &mut Differences, title: &str, found: &str) {
     differences.compare(title, found, section(FIRST, title), CUT.contains(&title));
 }
 
-fn compare_log(differences: &mut Differences, title: &str, found: &str) {
+pub(super) fn compare_log(differences: &mut Differences, title: &str, found: &str) {
     differences.compare(title, found, log_behind(FIRST, title), false);
 }
 
-fn start(more: &str) -> (Rig, Site) {
+pub(super) fn start(more: &str) -> (Rig, Site) {
     let mut rig = Rig::start(&Wanted {
         deprecated: true,
         more,
@@ -314,167 +311,4 @@ fn a_route_that_is_full() {
         "overloaded (max_conns 2)",
         &rig.log_line("hang.ex.com", "\" 503 "),
     );
-}
-
-#[test]
-fn backends_that_speak_tls() {
-    let known = Authority::new();
-    let authority = known.pem.replace('\n', "\n    ");
-    let (mut rig, site) = start(&format!("ca_certs:\n  - |\n    {authority}\n"));
-    let mut differences = Differences::default();
-    let unknown = Authority::new();
-    let backends: [(&str, Backend, &str); 4] = [
-        ("tlsok", known.backend("inst-guid-1", false), "inst-guid-1"),
-        ("tlsbad", known.backend("other-guid", false), "inst-guid-1"),
-        ("tlsunt", known.backend("inst-guid-3", false), "inst-guid-1"),
-        ("tlsreq", known.backend("inst-guid-1", true), "inst-guid-1"),
-    ];
-    for (name, backend, san) in &backends {
-        register_tls(
-            &mut rig,
-            &format!("{name}.ex.com"),
-            backend.port(),
-            &format!("i-{name}"),
-            san,
-        );
-    }
-    let plain = site.echo.port();
-    register_tls(
-        &mut rig,
-        "tlsplain.ex.com",
-        plain,
-        "i-tlsplain",
-        "inst-guid-1",
-    );
-    let stranger = unknown.backend("inst-guid-1", false);
-    register_tls(
-        &mut rig,
-        "stranger.ex.com",
-        stranger.port(),
-        "i",
-        "inst-guid-1",
-    );
-    rig.settle();
-    for name in ["tlsok", "tlsbad", "tlsunt", "tlsreq", "tlsplain"] {
-        let host = format!("{name}.ex.com");
-        compare(&mut differences, name, &rig.get(&host));
-        compare_log(&mut differences, name, &rig.log_line(&host, ""));
-    }
-    for name in ["tlsok", "tlsbad"] {
-        let title = format!("{name} again");
-        compare(
-            &mut differences,
-            &title,
-            &rig.get(&format!("{name}.ex.com")),
-        );
-    }
-    let answer = rig.get("stranger.ex.com");
-    let recorded = section(super::transcript::SECOND, "tlsunt");
-    differences.compare("unknown authority", &answer, recorded, false);
-}
-
-#[test]
-fn the_old_status_endpoints() {
-    let mut rig = Rig::start(&Wanted {
-        deprecated: true,
-        ..Wanted::default()
-    });
-    let mut differences = Differences::default();
-    let status = rig.address("status");
-    for (title, path, authorization) in [
-        ("status /health", "/health", ""),
-        ("/healthz", "/healthz", ""),
-        (
-            "alive",
-            "/is-process-alive-do-not-use-for-loadbalancing",
-            "",
-        ),
-        ("/varz noauth", "/varz", ""),
-    ] {
-        let request = format!("GET {path} HTTP/1.1\nHost: x\n{authorization}\n");
-        compare(&mut differences, title, &exchange(status, &request));
-    }
-    register_tls(&mut rig, "tlsok.ex.com", 9111, "i-tlsok", "inst-guid-1");
-    register_tls(
-        &mut rig,
-        "tlsplain.ex.com",
-        9101,
-        "i-tlsplain",
-        "inst-guid-1",
-    );
-    rig.settle();
-    let request = "GET /routes HTTP/1.1\nHost: x\nAuthorization: Basic dTpw\n\n";
-    compare(&mut differences, "/routes", &exchange(status, request));
-    let answer = exchange(status, &request.replace("/routes", "/varz"));
-    let keys = |document: &str| -> Vec<String> {
-        let body = document.split("\n\n").nth(1).unwrap_or_default();
-        let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
-        body.as_object()
-            .expect("an object")
-            .keys()
-            .cloned()
-            .collect()
-    };
-    let recorded = keys(section(FIRST, "/varz"));
-    let found = keys(&answer.replace('\r', ""));
-    differences.holds(
-        "/varz",
-        found == recorded,
-        &format!("{found:?}\n{recorded:?}"),
-    );
-    let (id, start) = rig.nats.message();
-    differences.compare(
-        "router.start",
-        &format!("{} {start}", id.split(' ').next().unwrap_or_default()),
-        r#"router.start {"id":"3-f1719c40-f649-4cf4-46d7-64cd4af30e59","hosts":["192.0.2.2"],"minimumRegisterIntervalInSeconds":1,"pruneThresholdInSeconds":6}"#,
-        false,
-    );
-    let (subject, _) = rig.nats.message();
-    differences.holds(
-        "announcement",
-        subject.starts_with("vcap.component.announce "),
-        &subject,
-    );
-    let prometheus = exchange(rig.address("metrics"), "GET /metrics HTTP/1.1\nHost: x\n\n");
-    let recorded = section(FIRST, "prom");
-    let (head, page) = recorded.split_once("\n\n").expect("a head");
-    let typed = masked(&prometheus).contains(head.lines().nth(1).expect("a type"));
-    differences.holds("its type", typed, &prometheus);
-    let lines: Vec<_> = page.lines().skip(1).collect();
-    // The last line was cut; numbers differ.
-    for line in lines.iter().rev().skip(1) {
-        let wanted = match line.starts_with('#') {
-            true => line,
-            false => line.rsplit_once(' ').map_or(*line, |(name, _)| name),
-        };
-        let there = prometheus.lines().any(|found| found.starts_with(wanted));
-        differences.holds(wanted, there, "no such line");
-    }
-}
-
-#[test]
-fn a_drain() {
-    let (mut rig, site) = start("");
-    let mut differences = Differences::default();
-    let mut idle = rig.client();
-    let answer = idle.ask("GET / HTTP/1.1\nHost: echo.ex.com\n\n");
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    let status = rig.address("status");
-    rig.signal(Signal::SIGUSR1);
-    let until = std::time::Instant::now() + super::PATIENCE;
-    let mut health = String::new();
-    while !health.starts_with("HTTP/1.1 503") {
-        assert!(std::time::Instant::now() < until, "{health}");
-        health = exchange(status, "GET /health HTTP/1.1\nHost: x\n\n");
-    }
-    compare(&mut differences, "drain +0.3s /health", &health);
-    let served = rig.get("echo.ex.com");
-    differences.holds(
-        "served",
-        served.starts_with("HTTP/1.1 200 OK\r\nCon"),
-        &served,
-    );
-    differences.holds("idle connection", idle.end().is_empty(), "bytes");
-    rig.register(&format!("{APP}.ex.com"), site.echo.port(), "late", &[]);
-    assert_eq!(rig.router.exit_code(), Some(0));
 }

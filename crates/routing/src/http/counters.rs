@@ -222,7 +222,7 @@ counters! {
     rejected,
     /// Requests whose head broke the protocol.
     malformed,
-    /// Requests with a `Content-Length` without a value.
+    /// Requests with a `Content-Length` without a value, which are refused.
     empty_content_length,
     /// Answers 502, 503, 525, 526 and 496 for backends that failed.
     bad_gateways,
@@ -254,6 +254,10 @@ counters! {
     failed_clients,
     /// Times that accepting paused because there were as many connections as allowed.
     full,
+    /// Times that a descriptor was missing: an idle connection gave way, or accepting paused.
+    no_descriptors,
+    /// Connections cut because large heads took all the memory that there is for them.
+    no_memory,
     /// Connections closed because their head, or all of a request, took too long.
     slow_clients,
     /// Requests on their way now.
@@ -274,6 +278,8 @@ counters! {
     logged,
     /// Lines that were dropped because the writer was behind.
     log_drops,
+    /// Lines that could not be written: the disk is full, or nobody reads.
+    log_failures,
     /// Turns of a thread's loop.
     turns,
     /// Turns that took longer than 50 ms: something blocked.
@@ -284,6 +290,7 @@ counters! {
 #[derive(Debug)]
 pub struct Counters {
     threads: Box<[Arc<ThreadCounters>]>,
+    log_writer: Arc<ThreadCounters>,
 }
 
 impl Counters {
@@ -291,6 +298,7 @@ impl Counters {
     pub fn new(threads: usize) -> Self {
         Self {
             threads: (0..threads).map(|_| Arc::default()).collect(),
+            log_writer: Arc::default(),
         }
     }
 
@@ -302,6 +310,11 @@ impl Counters {
     /// Those of one thread; `None` beyond their number.
     pub fn thread(&self, index: usize) -> Option<&Arc<ThreadCounters>> {
         self.threads.get(index)
+    }
+
+    /// Those of the thread that writes the access log.
+    pub(super) fn log_writer(&self) -> &Arc<ThreadCounters> {
+        &self.log_writer
     }
 
     /// Connections of clients that are open now.
@@ -316,6 +329,7 @@ impl Counters {
         for thread in &self.threads {
             totals.add(thread);
         }
+        totals.add(&self.log_writer);
         totals
     }
 }

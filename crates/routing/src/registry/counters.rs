@@ -64,6 +64,9 @@ pub struct RegistryTotals {
     pub invalid_messages: u64,
     /// Routes in messages that were no `host[/path]`.
     pub invalid_routes: u64,
+    /// Endpoints that were refused, since there are as many routes, or endpoints of their
+    /// route, as there may be.
+    pub refused: u64,
     /// Routes that were pruned.
     pub routes_pruned: u64,
     /// Endpoints that were pruned.
@@ -93,6 +96,7 @@ impl RegistryTotals {
             Registered::Updated => totals.updated += 1,
             Registered::Refreshed => totals.refreshed += 1,
             Registered::Ignored => totals.ignored += 1,
+            Registered::Refused => self.refused += 1,
         }
     }
 

@@ -89,11 +89,16 @@ impl Members {
 
     /// With one more endpoint.
     pub(super) fn with(&self, endpoint: Arc<Endpoint>, hashed: bool) -> Self {
-        let known = self.as_slice();
-        let mut endpoints = Vec::with_capacity(known.len() + 1);
-        endpoints.extend_from_slice(known);
-        endpoints.push(endpoint);
-        Self::new(endpoints, hashed)
+        match self {
+            // Nothing is computed again: thousands of endpoints may come one by one.
+            Self::Many(many) if !hashed => Self::Many(Box::new(Many {
+                identities: one_more(&many.identities, mark(&endpoint.identity)),
+                instances: one_more(&many.instances, mark(&endpoint.instance_id)),
+                maglev: None,
+                endpoints: one_more(&many.endpoints, endpoint),
+            })),
+            _ => Self::new(one_more(self.as_slice(), endpoint).into_vec(), hashed),
+        }
     }
 
     /// With another endpoint at `at`.
@@ -113,6 +118,13 @@ impl Members {
         }
         Self::new(endpoints, hashed)
     }
+}
+
+fn one_more<T: Clone>(known: &[T], more: T) -> Box<[T]> {
+    let mut all = Vec::with_capacity(known.len() + 1);
+    all.extend_from_slice(known);
+    all.push(more);
+    all.into()
 }
 
 fn mark(text: &str) -> u32 {

@@ -127,6 +127,7 @@ impl Table {
         match refreshed {
             Some(Some(())) => Registered::Refreshed,
             Some(None) => self.update(&mut writer, (hash, key), registration, now),
+            None if self.len() >= self.settings.most_routes => Registered::Refused,
             None => {
                 let endpoint = self.endpoint(registration, now, Arc::default());
                 let pool = Pool::new(
@@ -158,6 +159,9 @@ impl Table {
         let members = endpoints.members();
         let hashed = registration.algorithm == Some(Algorithm::Hash);
         let (registered, members) = match members.position(registration.identity) {
+            None if endpoints.len() >= self.settings.most_endpoints => {
+                return Registered::Refused;
+            }
             None => {
                 let endpoint = self.endpoint(registration, now, Arc::default());
                 let added = Registered::Added { route: false };

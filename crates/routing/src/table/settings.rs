@@ -16,6 +16,12 @@ pub struct TableSettings {
     pub empty_pool_stays: Duration,
     /// Which isolation segments are taken.
     pub segments: Segments,
+    /// Routes, above which further ones are refused. At about 500 bytes each, the default
+    /// of 4,000,000 is 2 GB.
+    pub most_routes: usize,
+    /// Endpoints of one route, above which further ones are refused: each change of a route
+    /// copies the list of its endpoints.
+    pub most_endpoints: usize,
 }
 
 impl Default for TableSettings {
@@ -24,6 +30,8 @@ impl Default for TableSettings {
             stale_after: Duration::from_secs(120),
             empty_pool_stays: Duration::ZERO,
             segments: Segments::All,
+            most_routes: 4_000_000,
+            most_endpoints: 4096,
         }
     }
 }
@@ -53,6 +61,8 @@ pub enum Registered {
     Refreshed,
     /// Its isolation segment is not served here, or it is older than what is known.
     Ignored,
+    /// There are as many routes, or as many endpoints of its route, as there may be.
+    Refused,
 }
 
 /// What became of an unregistration.

@@ -414,3 +414,36 @@ fn a_long_text_is_kept_by_its_endpoint_only() {
     assert!(!Text::ptr_eq(&texts.text(&long), &texts.text(&long)));
     assert_eq!(texts.text(&long), long);
 }
+
+#[test]
+fn routes_and_their_endpoints_have_bounds() {
+    let table = Table::new(TableSettings {
+        most_routes: 2,
+        most_endpoints: 3,
+        ..TableSettings::default()
+    });
+    let register = |uri: &str, port: usize| {
+        let endpoint = Endpoint {
+            identity: format!("h:{port}").into(),
+            ..Endpoint::default()
+        };
+        let key = RouteKey::new(uri).unwrap();
+        table.register(&key, endpoint, &PoolSettings::default(), 1)
+    };
+    for port in 0..3 {
+        let added = Registered::Added { route: port == 0 };
+        assert_eq!(register("a", port), added);
+    }
+    assert_eq!(register("a", 3), Registered::Refused);
+    assert_eq!(register("a", 2), Registered::Refreshed);
+    assert_eq!(register("b", 0), Registered::Added { route: true });
+    assert_eq!(register("c", 0), Registered::Refused);
+    table.unregister(
+        &RouteKey::new("b").unwrap(),
+        "h:0",
+        &Modification::default(),
+        2,
+    );
+    assert_eq!(register("c", 0), Registered::Added { route: true });
+    assert_eq!(table.len(), 2);
+}

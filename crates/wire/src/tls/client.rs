@@ -17,7 +17,7 @@ use crate::stream::StreamError;
 const SESSIONS: usize = 4096;
 
 /// What a client wants of TLS. All texts are PEM.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct TlsOptions<'a> {
     /// Authorities to trust; empty: those of the public web.
     pub authorities: &'a str,
@@ -31,6 +31,13 @@ pub struct TlsOptions<'a> {
     pub insecure: bool,
     /// Protocols to agree on (ALPN), the best first; empty: say nothing.
     pub protocols: &'a [&'a str],
+}
+
+// Without keys and secrets.
+impl std::fmt::Debug for TlsOptions<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("TlsOptions").finish_non_exhaustive()
+    }
 }
 
 /// How connections are made to a target, or to many that differ in their names only.

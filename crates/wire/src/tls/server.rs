@@ -19,7 +19,7 @@ use crate::stream::StreamError;
 const WHAT: &str = "the server certificate";
 
 /// What a server wants of TLS. All texts are PEM.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct TlsServerOptions<'a> {
     /// Certificates, each with its chain, and their keys. A client is shown the one that
     /// has the name that it asks for (SNI), else one with a wildcard that fits, else the
@@ -33,6 +33,15 @@ pub struct TlsServerOptions<'a> {
     pub tls13: bool,
     /// Protocols to agree on (ALPN), the best first; empty: say nothing.
     pub protocols: &'a [&'a str],
+}
+
+// Without keys and secrets.
+impl std::fmt::Debug for TlsServerOptions<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("TlsServerOptions")
+            .finish_non_exhaustive()
+    }
 }
 
 /// Whether clients have to show a certificate.

@@ -68,7 +68,7 @@ impl Worker {
     /// Accepts the connections that wait.
     pub(super) fn accept(&mut self, index: usize) {
         for _ in 0..AT_ONCE {
-            if self.clients.len() >= self.most_clients {
+            if self.clients.len() + self.http2.fronts() >= self.most_clients {
                 self.pause(index);
                 return;
             }
@@ -79,7 +79,9 @@ impl Worker {
             match socket::accept(&listener.socket) {
                 Ok(Some((socket, peer))) => self.welcome(socket, peer, tls),
                 Ok(None) => return,
+                Err(Errno::MFILE | Errno::NFILE) if self.make_room() => {}
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    self.counters.no_descriptors.increment();
                     // Level-triggered readiness would keep this thread busy.
                     self.pause(index);
                     self.accept_again = self.now.saturating_add(PAUSE);

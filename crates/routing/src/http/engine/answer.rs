@@ -130,7 +130,10 @@ impl Worker {
             Ok(Received::End) => self.answer_ends(session),
             Err(StreamError::Socket(Errno::CONNRESET)) => self.fail(session, Failure::Reset),
             // In TLS 1.3 a server refuses the client's certificate only now.
-            Err(error) => self.fail_tls(session, &error, Failure::Closed),
+            Err(error) => {
+                self.note_memory(&error);
+                self.fail_tls(session, &error, Failure::Closed);
+            }
         }
         if more && session.flight.is_some() {
             self.look_again(session.key);
@@ -209,7 +212,12 @@ impl Worker {
         };
         link.ended = true;
         if link.scanner.end(&mut ()).is_err() {
-            self.fail(session, Failure::Closed);
+            // Half a head is no closing under an idle connection: the backend was at work.
+            let failure = match link.inbox.is_empty() {
+                true => Failure::Closed,
+                false => Failure::Protocol("unexpected EOF"),
+            };
+            self.fail(session, failure);
             return;
         }
         if let Some(Promise {
@@ -234,7 +242,9 @@ impl Worker {
         let settings = &self.shared.settings.backends;
         let continued = flight.head.expects_continue() && !settings.keep_alive_after_continue;
         if let Some(link) = flight.link.take() {
-            if reusable && whole && !continued {
+            // A backend may take CONNECT for what it says: bytes behind it would be a tunnel's.
+            let tunnels = flight.head.method() == b"CONNECT";
+            if reusable && whole && !continued && !tunnels {
                 self.keep_link(link);
             } else {
                 self.close_link(*link);

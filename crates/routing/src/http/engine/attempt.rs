@@ -234,13 +234,13 @@ impl Worker {
         let Some(flight) = &mut session.flight else {
             return;
         };
+        if matches!(failure, Failure::Timeout | Failure::DialTimeout) {
+            self.counters.timeouts.increment();
+        }
         if flight.answered {
             self.drop_link(session);
             self.cut_off(session);
             return;
-        }
-        if matches!(failure, Failure::Timeout | Failure::DialTimeout) {
-            self.counters.timeouts.increment();
         }
         let Some(endpoint) = flight.endpoint.clone() else {
             return;

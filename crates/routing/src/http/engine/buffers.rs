@@ -1,6 +1,7 @@
 //! Memory for bytes in transit, held only while there are any: an idle connection has
 //! none. The buffer used last is used next, so that it is still in the processor's cache.
 
+use rustix::io::Errno;
 use wire::stream::{Received, Stream, StreamError};
 
 /// Room of a buffer, and most bytes that are taken in for one direction of a connection
@@ -10,6 +11,11 @@ pub(super) const ROOM: usize = 64 * 1024;
 const SPARE: usize = 64;
 /// A buffer that has grown beyond this is given back to the system.
 const KEEP: usize = 4 * ROOM;
+/// What waits for more than this stays in a full room; less moves to a small one.
+const PARKED: usize = ROOM / 4;
+/// Bytes that rooms of one thread may have beyond [`ROOM`], all together: only large heads
+/// need them.
+const BEYOND: usize = 64 * 1024 * 1024;
 
 /// The spare buffers of one thread.
 #[derive(Debug, Default)]
@@ -18,6 +24,8 @@ pub(super) struct Buffers {
     rooms: Vec<Vec<u8>>,
     /// Each empty, to write into.
     sheets: Vec<Vec<u8>>,
+    /// Bytes of rooms in use beyond [`ROOM`].
+    beyond: usize,
 }
 
 impl Buffers {
@@ -26,6 +34,7 @@ impl Buffers {
     }
 
     fn room_back(&mut self, room: Vec<u8>) {
+        self.beyond -= room.len().saturating_sub(ROOM).min(self.beyond);
         if self.rooms.len() < SPARE && room.len() == ROOM {
             self.rooms.push(room);
         }
@@ -68,14 +77,17 @@ impl Inbox {
 
     /// Takes in what there is, once. Grows as far as `most` when it is full; full at
     /// that, it says [`Received::Nothing`].
+    ///
+    /// # Errors
+    /// Of the socket; [`Errno::NOBUFS`] when all rooms together may not grow further.
     pub(super) fn receive(
         &mut self,
         stream: &mut Stream,
         most: usize,
         buffers: &mut Buffers,
     ) -> Result<Received, StreamError> {
-        if self.room.is_empty() {
-            self.room = buffers.room();
+        if self.room.len() < ROOM {
+            self.move_to(buffers.room(), buffers);
         }
         if self.end == self.room.len() && self.start > 0 {
             self.room.copy_within(self.start..self.end, 0);
@@ -86,6 +98,11 @@ impl Inbox {
             if larger <= self.end {
                 return Ok(Received::Nothing);
             }
+            let more = larger - self.room.len();
+            if buffers.beyond + more > BEYOND {
+                return Err(StreamError::Socket(Errno::NOBUFS));
+            }
+            buffers.beyond += more;
             self.room.resize(larger, 0);
         }
         let received = stream.receive(&mut self.room[self.end..]);
@@ -94,6 +111,26 @@ impl Inbox {
             _ => self.rest(buffers),
         }
         received
+    }
+
+    /// More will come, but nobody knows when: a few bytes do not need a whole room, of which
+    /// thousands of slow clients would hold one each.
+    pub(super) fn park(&mut self, buffers: &mut Buffers) {
+        if !self.is_empty() && self.len() <= PARKED && self.room.len() == ROOM {
+            let small = vec![0; self.len()];
+            self.move_to(small, buffers);
+        }
+    }
+
+    /// Puts the bytes into another room, which is large enough.
+    fn move_to(&mut self, mut room: Vec<u8>, buffers: &mut Buffers) {
+        let held = self.len();
+        if let (Some(to), Some(from)) = (room.get_mut(..held), self.room.get(self.start..self.end))
+        {
+            to.copy_from_slice(from);
+        }
+        buffers.room_back(std::mem::replace(&mut self.room, room));
+        (self.start, self.end) = (0, held);
     }
 
     /// Marks bytes as used.
@@ -231,6 +268,47 @@ mod tests {
         inbox.clear(&mut buffers);
         // One that has grown is not kept.
         assert!(buffers.rooms.is_empty());
+        drop(far);
+        let _ = writer.join();
+    }
+
+    #[test]
+    fn few_bytes_hold_few_bytes() {
+        let (mut near, mut far) = pair();
+        let mut buffers = Buffers::default();
+        let mut inbox = Inbox::default();
+        for round in 1..=3 {
+            near.write_all(b"GET / HTTP").unwrap();
+            inbox.receive(&mut far, ROOM, &mut buffers).unwrap();
+            inbox.park(&mut buffers);
+            assert_eq!(inbox.bytes(), b"GET / HTTP".repeat(round));
+            assert_eq!((inbox.room.len(), buffers.rooms.len()), (10 * round, 1));
+        }
+        inbox.consume(25, &mut buffers);
+        near.write_all(b"!").unwrap();
+        inbox.receive(&mut far, ROOM, &mut buffers).unwrap();
+        assert_eq!((inbox.bytes(), inbox.room.len()), (&b" HTTP!"[..], ROOM));
+    }
+
+    #[test]
+    fn large_rooms_have_a_bound_together() {
+        let (mut near, mut far) = pair();
+        let mut buffers = Buffers {
+            beyond: BEYOND - ROOM,
+            ..Buffers::default()
+        };
+        let mut inbox = Inbox::default();
+        let writer = std::thread::spawn(move || near.write_all(&vec![0; 4 * ROOM]));
+        let refused = loop {
+            match inbox.receive(&mut far, 4 * ROOM, &mut buffers) {
+                Ok(_) => assert!(inbox.len() <= 2 * ROOM),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused, StreamError::Socket(Errno::NOBUFS)));
+        assert_eq!((inbox.len(), buffers.beyond), (2 * ROOM, BEYOND));
+        inbox.clear(&mut buffers);
+        assert_eq!(buffers.beyond, BEYOND - ROOM);
         drop(far);
         let _ = writer.join();
     }

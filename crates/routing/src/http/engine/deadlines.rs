@@ -49,6 +49,12 @@ impl Deadlines {
         self.earliest.max(self.walked.saturating_add(PAUSE))
     }
 
+    /// The place whose deadline is the earliest. It walks over all.
+    pub(super) fn first(&self) -> Option<u32> {
+        let set = (0..).zip(&self.at).filter(|(_, at)| **at != NEVER);
+        set.min_by_key(|(_, at)| **at).map(|(index, _)| index)
+    }
+
     /// Fills `into` with the places whose deadline has run out, and takes these away.
     pub(super) fn expired(&mut self, now: Nanos, into: &mut Vec<u32>) {
         into.clear();

@@ -1,7 +1,9 @@
 //! A new connection to a backend: its address, the connection, TLS's handshake.
 
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
+use rustix::io::Errno;
 use wire::socket;
 use wire::stream::Stream;
 
@@ -44,7 +46,9 @@ impl Worker {
             }
         };
         flight.resolving = false;
-        let socket = match socket::connect_tcp(address) {
+        let to_service = flight.to_service;
+        let upgrades = flight.exchange.upgrade() != Upgrade::None;
+        let socket = match self.connect(address) {
             Ok(socket) => socket,
             Err(errno) => {
                 self.fail(session, Failure::Dial(errno_text(errno)));
@@ -53,12 +57,10 @@ impl Worker {
         };
         let stream = if endpoint.tls {
             // The handshake begins when the connection is there.
-            let to = match (flight.to_service, endpoint.protocol) {
+            let to = match (to_service, endpoint.protocol) {
                 (true, _) => Towards::Service,
                 // An upgrade has no form in HTTP/2.
-                (false, BackendProtocol::Http2)
-                    if self.shared.settings.http2 && flight.exchange.upgrade() == Upgrade::None =>
-                {
+                (false, BackendProtocol::Http2) if self.shared.settings.http2 && !upgrades => {
                     Towards::Http2Backend
                 }
                 _ => Towards::Backend,
@@ -75,7 +77,6 @@ impl Worker {
         } else {
             Stream::Plain(socket)
         };
-        let to_service = flight.to_service;
         match self.new_link(session.key, &endpoint, to_service, stream) {
             Ok(link) => {
                 self.counters.dialed.increment();
@@ -84,6 +85,16 @@ impl Worker {
                 }
             }
             Err(errno) => self.fail(session, Failure::Dial(errno_text(errno))),
+        }
+    }
+
+    /// Without a descriptor left, idle connections give way.
+    fn connect(&mut self, address: SocketAddr) -> Result<OwnedFd, Errno> {
+        loop {
+            match socket::connect_tcp(address) {
+                Err(Errno::MFILE | Errno::NFILE) if self.make_room() => {}
+                result => return result,
+            }
         }
     }
 

@@ -25,7 +25,7 @@ use wire::stream::Stream;
 use super::deadlines::{Deadlines, NEVER};
 use super::session::{Link, Phase, Session};
 use super::slab::{Key, Slab, Token};
-use super::worker::Worker;
+use super::worker::{RUNNING, Worker};
 use crate::http::pipeline::Client;
 use crate::table::Nanos;
 
@@ -54,6 +54,11 @@ struct ClientFront {
 }
 
 impl Http2 {
+    /// Connections of clients.
+    pub(super) fn fronts(&self) -> usize {
+        self.fronts.len()
+    }
+
     /// Whether some have more to read.
     pub(super) fn has_more(&self) -> bool {
         !self.more.is_empty()
@@ -135,7 +140,7 @@ impl Worker {
 
     /// A stream of a client became a connection. It is refused by dropping it.
     fn welcome_stream(&mut self, end: OwnedFd, client: &Client) {
-        if self.clients.len() >= self.most_clients {
+        if self.clients.len() + self.http2.fronts() >= self.most_clients {
             self.counters.full.increment();
             return;
         }
@@ -172,6 +177,9 @@ impl Worker {
         self.http2.deadlines.set(key.index, NEVER);
         self.http2.fronts.release(key);
         self.counters.open_clients.decrement();
+        if self.state == RUNNING {
+            self.resume_accepting();
+        }
     }
 
     /// Ends the connections without a stream whose patience is over.

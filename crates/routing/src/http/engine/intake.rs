@@ -1,9 +1,10 @@
 //! The client's side of a request: its head, its body, its patience.
 
+use rustix::io::Errno;
 use wire::clock;
 use wire::http1::{RequestBody, RequestError, Sink, write};
 use wire::poller::Event;
-use wire::stream::Received;
+use wire::stream::{Received, StreamError};
 
 use super::buffers::ROOM;
 use super::deadlines::NEVER;
@@ -99,7 +100,8 @@ impl Worker {
             Ok(Received::Bytes(bytes)) => self.counters.received.add(bytes as u64),
             Ok(Received::Nothing) => return,
             Ok(Received::End) => session.ended = true,
-            Err(_) => {
+            Err(error) => {
+                self.note_memory(&error);
                 session.ended = true;
                 session.outbox.clear(&mut self.buffers);
             }
@@ -121,6 +123,13 @@ impl Worker {
         }
         if session.stream.holds_bytes() && session.wants_bytes() {
             self.look_again(session.key);
+        }
+    }
+
+    /// Counts a connection that ends since there is no memory for what came.
+    pub(super) fn note_memory(&self, error: &StreamError) {
+        if matches!(error, StreamError::Socket(Errno::NOBUFS)) {
+            self.counters.no_memory.increment();
         }
     }
 
@@ -178,6 +187,7 @@ impl Worker {
             }
             Ok(None) => {
                 self.spare_flight(flight);
+                session.inbox.park(&mut self.buffers);
                 if session.ended {
                     session.phase = Phase::Closed;
                 } else if session.phase == Phase::Idle {
@@ -196,6 +206,9 @@ impl Worker {
     /// Answers bytes that are no request, and closes.
     fn refuse_bytes(&mut self, session: &mut Session, error: RequestError) {
         self.counters.malformed.increment();
+        if error == RequestError::ContentLengthEmpty {
+            self.counters.empty_content_length.increment();
+        }
         let sheet = session.outbox.sheet(&mut self.buffers);
         sheet.extend_from_slice(error.answer());
         self.close_after_answer(session);

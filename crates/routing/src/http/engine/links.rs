@@ -159,6 +159,23 @@ impl Worker {
         }
     }
 
+    /// Closes the idle connection that would be closed first, since a descriptor is needed;
+    /// `false` when there is none.
+    pub(super) fn make_room(&mut self) -> bool {
+        let Some(index) = self.link_deadlines.first() else {
+            return false;
+        };
+        let Some(key) = self.links.key_at(index as usize) else {
+            return false;
+        };
+        if !matches!(self.links.get(key), Some(Whereabouts::Idle(_))) {
+            return false;
+        }
+        self.counters.no_descriptors.increment();
+        self.drop_idle_link(key);
+        true
+    }
+
     /// Closes a connection.
     pub(super) fn close_link(&mut self, mut link: Link) {
         link.inbox.clear(&mut self.buffers);

@@ -4,7 +4,7 @@
 //! is so far behind that none is free, the lines are dropped and counted.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +24,8 @@ const PATIENCE: Nanos = 20_000_000;
 const WAITING: usize = 256;
 /// How often the writer looks whether it should reopen its file.
 const GLANCE: Duration = Duration::from_millis(200);
+/// Longest wait for the last lines.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The lines of one thread.
 pub(super) struct LogLines {
@@ -85,14 +87,20 @@ impl LogWriter {
     ///
     /// # Errors
     /// When the file cannot be opened for appending.
-    pub(super) fn start(settings: &AccessLogSettings) -> io::Result<Option<Self>> {
+    pub(super) fn start(
+        settings: &AccessLogSettings,
+        counters: Arc<ThreadCounters>,
+    ) -> io::Result<Option<Self>> {
         if settings.file.is_none() && !settings.stdout {
             return Ok(None);
         }
         let sinks = Sinks {
             path: settings.file.clone(),
             file: settings.file.as_ref().map(open).transpose()?,
+            file_torn: false,
             stdout: settings.stdout,
+            stdout_torn: false,
+            counters,
         };
         let (full, waiting) = sync_channel(WAITING);
         let empty = Arc::default();
@@ -125,18 +133,51 @@ impl LogWriter {
         self.reopen.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until everything is written. All [`LogLines`] must be gone.
+    /// Waits until everything is written, but not for ever: nobody may be reading. All
+    /// [`LogLines`] must be gone.
     pub(super) fn finish(self) {
         drop(self.full);
-        // A panic there has lost lines, and nothing else.
-        let _ = self.thread.join();
+        let mut waited = Duration::ZERO;
+        while !self.thread.is_finished() && waited < FAREWELL {
+            std::thread::sleep(FAREWELL / 1000);
+            waited += FAREWELL / 1000;
+        }
+        if self.thread.is_finished() {
+            // A panic there has lost lines, and nothing else.
+            let _ = self.thread.join();
+        }
     }
 }
 
 struct Sinks {
     path: Option<PathBuf>,
     file: Option<File>,
+    /// Whether what was written last ended within a line.
+    file_torn: bool,
     stdout: bool,
+    stdout_torn: bool,
+    counters: Arc<ThreadCounters>,
+}
+
+/// Writes lines as far as that goes, behind a new line's begin if the last ones were
+/// `torn`. Gives the number of lines that did not come through whole.
+fn append(to: &mut impl Write, lines: &[u8], torn: &mut bool) -> u64 {
+    if *torn && to.write_all(b"\n").is_ok() {
+        *torn = false;
+    }
+    let mut rest = lines;
+    while !*torn && !rest.is_empty() {
+        match to.write(rest) {
+            Ok(written) if written > 0 => rest = rest.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => {
+                *torn = rest.len() < lines.len()
+                    && lines.get(lines.len() - rest.len() - 1) != Some(&b'\n');
+                break;
+            }
+        }
+    }
+    memchr::memchr_iter(b'\n', rest).count() as u64
 }
 
 fn open(path: &PathBuf) -> io::Result<File> {
@@ -159,19 +200,24 @@ fn write(
             && let Some(path) = &sinks.path
             && let Ok(file) = open(path)
         {
-            sinks.file = Some(file);
+            (sinks.file, sinks.file_torn) = (Some(file), false);
         }
         let Some(mut text) = text else {
             continue;
         };
-        // A full disk or a closed pipe costs lines; requests go on. There is nobody else
-        // to tell: this is the log.
+        // A full disk or a closed pipe costs lines; requests go on.
+        let mut lost = 0;
         if let Some(file) = &mut sinks.file {
-            let _ = file.write_all(&text);
+            lost += append(file, &text, &mut sinks.file_torn);
         }
         if sinks.stdout {
             let mut stdout = io::stdout().lock();
-            let _ = stdout.write_all(&text).and_then(|()| stdout.flush());
+            lost += append(&mut stdout, &text, &mut sinks.stdout_torn);
+            // What it holds back is written with the next lines, or lost with the pipe.
+            let _ = stdout.flush();
+        }
+        if lost > 0 {
+            sinks.counters.log_failures.add(lost);
         }
         text.clear();
         if let Ok(mut spare) = spare.lock()
@@ -186,6 +232,63 @@ fn write(
 mod tests {
     use super::*;
 
+    /// A disk on which so many bytes have room.
+    struct Disk {
+        text: Vec<u8>,
+        room: usize,
+    }
+
+    impl io::Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let fits = bytes.len().min(self.room - self.text.len());
+            self.text.extend_from_slice(&bytes[..fits]);
+            match fits {
+                0 => Err(io::ErrorKind::StorageFull.into()),
+                fits => Ok(fits),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_costs_counted_lines_and_tears_none() {
+        let mut disk = Disk {
+            text: Vec::new(),
+            room: 10,
+        };
+        let mut torn = false;
+        assert_eq!(append(&mut disk, b"one\ntwo\nthree\nfour\n", &mut torn), 2);
+        assert!(torn);
+        assert_eq!(append(&mut disk, b"five\n", &mut torn), 1);
+        disk.room = 100;
+        assert_eq!(append(&mut disk, b"six\n", &mut torn), 0);
+        assert_eq!(disk.text, b"one\ntwo\nth\nsix\n");
+        disk.room = disk.text.len();
+        assert_eq!(append(&mut disk, b"seven\n", &mut torn), 1);
+        assert!(!torn);
+    }
+
+    #[test]
+    fn lines_that_cannot_be_written_are_counted() {
+        let settings = AccessLogSettings {
+            file: Some("/dev/full".into()),
+            ..AccessLogSettings::default()
+        };
+        let (counters, failures) = (ThreadCounters::default(), Arc::default());
+        let writer = LogWriter::start(&settings, Arc::clone(&failures))
+            .unwrap()
+            .unwrap();
+        let mut lines = writer.lines();
+        lines.line(7).extend_from_slice(b"one\n");
+        lines.hand_over(&counters);
+        drop(lines);
+        writer.finish();
+        assert_eq!(failures.log_failures.get(), 1);
+    }
+
     #[test]
     fn lines_arrive_whole_and_the_file_can_be_moved_away() {
         let folder = tempfile::tempdir().unwrap();
@@ -194,7 +297,9 @@ mod tests {
             file: Some(path.clone()),
             ..AccessLogSettings::default()
         };
-        let writer = LogWriter::start(&settings).unwrap().unwrap();
+        let writer = LogWriter::start(&settings, Arc::default())
+            .unwrap()
+            .unwrap();
         let counters = ThreadCounters::default();
         let mut lines = writer.lines();
         assert_eq!(lines.due(), Nanos::MAX);

@@ -140,10 +140,12 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
         }
         listeners.push(own);
     }
-    let log = LogWriter::start(&settings.access_log).map_err(|source| StartError::AccessLog {
-        path: format!("{:?}", settings.access_log.file),
-        source,
-    })?;
+    let of_log = Arc::clone(config.counters.log_writer());
+    let log =
+        LogWriter::start(&settings.access_log, of_log).map_err(|source| StartError::AccessLog {
+            path: format!("{:?}", settings.access_log.file),
+            source,
+        })?;
     let shared = Arc::new(Shared {
         pipeline: Pipeline::new(Arc::clone(settings)),
         selection: SelectionSettings {

@@ -5,5 +5,6 @@ mod bodies;
 mod faults;
 mod http2;
 mod mishaps;
+mod moves;
 mod requests;
 mod tls;

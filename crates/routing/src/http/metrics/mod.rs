@@ -241,6 +241,16 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         totals.full,
     )
     .counter(
+        "router_descriptors_missing_total",
+        "Times that an idle connection was closed, or accepting paused, for want of a descriptor.",
+        totals.no_descriptors,
+    )
+    .counter(
+        "router_memory_missing_total",
+        "Connections cut because large heads took all the memory that there is for them.",
+        totals.no_memory,
+    )
+    .counter(
         "router_slow_clients_total",
         "Connections closed because a head, or all of a request, took too long.",
         totals.slow_clients,
@@ -291,6 +301,11 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         totals.log_drops,
     )
     .counter(
+        "router_access_log_failures_total",
+        "Lines of the access log that could not be written: a full disk, a closed pipe.",
+        totals.log_failures,
+    )
+    .counter(
         "router_log_drops_total",
         "Lines of the log that were dropped because its reader was behind.",
         gauges.log_drops,
@@ -309,6 +324,16 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         "router_registrations_refused_total",
         "Messages of the feeds that could not be read.",
         feeds.registry.invalid_messages + feeds.registry.invalid_routes,
+    )
+    .counter(
+        "router_registrations_over_bound_total",
+        "Endpoints of NATS that were refused: there are as many routes, or endpoints of their route, as there may be.",
+        feeds.registry.refused,
+    )
+    .counter(
+        "router_registration_lines_left_out_total",
+        "Lines about registrations that were not logged, since too many came at once.",
+        feeds.registry.lines_left_out,
     )
     .gauge(
         "router_nats_connected",

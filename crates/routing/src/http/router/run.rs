@@ -18,8 +18,12 @@ use super::servers;
 use super::settings::RouterSettings;
 use crate::http::counters::Counters;
 use crate::http::engine::{self, Engine, EngineConfig};
+use crate::http::settings::HttpSettings;
 use crate::http::status::{Health, Phase};
 use crate::table::Table;
+
+/// Descriptors of listeners, pollers, feeds, status servers and logs, at the least.
+const OWN_DESCRIPTORS: usize = 32;
 
 /// What a router can be told while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,11 +94,12 @@ pub struct Router {
 /// # Errors
 /// When it cannot start, or NATS is lost for ever.
 pub async fn run(
-    settings: RouterSettings,
+    mut settings: RouterSettings,
     logger: Logger,
     mut signals: mpsc::Receiver<Signal>,
     running: watch::Sender<Router>,
 ) -> Result<(), RouterError> {
+    keep_to_descriptors(&mut settings.http, &logger);
     let _pid_file = settings.pid_file.clone().map(PidFile::write).transpose()?;
     let threads = engine::threads(&settings.http);
     let parts = Arc::new(Parts {
@@ -136,6 +141,29 @@ pub async fn run(
     stop(engine).await;
     logger.info("stopped", Fields::new());
     ended
+}
+
+/// A client that is accepted must not fail for want of a descriptor: it takes one, its
+/// backend another, and a stream of HTTP/2 is a pair. An eighth is for everything else.
+fn keep_to_descriptors(settings: &mut HttpSettings, logger: &Logger) {
+    let descriptors = match wire::socket::allow_most_descriptors() {
+        Ok(descriptors) => usize::try_from(descriptors).unwrap_or(usize::MAX),
+        Err(error) => return logger.error("allow-descriptors", &error, Fields::new()),
+    };
+    let each = if settings.http2 && settings.listen_tls.is_some() {
+        3
+    } else {
+        2
+    };
+    let most = descriptors.saturating_sub((descriptors / 8).max(OWN_DESCRIPTORS)) / each;
+    if settings.client_connections > most {
+        let cause = "expected a higher limit on open files (ulimit -n)";
+        let fields = Fields::new()
+            .and("descriptors", descriptors)
+            .and("connections", most.max(1));
+        logger.error("fewer-connections-allowed", &cause, fields);
+        settings.client_connections = most.max(1);
+    }
 }
 
 /// Waits while registrations come in, and says whether the router was told to end. A drain

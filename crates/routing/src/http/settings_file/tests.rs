@@ -239,6 +239,7 @@ healthcheck_user_agent: probe/1
 routing_api: {uri: "https://api.example", port: 3001, auth_disabled: true, ca_certs: X}
 oauth: {token_endpoint: uaa, port: 8443, client_name: gorouter, client_secret: hush3}
 route_services_secret: hush4
+route_services: {max_attempts: 3}
 route_services_timeout: 30s
 route_services_recommend_https: true
 backends: {max_conns: 500, max_attempts: 0, cert_chain: BC, private_key: BK}

@@ -28,7 +28,13 @@ pub enum MessageError {
     /// Requests would leave the platform unencrypted.
     #[error("read a registration: route_service_url is {0:?}; expected one that begins with https")]
     RouteService(String),
+    /// Every endpoint keeps its texts.
+    #[error("read a registration: its texts and tags have {0} bytes; expected at most {MOST_TEXT}")]
+    TooLarge(usize),
 }
+
+/// Bytes that the texts of an endpoint may have together, its routes not counted.
+const MOST_TEXT: usize = 16 * 1024;
 
 /// A registration as it came.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -118,6 +124,10 @@ impl<'a> Message<'a> {
     /// # Errors
     /// When the whole message must have no effect.
     pub fn check(&self) -> Result<(), MessageError> {
+        let texts = self.text_bytes();
+        if texts > MOST_TEXT {
+            return Err(MessageError::TooLarge(texts));
+        }
         let url = &*self.route_service_url;
         if url.is_empty() || url.starts_with("https") {
             Ok(())
@@ -125,6 +135,22 @@ impl<'a> Message<'a> {
             let shown = url.chars().take(200).collect();
             Err(MessageError::RouteService(shown))
         }
+    }
+
+    /// Bytes of what is kept of it, but for its routes.
+    fn text_bytes(&self) -> usize {
+        let tags = self.tags.0.iter().flatten();
+        let tags: usize = tags.map(|(name, value)| name.len() + value.len()).sum();
+        let options = self.options.as_ref();
+        tags + options.map_or(0, |it| it.hash_header.len())
+            + self.host.len()
+            + self.app.len()
+            + self.private_instance_id.len()
+            + self.private_instance_index.len()
+            + self.server_cert_domain_san.len()
+            + self.route_service_url.len()
+            + self.isolation_segment.len()
+            + self.availability_zone.len()
     }
 
     /// The same without a borrow.

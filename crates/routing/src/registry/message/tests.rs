@@ -156,3 +156,39 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_endpoint_does_not_say_more_than_is_kept() {
+    let message =
+        |bytes: usize| format!(r#"{{"host":"h","tags":{{"t":"{}"}}}}"#, "x".repeat(bytes));
+    assert!(Message::parse(message(MOST_TEXT - 2).as_bytes()).is_ok());
+    let error = Message::parse(message(MOST_TEXT).as_bytes()).unwrap_err();
+    assert!(matches!(error, MessageError::TooLarge(16386)), "{error}");
+}
+
+#[test]
+fn deep_and_wrong_values_are_refused_and_cost_no_stack() {
+    for opening in ["[", "{\"x\":"] {
+        let deep = format!("{{\"x\":{}", opening.repeat(200_000));
+        assert!(Message::parse(deep.as_bytes()).is_err());
+    }
+    for wrong in [
+        r#"{"host":1}"#,
+        r#"{"port":"1"}"#,
+        r#"{"port":65536}"#,
+        r#"{"port":-1}"#,
+        r#"{"uris":"a"}"#,
+        r#"{"uris":[1]}"#,
+        r#"{"tags":[]}"#,
+        r#"{"tags":{"a":1}}"#,
+        r#"{"options":1}"#,
+        r#"{"options":{"hash_balance":"NaN"}}"#,
+        r#"{"stale_threshold_in_seconds":1e99}"#,
+        "null",
+        "1",
+        "",
+        "\u{feff}{}",
+    ] {
+        assert!(Message::parse(wrong.as_bytes()).is_err(), "{wrong}");
+    }
+}

@@ -46,10 +46,13 @@ pub enum RequestError {
     /// A `Host` with bytes that no host name or address has.
     #[error("the request's Host is not a name or an address")]
     Host,
-    /// A `Content-Length` that is not one decimal number of 64 bits; an empty one and a
-    /// list are refused too.
+    /// A `Content-Length` that is not one decimal number of 64 bits; a list is
+    /// refused too.
     #[error("the request's Content-Length is not a decimal number of 64 bits")]
     ContentLength,
+    /// A `Content-Length` without a value; some senders mean 0 by it.
+    #[error("the request's Content-Length is empty")]
+    ContentLengthEmpty,
     /// Several fields `Content-Length` that differ.
     #[error("the request has several values of Content-Length that differ")]
     ContentLengthConflict,
@@ -137,6 +140,7 @@ impl RequestError {
             Self::HostConflict => "conflicting host",
             Self::Host => "bad host",
             Self::ContentLength => "bad content-length",
+            Self::ContentLengthEmpty => "empty content-length",
             Self::ContentLengthConflict => "conflicting content-length",
             Self::TransferEncoding | Self::TransferEncodingVersion => "bad transfer-encoding",
             Self::Expectation => "unknown expectation",

@@ -60,7 +60,11 @@ impl<'a> Found<'a> {
     }
 
     fn content_length(&mut self, value: &[u8]) {
-        let length = decimal(value).ok_or(RequestError::ContentLength);
+        let length = decimal(value).ok_or(if value.is_empty() {
+            RequestError::ContentLengthEmpty
+        } else {
+            RequestError::ContentLength
+        });
         self.length = Some(match (self.length, length) {
             (Some(Err(error)), _) => Err(error),
             (Some(Ok(known)), Ok(length)) if known != length => {

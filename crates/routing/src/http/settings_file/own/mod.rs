@@ -337,6 +337,18 @@ fn table(form: &mut Form<'_>, table: &mut TableSettings) {
         "A route that lost its last endpoint answers 503 for so long before it is gone.",
         &mut table.empty_pool_stays,
     );
+    form.within(
+        "most",
+        "Routes above which further ones are refused.",
+        1..=100_000_000,
+        &mut table.most_routes,
+    );
+    form.within(
+        "most_endpoints",
+        "Endpoints of one route above which further ones are refused.",
+        1..=65_536,
+        &mut table.most_endpoints,
+    );
     let (mut sharding, mut segments) = match &table.segments {
         Segments::All => (Sharding::All, Vec::new()),
         Segments::Only(names) => (Sharding::Segments, names.clone()),
