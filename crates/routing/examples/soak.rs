@@ -26,8 +26,6 @@ const FLEETING: usize = 10_000;
 /// Connections of the client, and requests that each sends at once.
 const CONNECTIONS: usize = 16;
 const AT_ONCE: usize = 16;
-/// Bytes of a page of memory, on the machines that this is run on.
-const PAGE: u64 = 4096;
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
