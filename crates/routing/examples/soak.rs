@@ -108,9 +108,10 @@ fn tell(seconds: u64, counters: &Counters, table: &Table, over: impl Fn() -> boo
 
 /// Bytes of this process that are in memory.
 fn resident() -> Outcome<u64> {
-    let status = std::fs::read_to_string("/proc/self/statm")?;
-    let pages = status.split(' ').nth(1).ok_or("no resident pages")?;
-    Ok(pages.parse::<u64>()? * rustix::param::page_size() as u64)
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    Ok(kib.ok_or("no resident memory")?.trim().parse::<u64>()? * 1024)
 }
 
 struct Routes<'a> {
