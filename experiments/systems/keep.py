@@ -22,23 +22,20 @@ def main():
     command = options.command
     if command[0] == "headroom":
         command = [os.environ.get("HEADROOM", "headroom"), *command[1:]]
-    child = None
-
-    def end(*_):
-        if child is not None and child.poll() is None:
-            child.terminate()
-            child.wait()
-        sys.exit(0)
-
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, end)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     while True:
         child = subprocess.Popen(command)
-        # Whoever reads it shall never see half of it.
-        with open(options.pid + ".new", "w") as file:
-            file.write(f"{child.pid}\n")
-        os.replace(options.pid + ".new", options.pid)
-        status = child.wait()
+        try:
+            # Whoever reads it shall never see half of it.
+            with open(options.pid + ".new", "w") as file:
+                file.write(f"{child.pid}\n")
+            os.replace(options.pid + ".new", options.pid)
+            status = child.wait()
+        finally:
+            # Told to end while the program runs: it ends first.
+            if child.poll() is None:
+                child.terminate()
+                child.wait()
         print(f"keep.py: {command[0]} ended with {status}; again in {options.pause:g} s", file=sys.stderr, flush=True)
         time.sleep(options.pause)
 

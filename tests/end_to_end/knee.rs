@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::lab::{Lab, experiment, processes_of_run};
+use crate::lab::{Lab, processes_of_run};
 
 /// A busy machine makes sends late; this test is about the way, not about the figures.
 const PATIENT: &[&str] = &[
@@ -15,24 +15,10 @@ const PATIENT: &[&str] = &[
     "soak=3s",
 ];
 
-/// The file, with limits under which a busy machine spoils nothing.
-fn patient(lab: &Lab) -> std::path::PathBuf {
-    let text = fs::read_to_string(experiment("knee-of-a-web-server.toml")).expect("the file");
-    let loose = "guard = { late_after = \"{late}\", thread_cpu = 1.0, steal_share = \"100%\", little = \"100%\", sent_share = \"0%\", ";
-    let text = text.replace(
-        "guard = { late_after = \"{late}\" }",
-        &format!("{loose}waited_share = \"100%\" }}"),
-    );
-    lab.write(
-        "knee.toml",
-        &text.replace("thread_cpu = 1.0", "thread_cpu = \"100%\""),
-    )
-}
-
 #[test]
 fn the_knee_of_a_web_server_is_found_and_held_at_a_share_of_it() {
     let lab = Lab::alone();
-    let run = lab.run(&patient(&lab), PATIENT);
+    let run = lab.run(&lab.patient("knee-of-a-web-server.toml"), PATIENT);
     let folder = lab.run_folder();
     let verdict = run.json();
     let load = |name: &str| -> serde_json::Value {

@@ -10,4 +10,5 @@ mod lab;
 mod load;
 mod mutual_tls;
 mod router;
+mod router_experiments;
 mod runs;

@@ -12,6 +12,16 @@ use serde_json::Value;
 
 use crate::lab::Lab;
 
+mod backends;
+mod life;
+mod registration;
+mod replay;
+mod replay_parts;
+mod replay_traced;
+mod rig;
+mod site;
+mod transcript;
+
 /// Longest wait for something that is sure to come.
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -1,4 +1,5 @@
-//! HTTP/1.1 for control planes: servers with limits, pooled clients, and TLS.
+//! HTTP/1.1 for control planes: servers with limits, pooled clients, streams of events, and
+//! TLS.
 //!
 //! Data paths (load, routing) do not use this crate; they count every
 //! microsecond and have loops of their own. Control planes want safety first:
@@ -7,6 +8,7 @@
 
 mod body;
 mod client;
+pub mod events;
 mod server;
 mod stall;
 pub mod tls;

@@ -26,8 +26,6 @@ const FLEETING: usize = 10_000;
 /// Connections of the client, and requests that each sends at once.
 const CONNECTIONS: usize = 16;
 const AT_ONCE: usize = 16;
-/// Bytes of a page of memory, on the machines that this is run on.
-const PAGE: u64 = 4096;
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -110,9 +108,13 @@ fn tell(seconds: u64, counters: &Counters, table: &Table, over: impl Fn() -> boo
 
 /// Bytes of this process that are in memory.
 fn resident() -> Outcome<u64> {
-    let status = std::fs::read_to_string("/proc/self/statm")?;
-    let pages = status.split(' ').nth(1).ok_or("no resident pages")?;
-    Ok(pages.parse::<u64>()? * PAGE)
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = resident
+        .ok_or("no resident memory")?
+        .trim_end_matches("kB")
+        .trim();
+    Ok(kib.parse::<u64>()? * 1024)
 }
 
 struct Routes<'a> {

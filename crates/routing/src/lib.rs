@@ -15,6 +15,7 @@ pub mod backend;
 pub mod document;
 pub mod http;
 pub mod registry;
+pub mod secret;
 pub mod selection;
 pub mod table;
 pub mod tcp;

@@ -114,9 +114,39 @@ pub const REQUEST_BOUNDS: [u64; 12] = [
     1000 * MS,
 ];
 
-/// Bounds for the router's own share and for the table: 0.1 µs to 1 ms.
-pub const OWN_BOUNDS: [u64; 13] = [
-    100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, MS,
+const SECOND: u64 = 1000 * MS;
+
+/// Bounds for the router's own share: 1 µs to 1 ms, where it lies; then gorouter's, which
+/// are seconds.
+pub const OWN_BOUNDS: [u64; 22] = [
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    200_000,
+    500_000,
+    MS,
+    SECOND,
+    2 * SECOND,
+    4 * SECOND,
+    6 * SECOND,
+    8 * SECOND,
+    10 * SECOND,
+    20 * SECOND,
+    40 * SECOND,
+    50 * SECOND,
+    100 * SECOND,
+    500 * SECOND,
+    1000 * SECOND,
+];
+
+/// Bounds for finding a route: 0.1 µs to 5 µs, where it lies; then gorouter's.
+pub const LOOKUP_BOUNDS: [u64; 16] = [
+    100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 70_000,
+    80_000, 90_000, 100_000,
 ];
 
 macro_rules! counters {
@@ -133,9 +163,9 @@ macro_rules! counters {
             /// From a request's first byte to its answer's last.
             pub latency: Histogram<12>,
             /// The part of it that was spent in this router.
-            pub own_time: Histogram<13>,
+            pub own_time: Histogram<22>,
             /// Reading a request's fields and finding its route; of every sixteenth request.
-            pub lookup_time: Histogram<13>,
+            pub lookup_time: Histogram<16>,
         }
 
         impl Default for ThreadCounters {
@@ -146,7 +176,7 @@ macro_rules! counters {
                     responses_of_route_services: Default::default(),
                     latency: Histogram::new(&REQUEST_BOUNDS),
                     own_time: Histogram::new(&OWN_BOUNDS),
-                    lookup_time: Histogram::new(&OWN_BOUNDS),
+                    lookup_time: Histogram::new(&LOOKUP_BOUNDS),
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::secret::Secret;
 use crate::table::Algorithm;
 
 /// Settings of the data path.
@@ -80,7 +81,6 @@ pub struct ClientTls {
     pub tls13: bool,
 }
 
-// Without keys and secrets.
 impl std::fmt::Debug for ClientTls {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
@@ -127,7 +127,7 @@ pub struct BackendSettings {
     /// (`endpoint_timeout`, 60 s).
     pub timeout: Duration,
     /// The own certificate and key towards backends, PEM; empty: none.
-    pub certificate: (String, String),
+    pub certificate: (String, Secret),
     /// Authorities of backends beside those of the public web, PEM (`ca_certs`).
     pub authorities: String,
     /// Accept any certificate (`skip_ssl_validation`).
@@ -169,7 +169,7 @@ pub struct HeaderSettings {
     /// Added to answers that lack them (`http_rewrite.responses.add_headers_if_not_present`).
     pub add: Vec<(String, String)>,
     /// A request whose `X-Vcap-Trace` has this value learns its backend (`trace_key`); empty: none.
-    pub trace_key: String,
+    pub trace_key: Secret,
 }
 
 /// What happens to `X-Forwarded-Client-Cert`.
@@ -199,16 +199,17 @@ pub struct StickySettings {
 #[derive(Clone, PartialEq)]
 pub struct RouteServiceSettings {
     /// Secret that signatures are made of; empty: route services are off.
-    pub secret: String,
+    pub secret: Secret,
     /// A second one that is accepted.
-    pub secret_previous: String,
+    pub secret_previous: Secret,
     /// Longest time between both passes (`route_services_timeout`, 60 s).
     pub timeout: Duration,
     /// Say https in `X-CF-Forwarded-Url` (`route_services_recommend_https`).
     pub recommend_https: bool,
     /// Answer 400 and 504 to bad signatures (`route_services.strict_signature_validation`).
     pub strict: bool,
-    /// Attempts (`route_services.max_attempts`, 3).
+    /// Attempts (`route_services.max_attempts`, 3). With 0 every request to one is answered
+    /// with 502, as gorouter has it when its file does not say.
     pub attempts: u32,
     /// Let upgrades through (`route_services.enable_websockets`).
     pub upgrades: bool,
@@ -290,6 +291,20 @@ pub enum RedactQuery {
     Hash,
 }
 
+/// Bytes of a head that are read in any case before it is judged, and what Go's server adds
+/// to that.
+const READ_IN_ANY_CASE: usize = 1024 * 1024;
+const SLACK: usize = 4096;
+
+impl HttpSettings {
+    /// Bytes after which reading a head is given up, with the parser's own answer. Between
+    /// [`HttpSettings::request_head_bytes`] and this, the router refuses the request with
+    /// its headers and logs it, as gorouter does.
+    pub fn longest_head(&self) -> usize {
+        self.request_head_bytes.max(READ_IN_ANY_CASE) + SLACK
+    }
+}
+
 impl Default for HttpSettings {
     fn default() -> Self {
         Self {
@@ -334,7 +349,7 @@ impl Default for BackendSettings {
             upgrade_dial_timeout: Duration::from_secs(5),
             handshake_timeout: Duration::from_secs(10),
             timeout: Duration::from_secs(60),
-            certificate: (String::new(), String::new()),
+            certificate: (String::new(), Secret::default()),
             authorities: String::new(),
             insecure: false,
             failed_for: Duration::from_secs(30),
@@ -356,8 +371,8 @@ impl Default for StickySettings {
 impl Default for RouteServiceSettings {
     fn default() -> Self {
         Self {
-            secret: String::new(),
-            secret_previous: String::new(),
+            secret: Secret::default(),
+            secret_previous: Secret::default(),
             timeout: Duration::from_secs(60),
             recommend_https: true,
             strict: false,

@@ -12,9 +12,17 @@ const MOST_COMPONENTS: usize = 64;
 pub const OTHER_COMPONENTS: &str = "other";
 
 /// Upper bounds of the times from an endpoint's change to its registration, in
-/// nanoseconds: 1 ms to 100 s.
-const LATENCY_BOUNDS: [u64; 11] = [
+/// nanoseconds: those of gorouter, which end at 4 ms, and on to 100 s.
+const LATENCY_BOUNDS: [u64; 19] = [
+    100_000,
+    500_000,
     1_000_000,
+    1_500_000,
+    2_000_000,
+    2_500_000,
+    3_000_000,
+    3_500_000,
+    4_000_000,
     5_000_000,
     10_000_000,
     50_000_000,
@@ -191,7 +199,7 @@ mod tests {
             .iter()
             .map(|(_, below)| *below)
             .collect();
-        assert_eq!(&below[..2], [2, 3]);
+        assert_eq!(&below[1..4], [1, 2, 3]);
         assert_eq!(below.last(), Some(&3));
         assert_eq!((totals.latency.count, totals.latency.sum), (4, u64::MAX));
     }

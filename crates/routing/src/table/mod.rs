@@ -360,6 +360,15 @@ impl Table {
         self.updated.load(Ordering::Relaxed)
     }
 
+    /// Whole milliseconds since something was last registered; as long as Go can tell (292
+    /// years) while nothing was, as gorouter has it.
+    pub fn ms_since_update(&self, now: Nanos) -> u64 {
+        match self.updated_at() {
+            0 => i64::MAX as u64 / 1_000_000,
+            updated => now.saturating_sub(updated) / 1_000_000,
+        }
+    }
+
     /// How this table behaves.
     pub fn settings(&self) -> &TableSettings {
         &self.settings

@@ -6,6 +6,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use crate::secret::Secret;
+
 /// Settings of a TCP router.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TcpSettings {
@@ -62,7 +64,6 @@ pub struct TerminationSettings {
     pub certificates: Vec<(String, String)>,
 }
 
-// Without keys and secrets.
 impl std::fmt::Debug for TerminationSettings {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
@@ -81,7 +82,7 @@ pub struct BackendTlsSettings {
     /// The own certificate with its chain, PEM; empty: none (`client_cert_and_key`).
     pub certificate: String,
     /// Its key, PEM.
-    pub key: String,
+    pub key: Secret,
 }
 
 // Without keys and secrets.

@@ -61,14 +61,14 @@ impl Router {
         };
         settings.headers.add = vec![("X-Added".to_owned(), "v1".to_owned())];
         settings.headers.remove = vec!["X-Remove-Me".to_owned()];
-        settings.headers.trace_key = "22".to_owned();
+        settings.headers.trace_key = "22".into();
         settings.access_log.extra_headers = vec!["X-My-Log".to_owned()];
         settings.access_log.extra_fields = vec![
             ExtraField::FailedAttempts,
             ExtraField::BackendTime,
             ExtraField::LocalAddress,
         ];
-        settings.route_services.secret = "secret".to_owned();
+        settings.route_services.secret = "secret".into();
         if traced {
             settings.tracing = TracingSettings {
                 zipkin: true,

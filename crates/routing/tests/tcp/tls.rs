@@ -297,7 +297,7 @@ fn backends_prove_to_be_the_instance() {
         settings.backend_tls = Some(BackendTlsSettings {
             authorities: authority.pem.clone(),
             certificate: own,
-            key,
+            key: key.into(),
         });
     });
     let open = authority.backend("instance-1", b'o', false);

@@ -4,16 +4,32 @@ use super::scanner::may_end;
 use super::{Limits, MOST_FIELDS, Sink};
 
 /// What is wrong with a chunked body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ChunkFault {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum ChunkError {
     /// The line before a chunk does not hold a size.
+    #[error("expected a chunk's size (hexadecimal, 64 bits, ended by CRLF), found something else")]
     Size,
-    /// It is longer than the limit.
+    /// The line before a chunk is longer than [`Limits::chunk_line_bytes`].
+    #[error("the line before a chunk, with its extensions, is longer than the limit")]
     LineTooLong,
     /// No CRLF behind a chunk's data.
+    #[error("expected CRLF behind a chunk's data, found something else")]
     End,
     /// Trailers that are not fields, too many, or too large.
+    #[error("the trailers behind the last chunk are not header fields, or exceed a limit")]
     Trailers,
+}
+
+impl ChunkError {
+    /// The same as a short constant text, to count by.
+    pub const fn cause(self) -> &'static str {
+        match self {
+            Self::Size => "bad chunk size",
+            Self::LineTooLong => "chunk line too long",
+            Self::End => "bad chunk end",
+            Self::Trailers => "bad trailers",
+        }
+    }
 }
 
 /// How lines of the trailers may end.
@@ -54,7 +70,7 @@ impl Chunked {
         lines: Lines,
         body_bytes: &mut u64,
         sink: &mut S,
-    ) -> Result<Progress, ChunkFault> {
+    ) -> Result<Progress, ChunkError> {
         let mut consumed = 0;
         loop {
             let rest = &input[consumed..];
@@ -90,7 +106,7 @@ impl Chunked {
                         *self = Self::Size;
                     }
                     [] | [b'\r'] => break,
-                    _ => return Err(ChunkFault::End),
+                    _ => return Err(ChunkError::End),
                 },
                 Self::Trailers(seen) => {
                     // As with heads: what comes byte by byte is not parsed each time.
@@ -119,10 +135,10 @@ impl Chunked {
 }
 
 /// Length of the line and the chunk's size; `None` while the line is incomplete.
-fn size_line(input: &[u8], most: usize) -> Result<Option<(usize, u64)>, ChunkFault> {
+fn size_line(input: &[u8], most: usize) -> Result<Option<(usize, u64)>, ChunkError> {
     let input = &input[..input.len().min(most)];
     let incomplete = if input.len() == most {
-        Err(ChunkFault::LineTooLong)
+        Err(ChunkError::LineTooLong)
     } else {
         Ok(None)
     };
@@ -133,7 +149,7 @@ fn size_line(input: &[u8], most: usize) -> Result<Option<(usize, u64)>, ChunkFau
             break;
         };
         if size >> 60 != 0 {
-            return Err(ChunkFault::Size);
+            return Err(ChunkError::Size);
         }
         size = size << 4 | u64::from(digit);
         digits += 1;
@@ -142,23 +158,23 @@ fn size_line(input: &[u8], most: usize) -> Result<Option<(usize, u64)>, ChunkFau
         [] | [b'\r'] => return incomplete,
         [b'\r', b'\n', ..] if digits > 0 => return Ok(Some((digits + 2, size))),
         [b';' | b' ' | b'\t', ..] if digits > 0 => {}
-        _ => return Err(ChunkFault::Size),
+        _ => return Err(ChunkError::Size),
     }
     // Extensions are skipped, but must not hide a line end that others would see.
     let extensions = &input[digits..];
     let Some(end) = memchr::memchr2(b'\r', b'\n', extensions) else {
         return match extensions.trim_ascii_start() {
             [] | [b';', ..] => incomplete,
-            _ => Err(ChunkFault::Size),
+            _ => Err(ChunkError::Size),
         };
     };
     if !matches!(extensions[..end].trim_ascii_start(), [] | [b';', ..]) {
-        return Err(ChunkFault::Size);
+        return Err(ChunkError::Size);
     }
     match &extensions[end..] {
         [b'\r', b'\n', ..] => Ok(Some((digits + end + 2, size))),
         [b'\r'] => incomplete,
-        _ => Err(ChunkFault::Size),
+        _ => Err(ChunkError::Size),
     }
 }
 
@@ -168,7 +184,7 @@ fn trailers<S: Sink>(
     limits: &Limits,
     lines: Lines,
     sink: &mut S,
-) -> Result<Option<usize>, ChunkFault> {
+) -> Result<Option<usize>, ChunkError> {
     if let [b'\r', b'\n', ..] = input {
         return Ok(Some(2));
     }
@@ -178,7 +194,7 @@ fn trailers<S: Sink>(
     match httparse::parse_headers(section, &mut headers[..most]) {
         Ok(httparse::Status::Complete((length, found))) => {
             if lines == Lines::Strict && bare_line_end(&section[..length]) {
-                return Err(ChunkFault::Trailers);
+                return Err(ChunkError::Trailers);
             }
             if !found.is_empty() {
                 sink.trailers(without_empty_line(&section[..length]));
@@ -186,7 +202,7 @@ fn trailers<S: Sink>(
             Ok(Some(length))
         }
         Ok(httparse::Status::Partial) if section.len() < limits.head_bytes => Ok(None),
-        Ok(httparse::Status::Partial) | Err(_) => Err(ChunkFault::Trailers),
+        Ok(httparse::Status::Partial) | Err(_) => Err(ChunkError::Trailers),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why an answer could not be taken.
 
-use super::chunked::ChunkFault;
+use super::ChunkError;
 
 /// Why an answer could not be taken. The connection is of no further use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -36,19 +36,9 @@ pub enum ResponseError {
         "the answer's Transfer-Encoding cannot be (HTTP/1.0 has none, and chunked comes once, without parameters)"
     )]
     TransferEncoding,
-    /// The line before a chunk does not hold a size.
-    #[error("expected a chunk's size (hexadecimal, 64 bits, ended by CRLF), found something else")]
-    ChunkSize,
-    /// The line before a chunk is longer than
-    /// [`Limits::chunk_line_bytes`](super::Limits::chunk_line_bytes).
-    #[error("the line before a chunk, with its extensions, is longer than the limit")]
-    ChunkLineTooLong,
-    /// No CRLF behind a chunk's data.
-    #[error("expected CRLF behind a chunk's data, found something else")]
-    ChunkEnd,
-    /// Trailers that are not fields, too many, or too large.
-    #[error("the trailers behind the last chunk are not header fields, or exceed a limit")]
-    Trailers,
+    /// The chunks of the body are not what they should be.
+    #[error(transparent)]
+    Chunk(#[from] ChunkError),
     /// The stream ended before the first byte of an answer.
     #[error("the connection was closed before the answer began")]
     ClosedBefore,
@@ -70,10 +60,7 @@ impl ResponseError {
             Self::ContentLength => "bad content-length",
             Self::ContentLengthConflict => "conflicting content-length",
             Self::TransferEncoding => "bad transfer-encoding",
-            Self::ChunkSize => "bad chunk size",
-            Self::ChunkLineTooLong => "chunk line too long",
-            Self::ChunkEnd => "bad chunk end",
-            Self::Trailers => "bad trailers",
+            Self::Chunk(error) => error.cause(),
             Self::ClosedBefore => "closed before answer",
             Self::ClosedEarly => "closed early",
         }
@@ -82,16 +69,5 @@ impl ResponseError {
     /// Whether the target closed the connection, rather than broke the protocol.
     pub const fn is_closed(self) -> bool {
         matches!(self, Self::ClosedBefore | Self::ClosedEarly)
-    }
-}
-
-impl From<ChunkFault> for ResponseError {
-    fn from(fault: ChunkFault) -> Self {
-        match fault {
-            ChunkFault::Size => Self::ChunkSize,
-            ChunkFault::LineTooLong => Self::ChunkLineTooLong,
-            ChunkFault::End => Self::ChunkEnd,
-            ChunkFault::Trailers => Self::Trailers,
-        }
     }
 }

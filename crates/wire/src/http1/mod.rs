@@ -24,6 +24,7 @@ mod scanner;
 mod tests;
 pub mod write;
 
+pub use chunked::ChunkError;
 pub use error::ResponseError;
 pub use fields::{field, fields};
 pub use known::KnownHead;

@@ -302,18 +302,18 @@ fn what_breaks_the_protocol_is_refused() {
         assert_eq!(get(input).unwrap_err(), error, "{input:?}");
     }
     for (rest, error) in [
-        ("\r\n", E::ChunkSize),
-        ("x\r\n", E::ChunkSize),
-        (";\r\n", E::ChunkSize),
-        ("0x1\r\na\r\n", E::ChunkSize),
-        ("1\na\r\n", E::ChunkSize),
-        ("1 1\r\n", E::ChunkSize),
-        ("1;a\nb\r\n", E::ChunkSize),
-        ("1;a\rb\r\n", E::ChunkSize),
-        ("10000000000000000\r\n", E::ChunkSize),
-        ("1\r\nab\r\n", E::ChunkEnd),
-        ("1\r\na\n", E::ChunkEnd),
-        ("0\r\nno field\r\n\r\n", E::Trailers),
+        ("\r\n", E::Chunk(ChunkError::Size)),
+        ("x\r\n", E::Chunk(ChunkError::Size)),
+        (";\r\n", E::Chunk(ChunkError::Size)),
+        ("0x1\r\na\r\n", E::Chunk(ChunkError::Size)),
+        ("1\na\r\n", E::Chunk(ChunkError::Size)),
+        ("1 1\r\n", E::Chunk(ChunkError::Size)),
+        ("1;a\nb\r\n", E::Chunk(ChunkError::Size)),
+        ("1;a\rb\r\n", E::Chunk(ChunkError::Size)),
+        ("10000000000000000\r\n", E::Chunk(ChunkError::Size)),
+        ("1\r\nab\r\n", E::Chunk(ChunkError::End)),
+        ("1\r\na\n", E::Chunk(ChunkError::End)),
+        ("0\r\nno field\r\n\r\n", E::Chunk(ChunkError::Trailers)),
         ("0\r\nA: 1\r\n", E::ClosedEarly),
         ("ffffffffffffffff\r\nabc", E::ClosedEarly),
         ("1\r\na\r\n", E::ClosedEarly),
@@ -374,7 +374,7 @@ fn limits_hold_at_their_edges() {
     };
     assert_eq!(
         with(limits, &format!("{chunked}0;123\r\n\r\n")),
-        Err(ResponseError::ChunkLineTooLong)
+        Err(ResponseError::Chunk(ChunkError::LineTooLong))
     );
     assert_eq!(with(limits, &format!("{chunked}0;12\r\n\r\n")), Ok(200));
     let trailers = "X-Long-Enough: to be more than the head alone, by far\r\n\r\n";
@@ -389,7 +389,7 @@ fn limits_hold_at_their_edges() {
     };
     assert_eq!(
         with(smaller, &format!("{chunked}0\r\n{trailers}")),
-        Err(ResponseError::Trailers)
+        Err(ResponseError::Chunk(ChunkError::Trailers))
     );
 }
 

@@ -1,17 +1,24 @@
 //! Writing the parts of messages that are framing.
 
 /// What ends a chunk's data.
-pub const CHUNK_END: &[u8] = b"\r\n";
+const CHUNK_END: &[u8] = b"\r\n";
 
 /// What ends a chunked body without trailers.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// The line before a chunk of `size` bytes, which must not be 0: that would end the body.
-pub fn chunk_head(size: usize, out: &mut Vec<u8>) {
+/// The line before a chunk of `size` bytes.
+pub(super) fn chunk_head(size: usize, out: &mut Vec<u8>) {
     let digits = (usize::BITS - size.leading_zeros()).div_ceil(4).max(1);
     for digit in (0..digits).rev() {
         out.push(b"0123456789abcdef"[size >> (4 * digit) & 0xf]);
     }
+    out.extend_from_slice(CHUNK_END);
+}
+
+/// A chunk with `part`, which must not be empty: that would end the body.
+pub fn chunk(part: &[u8], out: &mut Vec<u8>) {
+    chunk_head(part.len(), out);
+    out.extend_from_slice(part);
     out.extend_from_slice(CHUNK_END);
 }
 
@@ -23,6 +30,7 @@ pub fn last_chunk(trailers: &[u8], out: &mut Vec<u8>) {
 }
 
 /// A number in decimal.
+#[inline]
 pub fn decimal(mut number: u64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut at = digits.len();

@@ -3,18 +3,16 @@
 use std::future::Future;
 use std::io::{Read, Write};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 use bytes::Bytes;
 use h2::SendStream;
 use h2::client::{self, ResponseFuture, SendRequest};
 use http::Request;
 
-use super::io::{Socket, SocketState};
-use super::wake::ConnectionWaker;
-use super::{Http2Error, Progress};
+use super::Http2Error;
+use super::driver::{Driver, Progress};
+use super::io::Socket;
 
 type Wire<S> = client::Connection<Socket<S>, Bytes>;
 type Handshake<S> =
@@ -50,10 +48,7 @@ impl Default for ClientSettings {
 /// parts to the caller. It works within [`Client::drive`] and nowhere else.
 pub struct Client<S> {
     stage: Stage<S>,
-    read_budget: usize,
-    state: Arc<SocketState>,
-    woken: Arc<ConnectionWaker>,
-    waker: Waker,
+    driver: Driver,
 }
 
 enum Stage<S> {
@@ -65,12 +60,7 @@ enum Stage<S> {
 impl<S: Read + Write + Unpin + Send + 'static> Client<S> {
     /// A connection on which nothing was sent yet; [`drive`](Self::drive) begins.
     pub fn start(stream: S, settings: ClientSettings) -> Self {
-        let state = Arc::new(SocketState::default());
-        let socket = Socket {
-            stream,
-            state: Arc::clone(&state),
-            short_read_drains: false,
-        };
+        let (driver, socket) = Driver::new(stream, settings.read_budget, false);
         let window = settings.window.min(i32::MAX as u32);
         let mut builder = client::Builder::new();
         builder
@@ -79,14 +69,9 @@ impl<S: Read + Write + Unpin + Send + 'static> Client<S> {
             .max_header_list_size(settings.head_bytes)
             .max_send_buffer_size(settings.send_buffer)
             .enable_push(false);
-        let woken = Arc::new(ConnectionWaker::default());
-        let waker = Waker::from(Arc::clone(&woken));
         Self {
             stage: Stage::Handshake(Box::pin(async move { builder.handshake(socket).await })),
-            read_budget: settings.read_budget.max(1),
-            state,
-            woken,
-            waker,
+            driver,
         }
     }
 
@@ -96,26 +81,18 @@ impl<S: Read + Write + Unpin + Send + 'static> Client<S> {
     /// # Errors
     /// When the connection has ended.
     pub fn drive(&mut self, readable: bool) -> Result<Progress, Http2Error> {
-        if readable {
-            self.state.readable.store(true, Ordering::Relaxed);
-        }
-        self.state.budget.store(self.read_budget, Ordering::Relaxed);
+        self.driver.begin(readable);
         if let Err(error) = self.advance() {
             self.stage = Stage::Ended(error.clone());
             return Err(error);
         }
-        let spent = self.state.budget.load(Ordering::Relaxed) == 0;
-        Ok(if spent && self.state.readable.load(Ordering::Relaxed) {
-            Progress::More
-        } else {
-            Progress::Waiting
-        })
+        Ok(self.driver.progress())
     }
 
     fn advance(&mut self) -> Result<(), Http2Error> {
-        let mut context = Context::from_waker(&self.waker);
+        let mut context = self.driver.context();
         loop {
-            self.woken.take();
+            self.driver.take_woken();
             match &mut self.stage {
                 Stage::Handshake(handshake) => match handshake.as_mut().poll(&mut context) {
                     Poll::Ready(Ok((send, wire))) => {
@@ -127,7 +104,7 @@ impl<S: Read + Write + Unpin + Send + 'static> Client<S> {
                 Stage::Open(_, wire) => match Pin::new(wire).poll(&mut context) {
                     Poll::Ready(Ok(())) => return Err(Http2Error::Closed),
                     Poll::Ready(Err(error)) => return Err(Http2Error::from(&error)),
-                    Poll::Pending if !self.woken.take() => return Ok(()),
+                    Poll::Pending if !self.driver.take_woken() => return Ok(()),
                     Poll::Pending => {}
                 },
                 Stage::Ended(error) => return Err(error.clone()),
@@ -151,7 +128,7 @@ impl<S: Read + Write + Unpin + Send + 'static> Client<S> {
             Stage::Handshake(_) => return Err(Http2Error::Full),
             Stage::Ended(error) => return Err(error.clone()),
         };
-        match send.poll_ready(&mut Context::from_waker(&self.waker)) {
+        match send.poll_ready(&mut self.driver.context()) {
             Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error)) => return Err(Http2Error::from(&error)),
             Poll::Pending => return Err(Http2Error::Full),
@@ -159,17 +136,17 @@ impl<S: Read + Write + Unpin + Send + 'static> Client<S> {
         let opened = send
             .send_request(request, ends)
             .map_err(|error| Http2Error::Request(error.to_string()))?;
-        self.waker.wake_by_ref();
+        self.driver.wake();
         Ok(opened)
     }
 
     /// Whether streams have left something to do for [`drive`](Self::drive).
     pub fn is_woken(&self) -> bool {
-        self.woken.is_set()
+        self.driver.is_woken()
     }
 
     /// Whether the socket was full: drive again when it can be written to.
     pub fn wants_write(&self) -> bool {
-        self.state.write_blocked.load(Ordering::Relaxed)
+        self.driver.wants_write()
     }
 }

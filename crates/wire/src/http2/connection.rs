@@ -3,17 +3,15 @@
 use std::future::Future;
 use std::io::{Read, Write};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
 
 use super::answer::{Answer, Exchange};
-use super::io::{Socket, SocketState};
+use super::driver::{Driver, Progress};
+use super::io::Socket;
 use super::slots::{Outcome, Slots, StreamKey};
-use super::wake::ConnectionWaker;
 use super::{Http2Error, Settings, StreamError};
 
 type Wire<S> = client::Connection<Socket<S>, Bytes>;
@@ -25,9 +23,7 @@ type Handshake<S> =
 pub struct Connection<S> {
     stage: Stage<S>,
     settings: Settings,
-    state: Arc<SocketState>,
-    woken: Arc<ConnectionWaker>,
-    waker: Waker,
+    driver: Driver,
     slots: Slots,
     finished: Vec<(StreamKey, Outcome)>,
 }
@@ -42,24 +38,15 @@ enum Stage<S> {
     Ended(Http2Error),
 }
 
-/// What is left to do after a [`Connection::drive`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Nothing, until the socket is ready again or something is sent.
-    Waiting,
-    /// More can be read at once: drive again, after others had their turn.
-    More,
-}
-
 impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
     /// A connection on which nothing was sent yet; [`drive`](Self::drive) begins.
     pub fn start(stream: S, settings: Settings) -> Self {
-        let state = Arc::new(SocketState::default());
-        let socket = Socket {
-            stream,
-            state: Arc::clone(&state),
-            short_read_drains: settings.short_read_drains,
-        };
+        let Settings {
+            read_budget,
+            short_read_drains,
+            ..
+        } = settings;
+        let (driver, socket) = Driver::new(stream, read_budget, short_read_drains);
         let most = i32::MAX as u32;
         let mut builder = client::Builder::new();
         builder
@@ -68,14 +55,10 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
             .initial_max_send_streams(settings.early_streams.min(settings.streams))
             .max_header_list_size(settings.head_bytes)
             .enable_push(false);
-        let woken = Arc::new(ConnectionWaker::default());
-        let waker = Waker::from(Arc::clone(&woken));
         Self {
             stage: Stage::Handshake(Box::pin(async move { builder.handshake(socket).await })),
             settings,
-            state,
-            woken,
-            waker,
+            driver,
             slots: Slots::new(),
             finished: Vec::new(),
         }
@@ -89,29 +72,19 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
     /// When the connection has ended. Every open stream is then among the
     /// [`finished`](Self::finished) ones.
     pub fn drive(&mut self, readable: bool) -> Result<Progress, Http2Error> {
-        if readable {
-            self.state.readable.store(true, Ordering::Relaxed);
-        }
-        self.state
-            .budget
-            .store(self.settings.read_budget.max(1), Ordering::Relaxed);
+        self.driver.begin(readable);
         let result = self.advance();
         if let Err(error) = &result {
             self.fail(error);
         }
         result?;
-        let spent = self.state.budget.load(Ordering::Relaxed) == 0;
-        Ok(if spent && self.state.readable.load(Ordering::Relaxed) {
-            Progress::More
-        } else {
-            Progress::Waiting
-        })
+        Ok(self.driver.progress())
     }
 
     fn advance(&mut self) -> Result<(), Http2Error> {
-        let mut context = Context::from_waker(&self.waker);
+        let mut context = self.driver.context();
         loop {
-            self.woken.take();
+            self.driver.take_woken();
             match &mut self.stage {
                 Stage::Handshake(handshake) => match handshake.as_mut().poll(&mut context) {
                     Poll::Ready(Ok((send, wire))) => {
@@ -132,7 +105,7 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
                     match polled {
                         Poll::Ready(Ok(())) => return Err(Http2Error::Closed),
                         Poll::Ready(Err(error)) => return Err(Http2Error::from(&error)),
-                        Poll::Pending if !self.woken.take() => return Ok(()),
+                        Poll::Pending if !self.driver.take_woken() => return Ok(()),
                         // Exchanges may have left something to send.
                         Poll::Pending => {}
                     }
@@ -168,7 +141,7 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
                 if *draining || open >= self.settings.streams.min(send.current_max_send_streams()) {
                     return false;
                 }
-                match send.poll_ready(&mut Context::from_waker(&self.waker)) {
+                match send.poll_ready(&mut self.driver.context()) {
                     Poll::Ready(Ok(())) => true,
                     Poll::Ready(Err(_)) => {
                         *draining = true;
@@ -186,7 +159,7 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
     pub fn is_draining(&mut self) -> bool {
         match &mut self.stage {
             Stage::Open { send, draining, .. } => {
-                let ready = send.poll_ready(&mut Context::from_waker(&self.waker));
+                let ready = send.poll_ready(&mut self.driver.context());
                 *draining |= matches!(ready, Poll::Ready(Err(_)));
                 *draining
             }
@@ -256,7 +229,7 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
 
     /// Whether the socket was full: drive again when it can be written to.
     pub fn wants_write(&self) -> bool {
-        self.state.write_blocked.load(Ordering::Relaxed)
+        self.driver.wants_write()
     }
 
     /// Whether the connection waits for the peer, which it always does until it ends.

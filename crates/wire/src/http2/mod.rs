@@ -15,6 +15,7 @@
 mod answer;
 mod client;
 mod connection;
+mod driver;
 mod error;
 pub mod gateway;
 pub mod grpc;
@@ -27,7 +28,8 @@ mod wake;
 
 pub use answer::Answer;
 pub use client::{Client, ClientSettings};
-pub use connection::{Connection, Progress};
+pub use connection::Connection;
+pub use driver::Progress;
 pub use error::{Http2Error, StreamError};
 pub use server::{Accepted, Server, ServerSettings};
 pub use slots::StreamKey;

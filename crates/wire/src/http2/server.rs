@@ -3,18 +3,16 @@
 use std::future::Future;
 use std::io::{Read, Write};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::{self, SendResponse};
 use http::Request;
 
-use super::io::{Socket, SocketState};
-use super::wake::ConnectionWaker;
-use super::{Http2Error, Progress};
+use super::Http2Error;
+use super::driver::{Driver, Progress};
+use super::io::Socket;
 
 type Wire<S> = server::Connection<Socket<S>, Bytes>;
 type Handshake<S> = Pin<Box<dyn Future<Output = Result<Wire<S>, h2::Error>> + Send>>;
@@ -64,10 +62,7 @@ impl Default for ServerSettings {
 /// It works within [`Server::drive`] and nowhere else.
 pub struct Server<S> {
     stage: Stage<S>,
-    read_budget: usize,
-    state: Arc<SocketState>,
-    woken: Arc<ConnectionWaker>,
-    waker: Waker,
+    driver: Driver,
 }
 
 enum Stage<S> {
@@ -79,12 +74,7 @@ enum Stage<S> {
 impl<S: Read + Write + Unpin + Send + 'static> Server<S> {
     /// A connection on which nothing was received yet.
     pub fn start(stream: S, settings: ServerSettings) -> Self {
-        let state = Arc::new(SocketState::default());
-        let socket = Socket {
-            stream,
-            state: Arc::clone(&state),
-            short_read_drains: false,
-        };
+        let (driver, socket) = Driver::new(stream, settings.read_budget, false);
         let most = i32::MAX as u32;
         let mut builder = server::Builder::new();
         builder
@@ -95,14 +85,9 @@ impl<S: Read + Write + Unpin + Send + 'static> Server<S> {
             .max_send_buffer_size(settings.send_buffer)
             .max_pending_accept_reset_streams(settings.early_resets)
             .max_local_error_reset_streams(Some(settings.broken_streams));
-        let woken = Arc::new(ConnectionWaker::default());
-        let waker = Waker::from(Arc::clone(&woken));
         Self {
             stage: Stage::Handshake(Box::pin(async move { builder.handshake(socket).await })),
-            read_budget: settings.read_budget.max(1),
-            state,
-            woken,
-            waker,
+            driver,
         }
     }
 
@@ -117,26 +102,18 @@ impl<S: Read + Write + Unpin + Send + 'static> Server<S> {
         readable: bool,
         accepted: &mut Vec<Accepted>,
     ) -> Result<Progress, Http2Error> {
-        if readable {
-            self.state.readable.store(true, Ordering::Relaxed);
-        }
-        self.state.budget.store(self.read_budget, Ordering::Relaxed);
+        self.driver.begin(readable);
         if let Err(error) = self.advance(accepted) {
             self.stage = Stage::Ended(error.clone());
             return Err(error);
         }
-        let spent = self.state.budget.load(Ordering::Relaxed) == 0;
-        Ok(if spent && self.state.readable.load(Ordering::Relaxed) {
-            Progress::More
-        } else {
-            Progress::Waiting
-        })
+        Ok(self.driver.progress())
     }
 
     fn advance(&mut self, accepted: &mut Vec<Accepted>) -> Result<(), Http2Error> {
-        let mut context = Context::from_waker(&self.waker);
+        let mut context = self.driver.context();
         loop {
-            self.woken.take();
+            self.driver.take_woken();
             match &mut self.stage {
                 Stage::Handshake(handshake) => match handshake.as_mut().poll(&mut context) {
                     Poll::Ready(Ok(wire)) => self.stage = Stage::Open(Box::new(wire)),
@@ -147,7 +124,7 @@ impl<S: Read + Write + Unpin + Send + 'static> Server<S> {
                     Poll::Ready(Some(Ok(request))) => accepted.push(request),
                     Poll::Ready(Some(Err(error))) => return Err(Http2Error::from(&error)),
                     Poll::Ready(None) => return Err(Http2Error::Closed),
-                    Poll::Pending if !self.woken.take() => return Ok(()),
+                    Poll::Pending if !self.driver.take_woken() => return Ok(()),
                     Poll::Pending => {}
                 },
                 Stage::Ended(error) => return Err(error.clone()),
@@ -157,7 +134,7 @@ impl<S: Read + Write + Unpin + Send + 'static> Server<S> {
 
     /// Whether streams have left something to do for [`drive`](Self::drive).
     pub fn is_woken(&self) -> bool {
-        self.woken.is_set()
+        self.driver.is_woken()
     }
 
     /// Tells the client to open no more streams (GOAWAY). The connection ends with the
@@ -168,11 +145,11 @@ impl<S: Read + Write + Unpin + Send + 'static> Server<S> {
             Stage::Handshake(_) => self.stage = Stage::Ended(Http2Error::Closed),
             Stage::Ended(_) => {}
         }
-        self.waker.wake_by_ref();
+        self.driver.wake();
     }
 
     /// Whether the socket was full: drive again when it can be written to.
     pub fn wants_write(&self) -> bool {
-        self.state.write_blocked.load(Ordering::Relaxed)
+        self.driver.wants_write()
     }
 }

@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
 use super::pem::{certificates, key, trusted};
-use super::verify::{Anyone, Proven};
+use super::verify::{Accepted, Verifier};
 use super::{TlsOptionsError, TlsStream};
 use crate::stream::StreamError;
 
@@ -63,28 +63,25 @@ impl TlsClient {
             .with_safe_default_protocol_versions()
             .map_err(|error| unusable(error.to_string()))?
             .dangerous();
-        let (builder, web) = if options.insecure {
-            (
-                builder.with_custom_certificate_verifier(Arc::new(Anyone(provider))),
-                None,
-            )
+        let algorithms = provider.signature_verification_algorithms;
+        let web = if options.insecure {
+            None
         } else {
             let roots = Arc::new(trusted(options.authorities, options.public_authorities)?);
-            let web = WebPkiServerVerifier::builder_with_provider(roots, provider)
-                .build()
-                .map_err(|error| TlsOptionsError::Pem {
-                    what: "the trusted authorities",
-                    found: error.to_string(),
-                })?;
-            let proven = Proven {
-                web: Arc::clone(&web),
-                name: None,
-            };
-            (
-                builder.with_custom_certificate_verifier(Arc::new(proven)),
-                Some(web),
-            )
+            let web = WebPkiServerVerifier::builder_with_provider(roots, provider);
+            let web = web.build().map_err(|error| TlsOptionsError::Pem {
+                what: "the trusted authorities",
+                found: error.to_string(),
+            })?;
+            Some(web)
         };
+        let accepted = web
+            .clone()
+            .map_or(Accepted::Anyone, |web| Accepted::Proven(web, None));
+        let builder = builder.with_custom_certificate_verifier(Arc::new(Verifier {
+            accepted,
+            algorithms,
+        }));
         let mut config = if options.certificate.is_empty() {
             builder.with_no_client_auth()
         } else {
@@ -160,11 +157,12 @@ impl TlsClient {
         let mut config = ClientConfig::clone(&self.config);
         config.resumption = Resumption::disabled();
         if let Some(web) = &self.web {
+            let algorithms = config.crypto_provider().signature_verification_algorithms;
             config
                 .dangerous()
-                .set_certificate_verifier(Arc::new(Proven {
-                    web: Arc::clone(web),
-                    name: Some(own_name(proven)?),
+                .set_certificate_verifier(Arc::new(Verifier {
+                    accepted: Accepted::Proven(Arc::clone(web), Some(own_name(proven)?)),
+                    algorithms,
                 }));
         }
         let connection = ClientConnection::new(Arc::new(config), own_name(asked)?)?;

@@ -1,19 +1,16 @@
 //! Tells subscribers what changed.
 //!
 //! One thread encodes each event once per stream and hands it, shared, to every
-//! subscriber's queue; only the line with the number differs from one to another.
-//! A subscriber whose queue is full is closed, and it alone.
+//! subscriber's queue.
 
 mod wire;
 
-use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use tokio::sync::Notify;
+use net::events::{Subscription, Topic};
 
 use super::apply::{Change, Watched};
 
@@ -73,42 +70,33 @@ pub(crate) struct Event {
     cells: Option<[Arc<str>; 2]>,
 }
 
-impl Event {
-    fn concerns(&self, cell: &str) -> bool {
+impl net::events::Event for Event {
+    /// A cell; empty: all.
+    type Interest = String;
+
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn concerns(&self, cell: &String) -> bool {
         match &self.cells {
             None => true,
-            Some(cells) => cell.is_empty() || cells.iter().any(|with| &**with == cell),
+            Some(cells) => cell.is_empty() || cells.iter().any(|with| **with == **cell),
         }
     }
 }
 
-/// The list of subscribers and the way to the thread.
+/// The subscribers of every stream, and the way to the thread.
 pub(crate) struct Hub {
-    streams: [Mutex<Vec<Arc<Subscriber>>>; 6],
-    counts: [AtomicUsize; 6],
+    topics: [Arc<Topic<Event>>; 6],
     queue_events: usize,
-}
-
-struct Subscriber {
-    cell: String,
-    queue: Mutex<Queue>,
-    wake: Notify,
-}
-
-#[derive(Default)]
-struct Queue {
-    batches: VecDeque<Arc<[Event]>>,
-    /// Events for this subscriber in `batches`.
-    events: usize,
-    closed: bool,
 }
 
 impl Hub {
     /// A hub whose subscribers may each have `queue_events` events waiting.
     pub(crate) fn new(queue_events: usize) -> Self {
         Self {
-            streams: Default::default(),
-            counts: Default::default(),
+            topics: std::array::from_fn(|_| Arc::new(Topic::new(queue_events))),
             queue_events,
         }
     }
@@ -126,44 +114,22 @@ impl Hub {
 
     /// Is anybody listening?
     pub(crate) fn watched(&self) -> Watched {
-        let any = |range: std::ops::Range<usize>| {
-            let mut counts = self.counts[range].iter();
-            counts.any(|count| count.load(Ordering::SeqCst) > 0)
-        };
+        let any = |topics: &[Arc<Topic<Event>>]| topics.iter().any(|one| one.subscribers() > 0);
+        let (lrps, tasks) = self.topics.split_at(4);
         Watched {
-            lrps: any(0..4),
-            tasks: any(4..6),
+            lrps: any(lrps),
+            tasks: any(tasks),
         }
     }
 
     /// Number of subscribers.
     pub(crate) fn subscribers(&self) -> usize {
-        self.counts
-            .iter()
-            .map(|count| count.load(Ordering::Relaxed))
-            .sum()
+        self.topics.iter().map(|topic| topic.subscribers()).sum()
     }
 
     /// Subscribes to what happens from now on, on one cell or (empty) on all.
-    pub(crate) fn subscribe(self: &Arc<Self>, stream: Stream, cell: String) -> Subscription {
-        let subscriber = Arc::new(Subscriber {
-            cell,
-            queue: Mutex::default(),
-            wake: Notify::new(),
-        });
-        self.lock(stream).push(Arc::clone(&subscriber));
-        self.counts[stream.place()].fetch_add(1, Ordering::SeqCst);
-        Subscription {
-            hub: Arc::clone(self),
-            stream,
-            subscriber,
-            next_id: 0,
-        }
-    }
-
-    fn lock(&self, stream: Stream) -> MutexGuard<'_, Vec<Arc<Subscriber>>> {
-        let list = &self.streams[stream.place()];
-        list.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn subscribe(&self, stream: Stream, cell: String) -> Subscription<Event> {
+        self.topics[stream.place()].subscribe(cell)
     }
 
     fn publish_all(&self, changes: &Receiver<Vec<Change>>) {
@@ -187,16 +153,13 @@ impl Hub {
 
     /// Ends every stream.
     pub(crate) fn close(&self) {
-        for stream in Stream::ALL {
-            self.lock(stream)
-                .iter()
-                .for_each(|subscriber| subscriber.close());
-        }
+        self.topics.iter().for_each(|topic| topic.close());
     }
 
     /// Returns how many subscribers were told.
     fn publish(&self, stream: Stream, changes: &[Change]) -> usize {
-        if self.counts[stream.place()].load(Ordering::SeqCst) == 0 {
+        let topic = &self.topics[stream.place()];
+        if topic.subscribers() == 0 {
             return 0;
         }
         let mut events = Vec::with_capacity(changes.len());
@@ -206,117 +169,16 @@ impl Hub {
         if events.is_empty() {
             return 0;
         }
+        let events: Arc<[Event]> = events.into();
         let everybody = events.iter().any(|event| event.cells.is_none());
         let cells: HashSet<&str> = events
             .iter()
             .filter_map(|event| event.cells.as_ref())
             .flat_map(|cells| cells.iter().map(|cell| &**cell))
             .collect();
-        let concerned: Vec<_> = self
-            .lock(stream)
-            .iter()
-            .filter(|subscriber| {
-                let cell = subscriber.cell.as_str();
-                cell.is_empty() || everybody || cells.contains(cell)
-            })
-            .cloned()
-            .collect();
-        drop(cells);
-        let events: Arc<[Event]> = events.into();
-        for subscriber in &concerned {
-            subscriber.push(&events, self.queue_events);
-        }
-        concerned.len()
-    }
-}
-
-impl Subscriber {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(&self, events: &Arc<[Event]>, most: usize) {
-        let count = if self.cell.is_empty() {
-            events.len()
-        } else {
-            events
-                .iter()
-                .filter(|event| event.concerns(&self.cell))
-                .count()
-        };
-        let mut queue = self.lock();
-        // One large change may bring more events than a queue holds: it is full
-        // only when that many were waiting before.
-        if queue.events >= most {
-            queue.closed = true;
-            queue.batches.clear();
-        } else if count > 0 && !queue.closed {
-            queue.events += count;
-            queue.batches.push_back(Arc::clone(events));
-        }
-        drop(queue);
-        self.wake.notify_one();
-    }
-
-    fn close(&self) {
-        self.lock().closed = true;
-        self.wake.notify_one();
-    }
-}
-
-/// One subscriber's view of a stream.
-pub(crate) struct Subscription {
-    hub: Arc<Hub>,
-    stream: Stream,
-    subscriber: Arc<Subscriber>,
-    next_id: u64,
-}
-
-impl Subscription {
-    /// Everything that waits, in the form of the wire; `None` when the stream ends.
-    pub(crate) async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            let batches = {
-                let mut queue = self.subscriber.lock();
-                if queue.closed && queue.batches.is_empty() {
-                    return None;
-                }
-                queue.events = 0;
-                std::mem::take(&mut queue.batches)
-            };
-            if !batches.is_empty() {
-                return Some(self.render(batches));
-            }
-            self.subscriber.wake.notified().await;
-        }
-    }
-
-    /// Returns once the subscriber is closed, whatever still waits.
-    pub(crate) async fn closed(&self) {
-        while !self.subscriber.lock().closed {
-            self.subscriber.wake.notified().await;
-        }
-    }
-
-    fn render(&mut self, batches: VecDeque<Arc<[Event]>>) -> Bytes {
-        let mut text = Vec::new();
-        for event in batches.iter().flat_map(|batch| batch.iter()) {
-            if event.concerns(&self.subscriber.cell) {
-                text.extend_from_slice(b"id: ");
-                text.extend_from_slice(self.next_id.to_string().as_bytes());
-                text.push(b'\n');
-                text.extend_from_slice(event.text.as_bytes());
-                self.next_id += 1;
-            }
-        }
-        text.into()
-    }
-}
-
-impl Drop for Subscription {
-    fn drop(&mut self) {
-        let mut list = self.hub.lock(self.stream);
-        list.retain(|other| !Arc::ptr_eq(other, &self.subscriber));
-        self.hub.counts[self.stream.place()].fetch_sub(1, Ordering::SeqCst);
+        let told = topic.publish(&events, |cell| {
+            cell.is_empty() || everybody || cells.contains(cell.as_str())
+        });
+        told.subscribers
     }
 }

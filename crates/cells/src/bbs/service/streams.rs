@@ -1,11 +1,9 @@
 //! Event streams.
 
 use diego::models::EventsByCellId;
-use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use net::{Body, Incoming};
 use prost::Message;
-use tokio::sync::mpsc;
 
 use super::{Answered, Service, answer};
 use crate::bbs::events::Stream;
@@ -27,33 +25,6 @@ impl Service {
     }
 
     fn stream(&self, stream: Stream, cell: String) -> Response<Body> {
-        let mut subscription = self.hub.subscribe(stream, cell);
-        // One piece may wait for the connection; the others wait with the subscriber.
-        let (pieces, body) = mpsc::channel(1);
-        tokio::spawn(async move {
-            loop {
-                let piece = tokio::select! {
-                    piece = subscription.next() => piece,
-                    () = pieces.closed() => return,
-                };
-                let Some(piece) = piece else { return };
-                // A connection that takes nothing must not keep a closed subscriber.
-                let sent = tokio::select! {
-                    sent = pieces.send(piece) => sent,
-                    () = subscription.closed() => return,
-                };
-                if sent.is_err() {
-                    return;
-                }
-            }
-        });
-        let mut response = Response::new(net::stream(body));
-        let headers = response.headers_mut();
-        let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
-        headers.insert(CONTENT_TYPE, kind);
-        let cache = HeaderValue::from_static("no-cache, no-store, must-revalidate");
-        headers.insert(CACHE_CONTROL, cache);
-        headers.insert(CONNECTION, HeaderValue::from_static("keep-alive"));
-        response
+        net::events::answer(self.hub.subscribe(stream, cell))
     }
 }

@@ -251,7 +251,8 @@ impl Seen<'_> {
         let untold = broken as f64 * self.workload.timeout.as_secs_f64()
             + unfinished as f64 * self.total.length.as_secs_f64();
         let least = told * (1.0 - self.limits.little) - noise;
-        let most = told * (1.0 + self.limits.little) + noise + untold;
+        // A timeout takes effect a little after its time, so both may be more.
+        let most = (told + untold) * (1.0 + self.limits.little) + noise;
         let seen = self.total.in_flight_seconds;
         let length = self.total.length.as_secs_f64().max(f64::MIN_POSITIVE);
         reason(

@@ -140,6 +140,25 @@ fn a_target_that_refuses_is_no_fault_of_the_generator() {
 }
 
 #[test]
+fn requests_that_run_into_their_timeout_are_in_flight_until_a_little_later() {
+    let mut recorded = recorded(1, 4, 500.0, GOOD);
+    let mut workload = workload(&["a"]);
+    workload.timeout = Duration::from_secs(2);
+    spoil(&mut recorded, |kind| {
+        for _ in 0..400 {
+            kind.sent += 1;
+            kind.fail(Phase::Timeout, "timeout");
+        }
+    });
+    recorded.total.planned += 400;
+    recorded.total.in_flight_seconds += 400.0 * 2.002;
+    let validity = check(&workload, &recorded);
+    assert!(validity.valid, "{validity:?}");
+    recorded.total.in_flight_seconds += 400.0 * 0.2;
+    assert_eq!(broken(&check(&workload, &recorded)), ["little"]);
+}
+
+#[test]
 fn a_closed_loop_may_use_its_processor_and_wait() {
     let mut recorded = recorded(1, 4, 500.0, GOOD);
     recorded.segment.model = Model::Closed {

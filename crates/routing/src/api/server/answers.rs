@@ -1,12 +1,10 @@
 //! Answers in the form of the wire.
 
-use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use net::Body;
 use serde::Serialize;
-use tokio::sync::mpsc;
 
-use crate::api::events::Subscription;
 use crate::api::model::ApiError;
 
 /// What clients are told whenever a group's ports change, escaped as in a query.
@@ -59,38 +57,5 @@ pub(super) fn warned(mut response: Response<Body>) -> Response<Body> {
     let name = HeaderName::from_static("x-cf-warnings");
     let warning = HeaderValue::from_static(PORT_WARNING);
     response.headers_mut().insert(name, warning);
-    response
-}
-
-/// A stream of events that ends with its subscription, or with its client.
-pub(super) fn events(mut subscription: Subscription) -> Response<Body> {
-    // One piece may wait for the connection; the others wait with the subscriber.
-    let (pieces, body) = mpsc::channel(1);
-    tokio::spawn(async move {
-        loop {
-            let piece = tokio::select! {
-                piece = subscription.next() => piece,
-                () = pieces.closed() => return,
-            };
-            let Some(piece) = piece else { return };
-            // A connection that takes nothing must not keep a closed subscriber.
-            let sent = tokio::select! {
-                sent = pieces.send(piece) => sent,
-                () = subscription.closed() => return,
-            };
-            if sent.is_err() {
-                return;
-            }
-        }
-    });
-    let mut response = Response::new(net::stream(body));
-    let headers = response.headers_mut();
-    for (name, value) in [
-        (CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-        (CACHE_CONTROL, "no-cache, no-store, must-revalidate"),
-        (CONNECTION, "keep-alive"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
     response
 }

@@ -248,7 +248,7 @@ impl Service {
     fn events(&self, stream: Stream) -> Result<Response<Body>, Refused> {
         // Without a database nobody could tell what happens.
         drop(self.state.read()?);
-        Ok(answers::events(self.hub.subscribe(stream)))
+        Ok(net::events::answer(self.hub.subscribe(stream)))
     }
 
     fn list_groups(&self, asked: Option<&str>) -> Result<Response<Body>, Refused> {

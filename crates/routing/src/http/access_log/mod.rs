@@ -7,7 +7,8 @@ mod tests;
 use aws_lc_rs::digest;
 use wire::http1::RequestHead;
 
-use self::quote::{quoted, quoted_or_dash};
+pub(super) use self::quote::quoted;
+use self::quote::quoted_or_dash;
 use super::pipeline::text::{decimal, digits, hex, log_time};
 use super::pipeline::{Client, Exchange, Pipeline, Times};
 use super::settings::{AccessLogSettings, ExtraField, RedactQuery};
@@ -167,6 +168,7 @@ impl Line<'_> {
         }
         out.extend_from_slice(match (self.client.http2(), self.head.minor()) {
             (true, _) => b" HTTP/2.0\"",
+            _ if self.head.is_http2_preface() => b" HTTP/2.0\"",
             (false, 0) => b" HTTP/1.0\"",
             (false, _) => b" HTTP/1.1\"",
         });

@@ -16,7 +16,7 @@ pub(super) fn quoted_or_dash(text: &[u8], out: &mut Vec<u8>) {
 
 /// Appends a string with what stands between its quotes.
 #[inline]
-pub(super) fn quoted(text: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn quoted(text: &[u8], out: &mut Vec<u8>) {
     let plain = |byte: &u8| (0x20..0x7f).contains(byte) && !matches!(byte, b'"' | b'\\');
     if text.iter().all(plain) {
         out.extend_from_slice(text);

@@ -162,7 +162,7 @@ impl Worker {
         phase: Phase,
     ) -> Box<Session> {
         let limits = Limits {
-            head_bytes: self.shared.settings.request_head_bytes,
+            head_bytes: self.shared.settings.longest_head(),
             ..Limits::default()
         };
         Box::new(Session {

@@ -7,10 +7,11 @@ use wire::stream::{Received, StreamError};
 
 use super::buffers::ROOM;
 use super::deadlines::NEVER;
+use super::malformed;
 use super::session::{Phase, Session};
 use super::worker::{RUNNING, Worker};
 use crate::http::access_log;
-use crate::http::pipeline::retry::Failure;
+use crate::http::pipeline::retry::{self, Failure};
 use crate::http::pipeline::{
     Answer, AnswerBody, ClientBody, Exchange, Pipeline, Promise, Refusal, Times, Upgrade,
 };
@@ -88,9 +89,7 @@ impl Sink for AnswerSink<'_> {
     fn body(&mut self, part: &[u8]) {
         self.exchange.progress.answer_body += part.len() as u64;
         if self.is_chunked() {
-            write::chunk_head(part.len(), self.out);
-            self.out.extend_from_slice(part);
-            self.out.extend_from_slice(write::CHUNK_END);
+            write::chunk(part, self.out);
         } else {
             self.out.extend_from_slice(part);
         }
@@ -181,7 +180,8 @@ impl Worker {
         let scan = match scan {
             Ok(scan) => scan,
             Err(error) => {
-                self.fail(session, Failure::Protocol(error.cause()));
+                let text = malformed::text(error, link.inbox.bytes());
+                self.fail(session, Failure::Protocol(&text));
                 return;
             }
         };
@@ -214,7 +214,12 @@ impl Worker {
         };
         link.ended = true;
         if link.scanner.end(&mut ()).is_err() {
-            self.fail(session, Failure::Closed);
+            // Half a head is no closing under an idle connection: the backend was at work.
+            let failure = match link.inbox.is_empty() {
+                true => Failure::Closed,
+                false => Failure::Protocol("unexpected EOF"),
+            };
+            self.fail(session, failure);
             return;
         }
         if let Some(Promise {
@@ -291,7 +296,13 @@ impl Worker {
         if flight.answered {
             return;
         }
-        flight.exchange.progress.backend_finished = times.mono;
+        if flight.attempts > 0 {
+            retry::note_cancelled(&mut flight.exchange);
+            let progress = &mut flight.exchange.progress;
+            progress.failed_attempts += 1;
+            progress.failed_finished = times.mono;
+            progress.backend_finished = times.mono;
+        }
         // Nobody reads it.
         self.shared.pipeline.write_refusal(
             &flight.head,

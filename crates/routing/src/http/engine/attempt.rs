@@ -28,6 +28,10 @@ impl Worker {
         if let Some(flight) = &mut session.flight
             && let Some(service) = flight.exchange.route_service()
         {
+            if self.shared.settings.route_services.attempts == 0 {
+                self.refuse(session, Refusal::UnknownFailure);
+                return;
+            }
             flight.endpoint = Some(Arc::new(Endpoint {
                 identity: format!("{}:{}", service.host, service.port).into(),
                 tls: true,
@@ -156,6 +160,7 @@ impl Worker {
         link.scanner
             .expect(super::answer::expectation(&flight.head));
         flight.connected = self.now;
+        flight.exchange.progress.local = link.local;
         session.deadline = flight.attempt_ends;
         flight.continue_at = NEVER;
         if flight.head.expects_continue() && !flight.body_read {
@@ -323,6 +328,8 @@ impl Worker {
             return;
         }
         let failure = match flight.link.as_ref().map(|link| link.state) {
+            // The time for the whole attempt is over, whatever it was at.
+            _ if flight.attempt_ends <= self.now => Failure::Timeout,
             Some(LinkState::Connecting) | None => Failure::DialTimeout,
             Some(LinkState::Handshaking) => Failure::Tls(TlsFailure::Timeout),
             _ => Failure::Timeout,

@@ -124,7 +124,8 @@ impl Worker {
         }
         flight.exchange.progress.dial = self.now.saturating_sub(flight.attempt_began).max(1);
         link.state = LinkState::Handshaking;
-        session.deadline = self.after(self.shared.settings.backends.handshake_timeout);
+        let longest = self.after(self.shared.settings.backends.handshake_timeout);
+        session.deadline = longest.min(flight.attempt_ends);
         self.shake_hands(session);
     }
 
@@ -140,6 +141,9 @@ impl Worker {
                 if link.stream.tls().is_some() {
                     let since = flight.attempt_began + flight.exchange.progress.dial;
                     flight.exchange.progress.tls = self.now.saturating_sub(since).max(1);
+                }
+                if self.logs_local_address() {
+                    link.local = link.local();
                 }
                 if link.stream.protocol() == Some(b"h2")
                     && let Err(error) = self.begin_back(&mut link)

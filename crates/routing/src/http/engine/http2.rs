@@ -81,7 +81,7 @@ impl Worker {
         self.client_deadlines.set(session.key.index, NEVER);
         self.clients.release(session.key);
         let Session { stream, client, .. } = *session;
-        let head_bytes = self.shared.settings.request_head_bytes;
+        let head_bytes = self.shared.settings.longest_head();
         let settings = ServerSettings {
             head_bytes: u32::try_from(head_bytes).unwrap_or(u32::MAX),
             ..ServerSettings::default()

@@ -34,9 +34,7 @@ impl Sink for BodySink<'_> {
     fn body(&mut self, part: &[u8]) {
         self.exchange.progress.request_body += part.len() as u64;
         if self.chunked {
-            write::chunk_head(part.len(), self.out);
-            self.out.extend_from_slice(part);
-            self.out.extend_from_slice(write::CHUNK_END);
+            write::chunk(part, self.out);
         } else {
             self.out.extend_from_slice(part);
         }
@@ -92,7 +90,7 @@ impl Worker {
     /// Takes in bytes of the client, once.
     fn read_client(&mut self, session: &mut Session) {
         let most = match session.phase {
-            Phase::Idle | Phase::Head => self.shared.settings.request_head_bytes.max(ROOM),
+            Phase::Idle | Phase::Head => self.shared.settings.longest_head().max(ROOM),
             _ => ROOM,
         };
         let received = session
@@ -444,7 +442,10 @@ impl Worker {
             return;
         };
         flight.unlogged = !refusal.is_logged();
-        let keep_alive = running && flight.head.keep_alive();
+        // A client that waits for leave to send its body was not given it: whether the body
+        // still comes, nobody knows.
+        let waits = flight.head.expects_continue() && !flight.body_read;
+        let keep_alive = running && flight.head.keep_alive() && !waits;
         let keep_alive = self.shared.pipeline.write_refusal(
             &flight.head,
             &mut flight.exchange,

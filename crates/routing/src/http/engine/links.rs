@@ -13,6 +13,7 @@ use super::deadlines::NEVER;
 use super::session::{Link, LinkState, Session, Whereabouts};
 use super::slab::{Key, Token};
 use super::worker::{RUNNING, Worker};
+use crate::http::settings::ExtraField;
 use crate::table::Endpoint;
 
 impl Link {
@@ -47,6 +48,13 @@ impl Link {
 }
 
 impl Worker {
+    /// Whether the log tells the router's own ends of connections: each costs a call into
+    /// the kernel.
+    pub(super) fn logs_local_address(&self) -> bool {
+        let fields = &self.shared.settings.access_log.extra_fields;
+        fields.contains(&ExtraField::LocalAddress)
+    }
+
     /// A connection that was begun for a client's request.
     pub(super) fn new_link(
         &mut self,

@@ -19,7 +19,7 @@ use crate::table::Nanos;
 /// A buffer is handed over when it has so many bytes,
 const BATCH: usize = 32 * 1024;
 /// or when its first line is so old.
-const PATIENCE: Nanos = 100_000_000;
+const PATIENCE: Nanos = 20_000_000;
 /// Buffers that may wait for the writer, from all threads (with [`BATCH`]: 8 MiB).
 const WAITING: usize = 256;
 /// How often the writer looks whether it should reopen its file.

@@ -20,6 +20,7 @@ mod http2;
 mod intake;
 mod links;
 mod log_writer;
+mod malformed;
 mod opening;
 mod pools;
 mod resolver;

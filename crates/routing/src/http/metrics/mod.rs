@@ -111,8 +111,9 @@ fn gorouters(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registra
     .table(
         Kind::Counter,
         "registry_message",
-        "number of registry messages",
-        ["component", "action"],
+        "number of route registration messages",
+        // In the order in which Prometheus' own library writes labels.
+        ["action", "component"],
         feeds.registry.components.iter().flat_map(by_action),
     )
     .counter(
@@ -158,7 +159,11 @@ fn gorouters(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registra
         "number of total dropped messages in NATS",
         feeds.stats.dropped_messages,
     )
-    .counter("total_requests", "number of requests", totals.requests)
+    .counter(
+        "total_requests",
+        "number of routing requests",
+        totals.requests,
+    )
     .gauge("total_routes", "number of total routes", gauges.routes)
     .family(
         Kind::Counter,
@@ -351,10 +356,10 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
 fn by_action(of: &ComponentTotals) -> [([&str; 2], u64); 4] {
     let component = &*of.component;
     [
-        ([component, "added"], of.added),
-        ([component, "updated"], of.updated),
-        ([component, "refreshed"], of.refreshed),
-        ([component, "ignored"], of.ignored),
+        (["added", component], of.added),
+        (["updated", component], of.updated),
+        (["refreshed", component], of.refreshed),
+        (["ignored", component], of.ignored),
     ]
 }
 
@@ -412,7 +417,7 @@ mod tests {
             "# TYPE gorouter_time histogram",
             "total_requests 3",
             "responses{status_group=\"2xx\"} 2",
-            "registry_message{component=\"route-emitter\",action=\"added\"} 5",
+            "registry_message{action=\"added\",component=\"route-emitter\"} 5",
             "unregistry_message{component=\"route-emitter\"} 2",
             "total_routes 5",
             "latency_bucket{le=\"2\"} 0",

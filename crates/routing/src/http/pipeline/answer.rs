@@ -76,6 +76,8 @@ impl Pipeline {
         let mut given = Given::default();
         let mut seen = AnswerSeen::default();
         exchange.options.clear();
+        // Failed attempts before are forgiven: the log tells what the client is told.
+        exchange.router_error.clear();
         let list = &mut exchange.answer;
         list.clear();
         let has_body_length = matches!(answer.body, AnswerBody::Exactly(_));
@@ -116,6 +118,14 @@ impl Pipeline {
                 b"Date" => {
                     list.keep(at, value);
                     seen.date = true;
+                }
+                // A router behind this one says so of its own backends.
+                b"X-Cf-Routererror" => {
+                    list.keep(at, value);
+                    if exchange.router_error.is_empty() {
+                        let text = String::from_utf8_lossy(value);
+                        exchange.router_error.push_str(&text);
+                    }
                 }
                 b"X-Vcap-Request-Id" if value.is_empty() => list.drop(at),
                 b"X-Vcap-Request-Id" => {

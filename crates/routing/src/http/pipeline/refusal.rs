@@ -101,7 +101,7 @@ impl Refusal {
 
     /// Whether it stands in the access log.
     pub fn is_logged(self) -> bool {
-        !matches!(self, Self::Malformed | Self::Options)
+        !matches!(self, Self::Malformed | Self::Options | Self::UnknownFailure)
     }
 
     /// Whether it counts as a rejected request (`rejected_requests`).

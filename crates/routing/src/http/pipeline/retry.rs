@@ -141,6 +141,15 @@ pub fn judge(
     }
 }
 
+/// Notes that the client went away while an attempt was under way: as
+/// [`Failure::ClientGone`], where there is nothing left to judge.
+pub fn note_cancelled(exchange: &mut Exchange) {
+    exchange.router_error.clear();
+    exchange
+        .router_error
+        .push_str("endpoint_failure (context canceled)");
+}
+
 fn refusal(failure: Failure<'_>) -> Refusal {
     match failure {
         Failure::Tls(TlsFailure::Name { .. }) => Refusal::NameMismatch,

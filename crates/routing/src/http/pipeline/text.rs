@@ -1,20 +1,6 @@
 //! Numbers and dates as text, without the formatting machinery.
 
-/// Appends a number.
-#[inline]
-pub(crate) fn decimal(mut number: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
+pub(crate) use wire::http1::write::decimal;
 
 /// Appends a number with zeros in front, `N` digits in all; higher ones are left out.
 #[inline]

@@ -13,12 +13,14 @@ use telemetry::Fields;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
+use super::component;
 use super::peer_tls::{self, TlsPartError};
 use super::run::Parts;
 use super::settings::NatsSettings;
 use crate::api::client::ClientError;
 use crate::api::feed;
 use crate::http::metrics::Registrations;
+use crate::http::status::Varz;
 use crate::registry::file::{self, FileError, Routes};
 use crate::registry::{Announcement, Feed, FeedSettings, RegistryCounters};
 
@@ -92,6 +94,7 @@ impl Feeds {
     pub(super) async fn start(
         self: &Arc<Self>,
         parts: &Arc<Parts>,
+        varz: Option<Arc<Varz>>,
         stopped: &Shutdown,
     ) -> Result<Feeding, FeedError> {
         let settings = &parts.settings;
@@ -102,7 +105,7 @@ impl Feeds {
             tasks: JoinSet::new(),
         };
         match &settings.nats {
-            Some(nats) => self.start_nats(nats, parts, &mut feeding).await?,
+            Some(nats) => self.start_nats(nats, parts, varz, &mut feeding).await?,
             None => {
                 let task = prune(Arc::clone(self), Arc::clone(parts));
                 feeding.tasks.spawn(task);
@@ -138,6 +141,7 @@ impl Feeds {
         &self,
         nats: &NatsSettings,
         parts: &Parts,
+        varz: Option<Arc<Varz>>,
         feeding: &mut Feeding,
     ) -> Result<(), FeedError> {
         let settings = &parts.settings;
@@ -157,7 +161,7 @@ impl Feeds {
             threshold: settings.table.stale_after,
         };
         let feed = Arc::new(Feed::start(
-            client,
+            client.clone(),
             Arc::clone(&parts.table),
             FeedSettings {
                 announcement,
@@ -169,6 +173,12 @@ impl Feeds {
             Arc::clone(&self.registry),
             parts.logger.session("registry"),
         )?);
+        if let Some(varz) = varz {
+            let logger = parts.logger.session("component");
+            feeding
+                .tasks
+                .spawn(component::answer(client, varz, logger)?);
+        }
         feeding.nats = Some(Arc::clone(&feed));
         // There is one start, and so nothing that could be there already.
         let _ = self.nats.set(feed);

@@ -8,6 +8,7 @@
 //! The data path has threads of its own. Everything else shares the caller's tokio runtime
 //! and is idle most of the time.
 
+mod component;
 mod drain;
 mod feeds;
 mod peer_tls;

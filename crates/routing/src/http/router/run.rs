@@ -114,8 +114,10 @@ pub async fn run(
     // Dropped at the end, which ends the servers.
     let (_stop_servers, stopped) = net::shutdown();
     let feeds = Arc::new(Feeds::default());
-    let mut addresses = servers::start(&parts, &feeds, &stopped).await?;
-    let feeding = feeds.start(&parts, &stopped).await?;
+    let deprecated = parts.settings.status.deprecated;
+    let varz = deprecated.then(|| servers::varz(&parts, &stopped));
+    let mut addresses = servers::start(&parts, &feeds, varz.as_ref(), &stopped).await?;
+    let feeding = feeds.start(&parts, varz, &stopped).await?;
     addresses.nats = feeding.nats_address();
     logger.info("starting", Fields::new().and("id", &parts.id));
     if gather(parts.settings.start_delay, &mut signals).await {

@@ -29,16 +29,16 @@ const LIMITS: Limits = Limits {
 pub(super) async fn start(
     parts: &Arc<Parts>,
     feeds: &Arc<Feeds>,
+    varz: Option<&Arc<Varz>>,
     stopped: &Shutdown,
 ) -> Result<Router, RouterError> {
     let status = &parts.settings.status;
-    let varz = status.deprecated.then(|| varz(parts, stopped));
     let server = |endpoints| {
         Arc::new(StatusServer {
             endpoints,
             health: Arc::clone(&parts.health),
             table: Arc::clone(&parts.table),
-            varz: varz.clone(),
+            varz: varz.cloned(),
             user: status.user.clone(),
             password: status.password.clone(),
         })
@@ -85,7 +85,7 @@ async fn serve<H: Handler>(
 }
 
 /// The `/varz` document, whose rates are sampled until the end.
-fn varz(parts: &Arc<Parts>, stopped: &Shutdown) -> Arc<Varz> {
+pub(super) fn varz(parts: &Arc<Parts>, stopped: &Shutdown) -> Arc<Varz> {
     let status = &parts.settings.status;
     let fixed = Fixed {
         index: parts.settings.index,
@@ -141,10 +141,9 @@ impl MetricsServer {
             let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
             process.as_mut().and_then(|process| process.sample().ok())
         };
-        let since = wire::clock::now().saturating_sub(self.parts.table.updated_at());
         Gauges {
             routes: self.parts.table.len() as u64,
-            ms_since_update: since / 1_000_000,
+            ms_since_update: self.parts.table.ms_since_update(wire::clock::now()),
             descriptors: sample.map_or(0, |sample| sample.fds),
             uptime_seconds: self.parts.started.elapsed().as_secs(),
             log_drops: self.parts.logger.sink().dropped(),

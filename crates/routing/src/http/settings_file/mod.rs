@@ -3,6 +3,7 @@
 //! A file whose name ends in `.toml` is ours. Every other is gorouter's: its addresses
 //! and defaults are gorouter's too, so that a file that served there serves here.
 
+mod choices;
 mod gorouter;
 mod own;
 #[cfg(test)]

@@ -239,6 +239,7 @@ healthcheck_user_agent: probe/1
 routing_api: {uri: "https://api.example", port: 3001, auth_disabled: true, ca_certs: X}
 oauth: {token_endpoint: uaa, port: 8443, client_name: gorouter, client_secret: hush3}
 route_services_secret: hush4
+route_services: {max_attempts: 3}
 route_services_timeout: 30s
 route_services_recommend_https: true
 backends: {max_conns: 500, max_attempts: 0, cert_chain: BC, private_key: BK}
@@ -288,12 +289,12 @@ fn a_file_of_gorouter_serves_here() {
     assert_eq!(http.headers.protected, ["X-Forwarded-For", "B3"]);
     assert_eq!(http.headers.remove, ["X-Gone"]);
     assert_eq!(http.headers.add, [("X-Added".to_owned(), "1".to_owned())]);
-    assert_eq!(http.headers.trace_key, "22");
+    assert_eq!(http.headers.trace_key, "22".into());
     assert_eq!(http.sticky.cookies, ["JSESSIONID", "SID"]);
     assert_eq!(http.access_log.redact_query, RedactQuery::Hash);
     assert!(http.access_log.hide_client && !http.access_log.hide_forwarded_for);
     assert!(http.tracing.zipkin && http.tracing.w3c && http.tracing.w3c_tenant == "t");
-    assert_eq!(http.route_services.secret, "hush4");
+    assert_eq!(http.route_services.secret, "hush4".into());
     assert_eq!(
         settings.table.segments,
         Segments::Only(vec!["gold".to_owned()])
@@ -340,12 +341,16 @@ fn a_file_of_gorouter_serves_here() {
 
 #[test]
 fn secrets_are_in_no_debug_text() {
-    let settings = gorouter(BOSH).unwrap().settings;
-    for shown in [
-        format!("{:?} {:?}", settings.nats, settings.status),
-        format!("{:?}", settings.routing_api),
-        print(&settings),
-    ] {
+    let bosh = gorouter(BOSH).unwrap().settings;
+    let others = "\
+trace_key: hush-trace
+route_services_secret_decrypt_only: hush-second
+backends: {cert_chain: chain, private_key: hush-backend}
+tls_pem: [{cert_chain: chain, private_key: hush-client}]
+";
+    let others = gorouter(others).unwrap().settings;
+    assert_eq!(*others.http.headers.trace_key, "hush-trace");
+    for shown in [format!("{bosh:?}"), format!("{others:?}"), print(&bosh)] {
         assert!(!shown.contains("hush"), "{shown}");
     }
 }

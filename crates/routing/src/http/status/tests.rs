@@ -146,6 +146,11 @@ fn the_old_endpoints_want_to_know_who_asks() {
     assert_eq!(document["type"], "Router");
     assert_eq!(document["credentials"], serde_json::json!(["u", "p"]));
     assert_eq!(document["latency"]["99"], 0.0);
+    assert_eq!(document["latency"]["samples"], 0);
+    assert!(document["ms_since_last_registry_update"].is_u64());
+    // What is not counted is not there, rather than empty.
+    assert_eq!(document.get("tags"), None);
+    assert_eq!(document.get("top10_app_requests"), None);
 }
 
 fn register(table: &Table, uri: &str, endpoint: Endpoint) {

@@ -12,8 +12,8 @@ use crate::table::Table;
 /// Seconds between two samples of the rates.
 pub const SAMPLED_EVERY: u64 = 5;
 
-/// Makes the document. Tags and the ten busiest applications are not counted here: both
-/// are empty.
+/// Makes the document. gorouter's `tags` and `top10_app_requests` are not in it: the data
+/// path counts nothing by component or application.
 pub struct Varz {
     table: Arc<Table>,
     counters: Arc<Counters>,
@@ -108,7 +108,7 @@ impl Varz {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .averages;
-        let up = self.fixed.started.elapsed().as_secs();
+        let up = self.fixed.started.elapsed();
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         let document = json!({
             "bad_gateways": totals.bad_gateways,
@@ -121,6 +121,7 @@ impl Varz {
             "latency": latency(&totals),
             "log_counts": {},
             "mem": process.memory_kib,
+            "ms_since_last_registry_update": self.table.ms_since_update(wire::clock::now()),
             "num_cores": std::thread::available_parallelism().map_or(1, usize::from),
             "rate": rate,
             "requests": totals.requests,
@@ -131,10 +132,8 @@ impl Varz {
             "responses_5xx": totals.responses[5],
             "responses_xxx": totals.responses[0] + totals.responses[1],
             "start": self.fixed.start,
-            "tags": {"component": {}},
-            "top10_app_requests": [],
             "type": "Router",
-            "uptime": uptime(up),
+            "uptime": uptime(up.as_secs()),
             "urls": self.table.len(),
             "uuid": self.fixed.uuid,
         });
@@ -162,12 +161,15 @@ fn uptime(seconds: u64) -> String {
     )
 }
 
+/// Quantiles and the mean in seconds. gorouter has constants for the mean (`value`) and
+/// for the number of requests (`samples`).
 fn latency(totals: &Totals) -> Value {
+    let mean = totals.latency.sum as f64 / 1e9 / totals.latency.count.max(1) as f64;
     let at = |share: f64| quantile(&totals.latency, share);
     json!({
         "50": at(0.50), "75": at(0.75), "90": at(0.90), "95": at(0.95), "99": at(0.99),
-        "samples": 1,
-        "value": 5e-7,
+        "samples": totals.latency.count,
+        "value": mean,
     })
 }
 

@@ -241,16 +241,7 @@ impl Worker {
         let step = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
         self.next_tick = self.now.saturating_add(step);
         for key in std::mem::take(&mut self.held_back) {
-            if let Some(listener) = self.listeners.get(key) {
-                let token = Token::Listener(key).pack();
-                if self
-                    .poller
-                    .add(&listener.socket, token, Interest::Read)
-                    .is_err()
-                {
-                    self.held_back.push(key);
-                }
-            }
+            self.listen(key);
         }
         let (part, parts) = (self.part as usize, PARTS as usize);
         for place in (part..self.sessions.places()).step_by(parts) {
@@ -277,13 +268,15 @@ impl Worker {
 
     fn open(&mut self, port: Arc<Port>, socket: OwnedFd) {
         let key = self.listeners.insert(Listener { port, socket });
+        self.listen(key);
+    }
+
+    /// Hears of connections; tries again at the next tick if it cannot now.
+    fn listen(&mut self, key: Key) {
         if let Some(listener) = self.listeners.get(key) {
             let token = Token::Listener(key).pack();
-            if self
-                .poller
-                .add(&listener.socket, token, Interest::Read)
-                .is_err()
-            {
+            let added = self.poller.add(&listener.socket, token, Interest::Read);
+            if added.is_err() {
                 self.held_back.push(key);
             }
         }

@@ -1,6 +1,6 @@
 //! Why a request could not be taken, and what its sender is told.
 
-use crate::http1::chunked::ChunkFault;
+use crate::http1::ChunkError;
 
 /// Why a request could not be taken. The connection is of no further use after the
 /// answer that says so, which is [`RequestError::answer`].
@@ -66,19 +66,9 @@ pub enum RequestError {
     /// An `Expect` other than `100-continue`.
     #[error("the request's Expect is not 100-continue, the only one that is known")]
     Expectation,
-    /// The line before a chunk does not hold a size.
-    #[error("expected a chunk's size (hexadecimal, 64 bits, ended by CRLF), found something else")]
-    ChunkSize,
-    /// The line before a chunk is longer than
-    /// [`Limits::chunk_line_bytes`](crate::http1::Limits::chunk_line_bytes).
-    #[error("the line before a chunk, with its extensions, is longer than the limit")]
-    ChunkLineTooLong,
-    /// No CRLF behind a chunk's data.
-    #[error("expected CRLF behind a chunk's data, found something else")]
-    ChunkEnd,
-    /// Trailers that are not fields, too many, or too large.
-    #[error("the trailers behind the last chunk are not header fields, or exceed a limit")]
-    Trailers,
+    /// The chunks of the body are not what they should be.
+    #[error(transparent)]
+    Chunk(#[from] ChunkError),
 }
 
 /// An answer as Go's `net/http` (and so gorouter) writes it before any handler is asked:
@@ -154,30 +144,13 @@ impl RequestError {
             Self::ContentLengthConflict => "conflicting content-length",
             Self::TransferEncoding | Self::TransferEncodingVersion => "bad transfer-encoding",
             Self::Expectation => "unknown expectation",
-            Self::ChunkSize => "bad chunk size",
-            Self::ChunkLineTooLong => "chunk line too long",
-            Self::ChunkEnd => "bad chunk end",
-            Self::Trailers => "bad trailers",
+            Self::Chunk(error) => error.cause(),
         }
     }
 
     /// Whether it was found in the body: the head was good, and may have been answered or
     /// sent on already.
     pub const fn in_body(self) -> bool {
-        matches!(
-            self,
-            Self::ChunkSize | Self::ChunkLineTooLong | Self::ChunkEnd | Self::Trailers
-        )
-    }
-}
-
-impl From<ChunkFault> for RequestError {
-    fn from(fault: ChunkFault) -> Self {
-        match fault {
-            ChunkFault::Size => Self::ChunkSize,
-            ChunkFault::LineTooLong => Self::ChunkLineTooLong,
-            ChunkFault::End => Self::ChunkEnd,
-            ChunkFault::Trailers => Self::Trailers,
-        }
+        matches!(self, Self::Chunk(_))
     }
 }

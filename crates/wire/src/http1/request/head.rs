@@ -2,6 +2,10 @@
 
 use std::ops::Range;
 
+/// How an HTTP/2 connection begins that was agreed on beforehand (RFC 9113 section 3.4), as
+/// far as it looks like a request. What follows it is no HTTP/1.
+pub(super) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
+
 /// How a request's body ends (RFC 9112 section 6.3).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RequestBody {
@@ -49,6 +53,19 @@ impl RequestHead {
     /// The version behind `HTTP/1.`: 0 or 1.
     pub fn minor(&self) -> u8 {
         self.minor
+    }
+
+    /// Whether it is the beginning of HTTP/2 without TLS, which nobody here speaks: a
+    /// request without a host and fields, behind which the connection ends. Go's server
+    /// has it so too, and gorouter answers and logs it.
+    pub fn is_http2_preface(&self) -> bool {
+        self.bytes == HTTP2_PREFACE
+    }
+
+    pub(super) fn become_preface(&mut self) {
+        self.bytes.extend_from_slice(HTTP2_PREFACE);
+        (self.method, self.target, self.minor) = (0..3, 4..5, 1);
+        self.framing = RequestFraming::default();
     }
 
     /// Name and value of each field, in order, names as they came.

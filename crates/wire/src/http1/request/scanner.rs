@@ -6,6 +6,7 @@ use std::ops::Range;
 use httparse::{ParserConfig, Status};
 
 use super::framing::framing;
+use super::head::HTTP2_PREFACE;
 use super::target::is_target;
 use super::{RequestBody, RequestError, RequestHead};
 use crate::http1::chunked::{Chunked, Lines};
@@ -157,6 +158,10 @@ impl RequestScanner {
         if matches!(head, [b'\n', ..] | [b'\r', b'\n', ..]) {
             return Err(RequestError::RequestLine);
         }
+        if head.starts_with(HTTP2_PREFACE) {
+            into.become_preface();
+            return Ok(Some(blank + HTTP2_PREFACE.len()));
+        }
         let mut headers = [const { MaybeUninit::uninit() }; MOST_FIELDS];
         let most = self.limits.fields.min(MOST_FIELDS);
         let mut request = httparse::Request::new(&mut []);
@@ -167,6 +172,7 @@ impl RequestScanner {
         ) {
             Ok(Status::Complete(length)) => length,
             Ok(Status::Partial) => return Ok(None),
+            Err(httparse::Error::Version) if HTTP2_PREFACE.starts_with(head) => return Ok(None),
             Err(httparse::Error::Version) => return Err(version(head)),
             Err(httparse::Error::TooManyHeaders) => return Err(RequestError::TooManyFields),
             Err(httparse::Error::HeaderName) => return Err(field_name(head)),

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::http1::{Limits, MOST_FIELDS, Sink};
+use crate::http1::{ChunkError, Limits, MOST_FIELDS, Sink};
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Seen {
@@ -305,6 +305,23 @@ fn lines_that_are_not_request_lines_are_refused() {
 }
 
 #[test]
+fn http2_without_tls_is_a_request_without_a_host_and_the_last() {
+    let preface = b"PRI * HTTP/2.0\r\n\r\n";
+    let mut head = RequestHead::default();
+    for cut in 0..=preface.len() {
+        let mut scanner = RequestScanner::new(Limits::default());
+        let expected = (cut == preface.len()).then_some(cut);
+        assert_eq!(scanner.head(&preface[..cut], &mut head), Ok(expected));
+    }
+    assert!(head.is_http2_preface() && !head.keep_alive());
+    assert_eq!(
+        (head.method(), head.target(), head.minor()),
+        (&b"PRI"[..], &b"*"[..], 1)
+    );
+    assert_eq!((head.fields().count(), head.body()), (0, RequestBody::None));
+}
+
+#[test]
 fn hosts() {
     let with =
         |version: &str, host: &str| one(&format!("GET / HTTP/{version}\r\n{host}\r\n")).map(|_| ());
@@ -361,22 +378,22 @@ fn who_waits_for_leave_to_send_the_body() {
 
 #[test]
 fn broken_chunks_are_refused() {
-    use RequestError as E;
+    use ChunkError as E;
     for (body, expected) in [
-        ("x\r\n", E::ChunkSize),
-        ("\r\n", E::ChunkSize),
-        ("-1\r\n", E::ChunkSize),
-        ("0x1\r\n", E::ChunkSize),
-        (" 1\r\n", E::ChunkSize),
-        ("1\n", E::ChunkSize),
-        ("1\rx\r\n", E::ChunkSize),
-        ("1;a\n", E::ChunkSize),
-        ("1 a\r\n", E::ChunkSize),
-        ("10000000000000000\r\n", E::ChunkSize),
-        ("fffffffffffffffff\r\n", E::ChunkSize),
-        ("1\r\nxx", E::ChunkEnd),
-        ("1\r\nx\nx", E::ChunkEnd),
-        ("1\r\nx\rx", E::ChunkEnd),
+        ("x\r\n", E::Size),
+        ("\r\n", E::Size),
+        ("-1\r\n", E::Size),
+        ("0x1\r\n", E::Size),
+        (" 1\r\n", E::Size),
+        ("1\n", E::Size),
+        ("1\rx\r\n", E::Size),
+        ("1;a\n", E::Size),
+        ("1 a\r\n", E::Size),
+        ("10000000000000000\r\n", E::Size),
+        ("fffffffffffffffff\r\n", E::Size),
+        ("1\r\nxx", E::End),
+        ("1\r\nx\nx", E::End),
+        ("1\r\nx\rx", E::End),
         ("0\r\nA: b\n\r\n", E::Trailers),
         ("0\r\nA: b\r\n\n", E::Trailers),
         ("0\r\n\n", E::Trailers),
@@ -385,6 +402,7 @@ fn broken_chunks_are_refused() {
     ] {
         let input =
             format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
+        let expected = RequestError::Chunk(expected);
         for size in [1, input.len()] {
             let (found, error) = requests(Limits::default(), input.as_bytes().chunks(size));
             assert_eq!((found, error), (Vec::new(), Some(expected)), "{body:?}");
@@ -409,12 +427,21 @@ fn limits_hold() {
         let many = format!("{start}A: b\r\nA: b\r\nA: b\r\n\r\n");
         assert_eq!(error(&many, size), Some(RequestError::TooManyFields));
         let chunk = format!("{start}Transfer-Encoding: chunked\r\n\r\n1;aaaaaaaaaaaa\r\n");
-        assert_eq!(error(&chunk, size), Some(RequestError::ChunkLineTooLong));
+        assert_eq!(
+            error(&chunk, size),
+            Some(RequestError::Chunk(ChunkError::LineTooLong))
+        );
         let chunked = format!("{start}Transfer-Encoding: chunked\r\n\r\n0\r\n");
         let trailers = format!("{chunked}X: {}\r\n\r\n", "x".repeat(64));
-        assert_eq!(error(&trailers, size), Some(RequestError::Trailers));
+        assert_eq!(
+            error(&trailers, size),
+            Some(RequestError::Chunk(ChunkError::Trailers))
+        );
         let trailers = format!("{chunked}{}\r\n", "A: b\r\n".repeat(4));
-        assert_eq!(error(&trailers, size), Some(RequestError::Trailers));
+        assert_eq!(
+            error(&trailers, size),
+            Some(RequestError::Chunk(ChunkError::Trailers))
+        );
     }
     let most = format!("{start}{}\r\n", "A: b\r\n".repeat(MOST_FIELDS - 1));
     assert!(one(&most).is_ok());
@@ -559,9 +586,7 @@ proptest! {
         let mut input =
             b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
         for part in &parts {
-            write::chunk_head(part.len(), &mut input);
-            input.extend_from_slice(part);
-            input.extend_from_slice(write::CHUNK_END);
+            write::chunk(part, &mut input);
         }
         let mut lines = Vec::new();
         if trailers {

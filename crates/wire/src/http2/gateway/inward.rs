@@ -97,11 +97,7 @@ impl Inward {
                     }
                     match self.framing {
                         Framing::Exactly => self.out.extend_from_slice(&part),
-                        Framing::Chunked => {
-                            write::chunk_head(part.len(), &mut self.out);
-                            self.out.extend_from_slice(&part);
-                            self.out.extend_from_slice(write::CHUNK_END);
-                        }
+                        Framing::Chunked => write::chunk(&part, &mut self.out),
                         // An answer to `HEAD` with a body: nobody can take it.
                         Framing::None => {}
                     }

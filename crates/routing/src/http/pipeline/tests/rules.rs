@@ -218,7 +218,7 @@ fn error_pages_come_from_the_template_and_are_escaped() {
 #[test]
 fn a_route_service_is_asked_first_and_believed_when_it_proves_itself() {
     let mut fixture = Fixture::new(|settings| {
-        settings.route_services.secret = "shared".to_owned();
+        settings.route_services.secret = "shared".into();
     });
     let pool = PoolSettings {
         route_service_url: "https://rs.ex.com:8443/svc?q=1".into(),
@@ -263,7 +263,7 @@ fn a_route_service_is_asked_first_and_believed_when_it_proves_itself() {
 #[test]
 fn strict_rules_refuse_a_signature_where_none_belongs() {
     let mut fixture = Fixture::new(|settings| {
-        settings.route_services.secret = "shared".to_owned();
+        settings.route_services.secret = "shared".into();
         settings.route_services.strict = true;
     });
     let answer = fixture.refused("GET / HTTP/1.1\nHost: a.ex.com\nX-CF-Proxy-Signature: x\n\n");

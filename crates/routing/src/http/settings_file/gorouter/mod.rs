@@ -2,19 +2,18 @@
 //! served here. A key that gorouter knows and that has no effect here is a warning; a key
 //! that it does not know is an error.
 
+mod feeds;
+mod monitoring;
+mod unserved;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use telemetry::Level;
-
-use super::own::{
-    ALGORITHMS, CLIENT_CERTIFICATES, EXTRA_FIELDS, FORWARDED_CERTIFICATES, REDACTIONS, SHARDING,
-    Sharding, served,
+use super::choices::{
+    ALGORITHMS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING, Sharding, served,
 };
 use crate::document::{Form, Kind, Value};
-use crate::http::router::{
-    NatsSettings, PeerTls, RouterSettings, RoutingApiSettings, TokenSettings,
-};
+use crate::http::router::{NatsSettings, RouterSettings};
 use crate::http::settings::{ClientTls, HttpSettings};
 
 /// Reads a whole file. Addresses and defaults are gorouter's where it has its own.
@@ -22,17 +21,17 @@ pub(super) fn read(form: &mut Form<'_>) -> RouterSettings {
     let mut settings = defaults();
     listeners(form, &mut settings);
     client_tls(form, &mut settings.http.client_tls);
-    status(form, &mut settings);
-    nats(form, &mut settings);
-    routing_api(form, &mut settings);
-    log(form, &mut settings);
+    monitoring::status(form, &mut settings);
+    feeds::nats(form, &mut settings);
+    feeds::routing_api(form, &mut settings);
+    monitoring::log(form, &mut settings);
     backends(form, &mut settings.http);
     table(form, &mut settings);
     headers(form, &mut settings.http);
     route_services(form, &mut settings.http);
     rest(form, &mut settings);
-    refused(form);
-    not_served(form);
+    unserved::refused(form);
+    unserved::not_served(form);
     settings
 }
 
@@ -47,6 +46,8 @@ fn defaults() -> RouterSettings {
     settings.http.health_check_user_agent = "HTTP-Monitor/1.1".to_owned();
     settings.http.backends.idle = 0;
     settings.http.backends.in_flight = 0;
+    settings.http.backends.attempts = 1;
+    settings.http.route_services.attempts = 0;
     settings.http.route_services.recommend_https = false;
     settings.http.empty_pool_is_503 = false;
     settings.suspend_pruning = false;
@@ -189,175 +190,6 @@ fn pem(form: &mut Form<'_>, key: &'static str, into: &mut String) {
         Some(_) => form.value(key, "", into),
         None => {}
     }
-}
-
-fn status(form: &mut Form<'_>, settings: &mut RouterSettings) {
-    let status = &mut settings.status;
-    form.section("status", "", |form| {
-        let (mut host, mut port) = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080_u16);
-        form.value("host", "", &mut host);
-        form.value("port", "", &mut port);
-        let mut plain = true;
-        form.value("enable_nontls_health_checks", "", &mut plain);
-        status.listen = plain.then(|| SocketAddr::new(host, port));
-        form.value(
-            "enable_deprecated_varz_healthz_endpoints",
-            "",
-            &mut status.deprecated,
-        );
-        form.value("user", "", &mut status.user);
-        form.value("pass", "", &mut status.password);
-        form.section("tls", "", |form| {
-            let mut port = 8443_u16;
-            form.value("port", "", &mut port);
-            form.value("certificate", "", &mut status.certificate.0);
-            form.value("key", "", &mut status.certificate.1);
-            let given = !status.certificate.0.is_empty();
-            status.listen_tls = given.then(|| SocketAddr::new(host, port));
-        });
-        form.section("routes", "", |form| {
-            let mut port = 8082_u16;
-            form.value("port", "", &mut port);
-            status.routes_listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        });
-    });
-    form.section("prometheus", "", |form| {
-        let (mut enabled, mut port) = (true, 0_u16);
-        form.value("enabled", "", &mut enabled);
-        form.value("port", "", &mut port);
-        settings.metrics_listen = (enabled && port != 0).then(|| any(port));
-        form.ignored(&[
-            ("cert_path", "metrics are plain; put them behind a proxy, or bind them with our own settings file"),
-            ("key_path", "metrics are plain"),
-            ("ca_path", "metrics are plain"),
-            ("meters", "the buckets of histograms are fixed"),
-        ]);
-        if form.has("cert_path") {
-            // Without TLS what was meant for authenticated readers would be open to all.
-            settings.metrics_listen = settings.metrics_listen.map(|mut address| {
-                address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
-                address
-            });
-        }
-    });
-}
-
-fn nats(form: &mut Form<'_>, settings: &mut RouterSettings) {
-    let mut ping = Duration::from_secs(20);
-    form.value("nats_client_ping_interval", "", &mut ping);
-    let mut nats = NatsSettings {
-        ping_interval: ping,
-        ..NatsSettings::default()
-    };
-    form.section("nats", "", |form| {
-        let mut hosts: Vec<(String, u16)> = Vec::new();
-        form.tables("hosts", &mut hosts, |form, (name, port)| {
-            *port = 4222;
-            form.value("hostname", "", name);
-            form.value("port", "", port);
-        });
-        if !hosts.is_empty() {
-            nats.servers = hosts
-                .iter()
-                .map(|(name, port)| format!("{name}:{port}"))
-                .collect();
-        }
-        form.value("user", "", &mut nats.user);
-        form.value("pass", "", &mut nats.password);
-        let mut tls = false;
-        form.value("tls_enabled", "", &mut tls);
-        let mut peer = PeerTls::default();
-        pem(form, "ca_certs", &mut peer.authorities);
-        form.value("cert_chain", "", &mut peer.certificate);
-        form.value("private_key", "", &mut peer.key);
-        nats.tls = tls.then_some(peer);
-    });
-    settings.nats = Some(nats);
-}
-
-fn routing_api(form: &mut Form<'_>, settings: &mut RouterSettings) {
-    let mut tokens = TokenSettings::default();
-    form.section("oauth", "", |form| {
-        let (mut host, mut port) = (String::new(), 443_u16);
-        form.value("token_endpoint", "", &mut host);
-        form.value("port", "", &mut port);
-        form.value("client_name", "", &mut tokens.client);
-        form.value("client_secret", "", &mut tokens.secret);
-        form.value("skip_ssl_validation", "", &mut tokens.insecure);
-        pem(form, "ca_certs", &mut tokens.authorities);
-        tokens.url = format!("https://{host}:{port}");
-    });
-    form.section("routing_api", "", |form| {
-        let (mut url, mut port, mut open) = (String::new(), 0_u16, false);
-        let mut tls = PeerTls::default();
-        form.value("uri", "", &mut url);
-        form.value("port", "", &mut port);
-        form.value("auth_disabled", "", &mut open);
-        pem(form, "ca_certs", &mut tls.authorities);
-        form.value("cert_chain", "", &mut tls.certificate);
-        form.value("private_key", "", &mut tls.key);
-        // As in gorouter, an address without a port means: no routing API.
-        settings.routing_api = (!url.is_empty() && port != 0).then(|| RoutingApiSettings {
-            url: format!("{}:{port}", url.trim_end_matches('/')),
-            tls,
-            tokens: (!open).then(|| tokens.clone()),
-        });
-    });
-}
-
-fn log(form: &mut Form<'_>, settings: &mut RouterSettings) {
-    let log = &mut settings.http.access_log;
-    form.section("access_log", "", |form| {
-        form.value("file", "", &mut log.file);
-        form.value("enable_streaming", "", &mut log.stdout);
-    });
-    form.value("extra_headers_to_log", "", &mut log.extra_headers);
-    form.section("logging", "", |form| {
-        let levels = [
-            ("debug", Level::Debug),
-            ("info", Level::Info),
-            ("warn", Level::Error),
-            ("error", Level::Error),
-            ("fatal", Level::Fatal),
-        ];
-        form.choice("level", "", &levels, &mut settings.log_level);
-        form.value("disable_log_forwarded_for", "", &mut log.hide_forwarded_for);
-        form.value("disable_log_source_ip", "", &mut log.hide_client);
-        form.choice(
-            "redact_query_params",
-            "",
-            &REDACTIONS,
-            &mut log.redact_query,
-        );
-        form.choices(
-            "extra_access_log_fields",
-            "",
-            &EXTRA_FIELDS,
-            &mut log.extra_fields,
-        );
-        form.ignored(&[
-            (
-                "syslog",
-                "there is no syslog; use access_log.file or standard output",
-            ),
-            ("syslog_addr", "there is no syslog"),
-            ("syslog_network", "there is no syslog"),
-            ("syslog_truncate", "there is no syslog"),
-            (
-                "loggregator_enabled",
-                "there is no loggregator; metrics are Prometheus'",
-            ),
-            ("metron_address", "there is no loggregator"),
-            (
-                "enable_attempts_details",
-                "name the fields in extra_access_log_fields",
-            ),
-            (
-                "format",
-                "lines are written in lager's form, with Unix times",
-            ),
-        ]);
-    });
 }
 
 fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
@@ -517,7 +349,13 @@ fn route_services(form: &mut Form<'_>, http: &mut HttpSettings) {
             ("private_key", "route services are shown no certificate"),
         ]);
     });
-    services.attempts = services.attempts.max(1);
+    if services.attempts == 0 && !services.secret.is_empty() {
+        form.warn(
+            "route_services_secret",
+            "as in gorouter, without route_services.max_attempts (3 is usual) every request to \
+             a route service is answered with 502 unknown_failure",
+        );
+    }
 }
 
 fn rest(form: &mut Form<'_>, settings: &mut RouterSettings) {
@@ -534,112 +372,4 @@ fn rest(form: &mut Form<'_>, settings: &mut RouterSettings) {
     let mut template = String::new();
     form.file("html_error_template_file", "", &mut template);
     settings.http.error_template = Some(template).filter(|template| !template.is_empty());
-}
-
-/// Keys that would make a router safer than this one is: ignoring them would open doors.
-fn refused(form: &mut Form<'_>) {
-    let mut subjects = false;
-    form.value(
-        "enable_verify_client_certificate_metadata",
-        "",
-        &mut subjects,
-    );
-    if subjects {
-        form.wrong(
-            "enable_verify_client_certificate_metadata",
-            "subjects of client certificates are not checked here; expected false",
-        );
-    }
-    form.ignored(&[
-        (
-            "only_trust_client_ca_certs",
-            "only client_ca_certs are ever trusted",
-        ),
-        (
-            "verify_client_certificate_metadata",
-            "subjects of client certificates are not checked",
-        ),
-    ]);
-    if form.node("domains").is_some() {
-        form.wrong(
-            "domains",
-            "client certificates for single domains are not served here; expected no domains",
-        );
-    }
-}
-
-/// Keys of gorouter that have no effect here.
-fn not_served(form: &mut Form<'_>) {
-    const ENVELOPES: &str = "there is no loggregator; metrics are Prometheus'";
-    const HAIRPIN: &str = "requests to route services always leave the router";
-    form.ignored(&[
-        ("debug_addr", "there is no pprof"),
-        (
-            "max_header_bytes",
-            "gorouter does not use it any more either; its successor is max_request_header_bytes",
-        ),
-        (
-            "enable_http1_concurrent_read_write",
-            "bodies always flow both ways at once",
-        ),
-        (
-            "cipher_suites",
-            "the suites are those of rustls: AEAD with forward secrecy",
-        ),
-        (
-            "load_balancer_healthy_threshold",
-            "gorouter does not use it either",
-        ),
-        (
-            "publish_start_message_interval",
-            "gorouter does not use it either",
-        ),
-        (
-            "publish_active_apps_interval",
-            "active applications are not published",
-        ),
-        (
-            "endpoint_keep_alive_probe_interval",
-            "connections to backends are not probed",
-        ),
-        (
-            "http_1_endpoint_timeout",
-            "endpoint_timeout counts for both protocols",
-        ),
-        (
-            "http_2_endpoint_timeout",
-            "endpoint_timeout counts for both protocols",
-        ),
-        (
-            "route_latency_metric_muzzle_duration",
-            "the first registrations are measured too",
-        ),
-        ("route_services_hairpinning", HAIRPIN),
-        ("route_services_hairpinning_allowlist", HAIRPIN),
-        ("route_services_internal_server_port", HAIRPIN),
-        (
-            "token_fetcher_max_retries",
-            "tokens are fetched with fixed retries",
-        ),
-        (
-            "token_fetcher_retry_interval",
-            "tokens are fetched with fixed retries",
-        ),
-        (
-            "token_fetcher_expiration_buffer_time",
-            "tokens are renewed 30 s before they expire",
-        ),
-        (
-            "max_idle_conns",
-            "idle connections are bounded for each host: max_idle_conns_per_host",
-        ),
-        ("per_request_metrics_reporting", ENVELOPES),
-        ("enable_envelope_v1_metrics", ENVELOPES),
-        ("send_http_start_stop_server_event", ENVELOPES),
-        ("send_http_start_stop_client_event", ENVELOPES),
-        (
-            "per_app_prometheus_http_metrics_reporting",
-            "latencies are not told by application",
-        ),
-    ]);
 }

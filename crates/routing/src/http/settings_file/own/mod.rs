@@ -1,55 +1,14 @@
 //! Our own form of the settings: every key, once, for reading and for printing.
 
+mod feeds;
+mod requests;
+
+use super::choices::{ALGORITHMS, CLIENT_CERTIFICATES, SHARDING, Sharding, served};
 use crate::document::Form;
-use crate::http::router::{
-    DrainSettings, NatsSettings, PeerTls, RouterSettings, RoutingApiSettings, StatusSettings,
-    TokenSettings,
-};
-use crate::http::settings::{
-    AccessLogSettings, BackendSettings, ClientCertificates, ClientTls, ExtraField,
-    ForwardedClientCert, HeaderSettings, HttpSettings, RedactQuery, RouteServiceSettings,
-    StickySettings, TracingSettings,
-};
-use crate::table::{Algorithm, Segments, TableSettings};
+use crate::http::router::{DrainSettings, RouterSettings, StatusSettings};
+use crate::http::settings::{BackendSettings, ClientTls, HttpSettings};
+use crate::table::{Segments, TableSettings};
 use telemetry::Level;
-
-/// Names of the algorithms that a router may use by default.
-pub(super) const ALGORITHMS: [(&str, Algorithm); 2] = [
-    ("round-robin", Algorithm::RoundRobin),
-    ("least-connection", Algorithm::LeastConnection),
-];
-
-/// Names of the fields that may be added to the access log.
-pub(super) const EXTRA_FIELDS: [(&str, ExtraField); 7] = [
-    ("failed_attempts", ExtraField::FailedAttempts),
-    ("failed_attempts_time", ExtraField::FailedAttemptsTime),
-    ("dns_time", ExtraField::DnsTime),
-    ("dial_time", ExtraField::DialTime),
-    ("tls_time", ExtraField::TlsTime),
-    ("backend_time", ExtraField::BackendTime),
-    ("local_address", ExtraField::LocalAddress),
-];
-
-/// What may become of queries in the access log.
-pub(super) const REDACTIONS: [(&str, RedactQuery); 3] = [
-    ("none", RedactQuery::None),
-    ("all", RedactQuery::All),
-    ("hash", RedactQuery::Hash),
-];
-
-/// What may be asked of clients.
-pub(super) const CLIENT_CERTIFICATES: [(&str, ClientCertificates); 3] = [
-    ("none", ClientCertificates::None),
-    ("request", ClientCertificates::Request),
-    ("require", ClientCertificates::Require),
-];
-
-/// What may happen to `X-Forwarded-Client-Cert`.
-pub(super) const FORWARDED_CERTIFICATES: [(&str, ForwardedClientCert); 3] = [
-    ("always_forward", ForwardedClientCert::AlwaysForward),
-    ("forward", ForwardedClientCert::Forward),
-    ("sanitize_set", ForwardedClientCert::SanitizeSet),
-];
 
 /// Levels of the log.
 const LEVELS: [(&str, Level); 3] = [
@@ -169,12 +128,12 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
             &mut settings.suspend_pruning,
         );
     });
-    form.optional("nats", "Routes over NATS.", &mut settings.nats, nats);
+    form.optional("nats", "Routes over NATS.", &mut settings.nats, feeds::nats);
     form.optional(
         "routing_api",
         "Routes from the routing API.",
         &mut settings.routing_api,
-        routing_api,
+        feeds::routing_api,
     );
     form.section("status", "Health and routes, for operators.", |form| {
         status(form, &mut settings.status)
@@ -190,25 +149,25 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
         drain(form, &mut settings.drain)
     });
     form.section("access_log", "One line for each request.", |form| {
-        access_log(form, &mut settings.http.access_log)
+        requests::access_log(form, &mut settings.http.access_log)
     });
     form.section("headers", "What becomes of headers.", |form| {
-        headers(form, &mut settings.http.headers)
+        requests::headers(form, &mut settings.http.headers)
     });
     form.section(
         "sticky",
         "Cookies that bind a client to an instance.",
-        |form| sticky(form, &mut settings.http.sticky),
+        |form| requests::sticky(form, &mut settings.http.sticky),
     );
     form.section(
         "route_services",
         "Route services; on when there is a secret.",
         |form| {
-            route_services(form, &mut settings.http.route_services);
+            requests::route_services(form, &mut settings.http.route_services);
         },
     );
     form.section("tracing", "Trace headers.", |form| {
-        tracing(form, &mut settings.http.tracing)
+        requests::tracing(form, &mut settings.http.tracing)
     });
 }
 
@@ -411,96 +370,6 @@ fn table(form: &mut Form<'_>, table: &mut TableSettings) {
     }
 }
 
-/// `routing_table_sharding_mode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sharding {
-    All,
-    Segments,
-    SharedAndSegments,
-}
-
-pub(super) const SHARDING: [(&str, Sharding); 3] = [
-    ("all", Sharding::All),
-    ("segments", Sharding::Segments),
-    ("shared-and-segments", Sharding::SharedAndSegments),
-];
-
-/// The segments that are served; `None` when names are missing.
-pub(super) fn served(sharding: Sharding, names: Vec<String>) -> Option<Segments> {
-    match sharding {
-        Sharding::All => Some(Segments::All),
-        Sharding::Segments if names.is_empty() => None,
-        Sharding::Segments => Some(Segments::Only(names)),
-        Sharding::SharedAndSegments => Some(Segments::SharedAnd(names)),
-    }
-}
-
-fn nats(form: &mut Form<'_>, nats: &mut NatsSettings) {
-    form.value(
-        "servers",
-        "host:port of each server; tried in turn. None: the embedded endpoint, or 127.0.0.1:4222.",
-        &mut nats.servers,
-    );
-    form.value(
-        "embedded",
-        "An endpoint of NATS within this process listens here.",
-        &mut nats.embedded,
-    );
-    form.value("user", "User; empty: none.", &mut nats.user);
-    form.secret_file(
-        "password_file",
-        "Its password, in a file.",
-        &mut nats.password,
-    );
-    form.value(
-        "ping_interval",
-        "Time between two pings.",
-        &mut nats.ping_interval,
-    );
-    form.optional("tls", "TLS towards the servers.", &mut nats.tls, peer_tls);
-}
-
-fn peer_tls(form: &mut Form<'_>, tls: &mut PeerTls) {
-    form.file(
-        "authorities",
-        "Authorities of the server, a file in PEM; without it those of the public web.",
-        &mut tls.authorities,
-    );
-    form.file(
-        "certificate",
-        "The own certificate, a file in PEM.",
-        &mut tls.certificate,
-    );
-    form.file("key", "Its key, a file in PEM.", &mut tls.key);
-}
-
-fn routing_api(form: &mut Form<'_>, api: &mut RoutingApiSettings) {
-    form.value(
-        "url",
-        "Its address, for instance \"https://routing-api.example:3001\".",
-        &mut api.url,
-    );
-    form.section("tls", "TLS towards it.", |form| {
-        peer_tls(form, &mut api.tls)
-    });
-    form.optional(
-        "tokens",
-        "Where tokens come from; without it calls carry none.",
-        &mut api.tokens,
-        |form, tokens: &mut TokenSettings| {
-            form.value("url", "The token endpoint.", &mut tokens.url);
-            form.value("client", "Name of the client.", &mut tokens.client);
-            form.secret_file("secret_file", "Its secret, in a file.", &mut tokens.secret);
-            form.file(
-                "authorities",
-                "Authorities of the endpoint, a file in PEM.",
-                &mut tokens.authorities,
-            );
-            form.value("insecure", "Accept any certificate.", &mut tokens.insecure);
-        },
-    );
-}
-
 fn status(form: &mut Form<'_>, status: &mut StatusSettings) {
     form.value(
         "listen",
@@ -550,131 +419,5 @@ fn drain(form: &mut Form<'_>, drain: &mut DrainSettings) {
         "timeout",
         "Longest wait for requests under way after that.",
         &mut drain.timeout,
-    );
-}
-
-fn access_log(form: &mut Form<'_>, log: &mut AccessLogSettings) {
-    form.value("file", "The file; opened again on SIGHUP.", &mut log.file);
-    form.value("stdout", "Standard output too.", &mut log.stdout);
-    form.choices(
-        "extra_fields",
-        "Fields at the end of the line.",
-        &EXTRA_FIELDS,
-        &mut log.extra_fields,
-    );
-    form.value(
-        "extra_headers",
-        "Request headers at the end of the line.",
-        &mut log.extra_headers,
-    );
-    form.choice(
-        "redact_query",
-        "What becomes of queries of GET requests.",
-        &REDACTIONS,
-        &mut log.redact_query,
-    );
-    form.value(
-        "hide_forwarded_for",
-        "Leave out X-Forwarded-For.",
-        &mut log.hide_forwarded_for,
-    );
-    form.value(
-        "hide_client",
-        "Leave out the client's address.",
-        &mut log.hide_client,
-    );
-}
-
-fn headers(form: &mut Form<'_>, headers: &mut HeaderSettings) {
-    form.value(
-        "protected",
-        "Names that a client's Connection field cannot remove.",
-        &mut headers.protected,
-    );
-    form.value(
-        "force_https",
-        "Always say https in X-Forwarded-Proto.",
-        &mut headers.force_https,
-    );
-    form.value(
-        "sanitize_proto",
-        "Never trust the client's X-Forwarded-Proto.",
-        &mut headers.sanitize_proto,
-    );
-    form.choice(
-        "client_cert",
-        "What happens to X-Forwarded-Client-Cert.",
-        &FORWARDED_CERTIFICATES,
-        &mut headers.client_cert,
-    );
-    form.value("remove", "Removed from answers.", &mut headers.remove);
-    form.value("add", "Added to answers that lack them.", &mut headers.add);
-    form.secret_file(
-        "trace_key_file",
-        "A request whose X-Vcap-Trace has the value in this file learns its backend.",
-        &mut headers.trace_key,
-    );
-}
-
-fn sticky(form: &mut Form<'_>, sticky: &mut StickySettings) {
-    form.value(
-        "cookies",
-        "Names of the applications' cookies.",
-        &mut sticky.cookies,
-    );
-    form.value(
-        "secure",
-        "__VCAP_ID__ is always Secure.",
-        &mut sticky.secure,
-    );
-    form.value(
-        "auth_negotiate",
-        "Authorization: Negotiate binds too.",
-        &mut sticky.auth_negotiate,
-    );
-}
-
-fn route_services(form: &mut Form<'_>, services: &mut RouteServiceSettings) {
-    form.secret_file(
-        "secret_file",
-        "Secret that signatures are made of, in a file.",
-        &mut services.secret,
-    );
-    form.secret_file(
-        "secret_previous_file",
-        "A second one that is accepted.",
-        &mut services.secret_previous,
-    );
-    form.value(
-        "timeout",
-        "Longest time between both passes.",
-        &mut services.timeout,
-    );
-    form.value(
-        "recommend_https",
-        "Say https in X-CF-Forwarded-Url.",
-        &mut services.recommend_https,
-    );
-    form.value(
-        "strict",
-        "Answer 400 and 504 to bad signatures.",
-        &mut services.strict,
-    );
-    form.within("attempts", "Attempts.", 1..=100, &mut services.attempts);
-    form.value("upgrades", "Let upgrades through.", &mut services.upgrades);
-    form.value(
-        "insecure",
-        "Accept any certificate of a route service.",
-        &mut services.insecure,
-    );
-}
-
-fn tracing(form: &mut Form<'_>, tracing: &mut TracingSettings) {
-    form.value("zipkin", "B3.", &mut tracing.zipkin);
-    form.value("w3c", "W3C.", &mut tracing.w3c);
-    form.value(
-        "w3c_tenant",
-        "Tenant in tracestate; empty: none.",
-        &mut tracing.w3c_tenant,
     );
 }

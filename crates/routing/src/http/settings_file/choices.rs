@@ -1,0 +1,66 @@
+//! Settings that are one of several names, the same in both forms.
+
+use crate::http::settings::{ClientCertificates, ExtraField, ForwardedClientCert, RedactQuery};
+use crate::table::{Algorithm, Segments};
+
+/// Names of the algorithms that a router may use by default.
+pub(super) const ALGORITHMS: [(&str, Algorithm); 2] = [
+    ("round-robin", Algorithm::RoundRobin),
+    ("least-connection", Algorithm::LeastConnection),
+];
+
+/// Names of the fields that may be added to the access log.
+pub(super) const EXTRA_FIELDS: [(&str, ExtraField); 7] = [
+    ("failed_attempts", ExtraField::FailedAttempts),
+    ("failed_attempts_time", ExtraField::FailedAttemptsTime),
+    ("dns_time", ExtraField::DnsTime),
+    ("dial_time", ExtraField::DialTime),
+    ("tls_time", ExtraField::TlsTime),
+    ("backend_time", ExtraField::BackendTime),
+    ("local_address", ExtraField::LocalAddress),
+];
+
+/// What may become of queries in the access log.
+pub(super) const REDACTIONS: [(&str, RedactQuery); 3] = [
+    ("none", RedactQuery::None),
+    ("all", RedactQuery::All),
+    ("hash", RedactQuery::Hash),
+];
+
+/// What may be asked of clients.
+pub(super) const CLIENT_CERTIFICATES: [(&str, ClientCertificates); 3] = [
+    ("none", ClientCertificates::None),
+    ("request", ClientCertificates::Request),
+    ("require", ClientCertificates::Require),
+];
+
+/// What may happen to `X-Forwarded-Client-Cert`.
+pub(super) const FORWARDED_CERTIFICATES: [(&str, ForwardedClientCert); 3] = [
+    ("always_forward", ForwardedClientCert::AlwaysForward),
+    ("forward", ForwardedClientCert::Forward),
+    ("sanitize_set", ForwardedClientCert::SanitizeSet),
+];
+
+/// `routing_table_sharding_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharding {
+    All,
+    Segments,
+    SharedAndSegments,
+}
+
+pub(super) const SHARDING: [(&str, Sharding); 3] = [
+    ("all", Sharding::All),
+    ("segments", Sharding::Segments),
+    ("shared-and-segments", Sharding::SharedAndSegments),
+];
+
+/// The segments that are served; `None` when names are missing.
+pub(super) fn served(sharding: Sharding, names: Vec<String>) -> Option<Segments> {
+    match sharding {
+        Sharding::All => Some(Segments::All),
+        Sharding::Segments if names.is_empty() => None,
+        Sharding::Segments => Some(Segments::Only(names)),
+        Sharding::SharedAndSegments => Some(Segments::SharedAnd(names)),
+    }
+}

@@ -1,0 +1,111 @@
+//! Keys that are not served here.
+
+use crate::document::Form;
+
+/// Keys that would make a router safer than this one is: ignoring them would open doors.
+pub(super) fn refused(form: &mut Form<'_>) {
+    let mut subjects = false;
+    form.value(
+        "enable_verify_client_certificate_metadata",
+        "",
+        &mut subjects,
+    );
+    if subjects {
+        form.wrong(
+            "enable_verify_client_certificate_metadata",
+            "subjects of client certificates are not checked here; expected false",
+        );
+    }
+    form.ignored(&[
+        (
+            "only_trust_client_ca_certs",
+            "only client_ca_certs are ever trusted",
+        ),
+        (
+            "verify_client_certificate_metadata",
+            "subjects of client certificates are not checked",
+        ),
+    ]);
+    if form.node("domains").is_some() {
+        form.wrong(
+            "domains",
+            "client certificates for single domains are not served here; expected no domains",
+        );
+    }
+}
+
+/// Keys of gorouter that have no effect here.
+pub(super) fn not_served(form: &mut Form<'_>) {
+    const ENVELOPES: &str = "there is no loggregator; metrics are Prometheus'";
+    const HAIRPIN: &str = "requests to route services always leave the router";
+    form.ignored(&[
+        ("debug_addr", "there is no pprof"),
+        (
+            "max_header_bytes",
+            "gorouter does not use it any more either; its successor is max_request_header_bytes",
+        ),
+        (
+            "enable_http1_concurrent_read_write",
+            "bodies always flow both ways at once",
+        ),
+        (
+            "cipher_suites",
+            "the suites are those of rustls: AEAD with forward secrecy",
+        ),
+        (
+            "load_balancer_healthy_threshold",
+            "gorouter does not use it either",
+        ),
+        (
+            "publish_start_message_interval",
+            "gorouter does not use it either",
+        ),
+        (
+            "publish_active_apps_interval",
+            "active applications are not published",
+        ),
+        (
+            "endpoint_keep_alive_probe_interval",
+            "connections to backends are not probed",
+        ),
+        (
+            "http_1_endpoint_timeout",
+            "endpoint_timeout counts for both protocols",
+        ),
+        (
+            "http_2_endpoint_timeout",
+            "endpoint_timeout counts for both protocols",
+        ),
+        (
+            "route_latency_metric_muzzle_duration",
+            "the first registrations are measured too",
+        ),
+        ("route_services_hairpinning", HAIRPIN),
+        ("route_services_hairpinning_allowlist", HAIRPIN),
+        ("route_services_internal_server_port", HAIRPIN),
+        (
+            "token_fetcher_max_retries",
+            "tokens are fetched with fixed retries",
+        ),
+        (
+            "token_fetcher_retry_interval",
+            "tokens are fetched with fixed retries",
+        ),
+        (
+            "token_fetcher_expiration_buffer_time",
+            "tokens are renewed 30 s before they expire",
+        ),
+        (
+            "max_idle_conns",
+            "idle connections are bounded for each host: max_idle_conns_per_host",
+        ),
+        ("per_request_metrics_reporting", ENVELOPES),
+        ("enable_envelope_v1_metrics", ENVELOPES),
+        ("send_http_start_stop_server_event", ENVELOPES),
+        ("send_http_start_stop_client_event", ENVELOPES),
+        (
+            "per_app_prometheus_http_metrics_reporting",
+            "latencies are not told by application",
+        ),
+    ]);
+}

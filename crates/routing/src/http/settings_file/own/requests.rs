@@ -1,0 +1,138 @@
+//! What becomes of requests: how they are changed, bound to instances, and logged.
+
+use crate::document::Form;
+use crate::http::settings::{
+    AccessLogSettings, HeaderSettings, RouteServiceSettings, StickySettings, TracingSettings,
+};
+use crate::http::settings_file::choices::{EXTRA_FIELDS, FORWARDED_CERTIFICATES, REDACTIONS};
+
+pub(super) fn access_log(form: &mut Form<'_>, log: &mut AccessLogSettings) {
+    form.value("file", "The file; opened again on SIGHUP.", &mut log.file);
+    form.value("stdout", "Standard output too.", &mut log.stdout);
+    form.choices(
+        "extra_fields",
+        "Fields at the end of the line.",
+        &EXTRA_FIELDS,
+        &mut log.extra_fields,
+    );
+    form.value(
+        "extra_headers",
+        "Request headers at the end of the line.",
+        &mut log.extra_headers,
+    );
+    form.choice(
+        "redact_query",
+        "What becomes of queries of GET requests.",
+        &REDACTIONS,
+        &mut log.redact_query,
+    );
+    form.value(
+        "hide_forwarded_for",
+        "Leave out X-Forwarded-For.",
+        &mut log.hide_forwarded_for,
+    );
+    form.value(
+        "hide_client",
+        "Leave out the client's address.",
+        &mut log.hide_client,
+    );
+}
+
+pub(super) fn headers(form: &mut Form<'_>, headers: &mut HeaderSettings) {
+    form.value(
+        "protected",
+        "Names that a client's Connection field cannot remove.",
+        &mut headers.protected,
+    );
+    form.value(
+        "force_https",
+        "Always say https in X-Forwarded-Proto.",
+        &mut headers.force_https,
+    );
+    form.value(
+        "sanitize_proto",
+        "Never trust the client's X-Forwarded-Proto.",
+        &mut headers.sanitize_proto,
+    );
+    form.choice(
+        "client_cert",
+        "What happens to X-Forwarded-Client-Cert.",
+        &FORWARDED_CERTIFICATES,
+        &mut headers.client_cert,
+    );
+    form.value("remove", "Removed from answers.", &mut headers.remove);
+    form.value("add", "Added to answers that lack them.", &mut headers.add);
+    form.secret_file(
+        "trace_key_file",
+        "A request whose X-Vcap-Trace has the value in this file learns its backend.",
+        &mut headers.trace_key,
+    );
+}
+
+pub(super) fn sticky(form: &mut Form<'_>, sticky: &mut StickySettings) {
+    form.value(
+        "cookies",
+        "Names of the applications' cookies.",
+        &mut sticky.cookies,
+    );
+    form.value(
+        "secure",
+        "__VCAP_ID__ is always Secure.",
+        &mut sticky.secure,
+    );
+    form.value(
+        "auth_negotiate",
+        "Authorization: Negotiate binds too.",
+        &mut sticky.auth_negotiate,
+    );
+}
+
+pub(super) fn route_services(form: &mut Form<'_>, services: &mut RouteServiceSettings) {
+    form.secret_file(
+        "secret_file",
+        "Secret that signatures are made of, in a file.",
+        &mut services.secret,
+    );
+    form.secret_file(
+        "secret_previous_file",
+        "A second one that is accepted.",
+        &mut services.secret_previous,
+    );
+    form.value(
+        "timeout",
+        "Longest time between both passes.",
+        &mut services.timeout,
+    );
+    form.value(
+        "recommend_https",
+        "Say https in X-CF-Forwarded-Url.",
+        &mut services.recommend_https,
+    );
+    form.value(
+        "strict",
+        "Answer 400 and 504 to bad signatures.",
+        &mut services.strict,
+    );
+    form.within(
+        "attempts",
+        "Attempts; with 0 every request to one fails.",
+        0..=100,
+        &mut services.attempts,
+    );
+    form.value("upgrades", "Let upgrades through.", &mut services.upgrades);
+    form.value(
+        "insecure",
+        "Accept any certificate of a route service.",
+        &mut services.insecure,
+    );
+}
+
+pub(super) fn tracing(form: &mut Form<'_>, tracing: &mut TracingSettings) {
+    form.value("zipkin", "B3.", &mut tracing.zipkin);
+    form.value("w3c", "W3C.", &mut tracing.w3c);
+    form.value(
+        "w3c_tenant",
+        "Tenant in tracestate; empty: none.",
+        &mut tracing.w3c_tenant,
+    );
+}
