@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ReservablePorts, or_default};
+use super::{MOST_TEXT, ReservablePorts, can_be_kept, or_default};
 
 /// Routers that serve the same routes. Fields stand in the order of the JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,11 @@ impl RouterGroup {
         }
         if self.kind.is_empty() {
             return Err("missing type in router group".to_owned());
+        }
+        if !can_be_kept(&self.name) || !can_be_kept(&self.kind) {
+            return Err(format!(
+                "name and type of a router group have at most {MOST_TEXT} bytes and no control characters"
+            ));
         }
         match (self.kind.as_str(), self.reservable_ports.as_str()) {
             ("tcp", "") => Err(format!(

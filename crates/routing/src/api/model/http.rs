@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ApiError, ErrorName, ModificationTag, is_default, or_default, url};
+use super::{
+    ApiError, ErrorName, MOST_TEXT, ModificationTag, can_be_kept, is_default, or_default, url,
+};
 
 /// One backend of a uri. Fields stand in the order of the JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +92,17 @@ impl HttpRoute {
         }
         if self.ip.is_empty() {
             return Err(invalid("Each route request requires an IP"));
+        }
+        let texts = [
+            &self.route,
+            &self.ip,
+            &self.log_guid,
+            &self.route_service_url,
+        ];
+        if !texts.into_iter().all(|text| can_be_kept(text)) {
+            return Err(invalid(format!(
+                "Each route request requires texts of at most {MOST_TEXT} bytes without control characters"
+            )));
         }
         Ok(())
     }

@@ -40,6 +40,15 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Bytes that a text of a row may have: the width of routing-api's columns.
+const MOST_TEXT: usize = 255;
+
+/// Whether a database can keep a text, and others can log it: it is not too long, and has
+/// no control characters, which no host, guid or path has.
+fn can_be_kept(text: &str) -> bool {
+    text.len() <= MOST_TEXT && !text.chars().any(char::is_control)
+}
+
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

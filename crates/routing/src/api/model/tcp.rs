@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ApiError, ErrorName, ModificationTag, is_default, or_default};
+use super::{ApiError, ErrorName, MOST_TEXT, ModificationTag, can_be_kept, is_default, or_default};
 
 /// One backend of an external port. Fields stand in the order of the JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +106,7 @@ impl TcpMapping {
     pub fn check_upsert(&mut self, max_ttl: i64) -> Result<(), ApiError> {
         let ttl = *self.ttl.get_or_insert(max_ttl);
         self.check_places()?;
+        self.check_texts()?;
         if ttl > max_ttl {
             let rule = format!("requires TTL to be less than or equal to {max_ttl}");
             return Err(self.breaks(&rule));
@@ -126,6 +127,7 @@ impl TcpMapping {
     /// As for one that is to be written, but for the time to live.
     pub fn check_delete(&self) -> Result<(), ApiError> {
         self.check_places()?;
+        self.check_texts()?;
         self.check_alpns()
     }
 
@@ -148,6 +150,28 @@ impl TcpMapping {
             ));
         }
         Ok(())
+    }
+
+    fn check_texts(&self) -> Result<(), ApiError> {
+        let names = [&self.backend_sni_hostname, &self.sni_rewrite_hostname];
+        let texts = [
+            &self.router_group_guid,
+            &self.backend_ip,
+            &self.instance_id,
+            &self.isolation_segment,
+            &self.alpns,
+        ];
+        let mut all = texts.into_iter().chain(names.into_iter().flatten());
+        if all.all(|text| can_be_kept(text)) {
+            return Ok(());
+        }
+        let message = format!(
+            "Each tcp mapping requires texts of at most {MOST_TEXT} bytes without control characters"
+        );
+        Err(ApiError::new(
+            ErrorName::TcpRouteMappingInvalidError,
+            message,
+        ))
     }
 
     fn check_alpns(&self) -> Result<(), ApiError> {

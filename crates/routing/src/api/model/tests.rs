@@ -344,3 +344,28 @@ proptest! {
         prop_assert_eq!(renewed.alpns, "h2");
     }
 }
+
+#[test]
+fn texts_that_a_database_cannot_keep_are_refused() {
+    for bad in ["10.0.0.1\r\nx", "a\0b", &"a".repeat(MOST_TEXT + 1)] {
+        let expected =
+            "Each tcp mapping requires texts of at most 255 bytes without control characters";
+        assert_eq!(
+            tcp_error(|mapping| mapping.backend_ip = bad.into()),
+            expected
+        );
+        assert_eq!(
+            tcp_error(|mapping| mapping.instance_id = bad.into()),
+            expected
+        );
+        let sni = |mapping: &mut TcpMapping| mapping.backend_sni_hostname = Some(bad.into());
+        assert_eq!(tcp_error(sni), expected);
+        let error = http_error(|route| route.ip = bad.into());
+        assert_eq!(error.name, ErrorName::RouteInvalidError);
+        assert!(
+            error.message.contains("at most 255 bytes"),
+            "{}",
+            error.message
+        );
+    }
+}

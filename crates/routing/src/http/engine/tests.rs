@@ -3,6 +3,7 @@
 mod bench;
 mod bodies;
 mod faults;
+mod hostile;
 mod http2;
 mod mishaps;
 mod moves;

@@ -211,8 +211,8 @@ fn what_two_readers_may_read_in_two_ways_is_refused() {
         ("Content-Length: -3\r\n", E::ContentLength),
         ("Content-Length: 0x3\r\n", E::ContentLength),
         ("Content-Length: 3 3\r\n", E::ContentLength),
-        ("Content-Length:\r\n", E::ContentLength),
-        ("Content-Length: \t\r\n", E::ContentLength),
+        ("Content-Length:\r\n", E::ContentLengthEmpty),
+        ("Content-Length: \t\r\n", E::ContentLengthEmpty),
         ("Content-Length: 18446744073709551616\r\n", E::ContentLength),
         (
             "Content-Length: x\r\nTransfer-Encoding: chunked\r\n",

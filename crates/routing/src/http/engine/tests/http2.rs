@@ -11,6 +11,7 @@ use http::{HeaderMap, Request, Response, request};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::io::AsyncWriteExt as _;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::bench::{Backend, Bench, PATIENCE, ok};
@@ -54,8 +55,11 @@ fn register(bench: &Bench, address: SocketAddr) {
         .register(&key, endpoint, &PoolSettings::default(), 0);
 }
 
-/// A connection to the router that agrees on HTTP/2.
-async fn connect(bench: &Bench, authority: &Authority) -> SendRequest<Bytes> {
+/// A TLS connection to the router that agrees on HTTP/2.
+async fn connect_tls(
+    bench: &Bench,
+    authority: &Authority,
+) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
     let mut roots = RootCertStore::empty();
     roots
         .add(CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap())
@@ -71,10 +75,15 @@ async fn connect(bench: &Bench, authority: &Authority) -> SendRequest<Bytes> {
         .unwrap();
     socket.set_nodelay(true).unwrap();
     let name = ServerName::try_from("app.test").unwrap();
-    let tls = TlsConnector::from(Arc::new(config))
+    TlsConnector::from(Arc::new(config))
         .connect(name, socket)
         .await
-        .unwrap();
+        .unwrap()
+}
+
+/// A connection to the router that agrees on HTTP/2.
+async fn connect(bench: &Bench, authority: &Authority) -> SendRequest<Bytes> {
+    let tls = connect_tls(bench, authority).await;
     let (send, connection) = h2::client::handshake(tls).await.unwrap();
     tokio::spawn(connection);
     send.ready().await.unwrap()
@@ -352,4 +361,84 @@ fn a_drain_lets_open_streams_end() {
     });
     bench.until("all have gone", |totals| totals.open_clients == 0);
     assert_eq!(bench.engine.active(), 0);
+}
+
+/// A frame of HTTP/2 (RFC 9113 section 4.1).
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
+    [&head, payload].concat()
+}
+
+/// A text of HPACK without Huffman's code (RFC 7541 section 5.2).
+fn text(of: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match of.len() {
+        short @ 0..127 => bytes.push(short as u8),
+        mut rest => {
+            bytes.push(127);
+            rest -= 127;
+            while rest > 127 {
+                bytes.push(rest as u8 | 128);
+                rest >>= 7;
+            }
+            bytes.push(rest as u8);
+        }
+    }
+    bytes.extend_from_slice(of.as_bytes());
+    bytes
+}
+
+/// Some hundred bytes stand for nearly a megabyte of fields, on each of many streams.
+#[test]
+fn heads_that_unfold_to_megabytes_find_a_bound() {
+    let authority = Authority::new();
+    let backend = Backend::answering(|_| ok(b"x"));
+    let bench = bench(&authority, &[backend.address]);
+    // GET, https, /, and the authority.
+    let request = [&[0x82, 0x87, 0x84, 0x01][..], &text("app.test")].concat();
+    // One field that is remembered, and then named by its place.
+    let remembered = [&[0x40][..], &text("x-a"), &text(&"z".repeat(3900))].concat();
+    let bomb = [&request[..], &[0xbe; 240]].concat();
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(4, 0, 0, b""));
+    bytes.extend(frame(1, 5, 1, &[&request[..], &remembered].concat()));
+    for stream in 1..200 {
+        bytes.extend(frame(1, 5, 1 + 2 * stream, &bomb));
+    }
+    run(async {
+        let mut socket = connect_tls(&bench, &authority).await;
+        socket.write_all(&bytes).await.unwrap();
+        bench.until("some are refused", |totals| totals.refused_streams > 0);
+        let mut send = connect(&bench, &authority).await;
+        let (answer, _) = send.send_request(get("/").body(()).unwrap(), true).unwrap();
+        assert_eq!(answer.await.unwrap().status(), 200);
+    });
+    bench.until("nothing is left", |totals| totals.active == 0);
+}
+
+#[test]
+fn connections_of_http_2_are_clients_as_all_others() {
+    let authority = Authority::new();
+    let backend = Backend::answering(|_| ok(b"x"));
+    let bench = Bench::with(&[backend.address], |settings| {
+        settings.listen_tls = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        settings.client_tls.certificates = vec![authority.sign("app.test")];
+        settings.client_connections = 2;
+    });
+    run(async {
+        let first = connect(&bench, &authority).await;
+        let second = connect(&bench, &authority).await;
+        bench.until("both are there", |totals| totals.open_clients == 2);
+        let mut third = bench.client();
+        bench.until("accepting pauses", |totals| totals.full > 0);
+        assert_eq!(bench.totals().open_clients, 2);
+        drop((first, second));
+        assert_eq!(
+            tokio::task::spawn_blocking(move || third.get("/").status)
+                .await
+                .unwrap(),
+            200
+        );
+    });
 }

@@ -91,7 +91,8 @@ fn no_request_is_lost_or_doubled_while_its_route_moves() {
         let times = came.get(id).copied().unwrap_or_default();
         match status {
             200 => assert_eq!(times, 1, "{id}"),
-            404 => assert_eq!(times, 0, "{id}"),
+            // No route, or one that lost its endpoint when it had been found.
+            404 | 503 => assert_eq!(times, 0, "{id}"),
             _ => panic!("{id}: status {status}, came {times} times"),
         }
     }
