@@ -48,6 +48,8 @@ http_rewrite:
 pub(super) struct Wanted<'a> {
     /// The old set of status endpoints.
     pub(super) deprecated: bool,
+    /// Metrics, at a port that another test could take first: only where they are looked at.
+    pub(super) metrics: bool,
     /// How often stale routes are looked for; empty: never within a test.
     pub(super) prune: &'a str,
     /// After how long a route is stale; empty: 6 s.
@@ -73,8 +75,8 @@ impl Rig {
         let nats = Nats::connect(&nats_address, &["router.start", "vcap.component.announce"]);
         let access_log = lab.path("access.log");
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let metrics = free.local_addr().expect("an address").port();
-        drop(free);
+        let free = free.local_addr().expect("an address").port();
+        let metrics = if wanted.metrics { free } else { 0 };
         let deprecated = ", enable_deprecated_varz_healthz_endpoints: true";
         let prune = if wanted.prune.is_empty() {
             "1h"
