@@ -43,6 +43,12 @@ http_rewrite:
     add_headers_if_not_present: [{name: X-Added, value: v1}]
 "#;
 
+/// A port that was free just now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
 /// How a router differs from what both recorded ones had.
 #[derive(Default)]
 pub(super) struct Wanted<'a> {
@@ -74,9 +80,7 @@ impl Rig {
         let nats_address = text(&nats_server.said("started"), "address");
         let nats = Nats::connect(&nats_address, &["router.start", "vcap.component.announce"]);
         let access_log = lab.path("access.log");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let free = free.local_addr().expect("an address").port();
-        let metrics = if wanted.metrics { free } else { 0 };
+        let metrics = if wanted.metrics { free_port() } else { 0 };
         let deprecated = ", enable_deprecated_varz_healthz_endpoints: true";
         let prune = if wanted.prune.is_empty() {
             "1h"
