@@ -82,10 +82,15 @@ impl Backend {
     }
 }
 
-/// A port that refuses connections.
+/// A port that refuses connections, for as long as the test's process lives: the client's end
+/// of a connection holds it, so that nobody else gets it to listen there.
 pub(super) fn dead_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
+    let address = listener.local_addr().expect("an address");
+    let stream = TcpStream::connect(address).expect("a connection");
+    let port = stream.local_addr().expect("an address").port();
+    std::mem::forget((listener, stream));
+    port
 }
 
 /// Bytes both ways.

@@ -69,6 +69,7 @@ fn backends_that_speak_tls() {
 fn the_old_status_endpoints() {
     let mut rig = Rig::start(&Wanted {
         deprecated: true,
+        metrics: true,
         ..Wanted::default()
     });
     let mut differences = Differences::default();

@@ -43,11 +43,19 @@ http_rewrite:
     add_headers_if_not_present: [{name: X-Added, value: v1}]
 "#;
 
+/// A port that was free just now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
 /// How a router differs from what both recorded ones had.
 #[derive(Default)]
 pub(super) struct Wanted<'a> {
     /// The old set of status endpoints.
     pub(super) deprecated: bool,
+    /// Metrics, at a port that another test could take first: only where they are looked at.
+    pub(super) metrics: bool,
     /// How often stale routes are looked for; empty: never within a test.
     pub(super) prune: &'a str,
     /// After how long a route is stale; empty: 6 s.
@@ -72,9 +80,7 @@ impl Rig {
         let nats_address = text(&nats_server.said("started"), "address");
         let nats = Nats::connect(&nats_address, &["router.start", "vcap.component.announce"]);
         let access_log = lab.path("access.log");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let metrics = free.local_addr().expect("an address").port();
-        drop(free);
+        let metrics = if wanted.metrics { free_port() } else { 0 };
         let deprecated = ", enable_deprecated_varz_healthz_endpoints: true";
         let prune = if wanted.prune.is_empty() {
             "1h"
