@@ -251,7 +251,7 @@ fn a_tunnel_with_one_end_is_not_kept_forever() {
         connection.send(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
     });
     let bench = Bench::with(&[backend.address], |settings| {
-        settings.backends.timeout = Duration::from_millis(50);
+        settings.backends.timeout = Duration::from_millis(1000);
     });
     let mut client = bench.client();
     client.send(
