@@ -105,7 +105,7 @@ pub enum ClientCertificates {
 }
 
 /// Towards backends.
-#[derive(Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct BackendSettings {
     /// Attempts for a request (`backends.max_attempts`, 3).
     pub attempts: u32,
@@ -137,20 +137,6 @@ pub struct BackendSettings {
     /// Keep the connection of a request with `Expect: 100-continue`
     /// (`keep_alive_100_continue_requests`).
     pub keep_alive_after_continue: bool,
-}
-
-// Without keys and secrets.
-impl std::fmt::Debug for BackendSettings {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("BackendSettings")
-            .field("attempts", &self.attempts)
-            .field("in_flight", &self.in_flight)
-            .field("idle", &self.idle)
-            .field("timeout", &self.timeout)
-            .field("insecure", &self.insecure)
-            .finish_non_exhaustive()
-    }
 }
 
 /// What becomes of headers.
@@ -196,7 +182,7 @@ pub struct StickySettings {
 }
 
 /// Route services (section 5 of the routing facts).
-#[derive(Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RouteServiceSettings {
     /// Secret that signatures are made of; empty: route services are off.
     pub secret: Secret,
@@ -215,19 +201,6 @@ pub struct RouteServiceSettings {
     pub upgrades: bool,
     /// Accept any certificate of a route service (`skip_ssl_validation`).
     pub insecure: bool,
-}
-
-// Without keys and secrets.
-impl std::fmt::Debug for RouteServiceSettings {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("RouteServiceSettings")
-            .field("timeout", &self.timeout)
-            .field("strict", &self.strict)
-            .field("attempts", &self.attempts)
-            .field("insecure", &self.insecure)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Trace headers.
