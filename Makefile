@@ -44,6 +44,7 @@ test-rust: $(PAGE) ## Unit, property, integration and end-to-end tests
 
 .PHONY: test-page
 test-page: release ## Every control of the page, on sample runs in a real browser
+	rm -rf $(TARGET)/samples
 	$(CARGO) run --release --locked --quiet -p lab-report --example sample -- $(TARGET)/samples
 	cd web && npm run --silent e2e -- $(abspath $(TARGET))/samples
 

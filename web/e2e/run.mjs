@@ -12,9 +12,10 @@ import { launch, open } from './browser.mjs';
 
 const folder = resolve(process.argv[2] ?? '../target/samples');
 const report = (name) => {
-  const run = readdirSync(folder).filter((entry) => entry.startsWith(`${name}-`)).sort().at(-1);
-  assert(run, `no sample ${name} in ${folder}: make them with the example \`sample\``);
-  return join(folder, run, 'report.html');
+  const runs = readdirSync(folder).filter((entry) => entry.startsWith(`${name}-`));
+  // An older sample beside the new one would be tested in its place.
+  assert.equal(runs.length, 1, `samples ${name} in ${folder}: empty it and make them with the example \`sample\``);
+  return join(folder, runs[0], 'report.html');
 };
 
 const browser = await launch();
