@@ -12,6 +12,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("units", 0),
     ("telemetry", 1),
     ("net", 1),
+    ("document", 1),
     ("diego", 1),
     ("wire", 1),
     ("nats", 1),

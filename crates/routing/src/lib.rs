@@ -12,7 +12,6 @@
 
 pub mod api;
 pub mod backend;
-pub mod document;
 pub mod http;
 pub mod registry;
 pub mod secret;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::model::RouterGroup;
 use super::settings::{ApiSettings, Database, MutualTls, PostgresSettings};
-use crate::document::{Form, Problems, Source, parse_toml};
+use document::{Form, Problems, Source, parse_toml};
 
 /// The database as the file names it.
 #[derive(Debug, Clone, Default)]

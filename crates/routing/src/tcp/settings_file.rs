@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{BackendTlsSettings, TcpSettings, TerminationSettings};
-use crate::document::{Form, Problems, Source, parse_toml};
+use document::{Form, Problems, Source, parse_toml};
 
 /// Reads a settings file. Files that it names are looked up in its own folder.
 ///

@@ -12,9 +12,9 @@ use std::time::Duration;
 use super::choices::{
     ALGORITHMS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING, Sharding, served,
 };
-use crate::document::{Form, Kind, Value};
 use crate::http::router::{NatsSettings, RouterSettings};
 use crate::http::settings::{ClientTls, HttpSettings};
+use document::{Form, Kind, Value};
 
 /// Reads a whole file. Addresses and defaults are gorouter's where it has its own.
 pub(super) fn read(form: &mut Form<'_>) -> RouterSettings {

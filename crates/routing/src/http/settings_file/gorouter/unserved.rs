@@ -1,6 +1,6 @@
 //! Keys that are not served here.
 
-use crate::document::Form;
+use document::Form;
 
 /// Keys that would make a router safer than this one is: ignoring them would open doors.
 pub(super) fn refused(form: &mut Form<'_>) {

@@ -1,7 +1,7 @@
 //! Where routes come from.
 
-use crate::document::Form;
 use crate::http::router::{NatsSettings, PeerTls, RoutingApiSettings, TokenSettings};
+use document::Form;
 
 pub(super) fn nats(form: &mut Form<'_>, nats: &mut NatsSettings) {
     form.value(

@@ -4,10 +4,10 @@ mod feeds;
 mod requests;
 
 use super::choices::{ALGORITHMS, CLIENT_CERTIFICATES, SHARDING, Sharding, served};
-use crate::document::Form;
 use crate::http::router::{DrainSettings, RouterSettings, StatusSettings};
 use crate::http::settings::{BackendSettings, ClientTls, HttpSettings};
 use crate::table::{Segments, TableSettings};
+use document::Form;
 use telemetry::Level;
 
 /// Levels of the log.

@@ -1,10 +1,10 @@
 //! What becomes of requests: how they are changed, bound to instances, and logged.
 
-use crate::document::Form;
 use crate::http::settings::{
     AccessLogSettings, HeaderSettings, RouteServiceSettings, StickySettings, TracingSettings,
 };
 use crate::http::settings_file::choices::{EXTRA_FIELDS, FORWARDED_CERTIFICATES, REDACTIONS};
+use document::Form;
 
 pub(super) fn access_log(form: &mut Form<'_>, log: &mut AccessLogSettings) {
     form.value("file", "The file; opened again on SIGHUP.", &mut log.file);

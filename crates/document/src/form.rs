@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::kind::{Kind, Size};
-use super::{Entry, Node, Problem, Problems, Source, Span, Value};
+use crate::kind::{Kind, Size};
+use crate::{Entry, Node, Problem, Problems, Source, Span, Value};
 
 /// Walks over settings. A description calls a method for each setting, in order; the form
 /// either fills the setting from the file or prints it.
@@ -419,8 +419,8 @@ enum Found<'a> {
 /// Reads a file that a setting names.
 fn read_bounded(path: &Path) -> std::io::Result<String> {
     let bytes = std::fs::metadata(path)?.len();
-    if bytes > super::MOST_BYTES as u64 {
-        let most = super::MOST_BYTES;
+    if bytes > crate::MOST_BYTES as u64 {
+        let most = crate::MOST_BYTES;
         let message = format!("it has {bytes} bytes; expected at most {most}");
         return Err(std::io::Error::other(message));
     }
