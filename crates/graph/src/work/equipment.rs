@@ -80,6 +80,11 @@ impl Site {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn memory_taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
     /// The lock with a name.
     pub(crate) fn lock(&self, name: &str) -> Arc<NamedLock> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +107,11 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    fn new(site: &Arc<Site>, bytes: u64) -> Result<Self, WorkError> {
+    /// # Errors
+    /// When the machine has not so much left, other working sets counted.
+    pub(crate) fn new(site: &Arc<Site>, bytes: u64) -> Result<Self, WorkError> {
+        // Small numbers are added that cannot overflow; an absurd one is refused below.
+        let bytes = bytes.min(1 << 60);
         let before = site.taken.fetch_add(bytes, Ordering::Relaxed);
         let left = site.memory.saturating_sub(before);
         match WorkingSet::new(bytes, left) {

@@ -160,6 +160,16 @@ impl Workers {
         state.waiting.len().saturating_sub(state.idle)
     }
 
+    /// Stops as [`Workers::stop_within`] does, without waiting.
+    pub fn ask_to_stop(&self) {
+        self.pool.stop();
+    }
+
+    #[cfg(test)]
+    pub(super) fn threads(&self) -> usize {
+        self.pool.lock().threads
+    }
+
     /// Stops: jobs that wait come back at once, those that run as soon as they can be
     /// interrupted (a microsecond for work that computes, 50 ms for a lock, half a second
     /// for a program that does not want to end; for the disk when it answers). Whether all
