@@ -201,6 +201,12 @@ pub struct RouteServiceSettings {
     pub upgrades: bool,
     /// Accept any certificate of a route service (`skip_ssl_validation`).
     pub insecure: bool,
+    /// A service whose host is a route of this router is called through the router itself,
+    /// and not over the network (`route_services_hairpinning`).
+    pub hairpin: bool,
+    /// Hosts of routes for which that is allowed, `name.example` or `*.example`; empty: all
+    /// (`route_services_hairpinning_allowlist`).
+    pub hairpin_hosts: Vec<String>,
 }
 
 /// Trace headers.
@@ -352,6 +358,8 @@ impl Default for RouteServiceSettings {
             attempts: 3,
             upgrades: false,
             insecure: false,
+            hairpin: false,
+            hairpin_hosts: Vec::new(),
         }
     }
 }

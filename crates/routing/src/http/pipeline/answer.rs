@@ -244,7 +244,7 @@ impl Pipeline {
             pool.context_path(),
             cookie,
         );
-        if !cookie.is_empty() {
+        if !cookie.is_empty() && !is_of_service(&exchange.request) {
             exchange.answer.push("Set-Cookie", cookie);
         }
     }
@@ -381,6 +381,12 @@ pub(super) fn write_own(
         out.extend_from_slice(body);
     }
     keep_alive
+}
+
+/// Whether the request went to a route service, be it by way of the router itself: what
+/// the service answers belongs to no session of the application.
+fn is_of_service(request: &FieldList) -> bool {
+    request.has(b"X-Cf-Proxy-Signature") && request.has(b"X-Cf-Forwarded-Url")
 }
 
 fn write_date(now: Times, out: &mut Vec<u8>) {

@@ -153,6 +153,10 @@ fn mistakes_in_our_own_form_say_what_was_expected() {
             "expected isolation_segments to name at least one",
         ),
         (
+            "[route_services]\nhairpin_hosts = [\"https://a.b\"]",
+            "expected hosts like a.example or *.example.com, found \"https://a.b\"",
+        ),
+        (
             "[access_log]\nextra_fields = [\"dail_time\"]",
             "did you mean \"dial_time\"?",
         ),
@@ -242,6 +246,8 @@ route_services_secret: hush4
 route_services: {max_attempts: 3}
 route_services_timeout: 30s
 route_services_recommend_https: true
+route_services_hairpinning: true
+route_services_hairpinning_allowlist: [rs.example, "*.apps.example.com"]
 backends: {max_conns: 500, max_attempts: 0, cert_chain: BC, private_key: BK}
 extra_headers_to_log: [My-Header]
 balancing_algorithm: least-connection
@@ -295,6 +301,9 @@ fn a_file_of_gorouter_serves_here() {
     assert!(http.access_log.hide_client && !http.access_log.hide_forwarded_for);
     assert!(http.tracing.zipkin && http.tracing.w3c && http.tracing.w3c_tenant == "t");
     assert_eq!(http.route_services.secret, "hush4".into());
+    assert!(http.route_services.hairpin);
+    let hosts = &http.route_services.hairpin_hosts;
+    assert_eq!(*hosts, ["rs.example", "*.apps.example.com"]);
     assert_eq!(
         settings.table.segments,
         Segments::Only(vec!["gold".to_owned()])
@@ -392,6 +401,10 @@ fn mistakes_in_gorouters_file_are_named_with_their_line() {
             "expected isolation_segments to name at least one",
         ),
         ("disable_http: true", "nothing would be listened on"),
+        (
+            "route_services_hairpinning_allowlist: [a.b, \"*.*.b\"]",
+            "gorouter.yml:1:39: expected hosts like a.example or *.example.com, found \"*.*.b\"",
+        ),
         ("enable_ssl: true", "expected tls_pem beside enable_ssl"),
         (
             "balancing_algorithm: hash",

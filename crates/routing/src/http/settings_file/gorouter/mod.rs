@@ -10,7 +10,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use super::choices::{
-    ALGORITHMS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING, Sharding, served,
+    ALGORITHMS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING, Sharding, hairpin_hosts,
+    served,
 };
 use crate::http::router::{NatsSettings, RouterSettings};
 use crate::http::settings::{ClientTls, HttpSettings};
@@ -339,6 +340,17 @@ fn route_services(form: &mut Form<'_>, http: &mut HttpSettings) {
         "route_services_recommend_https",
         "",
         &mut services.recommend_https,
+    );
+    form.value("route_services_hairpinning", "", &mut services.hairpin);
+    form.value(
+        "route_services_hairpinning_allowlist",
+        "",
+        &mut services.hairpin_hosts,
+    );
+    hairpin_hosts(
+        form,
+        "route_services_hairpinning_allowlist",
+        &services.hairpin_hosts,
     );
     form.section("route_services", "", |form| {
         form.value("max_attempts", "", &mut services.attempts);
