@@ -179,6 +179,10 @@ pub struct StickySettings {
     pub secure: bool,
     /// `Authorization: Negotiate` binds too (`sticky_sessions_for_auth_negotiate`).
     pub auth_negotiate: bool,
+    /// Each cookie of the application has its `__VCAP_ID__`, and `__VCAP_ID_META__` keeps the
+    /// attributes for when the instance is gone. gorouter has no key for it: those of 2025
+    /// never do it, those of 2026 always.
+    pub metadata: bool,
 }
 
 /// Route services (section 5 of the routing facts).
@@ -343,6 +347,7 @@ impl Default for StickySettings {
             cookies: vec!["JSESSIONID".to_owned()],
             secure: false,
             auth_negotiate: false,
+            metadata: false,
         }
     }
 }

@@ -87,6 +87,11 @@ pub(super) fn sticky(form: &mut Form<'_>, sticky: &mut StickySettings) {
         "Authorization: Negotiate binds too.",
         &mut sticky.auth_negotiate,
     );
+    form.value(
+        "metadata",
+        "Keep attributes in __VCAP_ID_META__, for when the instance is gone.",
+        &mut sticky.metadata,
+    );
 }
 
 pub(super) fn route_services(form: &mut Form<'_>, services: &mut RouteServiceSettings) {
