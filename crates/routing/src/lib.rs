@@ -13,6 +13,7 @@
 pub mod api;
 pub mod backend;
 pub mod http;
+mod peer_tls;
 pub mod registry;
 pub mod secret;
 pub mod selection;

@@ -141,6 +141,7 @@ fn backend(id: &str) -> StaticBackend {
         threads: Some(1),
         id: id.to_owned(),
         control: None,
+        tls: None,
     })
     .unwrap()
 }

@@ -13,13 +13,13 @@ use tokio::time::Instant;
 
 use super::drain::drain;
 use super::feeds::{FeedError, Feeding, Feeds};
-use super::peer_tls::TlsPartError;
 use super::servers;
 use super::settings::RouterSettings;
 use crate::http::counters::Counters;
 use crate::http::engine::{self, Engine, EngineConfig};
 use crate::http::settings::HttpSettings;
 use crate::http::status::{Health, Phase};
+use crate::peer_tls::TlsPartError;
 use crate::table::Table;
 
 /// Descriptors of listeners, pollers, feeds, status servers and logs, at the least.
