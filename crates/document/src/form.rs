@@ -356,7 +356,9 @@ impl<'a> Form<'a> {
         match &mut self.mode {
             Mode::Print { .. } => Found::Printing,
             Mode::Read(tables) => {
-                if let Some(table) = tables.last_mut() {
+                if let Some(table) = tables.last_mut()
+                    && !table.known.contains(&key)
+                {
                     table.known.push(key);
                 }
                 match entry {

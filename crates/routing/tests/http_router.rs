@@ -36,7 +36,7 @@ fn settings(folder: &Path) -> RouterSettings {
     settings.status.listen = any_port();
     settings.status.routes_listen = any_port();
     settings.status.user = "u".to_owned();
-    settings.status.password = "p".to_owned();
+    settings.status.password = "p".into();
     settings.metrics_listen = any_port();
     settings.drain = DrainSettings {
         wait: Duration::ZERO,

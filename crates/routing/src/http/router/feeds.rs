@@ -188,7 +188,7 @@ impl Feeds {
 
 fn user(nats: &NatsSettings) -> Option<(String, Password)> {
     let named = !nats.user.is_empty();
-    named.then(|| (nats.user.clone(), Password::new(nats.password.clone())))
+    named.then(|| (nats.user.clone(), Password::new(nats.password.as_str())))
 }
 
 /// How to reach NATS: the servers that are named, else the embedded one.
