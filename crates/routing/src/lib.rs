@@ -12,6 +12,8 @@
 
 pub mod api;
 pub mod backend;
+#[cfg(test)]
+mod every_key;
 pub mod http;
 mod peer_tls;
 pub mod registry;

@@ -284,7 +284,8 @@ impl HttpSettings {
     /// [`HttpSettings::request_head_bytes`] and this, the router refuses the request with
     /// its headers and logs it, as gorouter does.
     pub fn longest_head(&self) -> usize {
-        self.request_head_bytes.max(READ_IN_ANY_CASE) + SLACK
+        let most = self.request_head_bytes.max(READ_IN_ANY_CASE);
+        most.saturating_add(SLACK)
     }
 }
 

@@ -278,6 +278,26 @@ mod tests {
     }
 
     #[test]
+    fn wrong_values_of_every_key_are_told() {
+        let tried = crate::every_key::Tried {
+            read: &|source| read(source, Path::new(".")).map(|_| Vec::new()),
+            write: crate::every_key::toml,
+            right: &[],
+        };
+        let found = tried.every_key();
+        for key in [
+            "status_tls.listen",
+            "termination.certificate.chain",
+            "route.port",
+        ] {
+            assert!(
+                found.iter().any(|one| one == key),
+                "{key} is not in {found:?}"
+            );
+        }
+    }
+
+    #[test]
     fn routes_stand_in_the_file_too() {
         let text = "\
 [[route]]
