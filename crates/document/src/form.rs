@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::kind::{Kind, Size};
 use crate::{Entry, Node, Problem, Problems, Source, Span, Value};
@@ -121,6 +122,14 @@ impl<'a> Form<'a> {
         let mut size = Size(*into);
         self.value(key, about, &mut size);
         *into = size.0;
+    }
+
+    /// A length of time above zero: a wait of nothing would fail whatever waits.
+    pub fn time(&mut self, key: &'static str, about: &str, into: &mut Duration) {
+        self.value(key, about, into);
+        if into.is_zero() {
+            self.wrong(key, "expected a length of time above 0, found 0");
+        }
     }
 
     /// A setting with named values.

@@ -162,7 +162,7 @@ fn limits(form: &mut Form<'_>, settings: &mut TcpSettings) {
 }
 
 fn timeouts(form: &mut Form<'_>, settings: &mut TcpSettings) {
-    form.value(
+    form.time(
         "connect",
         "A connection to a backend.",
         &mut settings.connect_timeout,
@@ -172,12 +172,12 @@ fn timeouts(form: &mut Form<'_>, settings: &mut TcpSettings) {
         "Silence in both directions; \"0s\": no limit.",
         &mut settings.idle_timeout,
     );
-    form.value(
+    form.time(
         "hello",
         "A whole ClientHello where routes depend on it; then the port's own route is taken.",
         &mut settings.hello_timeout,
     );
-    form.value(
+    form.time(
         "handshake",
         "A TLS handshake, with clients and with backends.",
         &mut settings.handshake_timeout,

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use telemetry::Level;
 
 use super::*;
 use crate::http::router::{DrainSettings, NatsSettings};
@@ -148,6 +147,10 @@ fn mistakes_in_our_own_form_say_what_was_expected() {
             "expected a number from 1 to 100, found 0",
         ),
         (
+            "[backends]\ntimeout = \"0s\"",
+            "gorouter.yml:2:11: expected a length of time above 0, found 0",
+        ),
+        (
             "[backends]\nalgorithm = \"hash\"",
             "expected one of round-robin, least-connection, found \"hash\"",
         ),
@@ -211,7 +214,7 @@ fn the_name_of_a_file_says_which_form_it_has() {
 
 prop_compose! {
     fn any_settings()(
-        times in prop::collection::vec(0_u64..1 << 60, 8),
+        times in prop::collection::vec(1_u64..1 << 60, 8),
         numbers in prop::collection::vec(1_u32..100, 4),
         switches in prop::collection::vec(any::<bool>(), 8),
         zone in "\\PC{0,8}",

@@ -151,7 +151,8 @@ impl Given {
         let wanted = asked.instance();
         let other = wanted != bond.instance.as_bytes();
         let stale = (negotiate || !wanted.is_empty()) && other;
-        if bond.instance.is_empty() || self.own || !(stale || !self.sessions.is_empty()) {
+        let nothing_new = !stale && self.sessions.is_empty();
+        if bond.instance.is_empty() || self.own || nothing_new {
             return;
         }
         let mut cookie = Vec::new();

@@ -212,6 +212,34 @@ fn gorouters_defaults_are_taken_for_its_file() {
 }
 
 #[test]
+fn a_time_of_nothing_is_no_limit() {
+    let text = "{endpoint_timeout: 0s, endpoint_dial_timeout: 0s, tls_handshake_timeout: 0s, \
+                frontend_idle_timeout: 0s, websocket_dial_timeout: 0s, drain_timeout: 0s}";
+    let settings = gorouter(text).unwrap().settings;
+    let backends = &settings.http.backends;
+    let day = Duration::from_secs(86_400);
+    for time in [
+        backends.timeout,
+        backends.dial_timeout,
+        backends.upgrade_dial_timeout,
+        backends.handshake_timeout,
+        settings.http.idle_timeout,
+        settings.drain.timeout,
+    ] {
+        assert!(time > 1000 * day, "{time:?}");
+    }
+    // What was translated into our own form is read there.
+    let printed = crate::http::settings_file::print(&settings);
+    let again = super::toml(&printed).unwrap().settings;
+    assert_eq!(again.http.backends.timeout, backends.timeout);
+    let short = "{endpoint_timeout: 7s, websocket_dial_timeout: 3s}";
+    let settings = gorouter(short).unwrap().settings;
+    assert_eq!(settings.drain.timeout, Duration::from_secs(7));
+    let upgrade = settings.http.backends.upgrade_dial_timeout;
+    assert_eq!(upgrade, Duration::from_secs(3));
+}
+
+#[test]
 fn mistakes_in_gorouters_file_are_named_with_their_line() {
     for (text, expected) in [
         ("prot: 80", "gorouter.yml:1:1: unknown key \"prot\""),

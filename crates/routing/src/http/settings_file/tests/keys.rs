@@ -34,8 +34,25 @@ fn wrong_values_of_every_key_of_gorouters_are_told() {
     let tried = Tried {
         read: &|source| read_gorouter(source, Path::new(".")).map(|loaded| loaded.warnings),
         write: yaml,
-        // Authorities may stand in one text or in several.
-        right: &[("ca_certs", "\"one\""), ("client_ca_certs", "\"one\"")],
+        // Authorities may stand in one text or in several; YAML reads `value: 1` as a number,
+        // and the value of a header is a text.
+        right: &[
+            ("ca_certs", "\"one\""),
+            ("client_ca_certs", "\"one\""),
+            ("nats.ca_certs", "\"one\""),
+            ("oauth.ca_certs", "\"one\""),
+            ("routing_api.ca_certs", "\"one\""),
+            ("http_rewrite.responses.remove_headers.value", "7"),
+            ("http_rewrite.responses.remove_headers.value", "true"),
+            (
+                "http_rewrite.responses.add_headers_if_not_present.value",
+                "7",
+            ),
+            (
+                "http_rewrite.responses.add_headers_if_not_present.value",
+                "true",
+            ),
+        ],
     };
     let found = tried.every_key();
     for key in [
