@@ -18,6 +18,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("nats", 1),
     ("cells", 2),
     ("routing", 2),
+    ("graph", 2),
     ("lab-load", 3),
     ("lab-generator", 3),
     ("lab-lifecycle", 3),
