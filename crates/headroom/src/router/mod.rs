@@ -7,8 +7,11 @@ mod nats;
 mod populate;
 mod tcp;
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 use routing::backend::{self, BackendSettings};
+use routing::secret::Secret;
 
 pub(crate) use args::RouterCommand;
 use args::StaticArgs;
@@ -38,6 +41,21 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
         .context("start the runtime")
 }
 
+/// Certificate and key of the static backend.
+fn static_tls(args: &StaticArgs) -> Result<Option<(String, Secret)>> {
+    let read = |path: &Path, what: &str| {
+        std::fs::read_to_string(path)
+            .with_context(|| format!("read the {what} of TLS from {}", path.display()))
+    };
+    match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => {
+            let certificate = read(certificate, "certificate")?;
+            Ok(Some((certificate, read(key, "key")?.into())))
+        }
+        _ => Ok(None),
+    }
+}
+
 fn serve_static(args: &StaticArgs) -> Result<()> {
     let settings = BackendSettings {
         listen: args.listen,
@@ -45,6 +63,7 @@ fn serve_static(args: &StaticArgs) -> Result<()> {
         threads: args.threads.map(usize::from),
         id: args.id.clone(),
         control: args.control,
+        tls: static_tls(args)?,
     };
     runtime()?.block_on(async {
         let shutdown = on_signal()?;

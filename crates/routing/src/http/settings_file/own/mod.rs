@@ -178,12 +178,12 @@ fn limits(form: &mut Form<'_>, http: &mut HttpSettings) {
         1..=10_000_000,
         &mut http.client_connections,
     );
-    form.value(
+    form.time(
         "idle_timeout",
         "Longest pause between requests of a connection.",
         &mut http.idle_timeout,
     );
-    form.value(
+    form.time(
         "head_timeout",
         "Longest wait for a whole head once it began.",
         &mut http.head_timeout,
@@ -269,27 +269,27 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
         "Idle connections kept for one endpoint by one thread; 0: none.",
         &mut backends.idle,
     );
-    form.value(
+    form.time(
         "idle_timeout",
         "How long an idle connection is kept.",
         &mut backends.idle_timeout,
     );
-    form.value(
+    form.time(
         "dial_timeout",
         "Longest wait for a connection.",
         &mut backends.dial_timeout,
     );
-    form.value(
+    form.time(
         "upgrade_dial_timeout",
         "The same for upgrades.",
         &mut backends.upgrade_dial_timeout,
     );
-    form.value(
+    form.time(
         "handshake_timeout",
         "Longest wait for a TLS handshake.",
         &mut backends.handshake_timeout,
     );
-    form.value(
+    form.time(
         "timeout",
         "Longest time of one attempt, from the request to the end of the answer.",
         &mut backends.timeout,
