@@ -12,14 +12,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::args::TcpArgs;
-use super::runtime;
+use super::control_runtime;
 use crate::cells::{ended, logger, on_signal};
 
 /// Serves until a signal.
 pub(super) fn serve(args: &TcpArgs) -> Result<()> {
     let settings = settings(args)?;
     let fixed = fixed_routes(args)?;
-    runtime()?.block_on(async {
+    control_runtime()?.block_on(async {
         let shutdown = on_signal()?;
         let logger = logger("tcp-router", &args.log)?;
         let (changes, told) = mpsc::channel(CHANGES);
