@@ -434,10 +434,12 @@ fn routes_and_their_endpoints_have_bounds() {
         let added = Registered::Added { route: port == 0 };
         assert_eq!(register("a", port), added);
     }
-    assert_eq!(register("a", 3), Registered::Refused);
+    let refused = Registered::Refused(Bound::EndpointsOfRoute(3));
+    assert_eq!(register("a", 3), refused);
     assert_eq!(register("a", 2), Registered::Refreshed);
     assert_eq!(register("b", 0), Registered::Added { route: true });
-    assert_eq!(register("c", 0), Registered::Refused);
+    let refused = Registered::Refused(Bound::Routes(2));
+    assert_eq!(register("c", 0), refused);
     table.unregister(
         &RouteKey::new("b").unwrap(),
         "h:0",
