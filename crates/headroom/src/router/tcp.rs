@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::args::TcpArgs;
-use super::runtime;
+use super::control_runtime;
 use crate::cells::{ended, logger, on_signal};
 
 /// Serves until a signal.
@@ -25,7 +25,7 @@ pub(super) fn serve(args: &TcpArgs) -> Result<()> {
         "the settings have a [[route]], and --api names a routing API; expected one of both, \
          since each takes away the other's routes"
     );
-    runtime()?.block_on(async {
+    control_runtime()?.block_on(async {
         let shutdown = on_signal()?;
         let logger = logger("tcp-router", &args.log)?;
         let (changes, told) = mpsc::channel(CHANGES);

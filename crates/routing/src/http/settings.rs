@@ -113,7 +113,8 @@ pub struct BackendSettings {
     /// (`backends.max_conns`, 500).
     pub in_flight: u32,
     /// Idle connections kept for one endpoint by one thread; 0: none is kept
-    /// (`max_idle_conns_per_host`).
+    /// (`max_idle_conns_per_host`). With fewer than there are requests at once, connections
+    /// are opened again and again.
     pub idle: usize,
     /// How long an idle connection is kept (gorouter: 90 s, fixed).
     pub idle_timeout: Duration,
@@ -327,7 +328,7 @@ impl Default for BackendSettings {
         Self {
             attempts: 3,
             in_flight: 500,
-            idle: 100,
+            idle: 1024,
             idle_timeout: Duration::from_secs(90),
             dial_timeout: Duration::from_secs(5),
             upgrade_dial_timeout: Duration::from_secs(5),

@@ -349,6 +349,12 @@ fn table(form: &mut Form<'_>, table: &mut TableSettings) {
         1..=65_536,
         &mut table.most_endpoints,
     );
+    form.within(
+        "most_endpoints_in_all",
+        "Endpoints of all routes together above which further ones are refused.",
+        1..=400_000_000,
+        &mut table.most_endpoints_in_all,
+    );
     let (mut sharding, mut segments) = match &table.segments {
         Segments::All => (Sharding::All, Vec::new()),
         Segments::Only(names) => (Sharding::Segments, names.clone()),
