@@ -16,6 +16,7 @@
 
 pub mod amount;
 pub mod draw;
+pub mod metrics;
 pub mod script;
 pub mod topology;
 pub mod trace;

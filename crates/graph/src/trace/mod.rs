@@ -1,5 +1,13 @@
 //! What happened to requests: spans, how their context travels, where they are kept.
 
+pub mod context;
+pub mod hex;
+mod recorder;
+mod sampling;
+
+pub use recorder::Recorder;
+pub use sampling::Sampler;
+
 use std::sync::Arc;
 
 use crate::Nanos;
