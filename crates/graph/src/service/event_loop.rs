@@ -24,7 +24,7 @@ use super::slab::{Key, Slab, Token};
 use crate::Nanos;
 use crate::script::{Command, Outcome, Ticket};
 use crate::trace::Recorder;
-use crate::work::{Ended, Inbox, Worker, Workers};
+use crate::work::{Ended, Inbox, Site, Worker, Workers};
 
 /// Requests whose memory is kept for the next ones.
 const SPARE_FLIGHTS: usize = 256;
@@ -44,6 +44,8 @@ pub(super) struct Instance {
     /// By the slots of callees.
     pub(super) routes: Vec<Route>,
     pub(super) workers: Option<Workers>,
+    /// Their number, the length of their queue, and their processors.
+    pub(super) workers_for: ((u32, u32), Vec<u32>),
     /// The last request's head, to recognise the next one by.
     pub(super) head: RequestHead,
     /// The number of the next request without a trace, and what to add for the one after.
@@ -77,6 +79,7 @@ pub(super) struct EventLoop {
     pub(super) poller: Poller,
     waker: Waker,
     pub(super) inbox: Arc<Inbox>,
+    pub(super) site: Arc<Site>,
     pub(super) worker: Worker,
     pub(super) recorder: Recorder,
     pub(super) instances: Vec<Instance>,
@@ -118,7 +121,7 @@ pub(super) struct Beginning {
     pub(super) thread: usize,
     pub(super) poller: Poller,
     pub(super) waker: Waker,
-    pub(super) worker: Worker,
+    pub(super) site: Arc<Site>,
     pub(super) recorder: Recorder,
     pub(super) instances: Vec<Instance>,
     pub(super) most_sessions: usize,
@@ -132,7 +135,8 @@ impl EventLoop {
             thread: beginning.thread,
             poller: beginning.poller,
             waker: beginning.waker,
-            worker: beginning.worker,
+            worker: Worker::new(&beginning.site),
+            site: beginning.site,
             recorder: beginning.recorder,
             instances: beginning.instances,
             sessions: Slab::default(),

@@ -11,7 +11,7 @@ use crate::topology::{
     Action, Connections, EdgeId, Protocol, Response, ServiceId, Step, StepId, Topology, Work,
 };
 use crate::trace::{Name, Sampler};
-use crate::work::{Equipment, Task};
+use crate::work::{Equipment, LoadStatus, Task};
 
 /// The field that names the revision that a request runs under.
 pub(super) const REVISION: &str = "x-headroom-revision";
@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) topology: Arc<Topology>,
     pub(super) service: ServiceId,
     pub(super) name: Name,
+    /// The peer of those who have none.
+    pub(super) nobody: Name,
     pub(super) program: Arc<Program>,
     pub(super) endpoints: Vec<EndpointPlan>,
     /// By the number of their step.
@@ -36,6 +38,8 @@ pub(super) struct Plan {
     pub(super) cpus: Vec<u32>,
     pub(super) sampler: Sampler,
     pub(super) counters: Arc<InstanceCounters>,
+    /// How often the load beside the requests ran.
+    pub(super) load_status: Box<dyn Fn() -> LoadStatus + Send + Sync>,
 }
 
 /// An endpoint.
@@ -165,6 +169,7 @@ impl Planner {
             topology: Arc::clone(topology),
             service,
             name: Name::from(""),
+            nobody: Name::from(""),
             program: Program::compile(topology, service),
             endpoints: Vec::new(),
             steps: Vec::new(),
@@ -173,6 +178,10 @@ impl Planner {
             cpus: Vec::new(),
             sampler: Sampler::new(topology.tracing.sample),
             counters,
+            load_status: {
+                let load = Arc::clone(&self.equipment.load);
+                Box::new(move || load.status())
+            },
         };
         let Some(own) = topology.service(service) else {
             return Ok(plan);
