@@ -16,7 +16,7 @@ use wire::poller::{Event, Poller, Waker};
 
 use super::alarms::{Alarm, Alarms, NEVER};
 use super::flight::Flight;
-use super::host::{DRAINING, Orders, RUNNING, STOPPED};
+use super::host::{DRAINING, KEPT_REVISIONS, Orders, RUNNING, STOPPED};
 use super::link::{Link, PoolId, Route};
 use super::plan::Plan;
 use super::session::Session;
@@ -30,8 +30,6 @@ use crate::work::{Ended, Inbox, Site, Worker, Workers};
 const SPARE_FLIGHTS: usize = 256;
 /// Bytes that one read takes.
 const ROOM: usize = 64 * 1024;
-/// Revisions that a request may still ask for.
-const KEPT_PLANS: usize = 4;
 
 /// An instance of a service, which lives on this thread.
 pub(super) struct Instance {
@@ -51,6 +49,24 @@ pub(super) struct Instance {
     /// The number of the next request without a trace, and what to add for the one after.
     pub(super) number: u64,
     pub(super) step: u64,
+}
+
+impl Instance {
+    /// One that listens. Requests without a trace are numbered from `number` on, `step`
+    /// apart, so that replicas never give the same number.
+    pub(super) fn new(listener: OwnedFd, number: u64, step: u64) -> Self {
+        Self {
+            listener: Some(listener),
+            paused: false,
+            plans: VecDeque::new(),
+            routes: Vec::new(),
+            workers: None,
+            workers_for: Default::default(),
+            head: RequestHead::default(),
+            number,
+            step,
+        }
+    }
 }
 
 /// Something to do.
@@ -103,7 +119,7 @@ pub(super) struct EventLoop {
     pub(super) most_sessions: usize,
     /// The state and the revision as this thread saw them last.
     pub(super) state: u8,
-    generation: u64,
+    revision: u64,
 }
 
 /// Work in the hands of a worker.
@@ -153,7 +169,7 @@ impl EventLoop {
             woken: 0,
             most_sessions: beginning.most_sessions,
             state: RUNNING,
-            generation: 0,
+            revision: 0,
         };
         it.adopt();
         it.listen()?;
@@ -246,18 +262,21 @@ impl EventLoop {
         self.ended = ended;
     }
 
-    /// Takes over a new revision, if there is one.
+    /// Takes over new revisions, if there are any.
     fn adopt(&mut self) {
-        let generation = self.orders.generation();
-        if generation == self.generation {
+        let newest = self.orders.newest();
+        if newest == self.revision {
             return;
         }
-        self.generation = generation;
-        let plans = self.orders.plans();
-        let own = plans.get(self.thread).map(Vec::as_slice);
-        for (index, plan) in own.unwrap_or_default().iter().enumerate() {
-            self.adopt_plan(index, plan);
+        let before = std::mem::replace(&mut self.revision, newest);
+        let revisions = self.orders.revisions();
+        for revision in revisions.iter().rev().filter(|one| one.number > before) {
+            let own = revision.plans.get(self.thread).map(Vec::as_slice);
+            for (index, plan) in own.unwrap_or_default().iter().enumerate() {
+                self.adopt_plan(index, plan);
+            }
         }
+        self.settle();
     }
 
     fn adopt_plan(&mut self, index: usize, plan: &Arc<Plan>) {
@@ -265,7 +284,7 @@ impl EventLoop {
             return;
         };
         instance.plans.push_front(Arc::clone(plan));
-        instance.plans.truncate(KEPT_PLANS);
+        instance.plans.truncate(KEPT_REVISIONS);
         let slots = plan.callees.len().max(instance.routes.len());
         instance.routes.resize_with(slots, Route::default);
         let mut stale = Vec::new();
