@@ -26,7 +26,8 @@ fn constant(value: f64) -> Amount {
 
 /// Does a work once, by a worker and equipment of its own.
 fn once(site: &Arc<Site>, work: &Work, amount: f64, second: f64) -> Result<Done, WorkError> {
-    let task = site.equipment().task(work)?;
+    let mut equipment = site.equipment();
+    let task = equipment.task(work)?;
     Worker::new(site).perform(&task, amount, second, LONG)
 }
 
