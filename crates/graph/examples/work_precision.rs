@@ -1,17 +1,20 @@
 //! How much processor time work of 1 ms and of 10 ms really takes, alone and beside four
-//! threads that spin, and what a spin that looks at the wall clock does in its place.
+//! threads that spin, and what a spin that looks at the wall clock does in its place; and
+//! what it costs to hand work to another thread.
 //!
 //! `cargo run --release -p graph --example work_precision [SECONDS]`, where each of the
 //! eight rows takes so long (default 2).
 #![allow(clippy::unwrap_used, reason = "an example may panic")]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use graph::Nanos;
 use graph::amount::Amount;
 use graph::topology::Work;
-use graph::work::{Calibration, Site, Task, Worker};
+use graph::work::{Calibration, Inbox, Job, Site, Task, Worker, Workers, WorkersConfig};
+use wire::poller::{Poller, Waker};
 
 struct Rows {
     length: Duration,
@@ -53,6 +56,7 @@ fn main() {
             end.store(true, Ordering::Relaxed);
         });
     }
+    hand_over(&site);
     let drift = calibration.recheck();
     println!("\nan operation takes {:+.1} % now", 100.0 * drift.share());
 }
@@ -98,4 +102,49 @@ impl Rows {
             cpu.len(),
         );
     }
+}
+
+/// No work at all, by a thread of a pool: what its way there and back costs.
+fn hand_over(site: &Arc<Site>) {
+    let mut poller = Poller::new().unwrap();
+    let waker = Waker::new(&poller, 0).unwrap();
+    let inbox = Inbox::new(waker.clone());
+    let config = WorkersConfig {
+        name: "worker".to_owned(),
+        threads: 1,
+        queue: 1,
+        cpus: Vec::new(),
+    };
+    let workers = Workers::new(site, &inbox, config).unwrap();
+    let nothing = Work::Ops(Amount::ZERO);
+    let task = Arc::new(site.equipment().task(&nothing).unwrap());
+    let mut times = Vec::new();
+    let mut ended = Vec::new();
+    let cpu = wire::clock::thread_cpu();
+    for key in 0..5000 {
+        let begun = Instant::now();
+        let job = Job {
+            task: Arc::clone(&task),
+            amount: 0.0,
+            second: 0.0,
+            key,
+            deadline: Nanos::MAX,
+        };
+        workers.submit(job).unwrap();
+        while ended.is_empty() {
+            poller.wait(None).unwrap();
+            waker.clear();
+            inbox.drain(&mut ended);
+        }
+        ended.clear();
+        times.push(begun.elapsed().as_secs_f64() * 1e6);
+    }
+    let cpu = (wire::clock::thread_cpu() - cpu).as_secs_f64() * 1e6 / times.len() as f64;
+    times.sort_by(f64::total_cmp);
+    let at = |q| stats::nearest_rank(&times, q).unwrap_or(f64::NAN);
+    println!(
+        "\nto a worker and back: p50 {:.1} µs, p99 {:.1} µs, of which {cpu:.1} µs CPU of the event loop",
+        at(0.5),
+        at(0.99)
+    );
 }

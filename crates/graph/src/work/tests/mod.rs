@@ -141,6 +141,21 @@ fn steps_share_memory_and_give_it_back() {
 }
 
 #[test]
+fn a_folder_in_memory_is_told() {
+    let in_memory = |folder: &str| {
+        let calibration = Calibration::measure();
+        let site = Site::open(calibration, std::path::Path::new(folder)).unwrap();
+        site.disk_is_memory()
+    };
+    assert!(!in_memory("/proc"));
+    assert!(!in_memory("/no/such/folder"));
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    if mounts.contains(" /dev/shm tmpfs ") {
+        assert!(in_memory("/dev/shm"));
+    }
+}
+
+#[test]
 fn primes_beyond_reach_are_refused() {
     let error = site().equipment().task(&Work::Primes(u64::MAX)).err();
     let text = error.unwrap().to_string();
