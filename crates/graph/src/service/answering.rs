@@ -46,9 +46,7 @@ impl EventLoop {
         if let Some(session) = flight.session.and_then(|key| self.sessions.get_mut(key)) {
             session.deadline = flight.deadline;
             let alarm = super::alarms::Alarm::Session(session.key);
-            session
-                .armed
-                .arm(session.deadline, alarm, &mut self.alarms);
+            session.armed.arm(session.deadline, alarm, &mut self.alarms);
         }
         let arrival = Arrival {
             endpoint: flight.endpoint,
@@ -58,9 +56,7 @@ impl EventLoop {
             deadline: flight.deadline,
         };
         let mut commands = mem::take(&mut self.commands);
-        flight
-            .request
-            .begin(&plan.program, &arrival, &mut commands);
+        flight.request.begin(&plan.program, &arrival, &mut commands);
         self.carry_out(key, &mut flight, &plan, &mut commands);
         self.commands = commands;
         self.put_flight(key, flight);
@@ -238,7 +234,9 @@ impl EventLoop {
         };
         if flight.answer.is_some() {
             // What goes on behind the answer goes on.
-            self.conclude(&mut flight, &plan, cause);
+            if !flight.concluded {
+                self.conclude(&mut flight, &plan, cause);
+            }
             if self.state != super::host::STOPPED {
                 self.put_flight(key, flight);
                 return;

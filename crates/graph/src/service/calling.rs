@@ -56,14 +56,21 @@ impl EventLoop {
         let instance = flight.instance;
         let found = plan.call(step).and_then(|call| {
             let callee = plan.callees.get(call.slot)?.as_ref()?;
-            let route = self.instances.get_mut(instance)?.routes.get_mut(call.slot)?;
+            let route = self
+                .instances
+                .get_mut(instance)?
+                .routes
+                .get_mut(call.slot)?;
             let place = route.next(callee.addresses.len());
             let most = route.most;
             Some((call, route.pools.get_mut(place)?, place, most))
         });
         let Some((call, pool, place, most)) = found else {
-            self.todo
-                .push_back(Todo::Ended(key, ticket, Outcome::Unanswered(cause::REFUSED)));
+            self.todo.push_back(Todo::Ended(
+                key,
+                ticket,
+                Outcome::Unanswered(cause::REFUSED),
+            ));
             return;
         };
         call.counters.began(attempt.number);
@@ -86,7 +93,11 @@ impl EventLoop {
     }
 
     pub(super) fn pool(&mut self, id: PoolId) -> Option<&mut Pool> {
-        let route = self.instances.get_mut(id.instance)?.routes.get_mut(id.slot)?;
+        let route = self
+            .instances
+            .get_mut(id.instance)?
+            .routes
+            .get_mut(id.slot)?;
         route.pools.get_mut(id.place)
     }
 
@@ -290,6 +301,7 @@ impl EventLoop {
                 result
             }
             Ok(Received::Nothing) => Ok(None),
+            Ok(Received::End) if link.is_silent() => Err(cause::RESET),
             Ok(Received::End) => match link.scanner.end(&mut link.answer) {
                 Ok(complete) => Ok(Some(Answered {
                     status: complete.status,
@@ -378,6 +390,11 @@ impl EventLoop {
     /// An attempt ended without an answer.
     fn unanswered(&mut self, flight: &mut Flight, attempt: &Attempt, why: &'static str) {
         self.record_call(flight, attempt, 0, why);
+        if flight.failed_edge == Some(attempt.edge) {
+            // What an earlier attempt was told does not hold for this one.
+            flight.failed_edge = None;
+            flight.failed.clear();
+        }
         let outcome = Outcome::Unanswered(why);
         self.todo
             .push_back(Todo::Ended(attempt.flight, attempt.ticket, outcome));
@@ -411,7 +428,11 @@ impl EventLoop {
         let is = |one: &Attempt| one.flight == key && one.ticket == ticket;
         let at = pool.waiting.iter().position(is)?;
         let attempt = pool.waiting.remove(at)?;
-        if let Some(call) = flight.plan.as_ref().and_then(|plan| plan.call(attempt.step)) {
+        if let Some(call) = flight
+            .plan
+            .as_ref()
+            .and_then(|plan| plan.call(attempt.step))
+        {
             call.counters.waited();
         }
         Some(attempt)

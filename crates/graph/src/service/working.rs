@@ -120,8 +120,7 @@ impl EventLoop {
                     piece.cpu = done.cpu;
                     self.record_work(flight, plan, work, &piece);
                     tell_load(flight, plan, work.tells_load);
-                    self.todo
-                        .push_back(Todo::Ended(key, ticket, Outcome::Done));
+                    self.todo.push_back(Todo::Ended(key, ticket, Outcome::Done));
                 }
                 Err(error) => {
                     piece.cause = error.cause();

@@ -61,7 +61,7 @@ impl Recorder {
 
 impl Shelves {
     /// Moves all spans behind those of `into`.
-    pub(super) fn take(&self, into: &mut Vec<Span>) {
+    pub(crate) fn take(&self, into: &mut Vec<Span>) {
         for shelf in &self.shelves {
             let full = std::mem::take(&mut *shelf.lock().unwrap_or_else(|held| held.into_inner()));
             into.extend(full);
