@@ -48,6 +48,10 @@ pub struct Registration<'a> {
     pub hash_header: &'a str,
     /// See [`PoolSettings::hash_balance`].
     pub hash_balance: f64,
+    /// How far callers may be from it.
+    pub policy_scope: &'a str,
+    /// Who may call.
+    pub policies: &'a str,
 }
 
 impl<'a> Registration<'a> {
@@ -71,6 +75,8 @@ impl<'a> Registration<'a> {
             algorithm: pool.algorithm,
             hash_header: &pool.hash_header,
             hash_balance: pool.hash_balance,
+            policy_scope: &pool.policy_scope,
+            policies: &pool.policies,
         }
     }
 
@@ -101,6 +107,8 @@ impl<'a> Registration<'a> {
             && same(&pool.route_service_url, self.route_service_url)
             && same(&pool.hash_header, self.hash_header)
             && pool.hash_balance == self.hash_balance
+            && same(&pool.policy_scope, self.policy_scope)
+            && same(&pool.policies, self.policies)
     }
 
     /// The endpoint that this describes.
@@ -137,6 +145,8 @@ impl<'a> Registration<'a> {
             algorithm: self.algorithm,
             hash_header: self.hash_header.into(),
             hash_balance: self.hash_balance,
+            policy_scope: self.policy_scope.into(),
+            policies: self.policies.into(),
         }
     }
 }

@@ -5,6 +5,7 @@ mod bodies;
 mod faults;
 mod hostile;
 mod http2;
+mod identity;
 mod mishaps;
 mod moves;
 mod requests;

@@ -1,5 +1,6 @@
 //! Settings that are one of several names, the same in both forms.
 
+use crate::http::identity::CertificateFormat;
 use crate::http::settings::{ClientCertificates, ExtraField, ForwardedClientCert, RedactQuery};
 use crate::table::{Algorithm, Segments};
 
@@ -39,6 +40,12 @@ pub(super) const FORWARDED_CERTIFICATES: [(&str, ForwardedClientCert); 3] = [
     ("always_forward", ForwardedClientCert::AlwaysForward),
     ("forward", ForwardedClientCert::Forward),
     ("sanitize_set", ForwardedClientCert::SanitizeSet),
+];
+
+/// How a certificate stands in `X-Forwarded-Client-Cert`.
+pub(super) const CERTIFICATE_FORMATS: [(&str, CertificateFormat); 2] = [
+    ("raw", CertificateFormat::Raw),
+    ("envoy", CertificateFormat::Envoy),
 ];
 
 /// `routing_table_sharding_mode`.
