@@ -8,8 +8,10 @@ use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tokio_rustls::TlsConnector;
 
 use super::bench::{Backend, Bench, PATIENCE, Seen, ok, read_message};
+use super::http2::run;
 use super::tls::{Authority, provider};
 use crate::http::identity::{CertificateFormat, MtlsDomain};
 use crate::http::settings::HttpSettings;
@@ -85,8 +87,7 @@ impl Platform {
         self.instances.sign_subject(&instance(app, space))
     }
 
-    /// Shakes hands for a name.
-    fn connect(&self, name: &str, certificate: Option<&Certificate>) -> Tls {
+    fn config(&self, certificate: Option<&Certificate>) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         let root = CertificateDer::from_pem_slice(self.web.pem().as_bytes()).unwrap();
         roots.add(root).unwrap();
@@ -94,7 +95,7 @@ impl Platform {
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_root_certificates(roots);
-        let config = match certificate {
+        match certificate {
             None => config.with_no_client_auth(),
             Some((certificate, key)) => config
                 .with_client_auth_cert(
@@ -102,9 +103,13 @@ impl Platform {
                     PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
                 )
                 .unwrap(),
-        };
+        }
+    }
+
+    /// Shakes hands for a name.
+    fn connect(&self, name: &str, certificate: Option<&Certificate>) -> Tls {
         let name = ServerName::try_from(name.to_owned()).unwrap();
-        let tls = ClientConnection::new(Arc::new(config), name).unwrap();
+        let tls = ClientConnection::new(Arc::new(self.config(certificate)), name).unwrap();
         let socket = TcpStream::connect(self.bench.engine.tls_address().unwrap()).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_nodelay(true).unwrap();
@@ -281,6 +286,35 @@ fn nobody_gets_around_the_handshake() {
         plain.send(request.as_bytes());
         assert_eq!(plain.answer().unwrap().status, status, "{host}");
     }
+}
+
+#[test]
+fn streams_of_http2_are_held_to_the_same() {
+    let backend = telling();
+    let platform = Platform::new(backend.address, CertificateFormat::Envoy);
+    let mut config = platform.config(Some(&platform.instance("a1", "s1")));
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let address = platform.bench.engine.tls_address().unwrap();
+    run(async {
+        let socket = tokio::net::TcpStream::connect(address).await.unwrap();
+        let name = ServerName::try_from("x.apps.internal").unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        let tls = connector.connect(name, socket).await.unwrap();
+        let (mut send, connection) = h2::client::handshake(tls).await.unwrap();
+        tokio::spawn(connection);
+        // Browsers use a connection for other hosts too.
+        for (host, status) in [
+            ("named.apps.internal", 200),
+            ("public.test", 421),
+            ("closed.apps.internal", 403),
+        ] {
+            send = send.ready().await.unwrap();
+            let uri = format!("https://{host}/");
+            let request = http::Request::get(uri).body(()).unwrap();
+            let (answer, _) = send.send_request(request, true).unwrap();
+            assert_eq!(answer.await.unwrap().status(), status, "{host}");
+        }
+    });
 }
 
 #[test]
