@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use routing::document::{Node, Problem, Problems, Source, parse_toml, parse_yaml};
+use document::{Node, Problem, Problems, Source, parse_toml, parse_yaml};
 
 type Read = fn(&Source) -> Result<Node, Vec<Problem>>;
 

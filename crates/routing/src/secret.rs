@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use crate::document::{Kind, Value};
+use document::{Kind, Value};
 
 /// A password, key or token of the settings: a text in every way, but that `Debug` keeps
 /// it to itself.

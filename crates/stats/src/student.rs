@@ -2,7 +2,7 @@
 
 /// The `q`-quantile of the standard normal distribution, to 5e-4 (Abramowitz and
 /// Stegun, "Handbook of Mathematical Functions", 26.2.23). `q` strictly between 0 and 1.
-pub(crate) fn normal_quantile(q: f64) -> f64 {
+pub fn normal_quantile(q: f64) -> f64 {
     let tail = q.min(1.0 - q);
     let t = (-2.0 * tail.ln()).sqrt();
     let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);

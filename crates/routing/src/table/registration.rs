@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::text::{TextCache, alike};
 use super::{
-    Algorithm, BackendProtocol, Endpoint, EndpointState, Modification, PoolSettings, Text,
+    Algorithm, BackendProtocol, Endpoint, EndpointState, Fingerprint, Heard, Modification,
+    PoolSettings, Text,
 };
 
 /// An endpoint and what it says about its route, as a message names them. The fields mean
@@ -52,6 +53,8 @@ pub struct Registration<'a> {
     pub policy_scope: &'a str,
     /// Who may call.
     pub policies: &'a str,
+    /// The message that says this; `None`: it must be read again whenever it comes.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 impl<'a> Registration<'a> {
@@ -77,6 +80,7 @@ impl<'a> Registration<'a> {
             hash_balance: pool.hash_balance,
             policy_scope: &pool.policy_scope,
             policies: &pool.policies,
+            fingerprint: None,
         }
     }
 
@@ -134,6 +138,7 @@ impl<'a> Registration<'a> {
                 guid: texts.text(self.modification_guid),
                 index: self.modification_index,
             },
+            heard: Heard::of(self.fingerprint),
             state,
         }
     }

@@ -11,8 +11,8 @@ mod tests;
 
 use std::path::Path;
 
-use crate::document::{Form, Problems, Source, parse_toml, parse_yaml};
 use crate::http::router::RouterSettings;
+use document::{Form, Problems, Source, parse_toml, parse_yaml};
 
 /// Settings as a file has them.
 #[derive(Debug, Clone)]

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::pem;
-use crate::document::Form;
 use crate::http::router::{
     NatsSettings, PeerTls, RouterSettings, RoutingApiSettings, TokenSettings,
 };
+use document::Form;
 
 pub(super) fn nats(form: &mut Form<'_>, settings: &mut RouterSettings) {
     let mut ping = Duration::from_secs(20);

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use telemetry::Level;
 
 use super::any;
-use crate::document::Form;
 use crate::http::router::RouterSettings;
 use crate::http::settings_file::choices::{EXTRA_FIELDS, REDACTIONS};
+use document::Form;
 
 pub(super) fn status(form: &mut Form<'_>, settings: &mut RouterSettings) {
     let status = &mut settings.status;

@@ -1,7 +1,7 @@
 //! Where routes come from.
 
-use crate::document::Form;
 use crate::http::router::{NatsSettings, PeerTls, RoutingApiSettings, TokenSettings};
+use document::Form;
 
 pub(super) fn nats(form: &mut Form<'_>, nats: &mut NatsSettings) {
     form.value(
@@ -20,7 +20,7 @@ pub(super) fn nats(form: &mut Form<'_>, nats: &mut NatsSettings) {
         "Its password, in a file.",
         &mut nats.password,
     );
-    form.value(
+    form.time(
         "ping_interval",
         "Time between two pings.",
         &mut nats.ping_interval,

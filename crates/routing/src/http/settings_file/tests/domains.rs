@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::http::identity::{CertificateFormat, MtlsDomain};
+use crate::http::settings::ForwardedClientCert;
 
 fn domain() -> MtlsDomain {
     MtlsDomain {

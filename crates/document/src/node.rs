@@ -3,7 +3,7 @@
 use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
 use toml::de::{DeTable, DeValue};
 
-use super::{Problem, Source, Span};
+use crate::{Problem, Source, Span};
 
 /// Tables and lists within each other; deeper ones are refused.
 const MOST_DEPTH: usize = 32;

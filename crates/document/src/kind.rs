@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Node, Problem, Value};
+use crate::{Node, Problem, Value};
 
 /// A kind of value.
 pub trait Kind: Sized {

@@ -1,0 +1,29 @@
+//! Service graphs: any directed acyclic graph of services, each of which does calibrated
+//! work and calls others; and the analysis of where the latency of a request goes.
+//!
+//! ```text
+//! file ──topology──▶ Topology ──script──▶ Program (one for each endpoint)
+//!                                            │ actions      ▲ outcomes
+//! client ──▶ service (thread per core, many services a thread) ──▶ other services
+//!               │ work (calibrated)          │ spans
+//!               ▼                            ▼
+//!            workers                 trace (store, OTLP, Zipkin) ──▶ analysis
+//! ```
+//!
+//! `topology`, `script`, `trace`'s formats and `analysis` do no I/O: time and randomness
+//! come in as arguments. What a request does follows from the seed and its trace context
+//! alone (see [`draw`]), whatever runs beside it.
+
+pub mod amount;
+pub mod background;
+pub mod draw;
+pub mod metrics;
+pub mod noise;
+pub mod script;
+pub mod topology;
+pub mod trace;
+pub mod work;
+
+/// Nanoseconds of the monotonic clock that all processes of a machine share
+/// (`wire::clock::now`), or a length of time on it.
+pub type Nanos = u64;

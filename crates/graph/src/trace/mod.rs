@@ -1,0 +1,106 @@
+//! What happened to requests: spans, how their context travels, where they are kept.
+
+mod clock;
+mod collector;
+pub mod context;
+mod export;
+pub mod hex;
+pub mod names;
+pub mod otlp;
+mod recorder;
+mod sampling;
+mod store;
+pub mod zipkin;
+
+pub use clock::{Epoch, Origin};
+pub use collector::{Tracer, TracerCounts};
+pub use export::{Export, ExportCounts, Format};
+pub use recorder::Recorder;
+pub use sampling::Sampler;
+pub use store::{Store, StoreCounts, StoreLimits, Summary};
+
+use std::sync::Arc;
+
+use crate::Nanos;
+use crate::draw::{SpanId, TraceId};
+
+/// A text that many spans share: the name of a service, of a step, of a path.
+pub type Name = Arc<str>;
+
+/// What a span is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SpanKind {
+    /// A service handles a request: from its first byte to the last one of the answer.
+    Server,
+    /// A service waits for another one: one attempt of a call, from the moment when the
+    /// step wanted it to the end of the answer.
+    Client,
+    /// A service does work of its own.
+    Work,
+}
+
+/// One thing that a service did for a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span {
+    /// The request of the client.
+    pub trace: TraceId,
+    /// Its own.
+    pub id: SpanId,
+    /// The span that caused it; zero: none. A server's parent is the client span of its
+    /// caller.
+    pub parent: SpanId,
+    /// What it is about.
+    pub kind: SpanKind,
+    /// Who did it.
+    pub service: Name,
+    /// Server: the path. Client: the path asked for. Work: `cpu`, `sleep` and so on.
+    pub name: Name,
+    /// Client: who was called. Otherwise empty.
+    pub peer: Name,
+    /// When it began.
+    pub start: Nanos,
+    /// When it ended; not before `start`.
+    pub end: Nanos,
+    /// Work: processor time that it used. Otherwise 0.
+    pub cpu: Nanos,
+    /// Of the time between both, what passed before it could begin. Work: until a worker
+    /// was free. Client: until a connection was free and made. Server: from the moment
+    /// when the kernel told of the request to when it was looked at.
+    pub queue: Nanos,
+    /// HTTP's status; 0: none (of a client span: there was no answer).
+    pub status: u16,
+    /// Client: counted from 0.
+    pub attempt: u8,
+    /// Which version of the profile was in force.
+    pub revision: u32,
+    /// Why it failed, if it did: `timeout`, `refused`, `reset`, … Otherwise empty.
+    pub cause: &'static str,
+}
+
+/// Why spans could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The text or message is not one of the format.
+    #[error("read spans as {format}: {cause}")]
+    Form {
+        /// What was expected.
+        format: &'static str,
+        /// What is wrong with it, and where.
+        cause: String,
+    },
+    /// An id is missing, zero or too long.
+    #[error("read spans: {what} of span {place} is not an id; expected {}", expected(.what))]
+    Id {
+        /// Counted from 1.
+        place: usize,
+        /// Which of its ids.
+        what: &'static str,
+    },
+}
+
+fn expected(what: &str) -> &'static str {
+    match what {
+        "traceId" => "16 or 32 hexadecimal digits that are not all zero",
+        _ => "16 hexadecimal digits that are not all zero",
+    }
+}
