@@ -12,22 +12,32 @@ use crate::topology::{EdgeId, StepId};
 pub(super) const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// Causes of failure that are told apart; another one counts as the last.
-pub const CAUSES: [&str; 16] = [
+pub const CAUSES: [&str; 24] = [
+    // of calls and answers
     "status",
     "timeout",
     "refused",
     "reset",
+    "malformed",
     "closed",
     "unreachable",
-    "protocol",
     "full",
     "fault",
     "work",
-    "deadline",
-    "client gone",
-    "too large",
-    "name",
-    "no descriptors",
+    "path",
+    "gone",
+    // of work
+    "late",
+    "stopped",
+    "too-much",
+    "no-processor",
+    "no-job-file",
+    "no-program",
+    "program",
+    "system",
+    "panic",
+    "queue-full",
+    "no-thread",
     "other",
 ];
 
@@ -175,20 +185,16 @@ pub struct WorkCounters {
     pub(super) stolen: Count,
     pub(super) queue: Count,
     pub(super) failures: ByCause,
-    /// Whether time beyond processor time is what others took.
-    pub(super) computes: bool,
 }
 
 impl WorkCounters {
-    /// Work was done: the time that passed, the processor time in it, and the time before
-    /// it until a worker was free.
-    pub fn done(&self, wall: Nanos, cpu: Nanos, queue: Nanos) {
+    /// Work was done: the time that passed, the processor time in it, what others took
+    /// of it, and the time before it until a worker was free.
+    pub fn done(&self, wall: Nanos, cpu: Nanos, stolen: Nanos, queue: Nanos) {
         self.wall.record(wall);
         self.cpu.add(cpu);
+        self.stolen.add(stolen);
         self.queue.add(queue);
-        if self.computes {
-            self.stolen.add(wall.saturating_sub(cpu));
-        }
     }
 
     /// Work was not done; one of [`CAUSES`].

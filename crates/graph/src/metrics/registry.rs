@@ -26,7 +26,7 @@ pub(super) struct All {
     /// Caller and callee.
     pub(super) clients: Series<(Arc<str>, Arc<str>), ClientCounters>,
     /// Service, step and kind of work.
-    pub(super) works: Series<(Arc<str>, u32, &'static str), WorkCounters>,
+    pub(super) works: Series<(Arc<str>, u32, Arc<str>), WorkCounters>,
     /// Service.
     pub(super) connections: Series<Arc<str>, ConnectionCounters>,
 }
@@ -110,15 +110,8 @@ impl All {
             works(&endpoint.steps, &mut found);
         }
         let counters = found.into_iter().map(|(id, work)| {
-            let key = (Arc::clone(name), id.0, kind(work));
-            let replicas = self.works.entry(key).or_default();
-            let counters = replicas.entry(replica).or_insert_with(|| {
-                Arc::new(WorkCounters {
-                    computes: computes(work),
-                    ..WorkCounters::default()
-                })
-            });
-            (id, Arc::clone(counters))
+            let key = (Arc::clone(name), id.0, kind(work).into());
+            (id, made(&mut self.works, key, replica))
         });
         let mut counters: Vec<_> = counters.collect();
         counters.sort_by_key(|(id, _)| *id);
@@ -162,12 +155,4 @@ pub fn kind(work: &Work) -> &'static str {
         Work::StressNgBackground { .. } => "stress-ng-background",
         Work::StressNgStatus => "stress-ng-status",
     }
-}
-
-/// Whether work does nothing but compute, so that it should have a processor all the time.
-fn computes(work: &Work) -> bool {
-    matches!(
-        work,
-        Work::Cpu(_) | Work::Ops(_) | Work::Primes(_) | Work::Memory { .. }
-    )
 }

@@ -56,6 +56,7 @@ pub(super) fn of_work(outcome: Outcome) -> Option<Failing> {
     let (status, cause) = match outcome {
         Outcome::Done | Outcome::Answered(_) => return None,
         Outcome::Failed(cause::FULL) | Outcome::Unanswered(cause::FULL) => (503, cause::FULL),
+        Outcome::Failed(cause::TIMEOUT) => (504, cause::TIMEOUT),
         Outcome::Failed(cause) | Outcome::Unanswered(cause) => (500, cause),
     };
     Some(Failing::new(status, None, cause))

@@ -4,7 +4,7 @@
 use document::{Node, Problem, Value};
 use units::UnitError;
 
-use super::value::{MOST_TIME, expected, needs_unit, of_unit};
+use super::value::{expected, needs_unit, of_unit};
 use crate::amount::Amount;
 
 /// What an amount is of, and the largest that a file can name.
@@ -21,10 +21,10 @@ enum Unit {
     Count,
 }
 
-/// Times, in nanoseconds.
+/// Times, in nanoseconds: to an hour.
 pub(super) const TIME: Scale = Scale {
     unit: Unit::Time,
-    most: MOST_TIME as f64,
+    most: 3600.0 * 1e9,
 };
 
 /// Sizes of bodies and files, in bytes: to 1 GiB.
@@ -39,10 +39,10 @@ pub(super) const STEPS: Scale = Scale {
     most: 1e12,
 };
 
-/// Calls made at once: to 10,000.
+/// Calls made at once: to 1000.
 pub(super) const CALLS: Scale = Scale {
     unit: Unit::Count,
-    most: 1e4,
+    most: 1000.0,
 };
 
 impl Scale {

@@ -25,7 +25,9 @@ impl<'a> Fields<'a> {
 
     /// The entry of a key, which becomes known. YAML's `key:` without a value says nothing.
     pub(super) fn entry(&mut self, key: &'static str) -> Option<&'a Entry> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         let mut entries = self.entries.iter();
         entries.find(|entry| entry.key == key && entry.node.value != Value::Null)
     }

@@ -6,11 +6,16 @@
 
 mod amounts;
 pub mod demand;
+mod draft;
 mod fields;
+pub mod generate;
+pub mod import;
 mod names;
+mod print;
 mod read;
 mod rules;
 mod steps;
+pub mod testapi;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -6,7 +6,7 @@ use document::{Problem, Span};
 
 use super::read::{Machine, ServicePlace};
 use super::steps::WrittenCall;
-use super::walk::{along_calls, each_step_mut};
+use super::walk::{Found, along_calls, each_step_mut};
 use super::{Action, ServiceId, Topology, demand};
 
 /// Where the parts of a graph stand in its file.
@@ -26,15 +26,15 @@ const MANY_CALLS: f64 = 1e6;
 /// were not written by those of their callers.
 pub(super) fn graph(topology: &mut Topology, places: &Places<'_>, problems: &mut Vec<Problem>) {
     if topology.services.is_empty() {
-        let message = "there are no services; expected at least one, as [services.NAME]";
-        problems.push(Problem::new(0..0, message));
+        if problems.is_empty() {
+            let message = "there are no services; expected at least one, as [services.NAME]";
+            problems.push(Problem::new(0..0, message));
+        }
         return;
     }
     let entry = entry(topology, places, problems);
     let found = along_calls(topology.services.len(), &topology.edges);
-    for cycle in &found.cycles {
-        problems.extend(cyclic(topology, places, cycle));
-    }
+    cycles(topology, places.calls, &found, problems);
     paths(topology, places, problems);
     let Some(entry) = entry else { return };
     topology.entry = entry;
@@ -92,8 +92,18 @@ fn name(topology: &Topology, id: ServiceId) -> &str {
     topology.service(id).map_or("", |one| one.name.as_str())
 }
 
-/// A cycle, at the call that closes it.
-fn cyclic(topology: &Topology, places: &Places<'_>, cycle: &[super::EdgeId]) -> Option<Problem> {
+/// Notes every cycle, at the call that closes it.
+pub(super) fn cycles(
+    topology: &Topology,
+    calls: &[WrittenCall],
+    found: &Found,
+    problems: &mut Vec<Problem>,
+) {
+    let found = found.cycles.iter();
+    problems.extend(found.filter_map(|cycle| cyclic(topology, calls, cycle)));
+}
+
+fn cyclic(topology: &Topology, calls: &[WrittenCall], cycle: &[super::EdgeId]) -> Option<Problem> {
     /// Names that are shown of a long cycle.
     const SHOWN: usize = 12;
     let edges: Vec<_> = cycle.iter().filter_map(|id| topology.edge(*id)).collect();
@@ -108,7 +118,7 @@ fn cyclic(topology: &Topology, places: &Places<'_>, cycle: &[super::EdgeId]) -> 
     }
     names.push(name(topology, last.to));
     let is_it = |call: &&WrittenCall| call.at.service == last.from && call.to == last.to;
-    let call = places.calls.iter().find(is_it)?;
+    let call = calls.iter().find(is_it)?;
     let message = format!("these calls form a cycle: {}", names.join(" -> "));
     let help = "a request would never end; take one of these calls out";
     Some(Problem::new(call.span.clone(), message).help(help))
@@ -158,7 +168,7 @@ fn paths(topology: &Topology, places: &Places<'_>, problems: &mut Vec<Problem>) 
         let help = match units::nearest(path, known.iter().copied()) {
             Some(near) => format!("did you mean path = \"{near}\"?"),
             None => format!(
-                "a call says path = \"…\" for another than its own; there are: {}",
+                "its endpoints: {}; a call names one with path = \"…\", or has the path of its own",
                 known.join(", ")
             ),
         };

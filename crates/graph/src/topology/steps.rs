@@ -31,7 +31,7 @@ const KINDS: [&str; 13] = [
 const MOST_RETRIES: u32 = 100;
 
 /// Largest number that primes are sought below: a sieve of it takes seconds.
-const MOST_PRIME: u32 = 4_000_000_000;
+pub(super) const MOST_PRIME: u32 = 4_000_000_000;
 
 /// Largest working set: 64 GiB.
 const MOST_MEMORY: u64 = 64 << 30;
@@ -68,8 +68,9 @@ impl Reader<'_> {
     pub(super) fn steps(&mut self, node: &Node, at: At) -> Vec<Step> {
         match value::list(node) {
             Ok(nodes) => nodes.iter().filter_map(|one| self.step(one, at)).collect(),
-            Err(problem) => {
-                self.problems.push(problem);
+            Err(_) => {
+                let what = "a list of steps such as [{ cpu = \"1ms\" }]";
+                self.problems.push(value::expected(what, node));
                 Vec::new()
             }
         }

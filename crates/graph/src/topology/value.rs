@@ -157,15 +157,12 @@ pub(super) fn positive(node: &Node) -> Result<f64, Problem> {
 
 /// Processors as Linux lists them: "0-1,3". In rising order, each once.
 pub(super) fn cpus(node: &Node) -> Result<Vec<u32>, Problem> {
-    let text = text(node)?;
-    parse_cpus(text).ok_or_else(|| {
-        expected(
-            &format!(
-                "processors such as \"0-1,3\", below {MOST_CPUS}, or \"\" for those of the process"
-            ),
-            node,
-        )
-    })
+    let found = match &node.value {
+        Value::Text(text) => parse_cpus(text),
+        _ => None,
+    };
+    let what = || format!("processors below {MOST_CPUS} such as \"0-1,3\", or \"\" for any");
+    found.ok_or_else(|| expected(&what(), node))
 }
 
 fn parse_cpus(text: &str) -> Option<Vec<u32>> {

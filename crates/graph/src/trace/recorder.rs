@@ -1,7 +1,7 @@
 //! Where a thread puts its spans, and where the collector takes them from.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use super::Span;
 
@@ -18,7 +18,7 @@ pub struct Recorder {
 /// Two shelves of spans. The collector holds one at a time, for as long as it takes to
 /// swap a vector, so the thread always finds the other one free.
 #[derive(Debug, Default)]
-pub(crate) struct Shelves {
+pub(super) struct Shelves {
     shelves: [Mutex<Vec<Span>>; 2],
     recorded: AtomicU64,
     dropped: AtomicU64,
@@ -26,7 +26,7 @@ pub(crate) struct Shelves {
 
 impl Recorder {
     /// A recorder, and where its spans are taken from.
-    pub(crate) fn new() -> (Self, Arc<Shelves>) {
+    pub(super) fn new() -> (Self, Arc<Shelves>) {
         let shared = Arc::new(Shelves::default());
         let recorder = Self {
             shared: Arc::clone(&shared),
@@ -60,12 +60,21 @@ impl Recorder {
 }
 
 impl Shelves {
-    /// Moves all spans behind those of `into`.
-    pub(crate) fn take(&self, into: &mut Vec<Span>) {
+    /// Moves all spans behind those of `into`. `spare` is empty, before and after; its
+    /// memory and that of the shelves go round.
+    pub(super) fn take(&self, into: &mut Vec<Span>, spare: &mut Vec<Span>) {
         for shelf in &self.shelves {
-            let full = std::mem::take(&mut *shelf.lock().unwrap_or_else(|held| held.into_inner()));
-            into.extend(full);
+            std::mem::swap(
+                &mut *shelf.lock().unwrap_or_else(PoisonError::into_inner),
+                spare,
+            );
+            into.append(spare);
         }
+    }
+
+    /// Whether the recorder is gone and nothing is left.
+    pub(super) fn deserted(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) == 1
     }
 
     /// Spans so far: kept, and dropped.

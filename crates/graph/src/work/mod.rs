@@ -17,7 +17,7 @@
 //! What keeps an event loop no longer than [`CHEAP`] is done by its own [`Worker`];
 //! [`Task::fits_event_loop`] says which.
 
-mod affinity;
+pub(crate) mod affinity;
 mod calibration;
 mod disk;
 mod equipment;
@@ -27,8 +27,8 @@ mod lock;
 mod memory;
 mod program;
 mod sieve;
-mod spin;
-mod stop;
+pub(crate) mod spin;
+pub(crate) mod stop;
 mod stress_ng;
 mod task;
 mod worker;
@@ -37,6 +37,7 @@ mod workers;
 use crate::Nanos;
 
 pub use calibration::{Calibration, Drift};
+pub(crate) use equipment::Memory;
 pub use equipment::{Equipment, Site};
 pub use error::WorkError;
 pub use inbox::{Ended, Inbox};
@@ -68,3 +69,6 @@ impl Done {
             .saturating_sub(self.waited)
     }
 }
+
+#[cfg(test)]
+mod tests;

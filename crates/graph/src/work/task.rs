@@ -47,6 +47,8 @@ pub(crate) enum Kind {
         job: PathBuf,
     },
     LoadWait(Arc<Load>),
+    #[cfg(test)]
+    Panic,
 }
 
 impl Task {
@@ -54,6 +56,14 @@ impl Task {
     /// than [`CHEAP`].
     pub fn fits_event_loop(&self) -> bool {
         self.fits_event_loop
+    }
+
+    #[cfg(test)]
+    pub(super) fn that_panics() -> Self {
+        Self {
+            kind: Kind::Panic,
+            fits_event_loop: false,
+        }
     }
 }
 

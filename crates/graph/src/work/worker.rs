@@ -126,6 +126,8 @@ impl Worker {
             programs,
         };
         Ok(match kind {
+            #[cfg(test)]
+            Kind::Panic => panic!("a defect"),
             Kind::Cpu => counted(0),
             Kind::Ops => counted(spin::ops_until(whole, &self.stop)),
             Kind::Primes(limit) => {

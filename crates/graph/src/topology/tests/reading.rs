@@ -141,46 +141,18 @@ fn files_that_a_graph_names_stand_in_its_folder() {
     assert!(read_file(Path::new("/nonexistent/graph.toml")).is_err());
 }
 
-/// What is said of a text, without the caret's lines.
-fn mistakes(text: &str) -> String {
-    let problems = match check(
-        &source(text),
-        Path::new(""),
-        Some(&Machine {
-            cpus: 2,
-            rate: None,
-        }),
-    ) {
-        Ok(checked) => return format!("none: {checked:?}"),
-        Err(problems) => problems.to_string(),
-    };
-    let shown = problems.lines().filter_map(|line| {
-        let help = line.trim_start().strip_prefix("help: ");
-        help.map(|help| format!("  {help}"))
-            .or_else(|| line.strip_prefix("graph.toml:").map(str::to_owned))
-    });
-    shown.collect::<Vec<_>>().join("\n")
-}
-
-/// Two services, with a step of the first and a setting of the second.
-fn pair(step: &str, setting: &str) -> String {
-    format!("[services.a]\nentry = true\nsteps = [{step}]\n[services.b]\n{setting}")
-}
-
 #[test]
 fn a_problem_is_shown_at_its_place() {
-    let problems = read(&source(&pair("{ call = \"bb\" }", "")))
-        .unwrap_err()
-        .to_string();
+    let text = "[services.front]\nentry = true\nsteps = [{ call = \"bakc\" }]\n[services.back]\n";
     assert_eq!(
-        problems,
-        "graph.toml:3:20: there is no service \"bb\"\n   \
-            3 | steps = [{ call = \"bb\" }]\n     \
-              |                    ^^^^\n     \
-              help: did you mean \"b\"?\n\
-         graph.toml:4:11: \"b\" is not the entry, and no call leads to it\n   \
-            4 | [services.b]\n     \
-              |           ^\n     \
+        read(&source(text)).unwrap_err().to_string(),
+        "graph.toml:3:19: there is no service \"bakc\"\n   \
+            3 | steps = [{ call = \"bakc\" }]\n     \
+              |                   ^^^^^^\n     \
+              help: did you mean \"back\"?\n\
+         graph.toml:4:11: \"back\" is not the entry, and no call leads to it\n   \
+            4 | [services.back]\n     \
+              |           ^^^^\n     \
               help: call it, make it the entry, or leave it out"
     );
 }
