@@ -23,7 +23,7 @@ const KILL: Duration = Duration::from_secs(1);
 const SAID: usize = 400;
 
 /// A program that was started. It leads a process group of its own, so that what it starts
-/// can be ended with it. To be waited for.
+/// can be ended with it. Dropping it ends it.
 pub(crate) struct Running {
     name: String,
     child: Child,
@@ -32,6 +32,17 @@ pub(crate) struct Running {
     ended: OwnedFd,
     stderr: Option<ChildStderr>,
     said: Vec<u8>,
+    reaped: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.end();
+            // One that cannot be killed now is left to the kernel.
+            let _ = reap(&self.child);
+        }
+    }
 }
 
 /// Turns an unexpected refusal of the system into an error.
@@ -73,6 +84,7 @@ impl Running {
                 ended,
                 stderr,
                 said: Vec::new(),
+                reaped: false,
             }),
             Err(found) => {
                 // Without a descriptor it cannot be watched; such a one must not be left.
@@ -94,6 +106,7 @@ impl Running {
             self.end();
         }
         let reaped = reap(&self.child);
+        self.reaped = true;
         // It has ended: what it said is in the pipe.
         self.listen();
         outcome?;
@@ -101,7 +114,7 @@ impl Running {
         match status.success() {
             true => Ok(cpu),
             false => Err(WorkError::Program {
-                program: self.name,
+                program: std::mem::take(&mut self.name),
                 status: describe(status),
                 stderr: String::from_utf8_lossy(&self.said).into_owned(),
             }),
@@ -337,6 +350,16 @@ mod tests {
         let error = running.wait(soon, &Stop::default()).unwrap_err();
         assert_eq!(error.cause(), "late");
         wait_until_gone(pid);
+    }
+
+    #[test]
+    fn one_that_nobody_waits_for_is_ended() {
+        let (running, pid, _folder) = sleeper("");
+        let leader = running.pid;
+        drop(running);
+        wait_until_gone(pid);
+        let gone = rustix::process::test_kill_process(leader);
+        assert_eq!(gone, Err(rustix::io::Errno::SRCH), "it was collected");
     }
 
     #[test]
