@@ -36,7 +36,7 @@ impl SpanId {
 }
 
 /// The uniform numbers of one request in one service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Draws(u64);
 
 impl Draws {

@@ -17,6 +17,7 @@
 pub mod amount;
 pub mod background;
 pub mod draw;
+pub mod metrics;
 pub mod noise;
 pub mod script;
 pub mod topology;

@@ -6,6 +6,28 @@
 //! ```text
 //! begin ──▶ commands ──▶ shell ──▶ ended(ticket, outcome) ──▶ commands … ──▶ Answer
 //! ```
+//!
+//! What a [`Request`] does, in words:
+//!
+//! - **Before its steps**: a delay of the service's faults, then its errors and drops.
+//! - **Branches** of a parallel step begin in one batch of commands. When enough have ended,
+//!   what still runs goes on unseen: it is told of, and nothing follows it.
+//! - **Calls** are left out by chance, repeated all at once, tried again after a failure. A
+//!   call that nobody waits for lives on after the answer, bounded by its own time alone.
+//! - **Time**: what is left bounds all that is begun. From the deadline on nothing is, and
+//!   the answer is 504. An answer that is ready early is held back to the endpoint's latency.
+//! - **Failures** are never 200: see [`Failure`]. A failed answer is not held back.
+
+mod program;
+mod request;
+mod turn;
+mod verdict;
+
+#[cfg(test)]
+mod tests;
+
+pub use program::Program;
+pub use request::{Arrival, Request};
 
 use crate::Nanos;
 use crate::draw::SpanId;
@@ -59,7 +81,8 @@ pub enum Command {
         /// The span of a sleep.
         span: SpanId,
     },
-    /// Answer, and forget the request. What still runs is not told of any more.
+    /// Answer. What still runs is told of as before, until [`Request::is_finished`]: a call
+    /// that nobody waits for may have another attempt.
     Answer {
         /// HTTP's status.
         status: u16,
@@ -73,12 +96,59 @@ pub enum Command {
 }
 
 /// Why a request failed.
+///
+/// | what failed | status |
+/// |---|---|
+/// | a call timed out, or its callee says so (504); no time is left | 504 |
+/// | a call got no answer, or one outside 200 to 399 | 502 |
+/// | no room to wait: for a connection, for a worker | 503 |
+/// | own work | 500 |
+/// | an injected fault | that of [`crate::topology::Faults`] |
+/// | no such endpoint | 404 |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
     /// The edge whose call failed; `None`: this service itself.
     pub edge: Option<EdgeId>,
-    /// In a word: `timeout`, `refused`, `status`, `fault`, `work`, …
+    /// In a word: one of [`cause`], or what the shell said.
     pub cause: &'static str,
+}
+
+/// Why something failed, in the words that metrics, spans and answers use.
+pub mod cause {
+    /// It took longer than it may.
+    pub const TIMEOUT: &str = "timeout";
+    /// Nobody listens there.
+    pub const REFUSED: &str = "refused";
+    /// The connection broke before the end of the answer.
+    pub const RESET: &str = "reset";
+    /// What came is no answer.
+    pub const MALFORMED: &str = "malformed";
+    /// A bounded queue of this service has no room.
+    pub const FULL: &str = "full";
+    /// A callee answered with a failure.
+    pub const STATUS: &str = "status";
+    /// Injected.
+    pub const FAULT: &str = "fault";
+    /// Own work could not be done.
+    pub const WORK: &str = "work";
+    /// No endpoint has the path.
+    pub const PATH: &str = "path";
+}
+
+/// Bounds of what a draw may ask for. A larger constant is cut as well.
+pub mod bound {
+    use crate::Nanos;
+
+    /// Time that a step or a pause takes: an hour.
+    pub const TIME: Nanos = 3_600_000_000_000;
+    /// Bytes of a body, or of what a step reads or writes: 1 GiB.
+    pub const BYTES: u64 = 1 << 30;
+    /// Repeats of a call.
+    pub const COUNT: u32 = 1000;
+    /// Attempts of a call after its first.
+    pub const RETRIES: u32 = 254;
+    /// Operations, cache lines and whatever else is counted.
+    pub const UNITS: u64 = 1 << 50;
 }
 
 /// How something commanded ended.

@@ -1,0 +1,12 @@
+//! By example, by property, and over whole graphs with a simulated shell.
+
+mod faults;
+mod graphs;
+mod memory;
+mod plan;
+mod properties;
+mod retries;
+mod seat;
+mod simulation;
+mod steps;
+mod time;

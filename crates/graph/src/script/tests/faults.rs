@@ -1,0 +1,113 @@
+//! What goes wrong by chance.
+
+use super::plan::{MS, Plan, call};
+use super::seat::{Seat, failed, one_call, one_wait};
+use crate::Nanos;
+use crate::amount::Amount;
+use crate::draw::{SpanId, TraceId};
+use crate::script::{Arrival, Command, Program, Request, cause};
+use crate::topology::{Faults, ServiceId};
+
+fn plan(faults: Faults) -> Plan {
+    let mut plan = Plan::new(vec![call(1)]);
+    plan.faults = faults;
+    plan
+}
+
+#[test]
+fn an_error_comes_before_any_step() {
+    let (seat, commands) = Seat::of(
+        plan(Faults {
+            error: 1.0,
+            status: 418,
+            ..Faults::default()
+        }),
+        Nanos::MAX,
+    );
+    assert_eq!(commands, failed(418, None, cause::FAULT));
+    assert!(seat.request.is_finished());
+}
+
+#[test]
+fn a_drop_has_no_answer() {
+    let (seat, commands) = Seat::of(
+        plan(Faults {
+            drop: 1.0,
+            error: 1.0,
+            ..Faults::default()
+        }),
+        Nanos::MAX,
+    );
+    assert_eq!(commands, [Command::Drop]);
+    assert!(seat.request.is_finished());
+}
+
+#[test]
+fn a_delay_comes_before_steps_and_faults() {
+    let delayed = |error| {
+        plan(Faults {
+            error,
+            delay_rate: 1.0,
+            delay: Amount::Constant(50.0 * MS as f64),
+            ..Faults::default()
+        })
+    };
+    let (mut seat, commands) = Seat::of(delayed(0.0), Nanos::MAX);
+    let (ticket, until) = one_wait(&commands);
+    assert_eq!(until, 50 * MS);
+    seat.now = until;
+    one_call(&seat.done(ticket), 1);
+
+    let (mut seat, commands) = Seat::of(delayed(1.0), Nanos::MAX);
+    let (ticket, until) = one_wait(&commands);
+    seat.now = until;
+    assert_eq!(seat.done(ticket), failed(503, None, cause::FAULT));
+
+    let (mut seat, commands) = Seat::of(delayed(0.0), 20 * MS);
+    let (ticket, until) = one_wait(&commands);
+    assert_eq!(until, 20 * MS);
+    seat.now = until;
+    assert_eq!(seat.done(ticket), failed(504, None, cause::TIMEOUT));
+}
+
+#[test]
+fn shares_of_requests_are_met_and_independent() {
+    let faults = || Faults {
+        error: 0.3,
+        drop: 0.1,
+        ..Faults::default()
+    };
+    let (mut errors, mut drops) = (0, 0);
+    for number in 0..4000 {
+        let (_, commands) = Seat::number(plan(faults()), Nanos::MAX, number);
+        match commands[..] {
+            [Command::Drop] => drops += 1,
+            [Command::Answer { status: 503, .. }] => errors += 1,
+            _ => {}
+        }
+    }
+    // Within four standard deviations: a drop forestalls an error.
+    assert!((325..=475).contains(&drops), "{drops}");
+    assert!((966..=1194).contains(&errors), "{errors}");
+}
+
+#[test]
+fn a_service_or_an_endpoint_that_is_not_there_is_404() {
+    let topology = super::plan::topology(1, vec![Plan::new(Vec::new())]);
+    for (service, endpoint) in [(0, 1), (9, 0)] {
+        let program = Program::compile(&topology, ServiceId(service));
+        let mut request = Request::default();
+        let mut commands = Vec::new();
+        let arrival = Arrival {
+            endpoint,
+            trace: TraceId(1),
+            span: SpanId(1),
+            now: 0,
+            deadline: Nanos::MAX,
+        };
+        request.begin(&program, &arrival, &mut commands);
+        assert_eq!(commands, failed(404, None, cause::PATH));
+        assert!(request.is_finished());
+        assert!(program.response(endpoint).is_none());
+    }
+}

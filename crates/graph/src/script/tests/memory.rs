@@ -1,0 +1,43 @@
+//! A request's memory grows to what its program needs, and no further.
+
+use super::plan::{MS, Plan, call, cpu, topology};
+use crate::Nanos;
+use crate::draw::{SpanId, TraceId};
+use crate::script::{Arrival, Command, Outcome, Program, Request};
+use crate::topology::ServiceId;
+
+#[test]
+fn the_second_request_finds_all_the_memory_that_it_needs() {
+    let steps = vec![cpu(MS), call(1), call(2)];
+    let program = Program::compile(&topology(1, vec![Plan::new(steps)]), ServiceId(0));
+    let mut request = Request::default();
+    let mut commands = Vec::new();
+    let mut places = Vec::new();
+    for number in 0..100 {
+        let trace = TraceId::of_request(1, number);
+        let arrival = Arrival {
+            endpoint: 0,
+            trace,
+            span: SpanId(1),
+            now: 0,
+            deadline: Nanos::MAX,
+        };
+        request.begin(&program, &arrival, &mut commands);
+        while let Some(command) = commands.pop() {
+            let (ticket, outcome) = match command {
+                Command::Call { ticket, .. } => (ticket, Outcome::Answered(200)),
+                Command::Work { ticket, .. } => (ticket, Outcome::Done),
+                _ => continue,
+            };
+            request.ended(&program, ticket, outcome, 0, &mut commands);
+        }
+        assert!(request.is_finished());
+        places.push((
+            request.frames.as_ptr(),
+            request.frames.capacity(),
+            request.flights.as_ptr(),
+            request.flights.capacity(),
+        ));
+    }
+    assert!(places.iter().all(|place| *place == places[0]));
+}

@@ -1,0 +1,154 @@
+//! Attempts after a failed one, and what the last one's failure answers.
+
+use super::plan::{MS, Plan, call, call_with, cpu};
+use super::seat::{Seat, failed, good, one_call, one_wait, one_work};
+use crate::script::{Command, Outcome, cause};
+use crate::topology::Call;
+
+fn attempt(commands: &[Command]) -> (u8, u64) {
+    let [
+        Command::Call {
+            attempt, deadline, ..
+        },
+    ] = commands
+    else {
+        panic!("not one call: {commands:?}");
+    };
+    (*attempt, *deadline)
+}
+
+fn twice(call: &mut Call) {
+    call.retries = 2;
+    call.timeout = 10 * MS;
+}
+
+#[test]
+fn a_failed_attempt_is_made_again() {
+    let (mut seat, commands) = Seat::with(vec![call_with(1, twice)]);
+    assert_eq!(attempt(&commands), (0, 10 * MS));
+    let first = one_call(&commands, 1);
+    seat.now = 4 * MS;
+    let commands = seat.end(first, Outcome::Unanswered(cause::RESET));
+    assert_eq!(attempt(&commands), (1, 14 * MS));
+    let second = one_call(&commands, 1);
+    seat.now = 6 * MS;
+    let commands = seat.answered(second, 503);
+    assert_eq!(attempt(&commands), (2, 16 * MS));
+    let third = one_call(&commands, 1);
+    assert_eq!(seat.answered(third, 200), good());
+}
+
+#[test]
+fn the_last_failure_is_the_calls_failure() {
+    let (mut seat, mut commands) = Seat::with(vec![call_with(1, twice)]);
+    for _ in 0..2 {
+        let ticket = one_call(&commands, 1);
+        commands = seat.end(ticket, Outcome::Unanswered(cause::REFUSED));
+    }
+    let ticket = one_call(&commands, 1);
+    let expected = failed(504, Some(1), cause::TIMEOUT);
+    assert_eq!(
+        seat.end(ticket, Outcome::Unanswered(cause::TIMEOUT)),
+        expected
+    );
+}
+
+#[test]
+fn a_wrong_request_is_not_made_again() {
+    let (mut seat, commands) = Seat::with(vec![call_with(1, twice)]);
+    let ticket = one_call(&commands, 1);
+    let expected = failed(502, Some(1), cause::STATUS);
+    assert_eq!(seat.answered(ticket, 404), expected);
+}
+
+#[test]
+fn attempts_have_spans_of_their_own_and_the_same_body() {
+    let step = call_with(1, |call| {
+        call.retries = 1;
+        call.request = crate::amount::Amount::Exponential { mean: 1e5 };
+    });
+    let (mut seat, first) = Seat::with(vec![step]);
+    let second = seat.answered(one_call(&first, 1), 500);
+    let told = |commands: &[Command]| match commands {
+        [Command::Call { span, bytes, .. }] => (*span, *bytes),
+        _ => panic!("{commands:?}"),
+    };
+    let ((span, bytes), (other_span, other_bytes)) = (told(&first), told(&second));
+    assert_ne!(span, other_span);
+    assert_eq!(bytes, other_bytes);
+}
+
+#[test]
+fn a_pause_comes_before_another_attempt() {
+    let step = call_with(1, |call| {
+        twice(call);
+        call.backoff = 5 * MS;
+    });
+    let (mut seat, commands) = Seat::with(vec![step]);
+    seat.now = 2 * MS;
+    let commands = seat.answered(one_call(&commands, 1), 500);
+    let (pause, until) = one_wait(&commands);
+    assert_eq!(until, 7 * MS);
+    seat.now = until;
+    let commands = seat.done(pause);
+    assert_eq!(attempt(&commands), (1, 17 * MS));
+    // The time of three attempts is 30 ms: that of the next one is cut.
+    seat.now = 20 * MS;
+    let (pause, until) = one_wait(&seat.answered(one_call(&commands, 1), 500));
+    seat.now = until;
+    let commands = seat.done(pause);
+    assert_eq!(attempt(&commands), (2, 30 * MS));
+}
+
+#[test]
+fn no_attempt_begins_behind_the_time_of_all_attempts_or_the_deadline() {
+    let step = || {
+        call_with(1, |call| {
+            twice(call);
+            call.backoff = 5 * MS;
+        })
+    };
+    let (mut seat, commands) = Seat::with(vec![step()]);
+    seat.now = 26 * MS;
+    let expected = failed(502, Some(1), cause::STATUS);
+    assert_eq!(seat.answered(one_call(&commands, 1), 500), expected);
+
+    let (mut seat, commands) = Seat::of(Plan::new(vec![step()]), 8 * MS);
+    assert_eq!(attempt(&commands), (0, 8 * MS));
+    seat.now = 4 * MS;
+    assert_eq!(seat.answered(one_call(&commands, 1), 500), expected);
+}
+
+#[test]
+fn failures_of_calls_answer_by_their_kind() {
+    for (outcome, status, why) in [
+        (Outcome::Unanswered(cause::TIMEOUT), 504, cause::TIMEOUT),
+        (Outcome::Unanswered(cause::FULL), 503, cause::FULL),
+        (Outcome::Unanswered(cause::REFUSED), 502, cause::REFUSED),
+        (Outcome::Unanswered(cause::MALFORMED), 502, cause::MALFORMED),
+        (Outcome::Answered(504), 504, cause::STATUS),
+        (Outcome::Answered(503), 502, cause::STATUS),
+        (Outcome::Answered(400), 502, cause::STATUS),
+        (Outcome::Answered(199), 502, cause::STATUS),
+    ] {
+        let (mut seat, commands) = Seat::with(vec![call(5), call(6)]);
+        let ticket = one_call(&commands, 5);
+        let expected = failed(status, Some(5), why);
+        assert_eq!(seat.end(ticket, outcome), expected, "{outcome:?}");
+    }
+    for status in [200, 204, 399] {
+        let (mut seat, commands) = Seat::with(vec![call(5)]);
+        let ticket = one_call(&commands, 5);
+        assert_eq!(seat.answered(ticket, status), good());
+    }
+}
+
+#[test]
+fn failures_of_work_answer_by_their_kind() {
+    for (why, status) in [(cause::FULL, 503), (cause::WORK, 500), ("missing", 500)] {
+        let (mut seat, commands) = Seat::with(vec![cpu(MS), call(6)]);
+        let (ticket, _, _) = one_work(&commands);
+        let expected = failed(status, None, why);
+        assert_eq!(seat.end(ticket, Outcome::Failed(why)), expected);
+    }
+}
