@@ -14,6 +14,7 @@
 //! come in as arguments. What a request does follows from the seed and its trace context
 //! alone (see [`draw`]), whatever runs beside it.
 
+pub mod admin;
 pub mod amount;
 pub mod background;
 pub mod draw;

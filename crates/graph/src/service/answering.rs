@@ -12,6 +12,7 @@ use super::host::RUNNING;
 use super::intake::Sent;
 use super::message::{AnswerHead, write_answer};
 use super::plan::{Plan, REVISION};
+use super::recording::GONE;
 use super::session::{PATIENCE, Phase};
 use super::slab::Key;
 use crate::script::{Arrival, Command, Failure, Outcome, Ticket};
@@ -46,9 +47,7 @@ impl EventLoop {
         if let Some(session) = flight.session.and_then(|key| self.sessions.get_mut(key)) {
             session.deadline = flight.deadline;
             let alarm = super::alarms::Alarm::Session(session.key);
-            session
-                .armed
-                .arm(session.deadline, alarm, &mut self.alarms);
+            session.armed.arm(session.deadline, alarm, &mut self.alarms);
         }
         let arrival = Arrival {
             endpoint: flight.endpoint,
@@ -58,9 +57,7 @@ impl EventLoop {
             deadline: flight.deadline,
         };
         let mut commands = mem::take(&mut self.commands);
-        flight
-            .request
-            .begin(&plan.program, &arrival, &mut commands);
+        flight.request.begin(&plan.program, &arrival, &mut commands);
         self.carry_out(key, &mut flight, &plan, &mut commands);
         self.commands = commands;
         self.put_flight(key, flight);
@@ -149,7 +146,7 @@ impl EventLoop {
         flight.answer = Some((status, cause));
         let session = flight.session.and_then(|key| self.sessions.take(key));
         let Some(mut session) = session else {
-            self.conclude(flight, plan, "client gone");
+            self.conclude(flight, plan, GONE);
             return;
         };
         if let Some(failure) = failure
@@ -200,7 +197,7 @@ impl EventLoop {
                 session.deadline = self.now.saturating_add(PATIENCE);
             }
             Sent::Failed => {
-                self.conclude(flight, plan, "client gone");
+                self.conclude(flight, plan, GONE);
                 session.phase = Phase::Closed;
             }
         }
@@ -238,7 +235,9 @@ impl EventLoop {
         };
         if flight.answer.is_some() {
             // What goes on behind the answer goes on.
-            self.conclude(&mut flight, &plan, cause);
+            if !flight.concluded {
+                self.conclude(&mut flight, &plan, cause);
+            }
             if self.state != super::host::STOPPED {
                 self.put_flight(key, flight);
                 return;

@@ -16,6 +16,7 @@ use super::host::RUNNING;
 use super::link::{Attempt, Link, MOST_WAITING, Pool, PoolId};
 use super::message::write_request;
 use super::plan::{CallPlan, Plan};
+use super::recording::GONE;
 use super::slab::{Key, Token};
 use crate::Nanos;
 use crate::script::{Command, Outcome, Ticket, cause};
@@ -56,14 +57,21 @@ impl EventLoop {
         let instance = flight.instance;
         let found = plan.call(step).and_then(|call| {
             let callee = plan.callees.get(call.slot)?.as_ref()?;
-            let route = self.instances.get_mut(instance)?.routes.get_mut(call.slot)?;
+            let route = self
+                .instances
+                .get_mut(instance)?
+                .routes
+                .get_mut(call.slot)?;
             let place = route.next(callee.addresses.len());
             let most = route.most;
             Some((call, route.pools.get_mut(place)?, place, most))
         });
         let Some((call, pool, place, most)) = found else {
-            self.todo
-                .push_back(Todo::Ended(key, ticket, Outcome::Unanswered(cause::REFUSED)));
+            self.todo.push_back(Todo::Ended(
+                key,
+                ticket,
+                Outcome::Unanswered(cause::REFUSED),
+            ));
             return;
         };
         call.counters.began(attempt.number);
@@ -86,7 +94,11 @@ impl EventLoop {
     }
 
     pub(super) fn pool(&mut self, id: PoolId) -> Option<&mut Pool> {
-        let route = self.instances.get_mut(id.instance)?.routes.get_mut(id.slot)?;
+        let route = self
+            .instances
+            .get_mut(id.instance)?
+            .routes
+            .get_mut(id.slot)?;
         route.pools.get_mut(id.place)
     }
 
@@ -148,7 +160,7 @@ impl EventLoop {
     fn send_request(&mut self, link: &mut Link) -> Result<(), &'static str> {
         link.outbox
             .send(&mut link.stream)
-            .map_err(|error| error.cause())?;
+            .map_err(|error| why(error.cause()))?;
         let all = link.outbox.is_empty();
         // Nothing is taken before the connection is made.
         link.connected |= all;
@@ -167,7 +179,8 @@ impl EventLoop {
     fn open_link(&mut self, id: PoolId, call: &CallPlan) -> Result<Box<Link>, &'static str> {
         let address = self.pool(id).map(|pool| pool.address);
         let address = address.ok_or(cause::REFUSED)?;
-        let socket: OwnedFd = socket::connect_tcp(address).map_err(socket::cause)?;
+        let socket: OwnedFd =
+            socket::connect_tcp(address).map_err(|errno| why(socket::cause(errno)))?;
         let stream = Stream::Plain(socket);
         let key = self.links.reserve();
         let token = Token::Link(key).number();
@@ -265,7 +278,7 @@ impl EventLoop {
     ) -> Result<Option<Answered>, &'static str> {
         if event.writable && link.writing {
             if !link.connected {
-                socket::outcome(&link.stream).map_err(socket::cause)?;
+                socket::outcome(&link.stream).map_err(|errno| why(socket::cause(errno)))?;
                 link.connected = true;
                 if let Some(attempt) = &mut link.attempt {
                     attempt.sent = self.now;
@@ -290,6 +303,7 @@ impl EventLoop {
                 result
             }
             Ok(Received::Nothing) => Ok(None),
+            Ok(Received::End) if link.is_silent() => Err(cause::RESET),
             Ok(Received::End) => match link.scanner.end(&mut link.answer) {
                 Ok(complete) => Ok(Some(Answered {
                     status: complete.status,
@@ -297,7 +311,7 @@ impl EventLoop {
                 })),
                 Err(_) => Err(cause::RESET),
             },
-            Err(error) => Err(error.cause()),
+            Err(error) => Err(why(error.cause())),
         };
         self.room = room;
         result
@@ -378,6 +392,11 @@ impl EventLoop {
     /// An attempt ended without an answer.
     fn unanswered(&mut self, flight: &mut Flight, attempt: &Attempt, why: &'static str) {
         self.record_call(flight, attempt, 0, why);
+        if flight.failed_edge == Some(attempt.edge) {
+            // What an earlier attempt was told does not hold for this one.
+            flight.failed_edge = None;
+            flight.failed.clear();
+        }
         let outcome = Outcome::Unanswered(why);
         self.todo
             .push_back(Todo::Ended(attempt.flight, attempt.ticket, outcome));
@@ -387,7 +406,7 @@ impl EventLoop {
     pub(super) fn cut_off(&mut self, key: Key, flight: &Flight) {
         if let Some(mut link) = self.links.take(key) {
             if let Some(attempt) = link.attempt.take() {
-                self.record_call(flight, &attempt, 0, "cancelled");
+                self.record_call(flight, &attempt, 0, GONE);
             }
             self.drop_link(link);
         }
@@ -411,7 +430,11 @@ impl EventLoop {
         let is = |one: &Attempt| one.flight == key && one.ticket == ticket;
         let at = pool.waiting.iter().position(is)?;
         let attempt = pool.waiting.remove(at)?;
-        if let Some(call) = flight.plan.as_ref().and_then(|plan| plan.call(attempt.step)) {
+        if let Some(call) = flight
+            .plan
+            .as_ref()
+            .and_then(|plan| plan.call(attempt.step))
+        {
             call.counters.waited();
         }
         Some(attempt)
@@ -434,6 +457,15 @@ impl EventLoop {
             }
             _ => self.links.put(key, link),
         }
+    }
+}
+
+/// The words of metrics and spans for what sockets say.
+fn why(word: &'static str) -> &'static str {
+    match word {
+        "closed early" | "aborted" => cause::RESET,
+        "host unreachable" | "network unreachable" | "network down" => "unreachable",
+        other => other,
     }
 }
 

@@ -184,8 +184,8 @@ impl EventLoop {
                 break;
             }
             let until = self.alarms.next();
-            let longest = (until != NEVER)
-                .then(|| Duration::from_nanos(until.saturating_sub(clock::now())));
+            let longest =
+                (until != NEVER).then(|| Duration::from_nanos(until.saturating_sub(clock::now())));
             // Only a broken poller fails here: nothing can be served any more.
             let Ok(events) = self.poller.wait(longest) else {
                 break;
@@ -311,10 +311,7 @@ impl EventLoop {
         let state = self.orders.state();
         if state != self.state {
             self.state = state;
-            for instance in &mut self.instances {
-                instance.listener = None;
-            }
-            self.close_idle_sessions();
+            self.stop_accepting();
             self.settle();
         }
         match state {

@@ -17,7 +17,7 @@ use super::directory::Directory;
 use super::event_loop::{Beginning, EventLoop, Instance};
 use super::plan::{self, Plan, Planner};
 use super::slab::Token;
-use super::{Hosted, HostConfig, StartError, SwapError};
+use super::{HostConfig, Hosted, StartError, SwapError};
 use crate::metrics::Metrics;
 use crate::topology::{ServiceId, Topology};
 
@@ -102,7 +102,9 @@ impl Control {
         let mut plans: Vec<Vec<_>> = Vec::new();
         plans.resize_with(threads, Vec::new);
         for placed in &mut self.placed {
-            let service = topology.find(&placed.service).unwrap_or(ServiceId(u32::MAX));
+            let service = topology
+                .find(&placed.service)
+                .unwrap_or(ServiceId(u32::MAX));
             let counters = self.metrics.instance(topology, service, placed.replica);
             let plan = placed
                 .planner
@@ -183,7 +185,8 @@ impl Host {
             newest: AtomicU64::new(1),
             revisions: ArcSwap::from_pointee(vec![Arc::new(Revision { number: 1, plans })]),
         });
-        let most_sessions = usize::try_from(descriptors / 2).unwrap_or(usize::MAX) / seats.len().max(1);
+        let most_sessions =
+            usize::try_from(descriptors / 2).unwrap_or(usize::MAX) / seats.len().max(1);
         let mut host = Self {
             orders: Arc::clone(&orders),
             wakers: Vec::new(),
@@ -192,15 +195,14 @@ impl Host {
         };
         for (thread, seat) in seats.into_iter().enumerate() {
             let poller = Poller::new().map_err(StartError::Threads)?;
-            let waker =
-                Waker::new(&poller, Token::Waker.number()).map_err(StartError::Threads)?;
+            let waker = Waker::new(&poller, Token::Waker.number()).map_err(StartError::Threads)?;
             let event_loop = EventLoop::new(Beginning {
                 orders: Arc::clone(&orders),
                 thread,
                 poller,
                 waker: waker.clone(),
                 site: Arc::clone(&config.site),
-                recorder: (config.recorder)(),
+                recorder: config.tracer.recorder(),
                 instances: seat.instances,
                 most_sessions: most_sessions.max(16),
             })

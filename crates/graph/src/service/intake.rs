@@ -12,9 +12,8 @@ use super::alarms::{Alarm, NEVER};
 use super::event_loop::{EventLoop, Todo};
 use super::host::RUNNING;
 use super::message::{self, write_refusal};
-use super::session::{
-    IDLE, LINGER, LINGER_BYTES, MOST_AHEAD, MOST_BODY, PATIENCE, Phase, Session,
-};
+use super::recording::GONE;
+use super::session::{IDLE, LINGER, LINGER_BYTES, MOST_AHEAD, MOST_BODY, PATIENCE, Phase, Session};
 use super::slab::{Key, Token};
 use crate::Nanos;
 use crate::draw::{SpanId, TraceId};
@@ -123,9 +122,7 @@ impl EventLoop {
             return;
         }
         let alarm = Alarm::Session(session.key);
-        session
-            .armed
-            .arm(session.deadline, alarm, &mut self.alarms);
+        session.armed.arm(session.deadline, alarm, &mut self.alarms);
         self.sessions.put(session.key, session);
     }
 
@@ -153,11 +150,22 @@ impl EventLoop {
         session.phase = Phase::Closed;
     }
 
-    /// Closes the connections that carry no request.
-    pub(super) fn close_idle_sessions(&mut self) {
+    /// Accepts nothing more, and closes the connections that carry no request.
+    pub(super) fn stop_accepting(&mut self) {
+        for index in 0..self.instances.len() {
+            // Those that were made already are not turned away.
+            self.accept(index);
+            if let Some(instance) = self.instances.get_mut(index) {
+                instance.listener = None;
+            }
+        }
         let keys: Vec<_> = self.sessions.keys().collect();
         for key in keys {
             if let Some(mut session) = self.sessions.take(key) {
+                if session.phase == Phase::Head && session.rest.is_empty() {
+                    // A request may be there already.
+                    self.read(&mut session);
+                }
                 if session.phase == Phase::Head && session.rest.is_empty() {
                     session.phase = Phase::Closed;
                 }
@@ -175,7 +183,7 @@ impl EventLoop {
             }
             Ok(Received::Nothing) => {}
             // A caller that ends its side has lost interest.
-            Ok(Received::End) | Err(_) => self.close_session(session, "client gone"),
+            Ok(Received::End) | Err(_) => self.close_session(session, GONE),
         }
         self.room = room;
     }
@@ -319,17 +327,15 @@ impl EventLoop {
         flight.sampled = plan.sampler.samples(&context, flight.trace);
         flight.debug = context.debug;
         flight.plan = Some(plan);
-        let key = self.flights.insert(flight);
+        session.phase = Phase::Body(self.flights.insert(flight), 0);
+        session.deadline = self.now.saturating_add(PATIENCE);
         if head.expects_continue() {
             let sheet = session.outbox.sheet();
             sheet.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
             if self.send(session) == Sent::Failed {
-                self.close_session(session, "client gone");
-                return;
+                self.close_session(session, GONE);
             }
         }
-        session.deadline = self.now.saturating_add(PATIENCE);
-        session.phase = Phase::Body(key, 0);
     }
 
     /// Answers what is no request that can be handled, and closes.
@@ -386,13 +392,13 @@ impl EventLoop {
             .change(&session.stream, token, interest)
             .is_err()
         {
-            self.close_session(session, "client gone");
+            self.close_session(session, GONE);
         }
     }
 
     fn go_on_sending(&mut self, session: &mut Session) {
         match (self.send(session), session.phase) {
-            (Sent::Failed, _) => self.close_session(session, "client gone"),
+            (Sent::Failed, _) => self.close_session(session, GONE),
             (Sent::All, Phase::Answering(flight)) => {
                 self.todo.push_back(Todo::Sent(flight));
                 self.answered(session);
@@ -425,8 +431,10 @@ impl EventLoop {
             return;
         };
         if session.phase == Phase::Head {
-            self.woken = self.now;
+            // It was looked at as soon as it could be.
+            let woken = mem::replace(&mut self.woken, self.now);
             self.use_rest(&mut session);
+            self.woken = woken;
         }
         self.put_session(session);
     }

@@ -13,8 +13,8 @@ use super::outbox::Outbox;
 use super::slab::Key;
 use crate::Nanos;
 use crate::draw::SpanId;
-use crate::script::Ticket;
 use crate::metrics::ClientCounters;
+use crate::script::Ticket;
 use crate::topology::{Connections, EdgeId, StepId};
 
 /// Calls that may wait for a connection to one callee; further ones fail at once.

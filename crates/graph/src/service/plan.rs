@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::directory::Directory;
-use crate::script::Program;
 use crate::metrics::{self, ClientCounters, InstanceCounters, ServerCounters, WorkCounters};
+use crate::script::Program;
 use crate::topology::{
     Action, Connections, EdgeId, Protocol, Response, ServiceId, Step, StepId, Topology, Work,
 };
