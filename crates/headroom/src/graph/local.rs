@@ -1,11 +1,10 @@
 //! Services of this process, and what belongs to them: their counters, their spans, the
 //! work beside them.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use document::Source;
 use graph::background::Neighbours;
 use graph::metrics::Metrics;
@@ -57,7 +56,6 @@ impl Local {
         let metrics = Arc::new(Metrics::new());
         let exports = exports(&config.topology, config.collector.as_ref());
         let tracer = Tracer::new(StoreLimits::default(), exports);
-        let recorders = tracer.clone();
         let host = Host::start(HostConfig {
             topology: Arc::clone(&config.topology),
             hosted: config.hosted,
@@ -65,7 +63,7 @@ impl Local {
             threads: config.threads,
             site: Arc::clone(&site),
             metrics: Arc::clone(&metrics),
-            recorder: Box::new(move || recorders.recorder()),
+            tracer: tracer.clone(),
         })?;
         let background = match config.background {
             true => Some(beside(&site, &config.topology.background)?),
