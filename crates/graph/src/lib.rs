@@ -21,6 +21,7 @@ pub mod draw;
 pub mod metrics;
 pub mod noise;
 pub mod script;
+pub mod service;
 pub mod topology;
 pub mod trace;
 pub mod work;
