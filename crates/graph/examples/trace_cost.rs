@@ -1,5 +1,5 @@
-//! What telemetry costs: processor time of counting a request, and of a span that is
-//! recorded, kept and exported.
+//! What telemetry costs: processor time of counting a request, of a span that is
+//! recorded, kept and exported, and of reading the counters of a thousand services.
 //!
 //! `cargo run --release -p graph --example trace_cost`
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use graph::amount::Amount;
 use graph::draw::{SpanId, TraceId};
-use graph::metrics::Metrics;
+use graph::metrics::{History, Metrics};
 use graph::topology::{
     Action, Connections, Edge, EdgeId, Endpoint, Faults, Placement, Protocol, Response, Service,
     ServiceId, Step, StepId, Topology, Tracing, Work,
@@ -38,7 +38,71 @@ fn main() -> Result<(), Failure> {
         let cost = exporting(format)?;
         println!("a span recorded, kept and exported as {format:?}, in all: {cost:.0} ns");
     }
+    thousand_services();
     Ok(())
+}
+
+/// Counters of a thousand services that all had requests: read, remembered, shown.
+fn thousand_services() {
+    let metrics = Metrics::new();
+    let mut topology = topology();
+    let service = topology.services[0].clone();
+    topology.services = (0..1000)
+        .map(|number| Service {
+            name: format!("service-{number}"),
+            ..service.clone()
+        })
+        .collect();
+    topology.edges = (1..1000)
+        .map(|to| Edge {
+            from: ServiceId(to / 3),
+            to: ServiceId(to),
+            connections: Connections::Warm(1),
+        })
+        .collect();
+    let all: Vec<_> = (0..1000)
+        .map(|id| metrics.instance(&topology, ServiceId(id), 0))
+        .collect();
+    let requests = || {
+        for (service, counters) in (0..).zip(&all) {
+            for request in 0..100 {
+                let latency = 50_000 + request * 7_919;
+                counters.server(Some(0)).began(0);
+                counters.server(Some(0)).answered(200, latency);
+                counters.work(StepId(1)).done(latency / 2, 9_000, 0, 0);
+                let calls = (0..3).map(|call| 3 * service + call);
+                for to in calls.filter(|to| (1..1000).contains(to)) {
+                    counters.client(EdgeId(to - 1)).began(0);
+                    counters.client(EdgeId(to - 1)).ended(200, latency / 3, 0);
+                }
+            }
+        }
+    };
+    let mut history = History::default();
+    history.round(clock::now());
+    history.read("", metrics.snapshot());
+    requests();
+    let reading = per(1, || {
+        history.round(clock::now());
+        history.read("", metrics.snapshot());
+    });
+    println!(
+        "counters of 1,000 services read and remembered, once a second: {:.1} ms",
+        reading / 1e6
+    );
+    let window = per(1, || {
+        black_box(history.window(5_000_000_000));
+    });
+    println!("what came lately, for /stats: {:.1} ms", window / 1e6);
+    let mut bytes = 0;
+    let page = per(1, || {
+        bytes = graph::metrics::page(&metrics.snapshot(), None).len()
+    });
+    println!(
+        "the page of metrics: {:.1} ms, {:.1} MB",
+        page / 1e6,
+        bytes as f64 / 1e6
+    );
 }
 
 /// Processor time of the thread in nanoseconds, of each of so many.
@@ -58,7 +122,9 @@ fn counting() {
         let client = counters.client(EdgeId(0));
         client.began(0);
         client.ended(200, black_box(latency / 2), 500);
-        counters.work(StepId(1)).done(black_box(10_000), 9_000, 0, 0);
+        counters
+            .work(StepId(1))
+            .done(black_box(10_000), 9_000, 0, 0);
         server.answered(200, black_box(latency));
     }
     black_box(metrics.snapshot());
@@ -165,7 +231,13 @@ fn exporting(format: Format) -> Result<f64, Failure> {
         let seen = tracer.counts();
         let done = seen.exports.first().map_or(0, |export| export.sent);
         record(&mut recorder, portion);
-        while tracer.counts().exports.first().map_or(0, |export| export.sent) == done {
+        while tracer
+            .counts()
+            .exports
+            .first()
+            .map_or(0, |export| export.sent)
+            == done
+        {
             clock::nap(Duration::from_millis(5));
         }
         clock::nap(Duration::from_millis(300));
@@ -176,7 +248,10 @@ fn exporting(format: Format) -> Result<f64, Failure> {
     let counts = tracer.counts();
     drop(tracer);
     let sink = sink.join().map_err(|_| "the sink panicked")??;
-    let sent = counts.exports.first().map_or(counts.recorded, |export| export.sent);
+    let sent = counts
+        .exports
+        .first()
+        .map_or(counts.recorded, |export| export.sent);
     println!(
         "  {} recorded, {} dropped; exporters then: {sent}",
         counts.recorded, counts.dropped
