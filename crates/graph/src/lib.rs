@@ -15,8 +15,12 @@
 //! alone (see [`draw`]), whatever runs beside it.
 
 pub mod amount;
+pub mod background;
 pub mod draw;
+pub mod metrics;
+pub mod noise;
 pub mod script;
+pub mod service;
 pub mod topology;
 pub mod trace;
 pub mod work;

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     match done {
         Ok(outcome) => exit_code(outcome),
         Err(error) => {
-            output::tell(format_args!("headroom: {error:#}"));
+            output::tell(format_args!("headroom: {}", output::explained(&error)));
             exit_code(Outcome::Error)
         }
     }

@@ -4,10 +4,59 @@
 //! Everything here has been checked: names are resolved, amounts are finite, the graph of
 //! services has no cycle. Times are nanoseconds, sizes are bytes.
 
+mod amounts;
+pub mod demand;
+mod draft;
+mod fields;
+pub mod generate;
+pub mod import;
+mod names;
+mod print;
+mod read;
+mod rules;
+mod steps;
+pub mod testapi;
+#[cfg(test)]
+mod tests;
+mod value;
+mod walk;
+
 use std::path::PathBuf;
 
 use crate::Nanos;
 use crate::amount::Amount;
+
+pub use read::{Checked, Machine, check, read, read_file};
+
+/// Longest time for an attempt of a call that does not say.
+pub const TIMEOUT: Nanos = 1_000_000_000;
+
+/// Connections of an edge whose calls do not say.
+pub const CONNECTIONS: Connections = Connections::Warm(64);
+
+/// Most connections of an edge that makes a new one for each call and does not say.
+pub const COLD_CONNECTIONS: u32 = 64;
+
+/// The body of an answer that does not say: 1 KiB.
+pub const RESPONSE: Response = Response::Bytes(Amount::Constant(1024.0));
+
+/// Workers of a service that does not say.
+pub const WORKERS: u32 = 2;
+
+/// Requests that may wait for a worker of a service that does not say.
+pub const QUEUE: u32 = 1024;
+
+/// Most instances of a service.
+pub const MOST_REPLICAS: u32 = 1000;
+
+/// Most connections of an edge.
+pub const MOST_CONNECTIONS: u32 = 65_535;
+
+/// Most workers of an instance, and most threads of a background load.
+pub const MOST_WORKERS: u32 = 256;
+
+/// Most requests that may wait for a worker.
+pub const MOST_QUEUE: u32 = 1_000_000;
 
 /// A service of a topology, by its place in [`Topology::services`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,5 +1,24 @@
 //! What happened to requests: spans, how their context travels, where they are kept.
 
+mod clock;
+mod collector;
+pub mod context;
+mod export;
+pub mod hex;
+pub mod names;
+pub mod otlp;
+mod recorder;
+mod sampling;
+mod store;
+pub mod zipkin;
+
+pub use clock::{Epoch, Origin};
+pub use collector::{Tracer, TracerCounts};
+pub use export::{Export, ExportCounts, Format};
+pub use recorder::Recorder;
+pub use sampling::Sampler;
+pub use store::{Store, StoreCounts, StoreLimits, Summary};
+
 use std::sync::Arc;
 
 use crate::Nanos;
@@ -56,4 +75,32 @@ pub struct Span {
     pub revision: u32,
     /// Why it failed, if it did: `timeout`, `refused`, `reset`, … Otherwise empty.
     pub cause: &'static str,
+}
+
+/// Why spans could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The text or message is not one of the format.
+    #[error("read spans as {format}: {cause}")]
+    Form {
+        /// What was expected.
+        format: &'static str,
+        /// What is wrong with it, and where.
+        cause: String,
+    },
+    /// An id is missing, zero or too long.
+    #[error("read spans: {what} of span {place} is not an id; expected {}", expected(.what))]
+    Id {
+        /// Counted from 1.
+        place: usize,
+        /// Which of its ids.
+        what: &'static str,
+    },
+}
+
+fn expected(what: &str) -> &'static str {
+    match what {
+        "traceId" => "16 or 32 hexadecimal digits that are not all zero",
+        _ => "16 hexadecimal digits that are not all zero",
+    }
 }

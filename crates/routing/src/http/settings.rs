@@ -113,7 +113,8 @@ pub struct BackendSettings {
     /// (`backends.max_conns`, 500).
     pub in_flight: u32,
     /// Idle connections kept for one endpoint by one thread; 0: none is kept
-    /// (`max_idle_conns_per_host`).
+    /// (`max_idle_conns_per_host`). With fewer than there are requests at once, connections
+    /// are opened again and again.
     pub idle: usize,
     /// How long an idle connection is kept (gorouter: 90 s, fixed).
     pub idle_timeout: Duration,
@@ -179,6 +180,10 @@ pub struct StickySettings {
     pub secure: bool,
     /// `Authorization: Negotiate` binds too (`sticky_sessions_for_auth_negotiate`).
     pub auth_negotiate: bool,
+    /// Each cookie of the application has its `__VCAP_ID__`, and `__VCAP_ID_META__` keeps the
+    /// attributes for when the instance is gone. gorouter has no key for it: those of 2025
+    /// never do it, those of 2026 always.
+    pub metadata: bool,
 }
 
 /// Route services (section 5 of the routing facts).
@@ -201,6 +206,12 @@ pub struct RouteServiceSettings {
     pub upgrades: bool,
     /// Accept any certificate of a route service (`skip_ssl_validation`).
     pub insecure: bool,
+    /// A service whose host is a route of this router is called through the router itself,
+    /// and not over the network (`route_services_hairpinning`).
+    pub hairpin: bool,
+    /// Hosts of routes for which that is allowed, `name.example` or `*.example`; empty: all
+    /// (`route_services_hairpinning_allowlist`).
+    pub hairpin_hosts: Vec<String>,
 }
 
 /// Trace headers.
@@ -274,7 +285,8 @@ impl HttpSettings {
     /// [`HttpSettings::request_head_bytes`] and this, the router refuses the request with
     /// its headers and logs it, as gorouter does.
     pub fn longest_head(&self) -> usize {
-        self.request_head_bytes.max(READ_IN_ANY_CASE) + SLACK
+        let most = self.request_head_bytes.max(READ_IN_ANY_CASE);
+        most.saturating_add(SLACK)
     }
 }
 
@@ -316,7 +328,7 @@ impl Default for BackendSettings {
         Self {
             attempts: 3,
             in_flight: 500,
-            idle: 100,
+            idle: 1024,
             idle_timeout: Duration::from_secs(90),
             dial_timeout: Duration::from_secs(5),
             upgrade_dial_timeout: Duration::from_secs(5),
@@ -337,6 +349,7 @@ impl Default for StickySettings {
             cookies: vec!["JSESSIONID".to_owned()],
             secure: false,
             auth_negotiate: false,
+            metadata: false,
         }
     }
 }
@@ -352,6 +365,8 @@ impl Default for RouteServiceSettings {
             attempts: 3,
             upgrades: false,
             insecure: false,
+            hairpin: false,
+            hairpin_hosts: Vec::new(),
         }
     }
 }

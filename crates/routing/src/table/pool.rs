@@ -105,6 +105,12 @@ impl Pool {
         self.key.as_bytes()
     }
 
+    /// The route's host.
+    pub fn host(&self) -> &str {
+        let key = self.key();
+        key.find('/').map_or(key, |slash| &key[..slash])
+    }
+
     /// The path behind the host, or `/`.
     pub fn context_path(&self) -> &str {
         let key = self.key();

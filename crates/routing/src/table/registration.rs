@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::text::{TextCache, alike};
 use super::{
-    Algorithm, BackendProtocol, Endpoint, EndpointState, Modification, PoolSettings, Text,
+    Algorithm, BackendProtocol, Endpoint, EndpointState, Fingerprint, Heard, Modification,
+    PoolSettings, Text,
 };
 
 /// An endpoint and what it says about its route, as a message names them. The fields mean
@@ -48,6 +49,8 @@ pub struct Registration<'a> {
     pub hash_header: &'a str,
     /// See [`PoolSettings::hash_balance`].
     pub hash_balance: f64,
+    /// The message that says this; `None`: it must be read again whenever it comes.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 impl<'a> Registration<'a> {
@@ -71,6 +74,7 @@ impl<'a> Registration<'a> {
             algorithm: pool.algorithm,
             hash_header: &pool.hash_header,
             hash_balance: pool.hash_balance,
+            fingerprint: None,
         }
     }
 
@@ -126,6 +130,7 @@ impl<'a> Registration<'a> {
                 guid: texts.text(self.modification_guid),
                 index: self.modification_index,
             },
+            heard: Heard::of(self.fingerprint),
             state,
         }
     }

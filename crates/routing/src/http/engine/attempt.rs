@@ -34,7 +34,8 @@ impl Worker {
             }
             flight.endpoint = Some(Arc::new(Endpoint {
                 identity: format!("{}:{}", service.host, service.port).into(),
-                tls: true,
+                // Within the router there is nobody to prove anything to.
+                tls: !service.hairpin,
                 server_name: service.host.as_str().into(),
                 ..Endpoint::default()
             }));

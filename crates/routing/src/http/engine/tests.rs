@@ -3,6 +3,7 @@
 mod bench;
 mod bodies;
 mod faults;
+mod hairpin;
 mod hostile;
 mod http2;
 mod mishaps;

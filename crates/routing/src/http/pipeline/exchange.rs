@@ -108,13 +108,16 @@ pub struct Exchange {
     pub(crate) sent: bool,
 }
 
-/// Where a request goes on its way to a route service. Always over TLS.
+/// Where a request goes on its way to a route service: over TLS, or to this router itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteService {
     /// Name or address of its host; its certificate must have it.
     pub host: String,
     /// Its port.
     pub port: u16,
+    /// This router serves it: the request goes through the router once more, and not over
+    /// the network.
+    pub hairpin: bool,
     /// Its host field: the host, with the port if the URL names one.
     pub(crate) authority: String,
     /// Its path and query.

@@ -3,6 +3,7 @@
 //! Field names and rules are gorouter's (a602bb6; `hash` and its options from later
 //! versions). Unknown fields are ignored, `null` is as good as nothing.
 
+mod glance;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -12,9 +13,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+pub use glance::Glance;
 pub use text::{Factor, Tags, Text};
 
-use crate::table::{Algorithm, BackendProtocol, Registration};
+use crate::table::{Algorithm, BackendProtocol, Fingerprint, Registration};
 
 /// Why a message has no effect.
 #[derive(Debug, thiserror::Error)]
@@ -212,8 +214,14 @@ impl<'a> Message<'a> {
     }
 
     /// What the table is told. `identity` is what [`identity`](Self::identity) wrote;
-    /// `http2` whether the router speaks it with backends.
-    pub fn registration<'m>(&'m self, identity: &'m str, http2: bool) -> Registration<'m> {
+    /// `http2` whether the router speaks it with backends; `fingerprint` that of the
+    /// message, if it may be known again by it.
+    pub fn registration<'m>(
+        &'m self,
+        identity: &'m str,
+        http2: bool,
+        fingerprint: Option<Fingerprint>,
+    ) -> Registration<'m> {
         let (algorithm, hash_header, hash_balance) =
             self.options.as_ref().map_or((None, "", 0.0), |options| {
                 (
@@ -244,6 +252,7 @@ impl<'a> Message<'a> {
             algorithm,
             hash_header,
             hash_balance,
+            fingerprint,
         }
     }
 }

@@ -178,12 +178,12 @@ fn limits(form: &mut Form<'_>, http: &mut HttpSettings) {
         1..=10_000_000,
         &mut http.client_connections,
     );
-    form.value(
+    form.time(
         "idle_timeout",
         "Longest pause between requests of a connection.",
         &mut http.idle_timeout,
     );
-    form.value(
+    form.time(
         "head_timeout",
         "Longest wait for a whole head once it began.",
         &mut http.head_timeout,
@@ -269,27 +269,27 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
         "Idle connections kept for one endpoint by one thread; 0: none.",
         &mut backends.idle,
     );
-    form.value(
+    form.time(
         "idle_timeout",
         "How long an idle connection is kept.",
         &mut backends.idle_timeout,
     );
-    form.value(
+    form.time(
         "dial_timeout",
         "Longest wait for a connection.",
         &mut backends.dial_timeout,
     );
-    form.value(
+    form.time(
         "upgrade_dial_timeout",
         "The same for upgrades.",
         &mut backends.upgrade_dial_timeout,
     );
-    form.value(
+    form.time(
         "handshake_timeout",
         "Longest wait for a TLS handshake.",
         &mut backends.handshake_timeout,
     );
-    form.value(
+    form.time(
         "timeout",
         "Longest time of one attempt, from the request to the end of the answer.",
         &mut backends.timeout,
@@ -348,6 +348,12 @@ fn table(form: &mut Form<'_>, table: &mut TableSettings) {
         "Endpoints of one route above which further ones are refused.",
         1..=65_536,
         &mut table.most_endpoints,
+    );
+    form.within(
+        "most_endpoints_in_all",
+        "Endpoints of all routes together above which further ones are refused.",
+        1..=400_000_000,
+        &mut table.most_endpoints_in_all,
     );
     let (mut sharding, mut segments) = match &table.segments {
         Segments::All => (Sharding::All, Vec::new()),

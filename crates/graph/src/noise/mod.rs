@@ -1,0 +1,119 @@
+//! The floor of this machine: what work and wake-ups meet when nothing of ours disturbs
+//! them. To be shown beside every spread of latencies.
+//!
+//! There are two floors. **Gaps** hit what runs: a thread that never sleeps is not running
+//! for a moment, by a tick of the kernel, an interrupt, other work, the hypervisor. Work of
+//! 10 ms meets those. **Lateness** hits what waits: a timer ends later than it was set to,
+//! and every hop of a request pays such a wake-up. A request without work meets only these.
+
+mod facts;
+mod gaps;
+mod late;
+mod text;
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+use crate::work::WorkError;
+
+pub use facts::{Facts, Limits, Load, Pressure};
+pub use gaps::{BOUNDS_NS, GAP_NS, Gaps};
+pub use late::Lateness;
+
+/// The floor of a machine at a moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// When it was measured, in seconds since 1970.
+    pub measured_unix_s: u64,
+    /// What each processor that may be used kept from a thread that never sleeps.
+    pub gaps: Vec<Gaps>,
+    /// How late sleeps ended, for each length.
+    pub lateness: Vec<Lateness>,
+    /// Share of the processors' time that the hypervisor gave to others meanwhile, 0 to 1;
+    /// 0 also where the guest is not told.
+    pub steal: f64,
+    /// What may explain it.
+    pub facts: Facts,
+}
+
+impl Noise {
+    /// Measures for about `length` (at least 200 ms), with a thread on each processor that
+    /// this process may use: first gaps, then lateness, so that neither disturbs the other.
+    /// What runs beside counts as noise.
+    ///
+    /// # Errors
+    /// When the system gives no thread or no timer.
+    pub fn measure(length: Duration) -> Result<Self, WorkError> {
+        let length = length.max(Duration::from_millis(200));
+        let root = Path::new("/");
+        let facts = Facts::read(root);
+        let before = facts::Times::read(root);
+        let gaps = gaps::on_each_processor(length / 2)?;
+        let lateness = late::of_sleeps(length / 2)?;
+        let steal = facts::Times::read(root).share_stolen_since(&before);
+        let measured = SystemTime::now().duration_since(UNIX_EPOCH);
+        Ok(Self {
+            measured_unix_s: measured.map_or(0, |time| time.as_secs()),
+            gaps,
+            lateness,
+            steal,
+            facts,
+        })
+    }
+
+    /// Gaps of all processors together.
+    pub fn all_gaps(&self) -> Gaps {
+        let mut all = Gaps::default();
+        for gaps in &self.gaps {
+            all.add(gaps);
+        }
+        all
+    }
+
+    /// What work of `length` loses to gaps, in the mean.
+    pub fn lost_in(&self, length: Nanos) -> Nanos {
+        let lost = self.all_gaps().lost_share();
+        // Work goes on for longer than it takes, and that meets gaps too.
+        (length as f64 * lost / (1.0 - lost).max(0.01)) as Nanos
+    }
+
+    /// The probability that work of `length` meets a gap of at least `gap`, 0 to 1. Gaps are
+    /// taken to come independently of each other; `gap` counts as the bound of
+    /// [`BOUNDS_NS`] at or above it.
+    pub fn chance_of_gap(&self, length: Nanos, gap: Nanos) -> f64 {
+        let all = self.all_gaps();
+        match all.seen_ns {
+            0 => 0.0,
+            seen => {
+                let rate = all.at_least(gap) as f64 / seen as f64;
+                1.0 - (-rate * length as f64).exp()
+            }
+        }
+    }
+
+    /// What makes this machine a bad place to measure on, and what to do about it. Each is
+    /// a sentence or two.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.facts.warnings();
+        let lost = self.all_gaps().lost_share();
+        if lost > 0.01 {
+            warnings.push(format!(
+                "Gaps take {} of the time: other work runs here, or the kernel's ticks are dear. Measure when it is quiet.",
+                units::show_share(lost)
+            ));
+        }
+        if self.steal > 0.01 {
+            warnings.push(format!(
+                "The hypervisor gave {} of the processors' time to others. Measure elsewhere, or take the best of many rounds.",
+                units::show_share(self.steal)
+            ));
+        }
+        warnings
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! One table that is being read: whatever nobody asks for is an unknown key.
+
+use document::{Entry, Node, Problem, Value};
+
+/// The keys of a table.
+pub(super) struct Fields<'a> {
+    entries: &'a [Entry],
+    known: Vec<&'static str>,
+}
+
+impl<'a> Fields<'a> {
+    /// Those of a node, or what is wrong with it: it is no table.
+    pub(super) fn of(node: &'a Node) -> Result<Self, Problem> {
+        match &node.value {
+            Value::Table(entries) => Ok(Self {
+                entries,
+                known: Vec::new(),
+            }),
+            other => Err(Problem::new(
+                node.span.clone(),
+                format!("expected a table, found {}", other.what()),
+            )),
+        }
+    }
+
+    /// The entry of a key, which becomes known. YAML's `key:` without a value says nothing.
+    pub(super) fn entry(&mut self, key: &'static str) -> Option<&'a Entry> {
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
+        let mut entries = self.entries.iter();
+        entries.find(|entry| entry.key == key && entry.node.value != Value::Null)
+    }
+
+    /// The value of a key, which becomes known.
+    pub(super) fn node(&mut self, key: &'static str) -> Option<&'a Node> {
+        self.entry(key).map(|entry| &entry.node)
+    }
+
+    /// Reads the value of a key; a problem is noted, and the key is as if it were not there.
+    pub(super) fn read<T>(
+        &mut self,
+        key: &'static str,
+        problems: &mut Vec<Problem>,
+        read: impl FnOnce(&'a Node) -> Result<T, Problem>,
+    ) -> Option<T> {
+        match read(self.node(key)?) {
+            Ok(value) => Some(value),
+            Err(problem) => {
+                problems.push(problem);
+                None
+            }
+        }
+    }
+
+    /// Reads the value of a key into a place that keeps what it has if there is none.
+    pub(super) fn fill<T>(
+        &mut self,
+        key: &'static str,
+        problems: &mut Vec<Problem>,
+        into: &mut T,
+        read: impl FnOnce(&'a Node) -> Result<T, Problem>,
+    ) {
+        if let Some(value) = self.read(key, problems, read) {
+            *into = value;
+        }
+    }
+
+    /// Ends the table: notes every key that nobody asked for.
+    pub(super) fn finish(self, problems: &mut Vec<Problem>) {
+        for entry in self.entries {
+            if self.known.contains(&entry.key.as_str()) {
+                continue;
+            }
+            let message = format!("unknown key \"{}\"", entry.key);
+            let help = match units::nearest(&entry.key, self.known.iter().copied()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("keys here: {}", self.known.join(", ")),
+            };
+            problems.push(Problem::new(entry.key_span.clone(), message).help(help));
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! Isotope's topologies (istio/tools at 0f2e902fd0, `isotope/`): YAML, one file for the
+//! whole graph.
+//!
+//! | there | here |
+//! |---|---|
+//! | `script`, a list within it | steps, parallel steps |
+//! | `probability` in percent; 0 and none: always | `probability` |
+//! | `size`, `responseSize`: units are powers of 1024 | `request`, `response` |
+//! | `errorRate`: every so-manieth request | `faults.error`, by chance; status 500 |
+//! | no bound | a time-out of [`super::TIMEOUT`] |
+//!
+//! Keys that isotope does not know are ignored there, and here with a warning.
+
+use std::collections::HashMap;
+
+use document::{Entry, Node, Problem, Problems, Source, Value};
+
+use super::Imported;
+use crate::amount::Amount;
+use crate::topology::draft::{Draft, step};
+use crate::topology::fields::Fields;
+use crate::topology::names::{SERVICE_NAME, is_service_name};
+use crate::topology::steps::{At, WrittenCall};
+use crate::topology::walk::along_calls;
+use crate::topology::{
+    Action, Call, Faults, Join, MOST_REPLICAS, Protocol, Response, ServiceId, Step, Topology, Work,
+    rules, value,
+};
+
+/// Status of an answer by `errorRate`.
+const ERROR_STATUS: u16 = 500;
+
+/// Reads a topology of isotope.
+///
+/// # Errors
+/// Everything that is wrong with it, each at its place: what isotope refuses, and cycles,
+/// which it runs into.
+pub fn isotope(source: &Source) -> Result<Imported, Problems> {
+    let root = document::parse_yaml(source).map_err(|all| Problems::of(source, all))?;
+    let mut reader = Reader::default();
+    let topology = reader.read(&root);
+    let Some(mut topology) = topology.filter(|_| reader.problems.is_empty()) else {
+        return Err(Problems::of(source, reader.problems));
+    };
+    let warnings = reader.warnings.iter();
+    let mut warnings: Vec<String> = warnings.map(|warning| source.show(warning)).collect();
+    for name in super::without_unreachable(&mut topology) {
+        warnings.push(format!(
+            "{}: \"{name}\" is left out: no call leads to it from the entry",
+            source.name
+        ));
+    }
+    Ok(Imported { topology, warnings })
+}
+
+/// What a service has that says nothing of it.
+#[derive(Clone)]
+struct Defaults<'a> {
+    protocol: Protocol,
+    error: f64,
+    request: f64,
+    response: f64,
+    script: Option<&'a Node>,
+    replicas: u32,
+}
+
+#[derive(Default)]
+struct Reader {
+    problems: Vec<Problem>,
+    warnings: Vec<Problem>,
+    names: HashMap<String, ServiceId>,
+    calls: Vec<WrittenCall>,
+}
+
+impl Reader {
+    fn read(&mut self, root: &Node) -> Option<Topology> {
+        let mut fields = self.fields(root)?;
+        let mut defaults = Defaults {
+            protocol: Protocol::Http1,
+            error: 0.0,
+            request: 0.0,
+            response: 0.0,
+            script: None,
+            replicas: 1,
+        };
+        // The code reads `defaults`; its description says `default`.
+        for key in ["defaults", "default"] {
+            if let Some(node) = fields.node(key) {
+                self.overrides(node, &mut defaults);
+            }
+        }
+        let services = fields.node("services");
+        fields.finish(&mut self.warnings);
+        let nodes = match services.map(|node| (value::list(node), node)) {
+            Some((Ok(nodes), _)) if !nodes.is_empty() => nodes,
+            found => {
+                let span = found.map_or(0..0, |(_, node)| node.span.clone());
+                let message = "expected a list of services with at least one";
+                self.problems.push(Problem::new(span, message));
+                return None;
+            }
+        };
+        self.graph(nodes, &defaults)
+    }
+
+    fn graph(&mut self, nodes: &[Node], defaults: &Defaults<'_>) -> Option<Topology> {
+        let mut draft = Draft::new("isotope", 0);
+        let mut tables = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let Some(mut fields) = self.fields(node) else {
+                continue;
+            };
+            let Some(name) = self.name(node, &mut fields) else {
+                continue;
+            };
+            let id = draft.service(name.to_owned());
+            self.names.insert(name.to_owned(), id);
+            tables.push((id, node, fields));
+        }
+        let mut entries = Vec::new();
+        for (id, node, mut fields) in tables {
+            let is_entry = fields.read("isEntrypoint", &mut self.problems, value::flag);
+            if is_entry == Some(true) {
+                let span = fields.entry("isEntrypoint");
+                let span = span.map(|entry: &Entry| entry.key_span.clone());
+                entries.push((id, span.unwrap_or_else(|| node.span.clone())));
+            }
+            let labels = fields.read("labels", &mut self.problems, labels);
+            let mut own = defaults.clone();
+            self.settings(&mut fields, &mut own);
+            fields.finish(&mut self.warnings);
+            self.service(&mut draft, id, &own);
+            if let Some(service) = draft.topology.services.get_mut(id.0 as usize) {
+                service.labels = labels.unwrap_or_default();
+            }
+        }
+        let found = along_calls(draft.topology.services.len(), &draft.topology.edges);
+        rules::cycles(&draft.topology, &self.calls, &found, &mut self.problems);
+        let entry = self.entry(&draft.topology, &entries, nodes)?;
+        Some(draft.finish(entry))
+    }
+
+    fn name<'a>(&mut self, node: &'a Node, fields: &mut Fields<'a>) -> Option<&'a str> {
+        let Some(place) = fields.node("name") else {
+            let message = "a service needs a name";
+            self.problems.push(Problem::new(node.span.clone(), message));
+            return None;
+        };
+        let wrong = |message: String| Problem::new(place.span.clone(), message);
+        match value::text(place) {
+            Ok(name) if !is_service_name(name) => {
+                let message = format!("expected {SERVICE_NAME}, found \"{name}\"");
+                self.problems.push(wrong(message));
+                None
+            }
+            Ok(name) if self.names.contains_key(name) => {
+                let message = format!("there is a service \"{name}\" already");
+                self.problems.push(wrong(message));
+                None
+            }
+            Ok(name) => Some(name),
+            Err(problem) => {
+                self.problems.push(problem);
+                None
+            }
+        }
+    }
+
+    /// The first that is marked; without a mark the only one that no other calls.
+    fn entry(
+        &mut self,
+        topology: &Topology,
+        marked: &[(ServiceId, document::Span)],
+        nodes: &[Node],
+    ) -> Option<ServiceId> {
+        let name = |id: ServiceId| topology.service(id).map_or("", |one| one.name.as_str());
+        if let Some(((entry, _), others)) = marked.split_first() {
+            for (other, span) in others {
+                let message = format!(
+                    "\"{}\" is no entry here: \"{}\" is one already, and a graph has one",
+                    name(*other),
+                    name(*entry)
+                );
+                self.warnings.push(Problem::new(span.clone(), message));
+            }
+            return Some(*entry);
+        }
+        let ids = (0..topology.services.len()).filter_map(|at| u32::try_from(at).ok());
+        let uncalled: Vec<ServiceId> = ids
+            .map(ServiceId)
+            .filter(|id| topology.edges.iter().all(|edge| edge.to != *id))
+            .collect();
+        if let [only] = uncalled.as_slice() {
+            return Some(*only);
+        }
+        let span = nodes.first().map_or(0..0, |node| node.span.clone());
+        let message = "no service is the entry; expected one with isEntrypoint: true";
+        let mut problem = Problem::new(span, message);
+        if !uncalled.is_empty() {
+            let names: Vec<&str> = uncalled.iter().take(5).map(|id| name(*id)).collect();
+            problem = problem.help(format!("no other calls {}", names.join(", ")));
+        }
+        self.problems.push(problem);
+        None
+    }
+
+    fn fields<'a>(&mut self, node: &'a Node) -> Option<Fields<'a>> {
+        match Fields::of(node) {
+            Ok(fields) => Some(fields),
+            Err(problem) => {
+                self.problems.push(problem);
+                None
+            }
+        }
+    }
+
+    fn overrides<'a>(&mut self, node: &'a Node, into: &mut Defaults<'a>) {
+        let Some(mut fields) = self.fields(node) else {
+            return;
+        };
+        fields.fill("requestSize", &mut self.problems, &mut into.request, size);
+        self.settings(&mut fields, into);
+        fields.finish(&mut self.warnings);
+    }
+
+    /// What both the defaults and a service can say.
+    fn settings<'a>(&mut self, fields: &mut Fields<'a>, into: &mut Defaults<'a>) {
+        let problems = &mut self.problems;
+        fields.fill("type", problems, &mut into.protocol, protocol);
+        fields.fill("errorRate", problems, &mut into.error, value::share);
+        fields.fill("responseSize", problems, &mut into.response, size);
+        fields.fill("numReplicas", problems, &mut into.replicas, |node| {
+            value::whole(node, 1..=MOST_REPLICAS)
+        });
+        if let Some(script) = fields.node("script") {
+            into.script = Some(script);
+        }
+    }
+
+    fn service(&mut self, draft: &mut Draft, id: ServiceId, own: &Defaults<'_>) {
+        let mut steps = Vec::new();
+        if let Some(script) = own.script {
+            match value::list(script) {
+                Ok(nodes) => {
+                    let each = nodes.iter();
+                    steps = each
+                        .filter_map(|node| self.step(draft, id, own, node))
+                        .collect();
+                }
+                Err(problem) => self.problems.push(problem),
+            }
+        }
+        let Some(service) = draft.topology.services.get_mut(id.0 as usize) else {
+            return;
+        };
+        service.protocol = own.protocol;
+        service.replicas = own.replicas;
+        service.faults = Faults {
+            error: own.error,
+            status: if own.error > 0.0 {
+                ERROR_STATUS
+            } else {
+                Faults::default().status
+            },
+            ..Faults::default()
+        };
+        if let Some(endpoint) = service.endpoints.first_mut() {
+            endpoint.response = Response::Bytes(Amount::Constant(own.response));
+            endpoint.steps = steps;
+        }
+    }
+
+    /// A step, or a list of those that run at once.
+    fn step(
+        &mut self,
+        draft: &mut Draft,
+        id: ServiceId,
+        own: &Defaults<'_>,
+        node: &Node,
+    ) -> Option<Step> {
+        let Value::List(nodes) = &node.value else {
+            return self.command(draft, id, own, node);
+        };
+        let mut branches = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            if let Value::List(_) = &node.value {
+                let message = "steps that run at once cannot hold a list of others";
+                self.problems.push(Problem::new(node.span.clone(), message));
+                continue;
+            }
+            branches.extend(self.command(draft, id, own, node));
+        }
+        let join = Join::All;
+        (!branches.is_empty()).then(|| step(Action::Parallel { branches, join }))
+    }
+
+    fn command(
+        &mut self,
+        draft: &mut Draft,
+        id: ServiceId,
+        own: &Defaults<'_>,
+        node: &Node,
+    ) -> Option<Step> {
+        let command = match &node.value {
+            Value::Table(entries) => match entries.as_slice() {
+                [only] => Some((only.key.as_str(), &only.node)),
+                _ => None,
+            },
+            _ => None,
+        };
+        match command {
+            Some(("sleep", length)) => {
+                let time = match &length.value {
+                    Value::Text(text) => document::parse_go_duration(text),
+                    _ => None,
+                };
+                let Some(time) = time else {
+                    let problem = value::expected("a length of time such as 10ms", length);
+                    self.problems.push(problem);
+                    return None;
+                };
+                let nanos = Amount::Constant(time.as_nanos() as f64);
+                Some(step(Action::Work(Work::Sleep(nanos))))
+            }
+            Some(("call", call)) => {
+                let call = self.call(draft, id, own, call)?;
+                Some(step(Action::Call(call)))
+            }
+            Some((other, _)) => {
+                let message = format!("unknown command \"{other}\"; expected sleep or call");
+                self.problems.push(Problem::new(node.span.clone(), message));
+                None
+            }
+            None => {
+                let what = "a command with one key, sleep or call, or a list of those";
+                self.problems.push(value::expected(what, node));
+                None
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        draft: &mut Draft,
+        from: ServiceId,
+        own: &Defaults<'_>,
+        node: &Node,
+    ) -> Option<Call> {
+        let (mut size_of, mut probability) = (own.request, 1.0);
+        let callee = match &node.value {
+            Value::Table(_) => {
+                let mut fields = self.fields(node)?;
+                let callee = fields.node("service");
+                fields.fill("size", &mut self.problems, &mut size_of, size);
+                fields.fill("probability", &mut self.problems, &mut probability, percent);
+                for key in ["hostname", "extra-header"] {
+                    if let Some(entry) = fields.entry(key) {
+                        let message = format!("\"{key}\" has no effect here");
+                        let warning = Problem::new(entry.key_span.clone(), message);
+                        self.warnings.push(warning);
+                    }
+                }
+                fields.finish(&mut self.warnings);
+                callee
+            }
+            _ => Some(node),
+        };
+        let Some(callee) = callee else {
+            let message = "a call needs the name of a service, as \"service\"";
+            self.problems.push(Problem::new(node.span.clone(), message));
+            return None;
+        };
+        let to = self.service_named(callee)?;
+        let at = At {
+            service: from,
+            endpoint: 0,
+        };
+        self.calls.push(WrittenCall {
+            at,
+            to,
+            span: callee.span.clone(),
+            path: None,
+            timeout: None,
+        });
+        Some(Call {
+            probability,
+            request: Amount::Constant(size_of),
+            timeout: super::TIMEOUT,
+            ..draft.call(from, to)
+        })
+    }
+
+    fn service_named(&mut self, node: &Node) -> Option<ServiceId> {
+        let name = match value::text(node) {
+            Ok(name) => name,
+            Err(problem) => {
+                self.problems.push(problem);
+                return None;
+            }
+        };
+        let found = self.names.get(name).copied();
+        if found.is_none() {
+            let mut problem =
+                Problem::new(node.span.clone(), format!("there is no service \"{name}\""));
+            let mut names: Vec<&str> = self.names.keys().map(String::as_str).collect();
+            names.sort_unstable();
+            if let Some(near) = units::nearest(name, names) {
+                problem = problem.help(format!("did you mean \"{near}\"?"));
+            }
+            self.problems.push(problem);
+        }
+        found
+    }
+}
+
+fn protocol(node: &Node) -> Result<Protocol, Problem> {
+    match value::text(node)? {
+        "http" => Ok(Protocol::Http1),
+        "grpc" => Ok(Protocol::Grpc),
+        _ => Err(value::expected("http or grpc", node)),
+    }
+}
+
+/// A whole percentage; 0 is as if it were not there: always.
+fn percent(node: &Node) -> Result<f64, Problem> {
+    match value::whole(node, 0..=100)? {
+        0 => Ok(1.0),
+        percent => Ok(f64::from(percent) / 100.0),
+    }
+}
+
+/// Bytes: a number, or a text such as "10K", "1 KB" or "1.5MiB"; units are powers of 1024.
+fn size(node: &Node) -> Result<f64, Problem> {
+    const MOST: f64 = (1_u64 << 30) as f64;
+    let bytes = match &node.value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Text(text) => bytes(text),
+        _ => None,
+    };
+    bytes
+        .filter(|bytes| (0.0..=MOST).contains(bytes))
+        .ok_or_else(|| value::expected("a size such as 128 or \"10K\", to 1G", node))
+}
+
+fn bytes(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let digits = text
+        .bytes()
+        .take_while(|byte| byte.is_ascii_digit() || *byte == b'.');
+    let (number, unit) = text.split_at(digits.count());
+    let unit = unit.trim_start().to_ascii_lowercase();
+    let power = match unit.trim_end_matches('b').trim_end_matches('i') {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        _ => return None,
+    };
+    // No unit has only a part of its letters.
+    let known = ["", "b"].contains(&unit.as_str()) || {
+        let rest = unit.get(1..).unwrap_or_default();
+        power > 0 && ["", "b", "ib", "i"].contains(&rest)
+    };
+    let number: f64 = number.parse().ok().filter(|_| known)?;
+    Some((number * 1024_f64.powi(power)).round())
+}
+
+fn labels(node: &Node) -> Result<Vec<(String, String)>, Problem> {
+    let Value::Table(entries) = &node.value else {
+        return Err(value::expected("labels by their names", node));
+    };
+    let text = |entry: &Entry| match &entry.node.value {
+        Value::Text(text) => Ok((entry.key.clone(), text.clone())),
+        _ => Err(value::expected("a text", &entry.node)),
+    };
+    entries.iter().map(text).collect()
+}

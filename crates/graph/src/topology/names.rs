@@ -1,0 +1,33 @@
+//! What services may be called.
+
+/// What a name looks like, in words.
+pub(super) const SERVICE_NAME: &str =
+    "a name of 1 to 63 lower-case letters, digits and inner dashes";
+
+/// Longest name, in bytes (RFC 1123 section 2.1, RFC 1035 section 2.3.4).
+const MOST: usize = 63;
+
+/// Whether a service may have this name: a label of DNS in lower case, so that it can name
+/// a Kubernetes service too.
+pub(super) fn is_service_name(name: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = name.as_bytes();
+    (1..=MOST).contains(&bytes.len())
+        && bytes.iter().all(|&byte| letter(byte) || byte == b'-')
+        && bytes.first().is_some_and(|&byte| letter(byte))
+        && bytes.last().is_some_and(|&byte| letter(byte))
+}
+
+/// The name nearest to a foreign one: other characters become dashes. Empty if nothing is
+/// left.
+pub(super) fn service_name(foreign: &str) -> String {
+    let plain = |character: char| match character.to_ascii_lowercase() {
+        letter if letter.is_ascii_alphanumeric() => letter,
+        _ => '-',
+    };
+    let name: String = foreign.chars().map(plain).collect();
+    let mut name = name.trim_matches('-').to_owned();
+    name.truncate(MOST);
+    name.truncate(name.trim_end_matches('-').len());
+    name
+}

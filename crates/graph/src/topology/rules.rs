@@ -1,0 +1,297 @@
+//! What must hold of a graph as a whole.
+
+use std::collections::BTreeMap;
+
+use document::{Problem, Span};
+
+use super::read::{Machine, ServicePlace};
+use super::steps::WrittenCall;
+use super::walk::{Found, along_calls, each_step_mut};
+use super::{Action, ServiceId, Topology, demand};
+
+/// Where the parts of a graph stand in its file.
+pub(super) struct Places<'a> {
+    /// In the order of the services.
+    pub(super) services: &'a [ServicePlace],
+    /// In the order of the steps.
+    pub(super) calls: &'a [WrittenCall],
+    /// Of each background load, where its processors are listed.
+    pub(super) backgrounds: &'a [Option<Span>],
+}
+
+/// Most calls that one request should make over all services.
+const MANY_CALLS: f64 = 1e6;
+
+/// Checks a graph whose parts were read; sets its entry, and bounds the time-outs that
+/// were not written by those of their callers.
+pub(super) fn graph(topology: &mut Topology, places: &Places<'_>, problems: &mut Vec<Problem>) {
+    if topology.services.is_empty() {
+        if problems.is_empty() {
+            let message = "there are no services; expected at least one, as [services.NAME]";
+            problems.push(Problem::new(0..0, message));
+        }
+        return;
+    }
+    let entry = entry(topology, places, problems);
+    let found = along_calls(topology.services.len(), &topology.edges);
+    cycles(topology, places.calls, &found, problems);
+    paths(topology, places, problems);
+    let Some(entry) = entry else { return };
+    topology.entry = entry;
+    for (id, place) in unreachable(topology, entry).zip(places.services) {
+        if let Some(name) = id {
+            let message = format!("\"{name}\" is not the entry, and no call leads to it");
+            let help = "call it, make it the entry, or leave it out";
+            problems.push(Problem::new(place.name.clone(), message).help(help));
+        }
+    }
+    if found.cycles.is_empty() {
+        timeouts(topology, &found.order, places, problems);
+    }
+}
+
+/// The one service where requests enter.
+fn entry(
+    topology: &Topology,
+    places: &Places<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<ServiceId> {
+    let mut entries = (0..)
+        .zip(places.services)
+        .filter_map(|(id, place)| Some((ServiceId(id), place.entry.clone()?)));
+    let Some((entry, _)) = entries.next() else {
+        let uncalled: Vec<&str> = (0..)
+            .zip(&topology.services)
+            .filter(|(id, _)| topology.edges.iter().all(|edge| edge.to.0 != *id))
+            .map(|(_, service)| service.name.as_str())
+            .take(5)
+            .collect();
+        let place = places.services.first().map(|place| place.name.clone());
+        let message = "no service is the entry; expected one with entry = true";
+        let mut problem = Problem::new(place.unwrap_or_default(), message);
+        if !uncalled.is_empty() {
+            problem = problem.help(format!("no other calls {}", uncalled.join(", ")));
+        }
+        problems.push(problem);
+        return None;
+    };
+    let mut single = Some(entry);
+    for (other, span) in entries {
+        let message = format!(
+            "\"{}\" is a second entry, beside \"{}\"; expected one",
+            name(topology, other),
+            name(topology, entry)
+        );
+        problems.push(Problem::new(span, message));
+        single = None;
+    }
+    single
+}
+
+fn name(topology: &Topology, id: ServiceId) -> &str {
+    topology.service(id).map_or("", |one| one.name.as_str())
+}
+
+/// Notes every cycle, at the call that closes it.
+pub(super) fn cycles(
+    topology: &Topology,
+    calls: &[WrittenCall],
+    found: &Found,
+    problems: &mut Vec<Problem>,
+) {
+    let found = found.cycles.iter();
+    problems.extend(found.filter_map(|cycle| cyclic(topology, calls, cycle)));
+}
+
+fn cyclic(topology: &Topology, calls: &[WrittenCall], cycle: &[super::EdgeId]) -> Option<Problem> {
+    /// Names that are shown of a long cycle.
+    const SHOWN: usize = 12;
+    let edges: Vec<_> = cycle.iter().filter_map(|id| topology.edge(*id)).collect();
+    let last = edges.last()?;
+    let mut names: Vec<&str> = edges.iter().map(|edge| name(topology, edge.from)).collect();
+    if names.len() > SHOWN {
+        let left_out = names.len() - SHOWN;
+        names.truncate(SHOWN / 2);
+        names.push("…");
+        let tail = edges.iter().skip(SHOWN / 2 + left_out);
+        names.extend(tail.map(|edge| name(topology, edge.from)));
+    }
+    names.push(name(topology, last.to));
+    let is_it = |call: &&WrittenCall| call.at.service == last.from && call.to == last.to;
+    let call = calls.iter().find(is_it)?;
+    let message = format!("these calls form a cycle: {}", names.join(" -> "));
+    let help = "a request would never end; take one of these calls out";
+    Some(Problem::new(call.span.clone(), message).help(help))
+}
+
+/// For each service, its name if no way leads to it.
+fn unreachable(topology: &Topology, entry: ServiceId) -> impl Iterator<Item = Option<&str>> {
+    let mut reached = vec![false; topology.services.len()];
+    let mut calls: Vec<Vec<ServiceId>> = vec![Vec::new(); topology.services.len()];
+    for edge in &topology.edges {
+        calls[edge.from.0 as usize].push(edge.to);
+    }
+    let mut open = vec![entry];
+    while let Some(id) = open.pop() {
+        if !std::mem::replace(&mut reached[id.0 as usize], true) {
+            open.extend(&calls[id.0 as usize]);
+        }
+    }
+    let services = topology.services.iter().zip(reached);
+    services.map(|(service, reached)| (!reached).then_some(service.name.as_str()))
+}
+
+/// Every path that is asked for must have an answer.
+fn paths(topology: &Topology, places: &Places<'_>, problems: &mut Vec<Problem>) {
+    for call in places.calls {
+        let (Some(caller), Some(callee)) =
+            (topology.service(call.at.service), topology.service(call.to))
+        else {
+            continue;
+        };
+        let (path, span) = match &call.path {
+            Some((path, span)) => (path.as_str(), span),
+            None => match caller.endpoints.get(call.at.endpoint) {
+                Some(endpoint) if endpoint.path != "*" => (endpoint.path.as_str(), &call.span),
+                _ => continue,
+            },
+        };
+        if callee.endpoint(path).is_some() {
+            continue;
+        }
+        let message = format!("\"{}\" has no endpoint \"{path}\"", callee.name);
+        let known: Vec<&str> = callee
+            .endpoints
+            .iter()
+            .map(|one| one.path.as_str())
+            .collect();
+        let help = match units::nearest(path, known.iter().copied()) {
+            Some(near) => format!("did you mean path = \"{near}\"?"),
+            None => format!(
+                "its endpoints: {}; a call names one with path = \"…\", or has the path of its own",
+                known.join(", ")
+            ),
+        };
+        problems.push(Problem::new(span.clone(), message).help(help));
+    }
+}
+
+/// A call cannot wait for longer than its callers do. A time-out that was not written
+/// shrinks to theirs; one that was written is a mistake.
+fn timeouts(
+    topology: &mut Topology,
+    order: &[ServiceId],
+    places: &Places<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut limits = Vec::with_capacity(places.calls.len());
+    for endpoint in topology.services.iter().flat_map(|one| &one.endpoints) {
+        limits.extend(endpoint.calls().iter().map(|(_, call)| call.timeout));
+    }
+    let mut calls_of: Vec<Vec<usize>> = vec![Vec::new(); topology.services.len()];
+    for (at, call) in places.calls.iter().enumerate() {
+        calls_of[call.at.service.0 as usize].push(at);
+    }
+    // The longest that anybody waits for a service.
+    let mut waits = vec![0; topology.services.len()];
+    waits[topology.entry.0 as usize] = u64::MAX;
+    for caller in order {
+        let patience = waits[caller.0 as usize];
+        for &at in &calls_of[caller.0 as usize] {
+            let (call, Some(limit)) = (&places.calls[at], limits.get_mut(at)) else {
+                continue;
+            };
+            if *limit > patience && patience > 0 {
+                if let Some(span) = &call.timeout {
+                    let duration =
+                        |nanos| units::write_duration(std::time::Duration::from_nanos(nanos));
+                    let message = format!(
+                        "this call may take {}, but \"{}\" is given up by its callers after {}",
+                        duration(*limit),
+                        name(topology, *caller),
+                        duration(patience)
+                    );
+                    let help = "a time-out is at most that of the calls above it";
+                    problems.push(Problem::new(span.clone(), message).help(help));
+                }
+                *limit = patience;
+            }
+            let callee = &mut waits[call.to.0 as usize];
+            *callee = (*callee).max(*limit);
+        }
+    }
+    let mut limits = limits.into_iter();
+    for endpoint in topology
+        .services
+        .iter_mut()
+        .flat_map(|one| &mut one.endpoints)
+    {
+        each_step_mut(&mut endpoint.steps, &mut |step| {
+            if let Action::Call(call) = &mut step.action {
+                call.timeout = limits.next().unwrap_or(call.timeout);
+            }
+        });
+    }
+}
+
+/// Every processor that is named must be there.
+pub(super) fn processors(
+    topology: &Topology,
+    places: &Places<'_>,
+    machine: &Machine,
+    problems: &mut Vec<Problem>,
+) {
+    let services = topology.services.iter().map(|one| &one.placement.cpus);
+    let services = services.zip(places.services.iter().map(|place| &place.cpus));
+    let background = topology.background.iter().map(|one| &one.cpus);
+    for (cpus, place) in services.chain(background.zip(places.backgrounds)) {
+        let missing = cpus.iter().find(|cpu| **cpu >= machine.cpus);
+        if let (Some(missing), Some(span)) = (missing, place) {
+            let message = format!(
+                "this machine has no processor {missing}; it has {}, counted from 0",
+                machine.cpus
+            );
+            problems.push(Problem::new(span.clone(), message));
+        }
+    }
+}
+
+/// What can be, but is likely not meant.
+pub(super) fn doubts(
+    topology: &Topology,
+    places: &Places<'_>,
+    machine: Option<&Machine>,
+) -> Vec<Problem> {
+    let mut doubts = Vec::new();
+    let visits = demand::visits(topology, 0);
+    let calls: f64 = visits.iter().flatten().sum::<f64>() - 1.0;
+    if calls > MANY_CALLS {
+        let place = places.services.get(topology.entry.0 as usize);
+        let message = format!("one request makes about {calls:.0} calls over all services");
+        let span = place.map(|place| place.name.clone()).unwrap_or_default();
+        doubts.push(Problem::new(span, message).help("lower counts, probabilities or the depth"));
+    }
+    let rate = machine.and_then(|machine| machine.rate);
+    for (cpu, load) in rate.map_or(BTreeMap::new(), |rate| demand::pinned(topology, rate)) {
+        if load.busy <= 1.0 {
+            continue;
+        }
+        let names = load.services.iter().map(|id| name(topology, *id));
+        let message = format!(
+            "processor {cpu} would have to do {:.1} times what it can: {} at {}",
+            load.busy,
+            names.collect::<Vec<_>>().join(", "),
+            units::show_rate(rate.unwrap_or_default()),
+        );
+        let place = load
+            .services
+            .first()
+            .and_then(|id| places.services.get(id.0 as usize));
+        let span = place
+            .and_then(|place| place.cpus.clone())
+            .unwrap_or_default();
+        doubts
+            .push(Problem::new(span, message).help("pin them to more processors, or ask for less"));
+    }
+    doubts
+}

@@ -1,0 +1,3 @@
+mod mistakes;
+mod reading;
+mod round_trip;

@@ -1,0 +1,144 @@
+//! Ways over a graph: its steps in the order of the file, its services in the order of the
+//! calls.
+
+use std::collections::HashMap;
+
+use super::{Action, Call, Edge, EdgeId, Endpoint, ServiceId, Step, StepId, Topology};
+
+/// What a walk along the calls finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Every service, behind those that call it; of no meaning if there are cycles.
+    pub(super) order: Vec<ServiceId>,
+    /// The edges of each cycle: one for each edge that leads back.
+    pub(super) cycles: Vec<Vec<EdgeId>>,
+}
+
+/// Walks from every service along the edges, in depth first. Edges name services below
+/// `services`.
+pub(super) fn along_calls(services: usize, edges: &[Edge]) -> Found {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Mark {
+        New,
+        OnPath,
+        Left,
+    }
+    let mut out: Vec<Vec<EdgeId>> = vec![Vec::new(); services];
+    for (edge, id) in edges.iter().zip(0..) {
+        out[edge.from.0 as usize].push(EdgeId(id));
+    }
+    let mut marks = vec![Mark::New; services];
+    let mut order = Vec::with_capacity(services);
+    let mut cycles = Vec::new();
+    // The services of the path, each with how many of its edges have been followed.
+    let mut path: Vec<(usize, usize)> = Vec::new();
+    for start in 0..services {
+        if marks[start] != Mark::New {
+            continue;
+        }
+        marks[start] = Mark::OnPath;
+        path.push((start, 0));
+        while let Some((at, followed)) = path.last_mut() {
+            let here = *at;
+            let Some(edge) = out[here].get(*followed).copied() else {
+                marks[here] = Mark::Left;
+                order.push(ServiceId(u32::try_from(here).unwrap_or(u32::MAX)));
+                path.pop();
+                continue;
+            };
+            *followed += 1;
+            let to = edges[edge.0 as usize].to.0 as usize;
+            match marks[to] {
+                Mark::New => {
+                    marks[to] = Mark::OnPath;
+                    path.push((to, 0));
+                }
+                Mark::OnPath => {
+                    let from = path.iter().position(|(at, _)| *at == to).unwrap_or(0);
+                    let cycle = path[from..].iter();
+                    cycles.push(cycle.map(|(at, followed)| out[*at][followed - 1]).collect());
+                }
+                Mark::Left => {}
+            }
+        }
+    }
+    order.reverse();
+    Found { order, cycles }
+}
+
+/// Visits steps and those within them, each before its own.
+pub(super) fn each_step<'a>(steps: &'a [Step], visit: &mut impl FnMut(&'a Step)) {
+    for step in steps {
+        visit(step);
+        match &step.action {
+            Action::Sequence(inner) => each_step(inner, visit),
+            Action::Parallel { branches, .. } => each_step(branches, visit),
+            Action::Work(_) | Action::Call(_) => {}
+        }
+    }
+}
+
+/// Visits steps and those within them, each before its own.
+pub(super) fn each_step_mut(steps: &mut [Step], visit: &mut impl FnMut(&mut Step)) {
+    for step in steps {
+        visit(step);
+        match &mut step.action {
+            Action::Sequence(inner) => each_step_mut(inner, visit),
+            Action::Parallel { branches, .. } => each_step_mut(branches, visit),
+            Action::Work(_) | Action::Call(_) => {}
+        }
+    }
+}
+
+impl Endpoint {
+    /// Visits its steps and those within them, each before its own.
+    pub fn each_step<'a>(&'a self, mut visit: impl FnMut(&'a Step)) {
+        each_step(&self.steps, &mut visit);
+    }
+
+    /// Its calls, in the order of their steps.
+    pub fn calls(&self) -> Vec<(StepId, &Call)> {
+        let mut calls = Vec::new();
+        self.each_step(|step| {
+            if let Action::Call(call) = &step.action {
+                calls.push((step.id, call));
+            }
+        });
+        calls
+    }
+}
+
+impl Topology {
+    /// Every service, behind all that call it.
+    pub fn callers_first(&self) -> Vec<ServiceId> {
+        along_calls(self.services.len(), &self.edges).order
+    }
+
+    /// Gives edges and steps the numbers that they would have if the graph was read from a
+    /// file, and drops edges that no call uses.
+    pub(super) fn renumber(&mut self) {
+        let mut new: HashMap<EdgeId, EdgeId> = HashMap::new();
+        let mut edges = Vec::with_capacity(self.edges.len());
+        let mut last = 0;
+        let mut next = || {
+            last += 1;
+            StepId(last)
+        };
+        for service in &mut self.services {
+            for endpoint in &mut service.endpoints {
+                endpoint.step = next();
+                each_step_mut(&mut endpoint.steps, &mut |step| {
+                    step.id = next();
+                    if let Action::Call(call) = &mut step.action {
+                        let old = call.edge;
+                        call.edge = *new.entry(old).or_insert_with(|| {
+                            edges.extend(self.edges.get(old.0 as usize).cloned());
+                            EdgeId(u32::try_from(edges.len()).unwrap_or(u32::MAX) - 1)
+                        });
+                    }
+                });
+            }
+        }
+        self.edges = edges;
+    }
+}

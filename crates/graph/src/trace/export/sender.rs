@@ -1,0 +1,115 @@
+//! The task of a target: one batch after the other, each until it is taken.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+use net::{Client, ClientOptions};
+use tokio::sync::mpsc;
+
+use super::{Counters, Export};
+use crate::trace::{Origin, Span};
+
+/// How patient a sender is.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::trace) struct SenderOptions {
+    /// Longest wait for an answer.
+    pub(in crate::trace) answer_within: Duration,
+    /// Posts of one batch; then it is dropped.
+    pub(in crate::trace) attempts: u32,
+    /// Pause after the first failed post; each further one doubles it.
+    pub(in crate::trace) pause: Duration,
+}
+
+/// Longest pause between two posts of a batch.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+impl Default for SenderOptions {
+    fn default() -> Self {
+        Self {
+            answer_within: Duration::from_secs(10),
+            attempts: 6,
+            pause: Duration::from_millis(100),
+        }
+    }
+}
+
+pub(super) struct Sender {
+    export: Export,
+    origin: Origin,
+    options: SenderOptions,
+    counters: Arc<Counters>,
+    client: Client,
+}
+
+impl Sender {
+    pub(super) fn new(
+        export: Export,
+        origin: Origin,
+        options: SenderOptions,
+        counters: Arc<Counters>,
+    ) -> Self {
+        let client = Client::new(ClientOptions {
+            connections_per_host: 1,
+            answer_within: options.answer_within,
+            // Collectors answer with a word at most.
+            answer_bytes: 64 * 1024,
+            ..ClientOptions::default()
+        });
+        Self {
+            export,
+            origin,
+            options,
+            counters,
+            client,
+        }
+    }
+
+    /// Until the queue is closed and empty.
+    pub(super) async fn run(self, mut batches: mpsc::Receiver<Vec<Span>>) {
+        while let Some(batch) = batches.recv().await {
+            let counter = match self.deliver(&batch).await {
+                true => &self.counters.sent,
+                false => &self.counters.dropped,
+            };
+            counter.fetch_add(batch.len() as u64, Relaxed);
+        }
+    }
+
+    async fn deliver(&self, batch: &[Span]) -> bool {
+        let body = bytes::Bytes::from(self.export.write(batch, &self.origin));
+        let mut pause = self.options.pause;
+        for attempt in 1..=self.options.attempts {
+            let post = self.client.post(
+                &self.export.target,
+                self.export.content_type(),
+                HeaderMap::new(),
+                body.clone(),
+            );
+            let again = match post.await {
+                Ok(answer) if answer.status.is_success() => return true,
+                Ok(answer) => may_change(answer.status),
+                Err(_) => true,
+            };
+            self.counters.failures.fetch_add(1, Relaxed);
+            if !again {
+                return false;
+            }
+            if attempt < self.options.attempts {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+        false
+    }
+}
+
+/// Whether the same batch may be taken later (OTLP's rules, and those of HTTP).
+fn may_change(status: StatusCode) -> bool {
+    status.is_server_error()
+        || matches!(
+            status,
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS
+        )
+}

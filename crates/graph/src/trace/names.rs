@@ -1,0 +1,44 @@
+//! Names of spans that were read: each is kept once.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::Name;
+
+/// Names that are shared. What comes in from outside is bounded.
+#[derive(Debug, Default)]
+pub struct Names(HashSet<Name>);
+
+/// Most names that are shared; further ones are kept with their spans.
+const MOST: usize = 65_536;
+
+/// Most bytes of a name; the rest is cut off.
+pub const NAME_BYTES: usize = 256;
+
+impl Names {
+    /// The shared form of a name.
+    pub fn share(&mut self, name: &str) -> Name {
+        let mut end = name.len().min(NAME_BYTES);
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        let name = &name[..end];
+        if let Some(known) = self.0.get(name) {
+            return Arc::clone(known);
+        }
+        let name: Name = name.into();
+        if self.0.len() < MOST {
+            self.0.insert(Arc::clone(&name));
+        }
+        name
+    }
+}
+
+/// The shared form of a cause of failure: those that counters know, or `error`.
+pub fn cause(text: &str) -> &'static str {
+    if text.is_empty() {
+        return "";
+    }
+    let known = crate::metrics::CAUSES.iter().find(|known| **known == text);
+    known.copied().unwrap_or("error")
+}

@@ -1,0 +1,148 @@
+//! Reading spans.
+
+use prost::Message;
+
+use super::message::{KeyValue, Resource, Span as Written, Traces, Value};
+use super::names;
+use crate::draw::{SpanId, TraceId};
+use crate::trace::clock::Epoch;
+use crate::trace::names::{Names, cause};
+use crate::trace::{Origin, ReadError, Span, SpanKind};
+
+/// Reads the body of a request in protobuf.
+///
+/// # Errors
+/// When it is no such message, or a span's ids are not.
+pub fn read_protobuf(
+    body: &[u8],
+    origin: &Origin,
+    names: &mut Names,
+) -> Result<Vec<Span>, ReadError> {
+    let traces = Traces::decode(body).map_err(|error| ReadError::Form {
+        format: "OTLP in protobuf",
+        cause: error.to_string(),
+    })?;
+    read(&traces, origin, names)
+}
+
+/// Reads the body of a request in JSON, or a file of such lines' content.
+///
+/// # Errors
+/// When it is no such message, or a span's ids are not.
+pub fn read_json(body: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
+    let traces: Traces = serde_json::from_slice(body).map_err(|error| ReadError::Form {
+        format: "OTLP in JSON",
+        cause: error.to_string(),
+    })?;
+    read(&traces, origin, names)
+}
+
+fn read(traces: &Traces, origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
+    let mut spans = Vec::new();
+    for resource in &traces.resource_spans {
+        let (service, epoch) = of_resource(resource.resource.as_ref(), origin);
+        for span in resource.scope_spans.iter().flat_map(|scope| &scope.spans) {
+            let place = spans.len() + 1;
+            spans.push(span_of(span, place, service, epoch, names)?);
+        }
+    }
+    Ok(spans)
+}
+
+/// The service, and the clock by which its times are read: the writer's own, if it ran on
+/// this machine and said so, for then no reading of a wall clock stands between.
+fn of_resource<'a>(resource: Option<&'a Resource>, origin: &Origin) -> (&'a str, Epoch) {
+    let attributes = resource.map_or(&[][..], |resource| &resource.attributes);
+    let here = !origin.boot.is_empty() && text(attributes, names::HOST) == Some(&*origin.boot);
+    let ahead = number(attributes, names::AHEAD).filter(|_| here);
+    let service = text(attributes, names::SERVICE).unwrap_or("unknown");
+    (service, ahead.map_or(origin.epoch, Epoch::ahead))
+}
+
+fn span_of(
+    span: &Written,
+    place: usize,
+    service: &str,
+    epoch: Epoch,
+    shared: &mut Names,
+) -> Result<Span, ReadError> {
+    let refuse = |what| ReadError::Id { place, what };
+    let trace = <[u8; 16]>::try_from(span.trace_id.as_slice()).map(u128::from_be_bytes);
+    let id = <[u8; 8]>::try_from(span.span_id.as_slice()).map(u64::from_be_bytes);
+    let parent = match span.parent_span_id.as_slice() {
+        [] => Ok(0),
+        bytes => <[u8; 8]>::try_from(bytes).map(u64::from_be_bytes),
+    };
+    let attributes = &span.attributes;
+    let text = |name: &str| text(attributes, name);
+    let number = |name: &str| number(attributes, name).unwrap_or(0);
+    let kind = match span.kind {
+        2 | 5 => SpanKind::Server,
+        3 | 4 => SpanKind::Client,
+        _ => SpanKind::Work,
+    };
+    let path = [names::PATH, "http.target", "http.route", "http.path"];
+    let path = path.into_iter().find_map(text);
+    let peer = [names::PEER, "server.address", "net.peer.name"];
+    let peer = peer.into_iter().find_map(text);
+    let (path, peer) = match kind {
+        SpanKind::Work => (None, None),
+        SpanKind::Server => (path, None),
+        SpanKind::Client => (path, peer),
+    };
+    let status = number(names::STATUS).max(number("http.status_code"));
+    let why = text(names::ERROR).or(span.status.as_ref().and_then(|status| {
+        let why = match status.message.as_str() {
+            "" => "error",
+            message => message,
+        };
+        (status.code == 2).then_some(why)
+    }));
+    let start = epoch.of_unix(span.start_time_unix_nano);
+    Ok(Span {
+        trace: trace
+            .ok()
+            .filter(|id| *id != 0)
+            .map(TraceId)
+            .ok_or_else(|| refuse("traceId"))?,
+        id: id
+            .ok()
+            .filter(|id| *id != 0)
+            .map(SpanId)
+            .ok_or_else(|| refuse("spanId"))?,
+        parent: parent.map(SpanId).map_err(|_| refuse("parentSpanId"))?,
+        kind,
+        service: shared.share(service),
+        name: shared.share(path.unwrap_or(&span.name)),
+        peer: shared.share(peer.unwrap_or_default()),
+        start,
+        end: epoch.of_unix(span.end_time_unix_nano).max(start),
+        cpu: number(names::CPU),
+        queue: number(names::QUEUE),
+        status: u16::try_from(status).unwrap_or(0),
+        attempt: u8::try_from(number(names::RESENT)).unwrap_or(u8::MAX),
+        revision: u32::try_from(number(names::REVISION)).unwrap_or(0),
+        cause: cause(why.unwrap_or_default()),
+    })
+}
+
+fn value<'a>(attributes: &'a [KeyValue], name: &str) -> Option<&'a Value> {
+    let found = attributes.iter().find(|one| one.key == name)?;
+    found.value.as_ref()?.value.as_ref()
+}
+
+fn text<'a>(attributes: &'a [KeyValue], name: &str) -> Option<&'a str> {
+    match value(attributes, name)? {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// A number; some writers have it as a text.
+fn number(attributes: &[KeyValue], name: &str) -> Option<u64> {
+    match value(attributes, name)? {
+        Value::Int(int) => u64::try_from(*int).ok(),
+        Value::Text(text) => text.parse().ok(),
+        Value::Bool(_) | Value::Double(_) => None,
+    }
+}

@@ -1,0 +1,48 @@
+//! One trace in a store.
+
+use super::Summary;
+use crate::Nanos;
+use crate::trace::{Span, SpanKind};
+
+/// Spans of one trace, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Entry {
+    pub(super) spans: Vec<Span>,
+    /// The place of the server span that began first.
+    root: Option<usize>,
+    /// Place in the order of change; 0: none yet.
+    pub(super) changed: u64,
+}
+
+impl Entry {
+    pub(super) fn add(&mut self, span: Span) {
+        let earlier = self.root().is_none_or(|root| {
+            // Of two that began together the longer one holds the other.
+            (span.start, std::cmp::Reverse(span.end)) < (root.start, std::cmp::Reverse(root.end))
+        });
+        if span.kind == SpanKind::Server && earlier {
+            self.root = Some(self.spans.len());
+        }
+        self.spans.push(span);
+    }
+
+    pub(super) fn root(&self) -> Option<&Span> {
+        self.spans.get(self.root?)
+    }
+
+    /// How long the root took.
+    pub(super) fn length(&self) -> Option<Nanos> {
+        self.root().map(|root| root.end.saturating_sub(root.start))
+    }
+
+    /// `None`: no server span is known.
+    pub(super) fn summary(&self) -> Option<Summary> {
+        let root = self.root()?.clone();
+        Some(Summary {
+            trace: root.trace,
+            spans: self.spans.len(),
+            changed: self.changed,
+            root,
+        })
+    }
+}

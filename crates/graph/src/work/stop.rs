@@ -1,0 +1,23 @@
+//! The wish that work ends early.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Longest time that a wait goes on before it looks whether it shall end.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
+
+/// Clones share the wish. Work that computes looks at it every 20 µs or so, work that
+/// waits every [`LOOK`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(crate) fn ask(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
