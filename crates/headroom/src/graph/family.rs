@@ -80,14 +80,13 @@ async fn run(args: &UpArgs, source: Source, topology: Arc<Topology>) -> Result<(
         metrics,
         tracer,
         logger: logger.clone(),
-        shutdown: shutdown.clone(),
     };
     if !args.no_watch {
-        serving.follow(args.file.clone(), source);
+        serving.follow(args.file.clone(), source, shutdown.clone());
     }
     let mut served = serving.start(listener);
     if let Some(gateway) = gateway {
-        served.also_on(gateway, shutdown.clone());
+        served.also_on(gateway);
     }
     served.admin.follow(peers(&family));
     let entry = entry_address(&topology, family.directory());
@@ -115,7 +114,7 @@ async fn run(args: &UpArgs, source: Source, topology: Arc<Topology>) -> Result<(
         }
     }
     let drained = family.stop(topology.entry, DRAIN).await;
-    served.ended().await;
+    served.stop().await;
     drop(placing);
     logger.info("stopped", Fields::new().and("drained", drained));
     ended(&logger, Ok::<(), std::io::Error>(()))

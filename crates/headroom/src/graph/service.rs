@@ -203,10 +203,9 @@ async fn run(args: &ServiceArgs, wanted: Wanted, calibration: Calibration) -> Re
         metrics: Arc::clone(&local.metrics),
         tracer: local.tracer.clone(),
         logger: logger.clone(),
-        shutdown: shutdown.clone(),
     };
     if let (true, false, Some(file)) = (wanted.file, args.no_watch, &args.file) {
-        serving.follow(file.clone(), wanted.source);
+        serving.follow(file.clone(), wanted.source, shutdown.clone());
     }
     let served = serving.start(listener);
     let address = local.host.directory().get(&name, args.replica);
@@ -216,7 +215,7 @@ async fn run(args: &ServiceArgs, wanted: Wanted, calibration: Calibration) -> Re
     logger.info(READY, fields);
     shutdown.asked().await;
     let drained = local.drain(DRAIN).await;
-    served.ended().await;
+    served.stop().await;
     logger.info("stopped", Fields::new().and("drained", drained));
     ended(&logger, Ok::<(), std::io::Error>(()))
 }

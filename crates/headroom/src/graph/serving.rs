@@ -16,6 +16,7 @@ use net::Shutdown;
 use rustix::thread::CpuSet;
 use telemetry::Logger;
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::profile::{self, Profiled};
@@ -32,13 +33,14 @@ pub(super) struct Serving<C> {
     pub(super) metrics: Arc<Metrics>,
     pub(super) tracer: Tracer,
     pub(super) logger: Logger,
-    pub(super) shutdown: Shutdown,
 }
 
 /// A control server that runs, and what runs with it.
 pub(super) struct Served {
     pub(super) admin: Arc<Admin>,
     tasks: Vec<JoinHandle<()>>,
+    stop: watch::Sender<bool>,
+    shutdown: Shutdown,
 }
 
 impl<C: Control + Profiled> Serving<C> {
@@ -50,32 +52,40 @@ impl<C: Control + Profiled> Serving<C> {
             tracer: self.tracer.clone(),
             page: None,
         });
-        let serving = Arc::clone(&admin).serve(listener, self.shutdown.clone());
+        let (stop, shutdown) = net::shutdown();
+        let serving = Arc::clone(&admin).serve(listener, shutdown.clone());
         let tasks = vec![
             tokio::spawn(serving),
-            tokio::spawn(self.tracer.run(self.shutdown.clone())),
+            tokio::spawn(self.tracer.run(shutdown.clone())),
         ];
-        Served { admin, tasks }
+        Served {
+            admin,
+            tasks,
+            stop,
+            shutdown,
+        }
     }
 
     /// Puts what is written to a file in force, from now on.
-    pub(super) fn follow(&self, file: PathBuf, first: Source) {
+    pub(super) fn follow(&self, file: PathBuf, first: Source, shutdown: Shutdown) {
         let (to, logger) = (self.control.clone(), self.logger.clone());
-        let shutdown = self.shutdown.clone();
         tokio::spawn(async move { profile::follow(&file, &first, to, logger, shutdown).await });
     }
 }
 
 impl Served {
     /// Answers at another address as well.
-    pub(super) fn also_on(&mut self, listener: tokio::net::TcpListener, shutdown: Shutdown) {
+    pub(super) fn also_on(&mut self, listener: tokio::net::TcpListener) {
         let limits = net::Limits::default();
-        let serving = net::serve(listener, None, limits, Arc::clone(&self.admin), shutdown);
+        let (admin, shutdown) = (Arc::clone(&self.admin), self.shutdown.clone());
+        let serving = net::serve(listener, None, limits, admin, shutdown);
         self.tasks.push(tokio::spawn(serving));
     }
 
-    /// Waits for the end of all, which comes after the shutdown was asked for.
-    pub(super) async fn ended(self) {
+    /// Ends all: spans that are left are sent, and questions in hand answered.
+    pub(super) async fn stop(self) {
+        // Who is told and has ended already needs not be told.
+        let _ = self.stop.send(true);
         for task in self.tasks {
             // One that panicked has said so.
             let _ = task.await;

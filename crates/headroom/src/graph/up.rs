@@ -32,7 +32,7 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
         tell(format_args!("warning: {warning}"));
     }
     serving::runtime()?.block_on(async {
-        let shutdown = on_signal()?;
+        let mut shutdown = on_signal()?;
         let logger = logger("graph", &args.log)?;
         let (listener, admin) = serving::listen(args.admin).await?;
         let local = Local::start(LocalConfig {
@@ -52,10 +52,9 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
             metrics: Arc::clone(&local.metrics),
             tracer: local.tracer.clone(),
             logger: logger.clone(),
-            shutdown: shutdown.clone(),
         };
         if !args.no_watch {
-            serving.follow(args.file.clone(), source);
+            serving.follow(args.file.clone(), source, shutdown.clone());
         }
         let served = serving.start(listener);
         let entry = entry_address(&topology, &local.host.directory());
@@ -65,10 +64,9 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
             .and("address", entry.map(|address| address.to_string()))
             .and("admin", admin.to_string());
         logger.info(READY, fields);
-        let mut asked = shutdown.clone();
-        asked.asked().await;
+        shutdown.asked().await;
         let drained = local.drain(DRAIN).await;
-        served.ended().await;
+        served.stop().await;
         logger.info("stopped", Fields::new().and("drained", drained));
         ended(&logger, Ok::<(), std::io::Error>(()))
     })
