@@ -22,6 +22,10 @@ pub(super) enum Alarm {
     Session(Key),
     /// A call did.
     Link(Key),
+    /// A caller's connection of HTTP/2 did.
+    Front(Key),
+    /// A request did that came over one.
+    Flight(Key),
     /// Something that a request waits for has come: a sleep, a pause, a place in a queue.
     Ticket(Key, Ticket),
     /// Listeners that were paused may be tried again.

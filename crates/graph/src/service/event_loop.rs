@@ -17,6 +17,7 @@ use wire::poller::{Event, Poller, Waker};
 use super::alarms::{Alarm, Alarms, NEVER};
 use super::flight::Flight;
 use super::host::{DRAINING, KEPT_REVISIONS, Orders, RUNNING, STOPPED};
+use super::http2::{Channel, Front};
 use super::link::{Link, PoolId, Route};
 use super::plan::Plan;
 use super::session::Session;
@@ -83,6 +84,10 @@ pub(super) enum Todo {
     Resume(Key),
     /// There may be a connection for those who wait.
     Dispatch(PoolId),
+    /// A caller's connection of HTTP/2 has something to send.
+    Front(Key),
+    /// A connection of HTTP/2 to a callee has.
+    Channel(Key),
     /// A request is of no use to anybody.
     Abandon(Key, &'static str),
 }
@@ -101,6 +106,8 @@ pub(super) struct EventLoop {
     pub(super) instances: Vec<Instance>,
     pub(super) sessions: Slab<Box<Session>>,
     pub(super) links: Slab<Box<Link>>,
+    pub(super) fronts: Slab<Box<Front>>,
+    pub(super) channels: Slab<Box<Channel>>,
     pub(super) flights: Slab<Box<Flight>>,
     /// Work in hand of workers.
     pub(super) jobs: Slab<Job>,
@@ -157,6 +164,8 @@ impl EventLoop {
             instances: beginning.instances,
             sessions: Slab::default(),
             links: Slab::default(),
+            fronts: Slab::default(),
+            channels: Slab::default(),
             flights: Slab::default(),
             jobs: Slab::default(),
             spare: Vec::new(),
@@ -218,6 +227,8 @@ impl EventLoop {
             Token::Listener(index) => self.accept(index as usize),
             Token::Session(key) => self.session_event(key, event),
             Token::Link(key) => self.link_event(key, event),
+            Token::Front(key) => self.front_event(key, event),
+            Token::Channel(key) => self.channel_event(key, event),
         }
     }
 
@@ -231,6 +242,8 @@ impl EventLoop {
                 Todo::Sent(key) => self.sent(key),
                 Todo::Resume(key) => self.resume(key),
                 Todo::Dispatch(pool) => self.dispatch(pool),
+                Todo::Front(key) => self.drive_front(key, false),
+                Todo::Channel(key) => self.drive_channel(key, false),
                 Todo::Abandon(key, cause) => self.abandon(key, cause),
             }
         }
@@ -245,6 +258,8 @@ impl EventLoop {
             match alarm {
                 Alarm::Session(key) => self.session_rings(key, at),
                 Alarm::Link(key) => self.link_rings(key, at),
+                Alarm::Front(key) => self.front_rings(key, at),
+                Alarm::Flight(key) => self.expired(key),
                 Alarm::Ticket(key, ticket) => self.ticket_rings(key, ticket),
                 Alarm::Accept => self.resume_accepting(),
             }
@@ -292,7 +307,7 @@ impl EventLoop {
             let callee = plan.callees.get(slot).and_then(Option::as_ref);
             let before: Vec<_> = route.pools.iter().map(|pool| pool.address).collect();
             if let Some(callee) = callee {
-                route.adopt(&callee.addresses, callee.connections);
+                route.adopt(callee);
             }
             for (place, pool) in route.pools.iter_mut().enumerate() {
                 let used = callee.is_some_and(|callee| place < callee.addresses.len());
@@ -312,11 +327,12 @@ impl EventLoop {
         if state != self.state {
             self.state = state;
             self.stop_accepting();
+            self.shut_fronts_down();
             self.settle();
         }
         match state {
             STOPPED => false,
-            DRAINING => self.sessions.len() > 0 || self.flights.len() > 0,
+            DRAINING => self.sessions.len() + self.fronts.len() + self.flights.len() > 0,
             _ => true,
         }
     }
@@ -331,6 +347,8 @@ impl EventLoop {
         for key in links {
             self.close_link(key);
         }
+        self.end_channels();
+        self.end_fronts();
         let sessions: Vec<_> = self.sessions.keys().collect();
         for key in sessions {
             if let Some(session) = self.sessions.take(key) {

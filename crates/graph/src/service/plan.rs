@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) topology: Arc<Topology>,
     pub(super) service: ServiceId,
     pub(super) name: Name,
+    /// What its callers speak.
+    pub(super) protocol: Protocol,
     /// The peer of those who have none.
     pub(super) nobody: Name,
     pub(super) program: Arc<Program>,
@@ -169,6 +171,7 @@ impl Planner {
             topology: Arc::clone(topology),
             service,
             name: Name::from(""),
+            protocol: Protocol::default(),
             nobody: Name::from(""),
             program: Program::compile(topology, service),
             endpoints: Vec::new(),
@@ -187,6 +190,7 @@ impl Planner {
             return Ok(plan);
         };
         plan.name = Name::from(&*own.name);
+        plan.protocol = own.protocol;
         plan.workers = (own.workers, own.queue);
         plan.cpus.clone_from(&own.placement.cpus);
         for (place, endpoint) in own.endpoints.iter().enumerate() {

@@ -65,6 +65,14 @@ impl EventLoop {
                 }
                 outcome = Some(Outcome::Unanswered(cause::TIMEOUT));
             }
+            Some(What::Stream(channel)) => {
+                if let Some(attempt) = self.cancel_stream(channel, key, ticket) {
+                    self.record_call(&flight, &attempt, 0, cause::TIMEOUT);
+                    outcome = Some(Outcome::Unanswered(cause::TIMEOUT));
+                } else {
+                    outcome = None;
+                }
+            }
             // It waited for a connection, and has it.
             Some(What::Call(_) | What::Job(_)) | None => outcome = None,
         }

@@ -196,7 +196,11 @@ impl EventLoop {
                 attempt,
                 request,
                 body,
-                keep: if echoes { MOST_ECHO + MESSAGE_PREFIX } else { 0 },
+                keep: if echoes {
+                    MOST_ECHO + MESSAGE_PREFIX
+                } else {
+                    0
+                },
             });
             if !mem::replace(&mut channel.pending, true) {
                 self.todo.push_back(Todo::Channel(key));
@@ -297,9 +301,9 @@ impl EventLoop {
     /// Puts a channel back into its place, or forgets one that carries no more calls.
     fn put_channel(&mut self, mut channel: Box<Channel>) {
         let key = channel.key;
-        let kept = self.pool(channel.pool).is_some_and(|pool| {
-            pool.channel == Some(key) && channel.takes_more(pool.address)
-        });
+        let kept = self
+            .pool(channel.pool)
+            .is_some_and(|pool| pool.channel == Some(key) && channel.takes_more(pool.address));
         if !kept && channel.is_idle() {
             self.forget_channel(channel);
         } else {
@@ -374,9 +378,8 @@ impl EventLoop {
             _ => (0, cause::MALFORMED),
         };
         let plan = flight.plan.clone();
-        let echoes = plan.is_some_and(|plan| {
-            plan.endpoint(flight.endpoint).is_some_and(|one| one.echo)
-        });
+        let echoes =
+            plan.is_some_and(|plan| plan.endpoint(flight.endpoint).is_some_and(|one| one.echo));
         if status >= 400 && !failed.is_empty() {
             flight.failed.clear();
             flight.failed.extend_from_slice(failed);

@@ -215,8 +215,11 @@ impl EventLoop {
         let started = self.woken.min(self.now);
         let refused = match message::ask(head, front.protocol, started) {
             Ok(ask) => {
-                let fields = head.headers.iter();
-                let fields = fields.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
+                let mut fields = Vec::with_capacity(head.headers.len());
+                for (name, value) in &head.headers {
+                    fields.push((name.as_str().as_bytes(), value.as_bytes()));
+                }
+                let fields = fields.iter().copied();
                 let revision = head.headers.get(REVISION).map(HeaderValue::as_bytes);
                 match self.new_request(front.instance, revision, ask.path, fields) {
                     Some(mut flight) => {
@@ -256,9 +259,9 @@ impl EventLoop {
         let failed = failure.is_some().then_some(&flight.failed[..]);
         let (head, body, trailers) =
             message::answer(plan, flight, flight.protocol, status, body, failed);
-        let front = flight.stream.and_then(|(front, stream)| {
-            Some((self.fronts.get_mut(front)?, stream))
-        });
+        let front = flight
+            .stream
+            .and_then(|(front, stream)| Some((self.fronts.get_mut(front)?, stream)));
         let answered = front.map(|(front, stream)| {
             let answered = front.serving.answer(stream, head, body, trailers);
             if !mem::replace(&mut front.pending, true) {

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header,
+};
 use wire::http2::{Answer, Payload, grpc as framing};
 
 use super::grpc;
@@ -133,7 +135,7 @@ pub(super) fn refusal(status: u16, protocol: Protocol) -> Response<()> {
 }
 
 /// The body of an answer.
-pub(super) enum Body {
+pub(in crate::service) enum Body {
     Filler(u64),
     Text(Vec<u8>),
 }
@@ -247,10 +249,9 @@ fn put_lines(fields: &mut HeaderMap, lines: &[u8]) {
         };
         let (name, value) = line.split_at(colon);
         let value = value.get(1..).unwrap_or_default().trim_ascii();
-        if let (Ok(name), Ok(value)) = (
-            HeaderName::from_bytes(name),
-            HeaderValue::from_bytes(value),
-        ) {
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+        {
             fields.append(name, value);
         }
     }

@@ -16,6 +16,7 @@ mod message;
 
 pub(super) use channel::Channel;
 pub(super) use front::Front;
+pub(super) use message::Body as StreamBody;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -39,7 +40,11 @@ struct Watch {
 impl Watch {
     fn new(stream: &Stream, poller: &Poller, token: Token, writing: bool) -> io::Result<Self> {
         let socket = rustix::io::fcntl_dupfd_cloexec(stream, 0)?;
-        let interest = if writing { Interest::Both } else { Interest::Read };
+        let interest = if writing {
+            Interest::Both
+        } else {
+            Interest::Read
+        };
         poller.add(&socket, token.number(), interest)?;
         Ok(Self { socket, writing })
     }
@@ -48,7 +53,11 @@ impl Watch {
     fn set(&mut self, poller: &Poller, token: Token, writing: bool) -> io::Result<()> {
         if self.writing != writing {
             self.writing = writing;
-            let interest = if writing { Interest::Both } else { Interest::Read };
+            let interest = if writing {
+                Interest::Both
+            } else {
+                Interest::Read
+            };
             poller.change(&self.socket, token.number(), interest)?;
         }
         Ok(())
