@@ -265,7 +265,7 @@ impl EventLoop {
                     self.leave_queue(&flight, key, open.ticket, slot, place);
                 }
                 What::Job(job) => self.jobs.release(job),
-                What::Sleep(..) | What::Pause => {}
+                What::Sleep(..) | What::Pause => self.alarms.spend(),
             }
         }
         if !flight.concluded {

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use wire::clock;
 
-use super::alarms::Alarm;
-use super::event_loop::{EventLoop, Todo};
+use super::alarms::{Alarm, NEVER};
+use super::event_loop::{EventLoop, Instance, Todo};
 use super::flight::{Flight, Open, What};
 use super::link::{Attempt, MOST_WAITING, Pool, PoolId};
 use super::message::write_request;
 use super::plan::{CallPlan, Plan};
 use super::recording::GONE;
 use super::slab::Key;
+use crate::Nanos;
 use crate::script::{Command, Outcome, Ticket, cause};
 
 impl EventLoop {
@@ -82,19 +83,14 @@ impl EventLoop {
             call.counters.waits();
             let what = What::Queued(call.slot, place);
             flight.open.push(Open { ticket, what });
-            self.alarms.set(deadline, Alarm::Ticket(key, ticket));
+            pool.armed.arm(deadline, Alarm::Pool(id), &mut self.alarms);
         } else {
             self.unanswered(flight, &attempt, cause::FULL);
         }
     }
 
     pub(super) fn pool(&mut self, id: PoolId) -> Option<&mut Pool> {
-        let route = self
-            .instances
-            .get_mut(id.instance)?
-            .routes
-            .get_mut(id.slot)?;
-        route.pools.get_mut(id.place)
+        pool(&mut self.instances, id)
     }
 
     /// Makes an attempt, for which there is room.
@@ -239,7 +235,7 @@ impl EventLoop {
             slot,
             place,
         };
-        let pool = self.pool(id)?;
+        let pool = pool(&mut self.instances, id)?;
         let is = |one: &Attempt| one.flight == key && one.ticket == ticket;
         let at = pool.waiting.iter().position(is)?;
         let attempt = pool.waiting.remove(at)?;
@@ -252,4 +248,45 @@ impl EventLoop {
         }
         Some(attempt)
     }
+
+    /// Somebody may have waited too long for a connection.
+    pub(super) fn pool_rings(&mut self, id: PoolId, at: Nanos) {
+        if let Some(pool) = pool(&mut self.instances, id) {
+            pool.armed.rings(at, &mut self.alarms);
+        }
+        loop {
+            let now = self.now;
+            let Some(pool) = pool(&mut self.instances, id) else {
+                return;
+            };
+            let late = |one: &Attempt| one.deadline <= now;
+            let Some(place) = pool.waiting.iter().position(late) else {
+                let next = pool.waiting.iter().map(|one| one.deadline).min();
+                let next = next.unwrap_or(NEVER);
+                pool.armed.arm(next, Alarm::Pool(id), &mut self.alarms);
+                return;
+            };
+            let Some(attempt) = pool.waiting.remove(place) else {
+                return;
+            };
+            if let Some(mut flight) = self.flights.take(attempt.flight) {
+                flight.close(attempt.ticket);
+                let call = flight
+                    .plan
+                    .as_ref()
+                    .and_then(|plan| plan.call(attempt.step));
+                if let Some(call) = call {
+                    call.counters.waited();
+                }
+                self.unanswered(&mut flight, &attempt, cause::TIMEOUT);
+                self.flights.put(attempt.flight, flight);
+            }
+        }
+    }
+}
+
+/// A pool of one of these instances.
+pub(super) fn pool(instances: &mut [Instance], id: PoolId) -> Option<&mut Pool> {
+    let route = instances.get_mut(id.instance)?.routes.get_mut(id.slot)?;
+    route.pools.get_mut(id.place)
 }

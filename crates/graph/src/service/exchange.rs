@@ -64,8 +64,8 @@ impl EventLoop {
     }
 
     /// Forgets a connection that is out of its slab.
-    #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
-    pub(super) fn drop_link(&mut self, link: Box<Link>) {
+    pub(super) fn drop_link(&mut self, mut link: Box<Link>) {
+        link.armed.disarm(&mut self.alarms);
         link.counters.closed();
         self.links.release(link.key);
         if let Some(pool) = self.pool(link.pool) {
@@ -181,8 +181,8 @@ impl EventLoop {
         let route = route.and_then(|instance| instance.routes.get_mut(id.slot));
         let warm = route.as_ref().is_some_and(|route| route.warm);
         let pool = route.and_then(|route| {
-            let most = route.most;
-            let pool = route.pools.get_mut(id.place)?;
+            let (most, used) = (route.most, route.used);
+            let pool = route.pools.get_mut(id.place).filter(|_| id.place < used)?;
             (pool.address == link.address && pool.open <= most).then_some(pool)
         });
         let Some(pool) = pool.filter(|_| keep && warm && !draining) else {
@@ -225,9 +225,10 @@ impl EventLoop {
 
     pub(super) fn link_rings(&mut self, key: Key, at: Nanos) {
         let Some(mut link) = self.links.take(key) else {
+            self.alarms.rang_for_nothing();
             return;
         };
-        let rings = link.armed.rings(at);
+        let rings = link.armed.rings(at, &mut self.alarms);
         match link.attempt {
             Some(attempt) if rings && attempt.deadline <= self.now => {
                 link.reused = false;

@@ -134,8 +134,8 @@ impl EventLoop {
         self.sessions.put(session.key, session);
     }
 
-    #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
-    pub(super) fn forget_session(&mut self, session: Box<Session>) {
+    pub(super) fn forget_session(&mut self, mut session: Box<Session>) {
+        session.armed.disarm(&mut self.alarms);
         if let Some(plan) = self.current_plan(session.instance) {
             plan.counters.closed();
         }
@@ -277,6 +277,7 @@ impl EventLoop {
                             self.refuse(session, 413);
                         } else {
                             session.phase = Phase::Body(flight, so_far);
+                            session.deadline = self.now.saturating_add(PATIENCE);
                             break;
                         }
                     }
@@ -421,6 +422,7 @@ impl EventLoop {
     }
 
     fn go_on_sending(&mut self, session: &mut Session) {
+        session.deadline = self.now.saturating_add(PATIENCE);
         match (self.send(session), session.phase) {
             (Sent::Failed, _) => self.close_session(session, GONE),
             (Sent::All, Phase::Answering(flight)) => {
@@ -465,9 +467,10 @@ impl EventLoop {
 
     pub(super) fn session_rings(&mut self, key: Key, at: Nanos) {
         let Some(mut session) = self.sessions.take(key) else {
+            self.alarms.rang_for_nothing();
             return;
         };
-        if session.armed.rings(at) && session.deadline <= self.now {
+        if session.armed.rings(at, &mut self.alarms) && session.deadline <= self.now {
             session.deadline = NEVER;
             match session.phase {
                 Phase::Flight(flight) => self.todo.push_back(Todo::Expired(flight)),

@@ -36,6 +36,8 @@ pub(super) const FAILED: &str = "x-headroom-failed";
 #[derive(Default)]
 pub(super) struct Route {
     pub(super) pools: Vec<Pool>,
+    /// How many of them the newest revision calls.
+    pub(super) used: usize,
     /// Whose turn it is.
     pub(super) turn: usize,
     /// Most connections to each of them.
@@ -54,6 +56,7 @@ impl Route {
             Connections::Cold(most) => (false, most as usize),
         };
         self.most = self.most.max(1);
+        self.used = callee.addresses.len();
         for (place, address) in callee.addresses.iter().enumerate() {
             match self.pools.get_mut(place) {
                 Some(pool) => pool.address = *address,
@@ -82,6 +85,8 @@ pub(super) struct Pool {
     /// Calls over HTTP/2 that have not ended.
     pub(super) load: usize,
     pub(super) waiting: VecDeque<Attempt>,
+    /// For the first of those whose time is over.
+    pub(super) armed: Armed,
     /// What the callee's answers begin with.
     pub(super) known: KnownHead,
 }
@@ -104,13 +109,14 @@ impl Pool {
             channel: None,
             load: 0,
             waiting: VecDeque::new(),
+            armed: Armed::default(),
             known: KnownHead::default(),
         }
     }
 }
 
 /// Which pool, and whose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PoolId {
     pub(super) instance: usize,
     pub(super) slot: usize,

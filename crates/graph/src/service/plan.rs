@@ -8,10 +8,11 @@ use super::directory::Directory;
 use crate::metrics::{self, ClientCounters, InstanceCounters, ServerCounters, WorkCounters};
 use crate::script::Program;
 use crate::topology::{
-    Action, Connections, EdgeId, Protocol, Response, ServiceId, Step, StepId, Topology, Work,
+    Action, Connections, EdgeId, Protocol, Response, Service, ServiceId, Step, StepId, Topology,
+    Work,
 };
 use crate::trace::{Name, Sampler};
-use crate::work::{Equipment, LoadStatus, Task};
+use crate::work::{Equipment, Inbox, LoadStatus, Site, Task, Workers, WorkersConfig};
 
 /// The field that names the revision that a request runs under.
 pub(super) const REVISION: &str = "x-headroom-revision";
@@ -35,9 +36,9 @@ pub(super) struct Plan {
     steps: Vec<StepPlan>,
     /// By their slot: see [`Planner`]. `None`: this revision does not call it.
     pub(super) callees: Vec<Option<Callee>>,
-    /// Threads and waiting jobs for work.
-    pub(super) workers: (u32, u32),
-    pub(super) cpus: Vec<u32>,
+    /// Who does what would hold other requests up; `None`: the event loop. `Err`: why there
+    /// are none.
+    pub(super) workers: Result<Option<Arc<Workers>>, &'static str>,
     pub(super) sampler: Sampler,
     pub(super) counters: Arc<InstanceCounters>,
     /// How often the load beside the requests ran.
@@ -140,18 +141,49 @@ impl Plan {
 /// Makes the plans of one instance.
 pub(super) struct Planner {
     /// What its work needs, over all revisions.
-    pub(super) equipment: Equipment,
+    equipment: Equipment,
     /// Names of those whom it has ever called. A callee's place among them, its slot, is
     /// the same in all plans, so that connections outlive a revision.
     slots: Vec<Name>,
+    site: Arc<Site>,
+    /// Where the event loop finds the work that has ended.
+    inbox: Arc<Inbox>,
+    /// The newest workers, and what they were made for: number, queue, processors.
+    workers: Option<(Arc<Workers>, (u32, u32, Vec<u32>))>,
 }
 
 impl Planner {
-    pub(super) fn new(equipment: Equipment) -> Self {
+    pub(super) fn new(site: &Arc<Site>, inbox: &Arc<Inbox>) -> Self {
         Self {
-            equipment,
+            equipment: site.equipment(),
             slots: Vec::new(),
+            site: Arc::clone(site),
+            inbox: Arc::clone(inbox),
+            workers: None,
         }
+    }
+
+    /// The workers of a service. Those of an older revision live on with its requests.
+    fn workers(&mut self, own: &Service) -> Result<Option<Arc<Workers>>, &'static str> {
+        if own.workers == 0 {
+            return Ok(None);
+        }
+        let wanted = (own.workers, own.queue, own.placement.cpus.clone());
+        if let Some((workers, made_for)) = &self.workers
+            && *made_for == wanted
+        {
+            return Ok(Some(Arc::clone(workers)));
+        }
+        let config = WorkersConfig {
+            name: own.name.clone(),
+            threads: own.workers,
+            queue: own.queue,
+            cpus: own.placement.cpus.clone(),
+        };
+        let workers = Workers::new(&self.site, &self.inbox, config);
+        let workers = Arc::new(workers.map_err(|error| error.cause())?);
+        self.workers = Some((Arc::clone(&workers), wanted));
+        Ok(Some(workers))
     }
 
     /// The plan for a service of a topology; `Err`: the name of a callee of which no
@@ -177,8 +209,7 @@ impl Planner {
             endpoints: Vec::new(),
             steps: Vec::new(),
             callees: Vec::new(),
-            workers: (0, 0),
-            cpus: Vec::new(),
+            workers: Ok(None),
             sampler: Sampler::new(topology.tracing.sample),
             counters,
             load_status: {
@@ -191,8 +222,7 @@ impl Planner {
         };
         plan.name = Name::from(&*own.name);
         plan.protocol = own.protocol;
-        plan.workers = (own.workers, own.queue);
-        plan.cpus.clone_from(&own.placement.cpus);
+        plan.workers = self.workers(own);
         for (place, endpoint) in own.endpoints.iter().enumerate() {
             plan.endpoints.push(EndpointPlan {
                 path: Name::from(&*endpoint.path),

@@ -12,9 +12,11 @@ use wire::socket;
 use wire::stream::Stream;
 
 use super::{MESSAGE_PREFIX, Watch, message};
+use crate::Nanos;
 use crate::metrics::ClientCounters;
 use crate::script::{Outcome, Ticket, cause};
-use crate::service::alarms::Alarm;
+use crate::service::alarms::{Alarm, Armed, NEVER};
+use crate::service::calling::pool;
 use crate::service::event_loop::{EventLoop, Todo};
 use crate::service::flight::{Flight, MOST_ECHO, Open, What};
 use crate::service::link::{Attempt, PoolId};
@@ -40,6 +42,8 @@ pub(in crate::service) struct Channel {
     reused: bool,
     /// It carries one call only.
     once: bool,
+    /// For the first call whose time is over.
+    armed: Armed,
     /// It is to be driven, which is among the things to do.
     pending: bool,
 }
@@ -142,6 +146,18 @@ impl Channel {
         Some(attempt)
     }
 
+    /// Whether an alarm of this time is the one that counts.
+    pub(in crate::service) fn counts(&self, at: Nanos) -> bool {
+        self.armed.counts(at)
+    }
+
+    /// All calls that it carries.
+    fn attempts(&self) -> impl Iterator<Item = Attempt> {
+        let unsent = self.unsent.iter().map(|one| one.attempt);
+        let calls = self.calls.iter().flatten().map(|(_, attempt)| *attempt);
+        unsent.chain(calls)
+    }
+
     /// Whether it takes more calls.
     fn takes_more(&mut self, address: SocketAddr) -> bool {
         self.address == address
@@ -188,7 +204,7 @@ impl EventLoop {
             }
         };
         let echoes = plan.endpoint(flight.endpoint).is_some_and(|one| one.echo);
-        if let Some(pool) = self.pool(id) {
+        if let Some(pool) = pool(&mut self.instances, id) {
             pool.load += 1;
         }
         if let Some(channel) = self.channels.get_mut(key) {
@@ -205,17 +221,17 @@ impl EventLoop {
             if !mem::replace(&mut channel.pending, true) {
                 self.todo.push_back(Todo::Channel(key));
             }
+            let alarm = Alarm::Channel(key);
+            channel.armed.arm(attempt.deadline, alarm, &mut self.alarms);
         }
         let ticket = attempt.ticket;
         let what = What::Stream(key);
         flight.open.push(Open { ticket, what });
-        let alarm = Alarm::Ticket(attempt.flight, ticket);
-        self.alarms.set(attempt.deadline, alarm);
     }
 
     /// The channel of a pool that takes more calls.
     fn kept_channel(&mut self, id: PoolId) -> Option<Key> {
-        let pool = self.pool(id)?;
+        let pool = pool(&mut self.instances, id)?;
         let (address, key) = (pool.address, pool.channel?);
         let channel = self.channels.get_mut(key)?;
         channel.takes_more(address).then_some(key)
@@ -230,7 +246,7 @@ impl EventLoop {
         let route = self.instances.get(id.instance);
         let route = route.and_then(|instance| instance.routes.get(id.slot));
         let once = route.is_some_and(|route| !route.warm);
-        let address = self.pool(id).map(|pool| pool.address);
+        let address = pool(&mut self.instances, id).map(|pool| pool.address);
         let address = address.ok_or(cause::REFUSED)?;
         let stream = Stream::Plain(socket::connect_tcp(address).map_err(socket::cause)?);
         let key = self.channels.reserve();
@@ -251,10 +267,11 @@ impl EventLoop {
             calls: Vec::new(),
             reused: false,
             once,
+            armed: Armed::default(),
             pending: false,
         };
         self.channels.put(key, Box::new(channel));
-        if let Some(pool) = self.pool(id).filter(|_| !once) {
+        if let Some(pool) = pool(&mut self.instances, id).filter(|_| !once) {
             pool.channel = Some(key);
         }
         Ok(key)
@@ -312,9 +329,10 @@ impl EventLoop {
     }
 
     #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
-    fn forget_channel(&mut self, channel: Box<Channel>) {
+    fn forget_channel(&mut self, mut channel: Box<Channel>) {
+        channel.armed.disarm(&mut self.alarms);
         channel.counters.closed();
-        if let Some(pool) = self.pool(channel.pool) {
+        if let Some(pool) = pool(&mut self.instances, channel.pool) {
             pool.channel.take_if(|key| *key == channel.key);
         }
         self.channels.release(channel.key);
@@ -327,7 +345,7 @@ impl EventLoop {
         why: &'static str,
         ended: &mut Vec<Ended>,
     ) {
-        if let Some(pool) = self.pool(channel.pool) {
+        if let Some(pool) = pool(&mut self.instances, channel.pool) {
             pool.channel.take_if(|key| *key == channel.key);
         }
         for (attempt, answer) in ended.drain(..) {
@@ -431,9 +449,38 @@ impl EventLoop {
         Some(attempt)
     }
 
+    /// The time of a call may be over.
+    pub(in crate::service) fn channel_rings(&mut self, key: Key, at: Nanos) {
+        let Some(channel) = self.channels.get_mut(key) else {
+            self.alarms.rang_for_nothing();
+            return;
+        };
+        if !channel.armed.rings(at, &mut self.alarms) {
+            return;
+        }
+        let (mut late, mut next) = (Vec::new(), NEVER);
+        for attempt in channel.attempts() {
+            if attempt.deadline <= self.now {
+                late.push(attempt);
+            } else {
+                next = next.min(attempt.deadline);
+            }
+        }
+        let alarm = Alarm::Channel(key);
+        channel.armed.arm(next, alarm, &mut self.alarms);
+        for attempt in late {
+            self.cancel_stream(key, attempt.flight, attempt.ticket);
+            if let Some(mut flight) = self.flights.take(attempt.flight) {
+                flight.close(attempt.ticket);
+                self.unanswered(&mut flight, &attempt, cause::TIMEOUT);
+                self.flights.put(attempt.flight, flight);
+            }
+        }
+    }
+
     /// A pool has room for another call.
     fn unload(&mut self, id: PoolId) {
-        if let Some(pool) = self.pool(id) {
+        if let Some(pool) = pool(&mut self.instances, id) {
             pool.load = pool.load.saturating_sub(1);
             if !pool.waiting.is_empty() {
                 self.todo.push_back(Todo::Dispatch(id));

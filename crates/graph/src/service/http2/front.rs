@@ -29,7 +29,7 @@ pub(in crate::service) struct Front {
     serving: Serving<Stream>,
     watch: Watch,
     /// Requests in hand, by the slots of their streams.
-    flights: Vec<Option<(StreamKey, Key)>>,
+    flights: Vec<Option<InHand>>,
     in_hand: usize,
     /// Something waits to be sent with the next drive, which is among the things to do.
     pending: bool,
@@ -39,14 +39,27 @@ pub(in crate::service) struct Front {
     armed: Armed,
 }
 
+/// A request in hand.
+#[derive(Debug, Clone, Copy)]
+struct InHand {
+    stream: StreamKey,
+    flight: Key,
+    deadline: Nanos,
+}
+
 impl Front {
-    fn keep(&mut self, stream: StreamKey, flight: Key) {
-        let slot = stream.slot();
+    /// Whether an alarm of this time is the one that counts.
+    pub(in crate::service) fn counts(&self, at: Nanos) -> bool {
+        self.armed.counts(at)
+    }
+
+    fn keep(&mut self, one: InHand) {
+        let slot = one.stream.slot();
         if slot >= self.flights.len() {
             self.flights.resize(slot + 1, None);
         }
         if let Some(place) = self.flights.get_mut(slot) {
-            *place = Some((stream, flight));
+            *place = Some(one);
             self.in_hand += 1;
         }
     }
@@ -54,9 +67,19 @@ impl Front {
     /// The request of a stream that is over.
     fn release(&mut self, stream: StreamKey) -> Option<Key> {
         let place = self.flights.get_mut(stream.slot())?;
-        let (_, flight) = place.take_if(|(of, _)| *of == stream)?;
+        let one = place.take_if(|one| one.stream == stream)?;
         self.in_hand -= 1;
-        Some(flight)
+        Some(one.flight)
+    }
+
+    /// When to look at it again.
+    fn next(&self, now: Nanos) -> Nanos {
+        let in_hand = self.flights.iter().flatten().map(|one| one.deadline);
+        in_hand
+            .filter(|deadline| *deadline > now)
+            .chain([self.deadline])
+            .min()
+            .unwrap_or(NEVER)
     }
 }
 
@@ -157,10 +180,11 @@ impl EventLoop {
 
     /// The connection has ended: so have its requests.
     #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
-    fn forget_front(&mut self, front: Box<Front>) {
-        for (_, flight) in front.flights.iter().flatten() {
-            self.todo.push_back(Todo::Abandon(*flight, GONE));
+    fn forget_front(&mut self, mut front: Box<Front>) {
+        for one in front.flights.iter().flatten() {
+            self.todo.push_back(Todo::Abandon(one.flight, GONE));
         }
+        front.armed.disarm(&mut self.alarms);
         if let Some(plan) = self.current_plan(front.instance) {
             plan.counters.closed();
         }
@@ -169,10 +193,23 @@ impl EventLoop {
 
     pub(in crate::service) fn front_rings(&mut self, key: Key, at: Nanos) {
         let Some(mut front) = self.fronts.take(key) else {
+            self.alarms.rang_for_nothing();
             return;
         };
-        if !front.armed.rings(at) || front.deadline > self.now {
-            self.put_front(front);
+        if !front.armed.rings(at, &mut self.alarms) {
+            self.fronts.put(key, front);
+            return;
+        }
+        for one in front.flights.iter().flatten() {
+            if one.deadline <= self.now {
+                self.todo.push_back(Todo::Expired(one.flight));
+            }
+        }
+        if front.deadline > self.now {
+            let next = front.next(self.now);
+            let alarm = Alarm::Front(key);
+            front.armed.arm(next, alarm, &mut self.alarms);
+            self.fronts.put(key, front);
         } else if front.shut || front.serving.open_streams() > 0 {
             self.forget_front(front);
         } else {
@@ -229,8 +266,13 @@ impl EventLoop {
                         flight.deadline = ask.deadline;
                         let deadline = flight.deadline;
                         let key = self.flights.insert(flight);
-                        self.alarms.set(deadline, Alarm::Flight(key));
-                        front.keep(stream, key);
+                        front.keep(InHand {
+                            stream,
+                            flight: key,
+                            deadline,
+                        });
+                        let alarm = Alarm::Front(front.key);
+                        front.armed.arm(deadline, alarm, &mut self.alarms);
                         self.todo.push_back(Todo::Begin(key));
                         return;
                     }
