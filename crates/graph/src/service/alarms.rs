@@ -24,6 +24,10 @@ pub(super) enum Alarm {
     Session(Key),
     /// A call did.
     Link(Key),
+    /// A caller's connection of HTTP/2 did, or a request that it carries.
+    Front(Key),
+    /// A call over a connection of HTTP/2 did.
+    Channel(Key),
     /// A sleep or a pause of a request is over.
     Ticket(Key, Ticket),
     /// One of those who wait for a connection has waited too long.

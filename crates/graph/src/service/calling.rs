@@ -57,10 +57,12 @@ impl EventLoop {
                 .routes
                 .get_mut(call.slot)?;
             let place = route.next(callee.addresses.len());
-            let most = route.most;
-            Some((call, route.pools.get_mut(place)?, place, most))
+            let (streams, most) = (route.streams, route.most);
+            let pool = route.pools.get_mut(place)?;
+            let room = pool.waiting.is_empty() && pool.has_room(streams, most);
+            Some((call, pool, place, room))
         });
-        let Some((call, pool, place, most)) = found else {
+        let Some((call, pool, place, room)) = found else {
             self.todo.push_back(Todo::Ended(
                 key,
                 ticket,
@@ -74,8 +76,8 @@ impl EventLoop {
             slot: call.slot,
             place,
         };
-        if pool.waiting.is_empty() && (!pool.idle.is_empty() || pool.open < most) {
-            self.attempt(flight, plan, call, id, attempt, false);
+        if room {
+            self.make(flight, plan, call, id, attempt);
         } else if pool.waiting.len() < MOST_WAITING {
             pool.waiting.push_back(attempt);
             call.counters.waits();
@@ -89,6 +91,24 @@ impl EventLoop {
 
     pub(super) fn pool(&mut self, id: PoolId) -> Option<&mut Pool> {
         pool(&mut self.instances, id)
+    }
+
+    /// Makes an attempt, for which there is room.
+    fn make(
+        &mut self,
+        flight: &mut Flight,
+        plan: &Plan,
+        call: &CallPlan,
+        id: PoolId,
+        attempt: Attempt,
+    ) {
+        let route = self.instances.get(id.instance);
+        let route = route.and_then(|instance| instance.routes.get(id.slot));
+        if route.is_some_and(|route| route.streams) {
+            self.stream_attempt(flight, plan, call, id, attempt, false);
+        } else {
+            self.attempt(flight, plan, call, id, attempt, false);
+        }
     }
 
     /// Sends the request of an attempt, over a connection that is kept, or, `fresh`, over
@@ -153,11 +173,11 @@ impl EventLoop {
             let Some(route) = route else {
                 return;
             };
-            let most = route.most;
+            let (streams, most) = (route.streams, route.most);
             let Some(pool) = route.pools.get_mut(id.place) else {
                 return;
             };
-            if pool.idle.is_empty() && pool.open >= most {
+            if !pool.has_room(streams, most) {
                 return;
             }
             let Some(attempt) = pool.waiting.pop_front() else {
@@ -172,7 +192,7 @@ impl EventLoop {
                 && let Some(call) = plan.call(attempt.step)
             {
                 call.counters.waited();
-                self.attempt(&mut flight, &plan, call, id, attempt, false);
+                self.make(&mut flight, &plan, call, id, attempt);
             }
             self.flights.put(key, flight);
         }

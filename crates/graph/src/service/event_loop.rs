@@ -18,6 +18,7 @@ use super::alarms::{Alarm, Alarms, NEVER};
 use super::calling::pool;
 use super::flight::Flight;
 use super::host::{DRAINING, KEPT_REVISIONS, Orders, RUNNING, STOPPED};
+use super::http2::{Channel, Front};
 use super::link::{Link, PoolId, Route};
 use super::plan::Plan;
 use super::session::Session;
@@ -79,6 +80,10 @@ pub(super) enum Todo {
     Resume(Key),
     /// There may be a connection for those who wait.
     Dispatch(PoolId),
+    /// A caller's connection of HTTP/2 has something to send.
+    Front(Key),
+    /// A connection of HTTP/2 to a callee has.
+    Channel(Key),
     /// A request is of no use to anybody.
     Abandon(Key, &'static str),
 }
@@ -96,6 +101,8 @@ pub(super) struct EventLoop {
     pub(super) instances: Vec<Instance>,
     pub(super) sessions: Slab<Box<Session>>,
     pub(super) links: Slab<Box<Link>>,
+    pub(super) fronts: Slab<Box<Front>>,
+    pub(super) channels: Slab<Box<Channel>>,
     pub(super) flights: Slab<Box<Flight>>,
     /// Work in hand of workers.
     pub(super) jobs: Slab<Job>,
@@ -152,6 +159,8 @@ impl EventLoop {
             instances: beginning.instances,
             sessions: Slab::default(),
             links: Slab::default(),
+            fronts: Slab::default(),
+            channels: Slab::default(),
             flights: Slab::default(),
             jobs: Slab::default(),
             spare: Vec::new(),
@@ -213,6 +222,8 @@ impl EventLoop {
             Token::Listener(index) => self.accept(index as usize),
             Token::Session(key) => self.session_event(key, event),
             Token::Link(key) => self.link_event(key, event),
+            Token::Front(key) => self.front_event(key, event),
+            Token::Channel(key) => self.channel_event(key, event),
         }
     }
 
@@ -226,6 +237,8 @@ impl EventLoop {
                 Todo::Sent(key) => self.sent(key),
                 Todo::Resume(key) => self.resume(key),
                 Todo::Dispatch(pool) => self.dispatch(pool),
+                Todo::Front(key) => self.drive_front(key, false),
+                Todo::Channel(key) => self.drive_channel(key, false),
                 Todo::Abandon(key, cause) => self.abandon(key, cause),
             }
         }
@@ -240,6 +253,8 @@ impl EventLoop {
             match alarm {
                 Alarm::Session(key) => self.session_rings(key, at),
                 Alarm::Link(key) => self.link_rings(key, at),
+                Alarm::Front(key) => self.front_rings(key, at),
+                Alarm::Channel(key) => self.channel_rings(key, at),
                 Alarm::Ticket(key, ticket) => self.ticket_rings(key, ticket),
                 Alarm::Pool(pool) => self.pool_rings(pool, at),
                 Alarm::Accept => self.resume_accepting(),
@@ -257,6 +272,8 @@ impl EventLoop {
             alarms,
             sessions,
             links,
+            fronts,
+            channels,
             flights,
             instances,
             ..
@@ -266,6 +283,8 @@ impl EventLoop {
                 .get_mut(key)
                 .is_some_and(|one| one.armed.counts(at)),
             Alarm::Link(key) => links.get_mut(key).is_some_and(|one| one.armed.counts(at)),
+            Alarm::Front(key) => fronts.get_mut(key).is_some_and(|one| one.counts(at)),
+            Alarm::Channel(key) => channels.get_mut(key).is_some_and(|one| one.counts(at)),
             Alarm::Ticket(key, ticket) => {
                 let flight = flights.get_mut(key);
                 flight.is_some_and(|flight| flight.find(ticket).is_some())
@@ -315,7 +334,7 @@ impl EventLoop {
             let callee = plan.callees.get(slot).and_then(Option::as_ref);
             let before: Vec<_> = route.pools.iter().map(|pool| pool.address).collect();
             match callee {
-                Some(callee) => route.adopt(&callee.addresses, callee.connections),
+                Some(callee) => route.adopt(callee),
                 None => route.used = 0,
             }
             for (place, pool) in route.pools.iter_mut().enumerate() {
@@ -335,11 +354,12 @@ impl EventLoop {
         if state != self.state {
             self.state = state;
             self.stop_accepting();
+            self.shut_fronts_down();
             self.settle();
         }
         match state {
             STOPPED => false,
-            DRAINING => self.sessions.len() > 0 || self.flights.len() > 0,
+            DRAINING => self.sessions.len() + self.fronts.len() + self.flights.len() > 0,
             _ => true,
         }
     }
@@ -354,6 +374,8 @@ impl EventLoop {
         for key in links {
             self.close_link(key);
         }
+        self.end_channels();
+        self.end_fronts();
         let sessions: Vec<_> = self.sessions.keys().collect();
         for key in sessions {
             if let Some(session) = self.sessions.take(key) {

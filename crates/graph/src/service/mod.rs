@@ -40,6 +40,7 @@ mod event_loop;
 mod exchange;
 mod flight;
 mod host;
+mod http2;
 mod intake;
 mod link;
 mod message;

@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) fingerprint: [u8; 16],
     pub(super) topology: Arc<Topology>,
     pub(super) name: Name,
+    /// What its callers speak.
+    pub(super) protocol: Protocol,
     /// The peer of those who have none.
     pub(super) nobody: Name,
     pub(super) program: Arc<Program>,
@@ -209,6 +211,7 @@ impl Planner {
             fingerprint,
             topology: Arc::clone(topology),
             name: Name::from(""),
+            protocol: Protocol::default(),
             nobody: Name::from(""),
             program: Program::compile(topology, service),
             endpoints: Vec::new(),
@@ -226,6 +229,7 @@ impl Planner {
             return Ok(plan);
         };
         plan.name = Name::from(&*own.name);
+        plan.protocol = own.protocol;
         plan.workers = self.workers(own);
         for (place, endpoint) in own.endpoints.iter().enumerate() {
             plan.endpoints.push(EndpointPlan {
