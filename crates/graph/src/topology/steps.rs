@@ -152,7 +152,7 @@ impl Reader<'_> {
         fields.fill("wait", problems, &mut call.wait, value::flag);
         call.path = fields.read("path", problems, path_of);
         let connections = fields
-            .read("connections", problems, super::read::connections)
+            .read("connections", problems, super::settings::connections)
             .zip(connections.map(|node| node.span.clone()));
         let to = self.service_named(name)?;
         let connected = Connected {
