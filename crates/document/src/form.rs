@@ -1,7 +1,10 @@
 //! One description of settings, for reading them and for printing them.
 
+mod printed;
+
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::kind::{Kind, Size};
 use crate::{Entry, Node, Problem, Problems, Source, Span, Value};
@@ -121,6 +124,14 @@ impl<'a> Form<'a> {
         let mut size = Size(*into);
         self.value(key, about, &mut size);
         *into = size.0;
+    }
+
+    /// A length of time above zero: a wait of nothing would fail whatever waits.
+    pub fn time(&mut self, key: &'static str, about: &str, into: &mut Duration) {
+        self.value(key, about, into);
+        if into.is_zero() {
+            self.wrong(key, "expected a length of time above 0, found 0");
+        }
     }
 
     /// A setting with named values.
@@ -356,7 +367,9 @@ impl<'a> Form<'a> {
         match &mut self.mode {
             Mode::Print { .. } => Found::Printing,
             Mode::Read(tables) => {
-                if let Some(table) = tables.last_mut() {
+                if let Some(table) = tables.last_mut()
+                    && !table.known.contains(&key)
+                {
                     table.known.push(key);
                 }
                 match entry {
@@ -425,72 +438,4 @@ fn read_bounded(path: &Path) -> std::io::Result<String> {
         return Err(std::io::Error::other(message));
     }
     std::fs::read_to_string(path)
-}
-
-/// Printing.
-impl Form<'_> {
-    fn print(&mut self, key: &str, about: &str, value: &str, example: &str) {
-        let Mode::Print { text, .. } = &mut self.mode else {
-            return;
-        };
-        write_about(text, about);
-        match value.is_empty() {
-            true => *text += &format!("# {key} = {example}\n"),
-            false => *text += &format!("{key} = {value}\n"),
-        }
-    }
-
-    fn open_printed(&mut self, key: &str, about: &str, commented: bool) {
-        let Mode::Print { text, path } = &mut self.mode else {
-            return;
-        };
-        path.push(key.to_owned());
-        text.push('\n');
-        write_about(text, about);
-        let mark = if commented { "# " } else { "" };
-        *text += &format!("{mark}[{}]\n", path.join("."));
-    }
-
-    fn close_printed(&mut self) {
-        if let Mode::Print { path, .. } = &mut self.mode {
-            path.pop();
-        }
-    }
-
-    /// Prints a table that is not there, with its defaults, as a comment.
-    fn print_absent<T: Default>(
-        &mut self,
-        key: &str,
-        about: &str,
-        visit: impl FnOnce(&mut Self, &mut T),
-    ) {
-        let Mode::Print { text, path } = &self.mode else {
-            return;
-        };
-        let (before, path) = (text.len(), path.clone());
-        self.open_printed(key, about, true);
-        let from = match &self.mode {
-            Mode::Print { text, .. } => text.len(),
-            Mode::Read(_) => before,
-        };
-        visit(self, &mut T::default());
-        if let Mode::Print { text, path: now } = &mut self.mode {
-            let inner = text.split_off(from);
-            for line in inner.lines() {
-                let mark = if line.starts_with('#') || line.is_empty() {
-                    ""
-                } else {
-                    "# "
-                };
-                *text += &format!("{mark}{line}\n");
-            }
-            *now = path;
-        }
-    }
-}
-
-fn write_about(text: &mut String, about: &str) {
-    for line in about.lines() {
-        *text += &format!("# {line}\n");
-    }
 }

@@ -23,3 +23,42 @@ pub(crate) fn print(text: &str) -> Result<()> {
 pub(crate) fn tell(what: impl Display) {
     let _ = writeln!(std::io::stderr(), "{what}");
 }
+
+/// An error with its causes, each told once: many errors tell their cause within their own
+/// text already.
+pub(crate) fn explained(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Error;
+
+    use routing::http::engine::StartError;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = StartError::Listen {
+            address: ([127, 0, 0, 1], 80).into(),
+            source: Error::other("in use"),
+        };
+        let error = anyhow::Error::new(error).context("start the router");
+        assert_eq!(
+            explained(&error),
+            "start the router: listen on 127.0.0.1:80: in use"
+        );
+        let plain = anyhow::Error::new(Error::other("gone")).context("read x");
+        assert_eq!(explained(&plain), "read x: gone");
+    }
+}

@@ -42,6 +42,7 @@ fn main() -> Outcome<()> {
         threads: Some(1),
         id: String::new(),
         control: None,
+        tls: None,
     })?;
     let settings = Arc::new(HttpSettings {
         listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),

@@ -12,7 +12,10 @@
 
 pub mod api;
 pub mod backend;
+#[cfg(test)]
+mod every_key;
 pub mod http;
+mod peer_tls;
 pub mod registry;
 pub mod secret;
 pub mod selection;

@@ -360,7 +360,7 @@ async fn mutual_tls_lets_those_in_whom_the_authority_signed() {
             tls: PeerTls {
                 authorities: authority.pem(),
                 certificate: certificate.to_owned(),
-                key: key.to_owned(),
+                key: key.into(),
             },
             tokens: None,
         };

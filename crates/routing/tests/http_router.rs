@@ -36,7 +36,7 @@ fn settings(folder: &Path) -> RouterSettings {
     settings.status.listen = any_port();
     settings.status.routes_listen = any_port();
     settings.status.user = "u".to_owned();
-    settings.status.password = "p".to_owned();
+    settings.status.password = "p".into();
     settings.metrics_listen = any_port();
     settings.drain = DrainSettings {
         wait: Duration::ZERO,
@@ -141,6 +141,7 @@ fn backend(id: &str) -> StaticBackend {
         threads: Some(1),
         id: id.to_owned(),
         control: None,
+        tls: None,
     })
     .unwrap()
 }

@@ -75,12 +75,34 @@ impl Page {
     ) -> &mut Self {
         self.head(kind, name, help);
         for (of, value) in samples {
-            let pairs: Vec<String> = labels
-                .iter()
-                .zip(&of)
-                .map(|(label, of)| format!("{label}=\"{}\"", Escaped::label(of.as_ref())))
-                .collect();
-            self.line(format_args!("{name}{{{}}} {value}", pairs.join(",")));
+            let pairs = pairs(labels, &of);
+            self.line(format_args!("{name}{{{pairs}}} {value}"));
+        }
+        self
+    }
+
+    /// Adds a histogram for each set of values of `labels`, of which there is at least
+    /// one. The sets must differ.
+    pub fn histograms<const N: usize, L: AsRef<str>>(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: [&str; N],
+        samples: impl IntoIterator<Item = ([L; N], Distribution)>,
+    ) -> &mut Self {
+        self.head(Kind::Histogram, name, help);
+        for (of, values) in samples {
+            let pairs = pairs(labels, &of);
+            let (count, sum) = (values.count, values.sum);
+            for (bound, below) in values.buckets {
+                self.line(format_args!(
+                    "{name}_bucket{{{pairs},le=\"{bound}\"}} {below}"
+                ));
+            }
+            self.line(format_args!(
+                "{name}_bucket{{{pairs},le=\"+Inf\"}} {count}\n\
+                 {name}_sum{{{pairs}}} {sum}\n{name}_count{{{pairs}}} {count}"
+            ));
         }
         self
     }
@@ -119,6 +141,24 @@ impl Page {
         self.0.push('\n');
         self
     }
+}
+
+/// The values of one histogram.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Distribution {
+    /// Each upper bound with the number of values up to it.
+    pub buckets: Vec<(f64, u64)>,
+    /// The number of all values.
+    pub count: u64,
+    /// Their sum.
+    pub sum: f64,
+}
+
+/// Labels with their values, as a sample has them.
+fn pairs<const N: usize, L: AsRef<str>>(labels: [&str; N], of: &[L; N]) -> String {
+    let pairs = labels.iter().zip(of);
+    let pairs = pairs.map(|(label, of)| format!("{label}=\"{}\"", Escaped::label(of.as_ref())));
+    pairs.collect::<Vec<_>>().join(",")
 }
 
 /// A text whose special characters are escaped when it is written.
@@ -180,6 +220,26 @@ mod tests {
         let expected = "# HELP a_seconds Times.\n# TYPE a_seconds histogram\n\
             a_seconds_bucket{le=\"0.5\"} 1\na_seconds_bucket{le=\"1\"} 3\n\
             a_seconds_bucket{le=\"+Inf\"} 4\na_seconds_sum 7.25\na_seconds_count 4\n";
+        assert_eq!(page.into_text(), expected);
+    }
+
+    #[test]
+    fn histograms_of_a_family_differ_by_their_labels() {
+        let mut page = Page::new();
+        let values = |count| Distribution {
+            buckets: vec![(0.5, 1)],
+            count,
+            sum: 2.0,
+        };
+        let samples = [(["x", "y"], values(1)), (["x", "z\n"], values(3))];
+        page.histograms("a_seconds", "Times.", ["of", "at"], samples);
+        let expected = "# HELP a_seconds Times.\n# TYPE a_seconds histogram\n\
+            a_seconds_bucket{of=\"x\",at=\"y\",le=\"0.5\"} 1\n\
+            a_seconds_bucket{of=\"x\",at=\"y\",le=\"+Inf\"} 1\n\
+            a_seconds_sum{of=\"x\",at=\"y\"} 2\na_seconds_count{of=\"x\",at=\"y\"} 1\n\
+            a_seconds_bucket{of=\"x\",at=\"z\\n\",le=\"0.5\"} 1\n\
+            a_seconds_bucket{of=\"x\",at=\"z\\n\",le=\"+Inf\"} 3\n\
+            a_seconds_sum{of=\"x\",at=\"z\\n\"} 2\na_seconds_count{of=\"x\",at=\"z\\n\"} 3\n";
         assert_eq!(page.into_text(), expected);
     }
 

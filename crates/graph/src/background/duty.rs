@@ -29,8 +29,9 @@ pub(super) struct Duty {
 }
 
 impl Duty {
-    /// A share of 0 to 1 from now on.
+    /// A share of 0 to 1 from now on; what is no number is nothing.
     pub(super) fn new(share: f64, now: Nanos, cpu: Nanos) -> Self {
+        let share = if share.is_nan() { 0.0 } else { share };
         Self {
             share: share.clamp(0.0, 1.0),
             due: 0.0,

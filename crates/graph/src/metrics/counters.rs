@@ -256,4 +256,9 @@ impl InstanceCounters {
     pub fn closed(&self) {
         self.connections.open.less();
     }
+
+    /// Connections of clients that were accepted so far, and those that are open.
+    pub fn connections(&self) -> (u64, u64) {
+        (self.connections.accepted.get(), self.connections.open.get())
+    }
 }

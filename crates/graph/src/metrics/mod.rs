@@ -8,11 +8,21 @@ mod bounds;
 mod count;
 mod counters;
 mod histogram;
+mod history;
+mod page;
 mod registry;
+mod snapshot;
+mod testapi;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use count::Count;
 pub use counters::{
     CAUSES, ClientCounters, ConnectionCounters, InstanceCounters, ServerCounters, WorkCounters,
 };
 pub use histogram::{Histogram, Times};
+pub use history::{History, READINGS, Window};
+pub use page::page;
 pub use registry::{Metrics, kind};
+pub use snapshot::{Key, Snapshot, Totals, cause_name};
+pub use testapi::page as testapi_page;

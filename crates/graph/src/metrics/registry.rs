@@ -26,7 +26,7 @@ pub(super) struct All {
     /// Caller and callee.
     pub(super) clients: Series<(Arc<str>, Arc<str>), ClientCounters>,
     /// Service, step and kind of work.
-    pub(super) works: Series<(Arc<str>, u32, &'static str), WorkCounters>,
+    pub(super) works: Series<(Arc<str>, u32, Arc<str>), WorkCounters>,
     /// Service.
     pub(super) connections: Series<Arc<str>, ConnectionCounters>,
 }
@@ -110,7 +110,7 @@ impl All {
             works(&endpoint.steps, &mut found);
         }
         let counters = found.into_iter().map(|(id, work)| {
-            let key = (Arc::clone(name), id.0, kind(work));
+            let key = (Arc::clone(name), id.0, kind(work).into());
             (id, made(&mut self.works, key, replica))
         });
         let mut counters: Vec<_> = counters.collect();

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use measure::Machine;
 use serde::{Deserialize, Serialize};
 
+use crate::work::affinity;
+
 /// Longest file that is read; those of the kernel are short.
 const LONGEST: usize = 64 << 10;
 
@@ -16,8 +18,10 @@ pub struct Facts {
     pub kernel: String,
     /// The model of the processor.
     pub cpu_model: String,
-    /// Processors that this process may use, by affinity and quota.
+    /// Processors' worth that this process may use, by affinity and quota.
     pub cpus: u32,
+    /// Which processors the thread that asked may use, such as `0-2,5`.
+    pub affinity: Option<String>,
     /// Mean of processes that run or wait to, over 1, 5 and 15 minutes.
     pub load: Option<Load>,
     /// How long something waited for a processor.
@@ -78,6 +82,9 @@ impl Facts {
             kernel: machine.kernel,
             cpu_model: machine.cpu_model,
             cpus: machine.cores,
+            affinity: rustix::thread::sched_getaffinity(None)
+                .ok()
+                .map(|allowed| affinity::show(&allowed)),
             load: text("proc/loadavg").and_then(|text| Load::parse(&text)),
             pressure: text("proc/pressure/cpu").and_then(|text| Pressure::parse(&text)),
             isolated: text("sys/devices/system/cpu/isolated"),
@@ -168,7 +175,8 @@ impl Pressure {
 }
 
 impl Limits {
-    fn read(root: &Path) -> Self {
+    /// Reads them below a folder, which is `/` but for tests.
+    pub(crate) fn read(root: &Path) -> Self {
         let mut limits = Self::default();
         let groups = text(root, "proc/self/cgroup").unwrap_or_default();
         for line in groups.lines() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
-use crate::work::{WorkError, affinity};
+use crate::work::WorkError;
 
 /// A time between two readings of the clock is a gap from here on: far above the tens of
 /// nanoseconds that a turn of the loop takes, and about what a tick of the kernel costs.

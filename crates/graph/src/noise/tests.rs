@@ -23,6 +23,7 @@ fn noise() -> Noise {
             kernel: "Linux 6.18".into(),
             cpu_model: "A model".into(),
             cpus: 2,
+            affinity: Some("0-1".into()),
             clocksource: Some("tsc".into()),
             ..Facts::default()
         },
@@ -51,7 +52,7 @@ Work of 10 ms loses 526 µs to gaps in the mean, and meets one of 1 ms or more i
                      < 50 µs: 390, < 5 ms: 8, < 50 ms: 2
   sleeps of 1 ms     end 27 µs late, p99 69 µs, longest 3.5 ms
   steal              0 % of the time was taken by the hypervisor
-  machine            Linux 6.18, A model, 2 usable CPUs, clock tsc
+  machine            Linux 6.18, A model, 2 usable CPUs (0-1), clock tsc
 
 Gaps take 5 % of the time: other work runs here, or the kernel's ticks are dear. Measure when it is quiet.
 ";

@@ -88,7 +88,10 @@ impl super::Facts {
         let mut parts = vec![
             self.kernel.clone(),
             self.cpu_model.clone(),
-            format!("{} usable CPUs", self.cpus),
+            match &self.affinity {
+                Some(list) => format!("{} usable CPUs ({list})", self.cpus),
+                None => format!("{} usable CPUs", self.cpus),
+            },
         ];
         let mut add = |name: &str, value: Option<String>| {
             parts.extend(value.map(|value| format!("{name} {value}")));

@@ -46,8 +46,8 @@ impl Drift {
     /// Whether work of a fixed number of operations meant something else at the end: more
     /// than 5 % changed.
     pub fn is_too_large(&self) -> bool {
-        // Not-a-number is no small drift.
-        !(self.share().abs() <= DRIFT)
+        let share = self.share();
+        share.is_nan() || share.abs() > DRIFT
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use measure::Machine;
+use nix::sys::statfs::{FsType, TMPFS_MAGIC, statfs};
 use rustix::thread::CpuSet;
 
 use super::calibration::Calibration;
@@ -15,6 +16,10 @@ use super::error::WorkError;
 use super::lock::NamedLock;
 use super::memory::WorkingSet;
 use super::stress_ng::{self, Load, LoadStatus};
+use crate::noise::Limits;
+
+/// The kernel's number of ramfs (`linux/magic.h`).
+const RAMFS_MAGIC: FsType = FsType(0x8584_58f6);
 
 /// What all instances of a process share.
 pub struct Site {
@@ -50,10 +55,9 @@ impl Site {
     ) -> Result<Arc<Self>, WorkError> {
         let allowed = rustix::thread::sched_getaffinity(None)
             .map_err(|errno| WorkError::system("ask for processors")(errno.into()))?;
-        let memory = match Machine::detect().memory_bytes {
-            0 => u64::MAX,
-            bytes => bytes,
-        };
+        let machine = Some(Machine::detect().memory_bytes).filter(|bytes| *bytes > 0);
+        let group = Limits::read(Path::new("/")).memory;
+        let memory = machine.into_iter().chain(group).min().unwrap_or(u64::MAX);
         Ok(Arc::new(Self {
             calibration,
             stress_ng,
@@ -68,6 +72,12 @@ impl Site {
     /// As given when it was opened.
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
+    }
+
+    /// Whether files for disk work are in memory, so that nothing waits for a disk.
+    pub fn disk_is_memory(&self) -> bool {
+        statfs(&self.folder)
+            .is_ok_and(|system| [TMPFS_MAGIC, RAMFS_MAGIC].contains(&system.filesystem_type()))
     }
 
     /// That of one instance of a service.

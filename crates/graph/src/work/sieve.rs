@@ -136,7 +136,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_agrees_with_trial_division(limit in 0_u64..5_000) {
-            let prime = |n: &u64| *n >= 2 && (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+            let prime = |n: &u64| *n >= 2 && (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
             prop_assert_eq!(count(limit), (0..=limit).filter(prime).count() as u64);
         }
 
@@ -145,7 +145,7 @@ mod tests {
             // 3 + 2 * SEGMENT_BITS - 2 is the last number of the first segment.
             let limit = 2 * SEGMENT_BITS - 2 + near;
             let more = count(limit + 1) - count(limit);
-            let prime = (2..1000).all(|d| (limit + 1) % d != 0);
+            let prime = (2..1000).all(|d| !(limit + 1).is_multiple_of(d));
             prop_assert_eq!(more, u64::from(prime));
         }
     }

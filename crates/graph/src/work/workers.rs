@@ -94,9 +94,16 @@ struct Pool {
 struct State {
     waiting: VecDeque<(Job, Nanos)>,
     threads: usize,
-    /// Threads that wait for a job; those that were called and have not come yet count.
-    idle: usize,
+    /// Threads that do a job. The others wait for one, or are about to.
+    busy: usize,
     stopped: bool,
+}
+
+impl State {
+    /// Jobs that wait although every thread that could take one will.
+    fn queued(&self) -> usize {
+        self.waiting.len().saturating_sub(self.threads - self.busy)
+    }
 }
 
 impl Workers {
@@ -136,11 +143,11 @@ impl Workers {
             return Err(Refused::Stopped);
         }
         let most = pool.config.threads.max(1) as usize;
-        let free = state.idle + most.saturating_sub(state.threads);
+        let free = most - state.busy;
         if state.waiting.len() >= free + pool.config.queue as usize {
             return Err(Refused::Full);
         }
-        if state.waiting.len() >= state.idle && state.threads < most {
+        if state.waiting.len() >= state.threads - state.busy && state.threads < most {
             // It waits for the lock that is held here, and then finds the job.
             let started = pool.start_thread();
             state.threads += usize::from(started);
@@ -156,8 +163,7 @@ impl Workers {
 
     /// Jobs that wait for a thread.
     pub fn waiting(&self) -> usize {
-        let state = self.pool.lock();
-        state.waiting.len().saturating_sub(state.idle)
+        self.pool.lock().queued()
     }
 
     /// Stops as [`Workers::stop_within`] does, without waiting.
@@ -218,6 +224,8 @@ impl Pool {
                 worker = Worker::stopped_by(&self.site, self.stop.clone());
                 Err(WorkError::Panicked)
             });
+            // Before the result is seen: who then hands over another finds a free thread.
+            self.lock().busy -= 1;
             self.inbox.put(Ended {
                 key: job.key,
                 submitted,
@@ -234,17 +242,14 @@ impl Pool {
         let mut state = self.lock();
         loop {
             if let Some(job) = state.waiting.pop_front() {
+                state.busy += 1;
                 return Some(job);
             }
             if state.stopped {
                 return None;
             }
-            state.idle += 1;
-            state = self
-                .ready
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-            state.idle -= 1;
+            let waited = self.ready.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
 

@@ -97,7 +97,7 @@ pub(crate) struct HttpArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TcpArgs {
-    /// Settings, in TOML; flags win over it
+    /// Settings, in TOML, and routes as [[route]]; flags win over it
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The routing API that routes come from
@@ -224,6 +224,12 @@ pub(crate) struct StaticArgs {
     /// Where PUT /behaviour changes how it behaves, and /health and /metrics answer
     #[arg(long, value_name = "ADDR")]
     pub(crate) control: Option<SocketAddr>,
+    /// Speak TLS, with this certificate and its chain, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Key of the certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) log: LogArgs,
 }

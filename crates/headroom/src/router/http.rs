@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::args::HttpArgs;
-use super::runtime;
+use super::control_runtime;
 use crate::cells::ended;
 use crate::cli::LogLevel;
 use crate::output;
@@ -23,7 +23,7 @@ pub(super) fn serve(args: &HttpArgs) -> Result<()> {
         Sink::stdout().context("start the writer of the log")?,
         settings.log_level,
     );
-    runtime()?.block_on(async {
+    control_runtime()?.block_on(async {
         let signals = signals()?;
         let (running, _) = tokio::sync::watch::channel(Router::default());
         let result = router::run(settings, logger.clone(), signals, running).await;

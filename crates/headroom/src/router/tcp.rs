@@ -2,24 +2,30 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use net::Shutdown;
 use routing::api::client::ClientSettings;
 use routing::api::feed;
+use routing::tcp::settings_file::Loaded;
 use routing::tcp::{self, CHANGES, Change, TcpMapping, TcpSettings, routes_file, settings_file};
 use telemetry::{Fields, Logger};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::args::TcpArgs;
-use super::runtime;
+use super::control_runtime;
 use crate::cells::{ended, logger, on_signal};
 
 /// Serves until a signal.
 pub(super) fn serve(args: &TcpArgs) -> Result<()> {
-    let settings = settings(args)?;
-    let fixed = fixed_routes(args)?;
-    runtime()?.block_on(async {
+    let Loaded { settings, routes } = settings(args)?;
+    let fixed = fixed_routes(args, routes)?;
+    ensure!(
+        fixed.is_empty() || args.api.is_none(),
+        "the settings have a [[route]], and --api names a routing API; expected one of both, \
+         since each takes away the other's routes"
+    );
+    control_runtime()?.block_on(async {
         let shutdown = on_signal()?;
         let logger = logger("tcp-router", &args.log)?;
         let (changes, told) = mpsc::channel(CHANGES);
@@ -39,12 +45,11 @@ pub(super) fn serve(args: &TcpArgs) -> Result<()> {
     })
 }
 
-/// The routes of the command line and of the file that it names.
-fn fixed_routes(args: &TcpArgs) -> Result<Vec<TcpMapping>> {
-    let mut routes = match &args.routes {
-        Some(path) => routes_file::read(path)?,
-        None => Vec::new(),
-    };
+/// The routes of the settings, of the command line and of the file that it names.
+fn fixed_routes(args: &TcpArgs, mut routes: Vec<TcpMapping>) -> Result<Vec<TcpMapping>> {
+    if let Some(path) = &args.routes {
+        routes.extend(routes_file::read(path)?);
+    }
     routes.extend(args.route.iter().map(|(port, backend)| TcpMapping {
         port: *port,
         backend_ip: backend.ip().to_string(),
@@ -100,12 +105,18 @@ fn drain() -> Result<impl Future<Output = ()>> {
 }
 
 /// The settings of the file, and the flags over them.
-fn settings(args: &TcpArgs) -> Result<TcpSettings> {
-    let mut settings = match &args.config {
+fn settings(args: &TcpArgs) -> Result<Loaded> {
+    let Loaded {
+        mut settings,
+        routes,
+    } = match &args.config {
         Some(path) => {
             settings_file::load(path).map_err(|problems| anyhow::anyhow!("\n{problems}"))?
         }
-        None => TcpSettings::default(),
+        None => Loaded {
+            settings: TcpSettings::default(),
+            routes: Vec::new(),
+        },
     };
     if let Some(listen) = args.listen {
         settings.listen = listen;
@@ -119,5 +130,5 @@ fn settings(args: &TcpArgs) -> Result<TcpSettings> {
     if let Some(wait) = args.drain_wait {
         settings.drain_wait = wait;
     }
-    Ok(settings)
+    Ok(Loaded { settings, routes })
 }

@@ -64,7 +64,8 @@ impl<'a> Line<'a> {
         behind: &'a [u8],
         most: usize,
     ) -> Result<Parsed<'a>, ProtocolError> {
-        let (words, sizes) = self.words_and_sizes(expected, headers)?;
+        let mut words = Words::default();
+        let sizes = self.words_and_sizes(expected, headers, &mut words)?;
         let (subject, reply) = match words.as_slice() {
             [subject] => (*subject, &b""[..]),
             [subject, reply] => (*subject, *reply),
@@ -87,7 +88,8 @@ impl<'a> Line<'a> {
         behind: &'a [u8],
         most: usize,
     ) -> Result<Parsed<'a>, ProtocolError> {
-        let (words, sizes) = self.words_and_sizes(expected, headers)?;
+        let mut words = Words::default();
+        let sizes = self.words_and_sizes(expected, headers, &mut words)?;
         let (subject, sid, reply) = match words.as_slice() {
             [subject, sid] => (*subject, *sid, &b""[..]),
             [subject, sid, reply] => (*subject, *sid, *reply),
@@ -105,7 +107,9 @@ impl<'a> Line<'a> {
     }
 
     fn sub(self) -> Result<Frame<'a>, ProtocolError> {
-        match self.words(SUB)?.as_slice() {
+        let mut words = Words::default();
+        self.words(SUB, &mut words)?;
+        match words.as_slice() {
             [subject, sid] => Ok(Frame::Sub {
                 subject,
                 queue: b"",
@@ -121,7 +125,9 @@ impl<'a> Line<'a> {
     }
 
     fn unsub(self) -> Result<Frame<'a>, ProtocolError> {
-        match self.words(UNSUB)?.as_slice() {
+        let mut words = Words::default();
+        self.words(UNSUB, &mut words)?;
+        match words.as_slice() {
             [sid] => Ok(Frame::Unsub { sid, after: 0 }),
             [sid, after] => Ok(Frame::Unsub {
                 sid,
@@ -159,13 +165,16 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The words, and the sizes of headers and of all at their end.
+    /// The words, and the sizes of headers and of all at their end. Words are written in
+    /// place: to hand them back costs as much as to find them.
+    #[inline]
     fn words_and_sizes(
         self,
         expected: &'static str,
         headers: bool,
-    ) -> Result<(Words<'a>, (u64, u64)), ProtocolError> {
-        let mut words = self.words(expected)?;
+        words: &mut Words<'a>,
+    ) -> Result<(u64, u64), ProtocolError> {
+        self.words(expected, words)?;
         let mut size = || words.pop().and_then(number);
         let all = size().ok_or_else(|| self.wrong(expected))?;
         let head = if headers {
@@ -175,15 +184,15 @@ impl<'a> Line<'a> {
         } else {
             0
         };
-        Ok((words, (head, all)))
+        Ok((head, all))
     }
 
-    fn words(self, expected: &'static str) -> Result<Words<'a>, ProtocolError> {
-        let mut words = Words::default();
+    #[inline]
+    fn words(self, expected: &'static str, words: &mut Words<'a>) -> Result<(), ProtocolError> {
         let mut rest = self.arguments;
         loop {
             let skip = rest.iter().position(|byte| !is_space(*byte));
-            let Some(skip) = skip else { return Ok(words) };
+            let Some(skip) = skip else { return Ok(()) };
             rest = &rest[skip..];
             let end = rest.iter().position(|byte| is_space(*byte));
             let (word, more) = rest.split_at(end.unwrap_or(rest.len()));

@@ -334,7 +334,9 @@ impl Session {
         let bytes = message.headers.len() + message.payload.len();
         counters.in_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         let reply_is_subject = message.reply.is_empty() || subject::is_publishable(message.reply);
-        if !subject::is_publishable(message.subject) || !reply_is_subject {
+        let is_subject =
+            self.route.is_to(message.subject) || subject::is_publishable(message.subject);
+        if !is_subject || !reply_is_subject {
             self.complain("Invalid Publish Subject");
             return Ok(());
         }

@@ -29,6 +29,11 @@ pub(super) struct Route {
 }
 
 impl Route {
+    /// Whether a message was published to `subject` just before this one.
+    pub(super) fn is_to(&self, subject: &[u8]) -> bool {
+        self.generation.is_some() && self.subject == subject
+    }
+
     fn find(&mut self, shared: &Shared, subject: &[u8]) {
         let generation = Some(shared.subs.generation());
         if self.generation != generation || self.subject != subject {

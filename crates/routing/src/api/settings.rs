@@ -111,23 +111,13 @@ pub enum Database {
 }
 
 /// How to reach PostgreSQL.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct PostgresSettings {
-    /// Host, user, database. TLS is spoken with `sslmode=require`, and only then.
+    /// Host, user, database; its `Debug` hides the password. TLS is spoken with `sslmode=require`, and only then.
     pub config: tokio_postgres::Config,
     /// PEM file with the authorities of the server's certificate; `None`: those of the
     /// public web.
     pub authority: Option<PathBuf>,
-}
-
-impl std::fmt::Debug for PostgresSettings {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("PostgresSettings")
-            .field("hosts", &self.config.get_hosts())
-            .field("authority", &self.authority)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Bounds of a routing API.

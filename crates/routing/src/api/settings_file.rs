@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::model::RouterGroup;
 use super::settings::{ApiSettings, Database, MutualTls, PostgresSettings};
+use crate::secret::Secret;
 use document::{Form, Problems, Source, parse_toml};
 
 /// The database as the file names it.
@@ -12,7 +13,7 @@ use document::{Form, Problems, Source, parse_toml};
 struct DatabaseForm {
     /// A file, or an address.
     name: String,
-    password: String,
+    password: Secret,
     authority: Option<PathBuf>,
 }
 
@@ -195,7 +196,7 @@ fn database(form: &mut Form<'_>, settings: &mut ApiSettings, folder: &Path) {
         ),
         Ok(mut config) => {
             if !wanted.password.is_empty() {
-                config.password(&wanted.password);
+                config.password(wanted.password.as_bytes());
             }
             let authority = wanted.authority.map(|path| folder.join(path));
             let postgres = PostgresSettings { config, authority };
@@ -212,6 +213,22 @@ mod tests {
         Source {
             name: "api.toml".into(),
             text: text.into(),
+        }
+    }
+
+    #[test]
+    fn wrong_values_of_every_key_are_told() {
+        let tried = crate::every_key::Tried {
+            read: &|source| read(source, Path::new(".")).map(|_| Vec::new()),
+            write: crate::every_key::toml,
+            right: &[],
+        };
+        let found = tried.every_key();
+        for key in ["max_ttl", "mtls.certificate", "router_groups.name"] {
+            assert!(
+                found.iter().any(|one| one == key),
+                "{key} is not in {found:?}"
+            );
         }
     }
 

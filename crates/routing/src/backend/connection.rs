@@ -28,6 +28,8 @@ pub(super) struct Connection {
 /// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
+    /// The end of TLS's handshake.
+    Handshake,
     /// The next request.
     Open,
     /// The end of a delay, with the answer that is due then.
@@ -57,14 +59,31 @@ impl Connection {
             head_bytes: HEAD_BYTES,
             ..Limits::default()
         };
+        let state = match stream.tls() {
+            Some(_) => State::Handshake,
+            None => State::Open,
+        };
         Self {
             stream,
             scanner: RequestScanner::new(limits),
             input: Vec::new(),
             output: Vec::new(),
             in_body: false,
-            state: State::Open,
+            state,
             closing: false,
+        }
+    }
+
+    /// Goes on with the handshake of TLS. What the peer does wrong ends the connection.
+    pub(super) fn shake_hands(&mut self) -> Next {
+        match self.stream.handshake() {
+            Ok(true) => {
+                self.state = State::Open;
+                Next::Read
+            }
+            Ok(false) if self.stream.wants_write() => Next::Write,
+            Ok(false) => Next::Read,
+            Err(_) => Next::Close,
         }
     }
 

@@ -29,7 +29,9 @@ pub async fn run(
         None => None,
     };
     let backend = Arc::new(StaticBackend::start(&settings)?);
-    let mut fields = Fields::new().and("address", backend.address().to_string());
+    let mut fields = Fields::new()
+        .and("address", backend.address().to_string())
+        .and("tls", settings.tls.is_some());
     if let Some(address) = control
         .as_ref()
         .and_then(|control| control.local_addr().ok())

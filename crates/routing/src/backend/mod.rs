@@ -22,11 +22,14 @@ use std::thread::JoinHandle;
 use arc_swap::ArcSwap;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use wire::poller::{Poller, Waker};
+use wire::tls::{TlsServer, TlsServerOptions};
 
 pub use behaviour::{Behaviour, BehaviourError, Mode};
 pub use control::run;
 
 use worker::Worker;
+
+use crate::secret::Secret;
 
 /// Connections that may wait to be accepted by one thread.
 const BACKLOG: i32 = 4096;
@@ -47,6 +50,8 @@ pub struct BackendSettings {
     pub id: String,
     /// Where the behaviour can be changed; `None`: nowhere.
     pub control: Option<SocketAddr>,
+    /// Certificate with its chain, and its key, PEM; `None`: it speaks no TLS.
+    pub tls: Option<(String, Secret)>,
 }
 
 /// What all threads share.
@@ -55,6 +60,7 @@ struct Shared {
     behaviour: ArcSwap<Behaviour>,
     body_bytes: usize,
     id: String,
+    tls: Option<TlsServer>,
     stop: AtomicBool,
     requests: AtomicU64,
     accepted: AtomicU64,
@@ -73,7 +79,8 @@ impl StaticBackend {
     /// Starts to answer.
     ///
     /// # Errors
-    /// When the address cannot be listened on, or a thread cannot be started.
+    /// When the address cannot be listened on, certificate or key are of no use, or a thread
+    /// cannot be started.
     pub fn start(settings: &BackendSettings) -> io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = settings.threads.unwrap_or(cores).clamp(1, 1024);
@@ -83,10 +90,12 @@ impl StaticBackend {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
+        let tls = settings.tls.as_ref().map(tls_server).transpose()?;
         let shared = Arc::new(Shared {
             behaviour: ArcSwap::from_pointee(Behaviour::default()),
             body_bytes: settings.body_bytes,
             id: settings.id.clone(),
+            tls,
             stop: AtomicBool::new(false),
             requests: AtomicU64::new(0),
             accepted: AtomicU64::new(0),
@@ -158,6 +167,19 @@ impl Drop for StaticBackend {
             let _ = thread.join();
         }
     }
+}
+
+fn tls_server((certificate, key): &(String, Secret)) -> io::Result<TlsServer> {
+    TlsServer::new(&TlsServerOptions {
+        certificates: &[(certificate.clone(), key.to_string())],
+        tls13: true,
+        protocols: &["http/1.1"],
+        ..TlsServerOptions::default()
+    })
+    .map_err(|cause| {
+        let message = format!("prepare TLS of the backend: {cause}");
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    })
 }
 
 /// Whether a text can stand in a header without changing its meaning.

@@ -11,6 +11,7 @@ fn backend(body_bytes: usize) -> StaticBackend {
         threads: Some(2),
         id: "b-1".to_owned(),
         control: None,
+        tls: None,
     })
     .unwrap()
 }
@@ -193,9 +194,75 @@ fn an_id_that_would_change_the_head_is_refused() {
         threads: Some(1),
         id: "a\r\nEvil: 1".to_owned(),
         control: None,
+        tls: None,
     };
     assert_eq!(
         StaticBackend::start(&settings).unwrap_err().kind(),
         ErrorKind::InvalidInput
     );
+}
+
+#[test]
+fn within_tls_it_answers_the_same() {
+    use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+    use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+    let signed = rcgen::generate_simple_self_signed(vec!["backend.test".to_owned()]).unwrap();
+    let backend = StaticBackend::start(&BackendSettings {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        body_bytes: 300_000,
+        threads: Some(1),
+        id: String::new(),
+        control: None,
+        tls: Some((signed.cert.pem(), signed.signing_key.serialize_pem().into())),
+    })
+    .unwrap();
+    let mut roots = RootCertStore::empty();
+    let authority = CertificateDer::from_pem_slice(signed.cert.pem().as_bytes()).unwrap();
+    roots.add(authority).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let config = std::sync::Arc::new(config);
+    let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let last = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let name = ServerName::try_from("backend.test").unwrap();
+    let session = ClientConnection::new(config, name).unwrap();
+    let mut stream = StreamOwned::new(session, connect(&backend));
+    // One record with several requests, and answers that the socket does not take at once.
+    stream
+        .write_all(format!("{get}{get}{get}{last}").as_bytes())
+        .unwrap();
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    let heads = all
+        .windows(15)
+        .filter(|part| *part == b"HTTP/1.1 200 OK")
+        .count();
+    let letters = all.iter().filter(|byte| **byte == b'Z').count();
+    assert_eq!((heads, letters), (4, 1_200_000));
+    // Who speaks no TLS is told nothing, and nobody else suffers.
+    let mut plain = connect(&backend);
+    plain.write_all(get.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP"));
+    assert_eq!(backend.requests(), 4);
+}
+
+#[test]
+fn a_certificate_that_is_none_is_said_at_the_start() {
+    let settings = BackendSettings {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        body_bytes: 1,
+        threads: Some(1),
+        id: String::new(),
+        control: None,
+        tls: Some(("nonsense".to_owned(), "nonsense".into())),
+    };
+    let error = StaticBackend::start(&settings).unwrap_err().to_string();
+    assert!(error.starts_with("prepare TLS of the backend: "), "{error}");
 }

@@ -112,6 +112,12 @@ impl Worker {
                 let Some(mut connection) = self.take(token) else {
                     return;
                 };
+                if connection.state == State::Handshake {
+                    let next = connection.shake_hands();
+                    let next = self.take_held(&mut connection, next);
+                    self.put(token, connection, next);
+                    return;
+                }
                 let next = match event.writable {
                     true => connection.writable(),
                     false => Next::Read,
@@ -125,9 +131,21 @@ impl Worker {
                     }
                     (next, _) => next,
                 };
+                let next = self.take_held(&mut connection, next);
                 self.put(token, connection, next);
             }
         }
+    }
+
+    /// Takes what TLS has decrypted already, which no event will tell of.
+    fn take_held(&mut self, connection: &mut Connection, mut next: Next) -> Next {
+        while next == Next::Read
+            && connection.state != State::Handshake
+            && connection.stream.holds_bytes()
+        {
+            next = self.receive(connection);
+        }
+        next
     }
 
     fn accept(&mut self) {
@@ -156,7 +174,16 @@ impl Worker {
                 return;
             }
             entry.writing = false;
-            entry.connection = Some(Connection::new(Stream::Plain(socket)));
+            let stream = match &self.shared.tls {
+                None => Ok(Stream::Plain(socket)),
+                Some(tls) => tls.begin(socket).map(|tls| Stream::Tls(Box::new(tls))),
+            };
+            // Without randomness there is no TLS, and the connection is closed.
+            let Ok(stream) = stream else {
+                self.free.push(slot);
+                continue;
+            };
+            entry.connection = Some(Connection::new(stream));
             self.shared.accepted.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -207,6 +234,11 @@ impl Worker {
                 // a close, which is the next best.
                 let _ = sockopt::set_socket_linger(&connection.stream, Some(Duration::ZERO));
             }
+            Next::Close if connection.stream.tls().is_some() => {
+                // The peer is to know that nothing was cut off. It may be gone already.
+                let mut connection = connection;
+                let _ = connection.stream.close_write();
+            }
             Next::Close => {}
         }
         entry.generation = entry.generation.wrapping_add(1);
@@ -254,6 +286,7 @@ impl Worker {
             if next == Next::Read && !connection.input.is_empty() {
                 next = self.answer(&mut connection, 0);
             }
+            let next = self.take_held(&mut connection, next);
             self.put(token, connection, next);
         }
     }

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::identity::MtlsDomain;
 use crate::secret::Secret;
 use crate::table::Algorithm;
 
@@ -18,6 +19,8 @@ pub struct HttpSettings {
     pub listen_tls: Option<SocketAddr>,
     /// TLS towards clients.
     pub client_tls: ClientTls,
+    /// Domains whose clients must show a certificate (`domains`).
+    pub domains: Vec<MtlsDomain>,
     /// Threads; `None`: one for each processor that the process may use (`go_max_procs`).
     pub threads: Option<usize>,
     /// Address of this router, as it says it to others (`hosts` of `router.start`,
@@ -113,7 +116,8 @@ pub struct BackendSettings {
     /// (`backends.max_conns`, 500).
     pub in_flight: u32,
     /// Idle connections kept for one endpoint by one thread; 0: none is kept
-    /// (`max_idle_conns_per_host`).
+    /// (`max_idle_conns_per_host`). With fewer than there are requests at once, connections
+    /// are opened again and again.
     pub idle: usize,
     /// How long an idle connection is kept (gorouter: 90 s, fixed).
     pub idle_timeout: Duration,
@@ -179,6 +183,10 @@ pub struct StickySettings {
     pub secure: bool,
     /// `Authorization: Negotiate` binds too (`sticky_sessions_for_auth_negotiate`).
     pub auth_negotiate: bool,
+    /// Each cookie of the application has its `__VCAP_ID__`, and `__VCAP_ID_META__` keeps the
+    /// attributes for when the instance is gone. gorouter has no key for it: those of 2025
+    /// never do it, those of 2026 always.
+    pub metadata: bool,
 }
 
 /// Route services (section 5 of the routing facts).
@@ -201,6 +209,12 @@ pub struct RouteServiceSettings {
     pub upgrades: bool,
     /// Accept any certificate of a route service (`skip_ssl_validation`).
     pub insecure: bool,
+    /// A service whose host is a route of this router is called through the router itself,
+    /// and not over the network (`route_services_hairpinning`).
+    pub hairpin: bool,
+    /// Hosts of routes for which that is allowed, `name.example` or `*.example`; empty: all
+    /// (`route_services_hairpinning_allowlist`).
+    pub hairpin_hosts: Vec<String>,
 }
 
 /// Trace headers.
@@ -274,7 +288,8 @@ impl HttpSettings {
     /// [`HttpSettings::request_head_bytes`] and this, the router refuses the request with
     /// its headers and logs it, as gorouter does.
     pub fn longest_head(&self) -> usize {
-        self.request_head_bytes.max(READ_IN_ANY_CASE) + SLACK
+        let most = self.request_head_bytes.max(READ_IN_ANY_CASE);
+        most.saturating_add(SLACK)
     }
 }
 
@@ -284,6 +299,7 @@ impl Default for HttpSettings {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 8081))),
             listen_tls: None,
             client_tls: ClientTls::default(),
+            domains: Vec::new(),
             threads: None,
             address: IpAddr::from([127, 0, 0, 1]),
             http2: true,
@@ -316,7 +332,7 @@ impl Default for BackendSettings {
         Self {
             attempts: 3,
             in_flight: 500,
-            idle: 100,
+            idle: 1024,
             idle_timeout: Duration::from_secs(90),
             dial_timeout: Duration::from_secs(5),
             upgrade_dial_timeout: Duration::from_secs(5),
@@ -337,6 +353,7 @@ impl Default for StickySettings {
             cookies: vec!["JSESSIONID".to_owned()],
             secure: false,
             auth_negotiate: false,
+            metadata: false,
         }
     }
 }
@@ -352,6 +369,8 @@ impl Default for RouteServiceSettings {
             attempts: 3,
             upgrades: false,
             insecure: false,
+            hairpin: false,
+            hairpin_hosts: Vec::new(),
         }
     }
 }

@@ -64,8 +64,8 @@ pub struct RegistryTotals {
     pub invalid_messages: u64,
     /// Routes in messages that were no `host[/path]`.
     pub invalid_routes: u64,
-    /// Endpoints that were refused, since there are as many routes, or endpoints of their
-    /// route, as there may be.
+    /// Endpoints that were refused, since there are as many routes, endpoints of their
+    /// route, or endpoints in all, as there may be.
     pub refused: u64,
     /// Routes that were pruned.
     pub routes_pruned: u64,
@@ -96,8 +96,12 @@ impl RegistryTotals {
             Registered::Updated => totals.updated += 1,
             Registered::Refreshed => totals.refreshed += 1,
             Registered::Ignored => totals.ignored += 1,
-            Registered::Refused => self.refused += 1,
+            Registered::Refused(_) => self.refused += 1,
         }
+    }
+
+    pub(super) fn refreshed(&mut self, component: &str, endpoints: u64) {
+        self.component(component).refreshed += endpoints;
     }
 
     pub(super) fn unregistered(&mut self, component: &str, what: Unregistered) {

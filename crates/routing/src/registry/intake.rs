@@ -1,5 +1,9 @@
 //! Messages into the table, one after the other.
 
+#[cfg(test)]
+mod tests;
+
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,8 +11,11 @@ use telemetry::{Fields, Level, Logger};
 
 use super::counters::{RegistryCounters, RegistryTotals};
 use super::line_budget::LineBudget;
-use super::message::{Message, MessageError};
-use crate::table::{Modification, Nanos, Registered, RouteKey, Table, Unregistered};
+use super::message::{Glance, Message, MessageError};
+use crate::table::{
+    Bound, Endpoint, Fingerprint, Modification, Nanos, Registered, RouteKey, Table, Text,
+    Unregistered,
+};
 
 /// Lines about single messages that are written in a second. A flood of registrations
 /// must not wait for its log.
@@ -28,6 +35,8 @@ pub struct Intake {
     errors: LineBudget,
     /// Latency is counted from then on: before, everything is late.
     latency_from: Nanos,
+    /// Makes fingerprints that nobody else can make.
+    hasher: RandomState,
     identity: String,
 }
 
@@ -49,6 +58,7 @@ impl Intake {
             lines: LineBudget::new(LINES_PER_SECOND),
             errors: LineBudget::new(LINES_PER_SECOND),
             latency_from,
+            hasher: RandomState::new(),
             identity: String::new(),
         }
     }
@@ -78,21 +88,67 @@ impl Intake {
         if subject == b"router.greet" {
             return;
         }
+        let registers = subject == b"router.register";
+        let glance = Glance::of(payload).filter(|_| registers);
+        // Not made for what is heard for the first time: most of a flood of new routes.
+        let mut fingerprint = None;
+        if let Some(glance) = &glance {
+            let make = || *fingerprint.get_or_insert_with(|| self.fingerprint(payload));
+            if self.heard(glance, make, now, totals).is_some() {
+                return;
+            }
+        }
         let message = match Message::parse(payload) {
             Ok(message) => message,
             Err(error) => return self.refuse(subject, payload, &error, now, totals),
         };
+        let fingerprint =
+            fingerprint.filter(|_| glance.is_some_and(|glance| glance.agrees_with(&message)));
         match subject {
-            b"router.register" => self.register(&message, now, totals),
+            b"router.register" => self.register(&message, fingerprint, now, totals),
             b"router.unregister" => self.unregister(&message, now, totals),
             _ => {}
         }
     }
 
-    fn register(&mut self, message: &Message<'_>, now: Nanos, totals: &mut RegistryTotals) {
+    /// Takes a heartbeat that is known by its bytes. `None`: it has to be read; what it
+    /// refreshed is refreshed once more then.
+    fn heard(
+        &self,
+        glance: &Glance<'_>,
+        mut fingerprint: impl FnMut() -> Fingerprint,
+        now: Nanos,
+        totals: &mut RegistryTotals,
+    ) -> Option<()> {
+        let (mut component, mut endpoints) = (Text::new(), 0);
+        for uri in glance.uris() {
+            let key = RouteKey::new(uri).ok()?;
+            component = self
+                .table
+                .refresh(&key, &mut fingerprint, now, Endpoint::component)?;
+            endpoints += 1;
+        }
+        totals.refreshed(&component, endpoints);
+        self.note_latency(glance.changed, now, totals);
+        Some(())
+    }
+
+    fn fingerprint(&self, payload: &[u8]) -> Fingerprint {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(payload);
+        Fingerprint::new(hasher.finish()).unwrap_or(Fingerprint::MIN)
+    }
+
+    fn register(
+        &mut self,
+        message: &Message<'_>,
+        fingerprint: Option<Fingerprint>,
+        now: Nanos,
+        totals: &mut RegistryTotals,
+    ) {
         let mut identity = std::mem::take(&mut self.identity);
         message.identity(&mut identity);
-        let registration = message.registration(&identity, self.http2);
+        let registration = message.registration(&identity, self.http2, fingerprint);
         let component = message.component();
         for uri in message.uris() {
             let Ok(key) = RouteKey::new(uri) else {
@@ -101,12 +157,20 @@ impl Intake {
             };
             let registered = self.table.register_with(&key, &registration, now);
             totals.registered(component, registered);
-            if let Registered::Added { route } = registered {
-                self.log("registered", route, &key, message, &identity, now);
+            match registered {
+                Registered::Added { route } => {
+                    self.log("registered", route, &key, message, &identity, now);
+                }
+                Registered::Refused(bound) => self.over_bound(&key, &identity, bound, now),
+                _ => {}
             }
         }
         self.identity = identity;
-        let changed = message.endpoint_updated_at_ns.unwrap_or(0);
+        self.note_latency(message.endpoint_updated_at_ns.unwrap_or(0), now, totals);
+    }
+
+    /// Notes the time from an endpoint's change to its registration.
+    fn note_latency(&self, changed: i64, now: Nanos, totals: &mut RegistryTotals) {
         if changed > 0 && now >= self.latency_from {
             let wall = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
@@ -132,6 +196,15 @@ impl Intake {
             }
         }
         self.identity = identity;
+    }
+
+    fn over_bound(&mut self, key: &RouteKey<'_>, identity: &str, bound: Bound, now: Nanos) {
+        if self.logger.enabled(Level::Error) && self.errors.take(now) {
+            let fields = Fields::new()
+                .and("uri", key.as_str())
+                .and("backend", identity);
+            self.logger.error("registration-refused", &bound, fields);
+        }
     }
 
     fn refuse(
@@ -183,96 +256,5 @@ impl Intake {
                 .and("isTLS", message.is_tls());
             self.logger.info(&format!("endpoint-{what}"), fields);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use telemetry::Sink;
-
-    use super::*;
-    use crate::table::{Lookup, TableSettings};
-
-    fn intake() -> (Intake, Arc<Table>, Arc<RegistryCounters>, Sink) {
-        let table = Arc::new(Table::new(TableSettings::default()));
-        let counters = Arc::new(RegistryCounters::default());
-        let sink = Sink::memory();
-        let logger = Logger::new("registry", sink.clone(), Level::Info);
-        let intake = Intake::new(Arc::clone(&table), Arc::clone(&counters), true, 0, logger);
-        (intake, table, counters, sink)
-    }
-
-    const REGISTER: &[u8] = b"router.register";
-
-    #[test]
-    fn routes_come_stay_and_go() {
-        let (mut intake, table, counters, sink) = intake();
-        let one = br#"{"host":"h","port":1,"uris":["A.ex.com/X/","b.ex.com","/bad"],"tags":{"component":"c"},"endpoint_updated_at_ns":1}"#;
-        intake.take([(REGISTER, &one[..]), (REGISTER, &one[..])], 5);
-        assert!(matches!(
-            table.lookup(b"a.ex.com", b"/x/y"),
-            Lookup::Found(_)
-        ));
-        let totals = counters.totals();
-        let component = &totals.components[0];
-        assert_eq!((component.added, component.refreshed), (2, 2));
-        assert_eq!((&*component.component, totals.invalid_routes), ("c", 2));
-        assert_eq!(totals.latency.count, 2);
-        intake.take([(&b"router.unregister"[..], &one[..])], 6);
-        assert!(table.is_empty());
-        assert_eq!(counters.totals().removed, 2);
-        for event in [
-            "route-registered",
-            "endpoint-registered",
-            "route-unregistered",
-        ] {
-            assert_eq!(
-                sink.kept().matches(&format!(".{event}\"")).count(),
-                2,
-                "{event}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_does_not_parse_is_logged_cut_and_counted() {
-        let (mut intake, table, counters, sink) = intake();
-        let long = format!("{{\"host\":{}", "x".repeat(5000));
-        intake.take(
-            [
-                (REGISTER, long.as_bytes()),
-                (&b"router.other"[..], &b"{"[..]),
-            ],
-            5,
-        );
-        // Of other subjects only the form matters; a greeting has none.
-        intake.take(
-            [
-                (&b"router.other"[..], &b"{}"[..]),
-                (&b"router.greet"[..], &b""[..]),
-            ],
-            5,
-        );
-        assert!(table.is_empty());
-        assert_eq!(counters.totals().invalid_messages, 2);
-        let kept = sink.kept();
-        let first = kept.lines().next().unwrap();
-        assert!(first.contains("validation-error") && first.contains("\"payload_bytes\":5008"));
-        assert!(first.len() < 1600, "{first}");
-        assert_eq!(kept.lines().count(), 2);
-    }
-
-    #[test]
-    fn a_flood_writes_no_more_than_its_budget() {
-        let (mut intake, _, counters, sink) = intake();
-        for number in 0..1000 {
-            let text = format!(r#"{{"host":"h","port":{number},"uris":["a"]}}"#);
-            intake.take([(REGISTER, text.as_bytes()), (REGISTER, &b"x"[..])], 5);
-        }
-        assert_eq!(sink.kept().lines().count(), 2 * LINES_PER_SECOND as usize);
-        intake.take([], 2_000_000_000);
-        let totals = counters.totals();
-        assert_eq!(totals.lines_left_out, 1001 - 200 + 1000 - 200);
-        assert!(sink.kept().contains("lines-left-out"));
     }
 }

@@ -1,5 +1,6 @@
 //! One instance of an application, as a router reaches it.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -65,11 +66,51 @@ pub struct Endpoint {
     pub stale_after: Duration,
     /// Which state of it this is.
     pub modification: Modification,
+    /// The message that would change nothing about it.
+    pub heard: Heard,
     /// What changes while it serves. Survives an update that leaves the address alike.
     pub state: std::sync::Arc<EndpointState>,
 }
 
+/// A hash of all bytes of a message, with a key that nobody else has. Two messages with the
+/// same one are taken for the same message.
+pub type Fingerprint = NonZeroU64;
+
+/// The fingerprint of the message that said all there is to say about an endpoint and its
+/// route, if it was a message and nothing changed since. Written by those who hold the
+/// shard's writer. A copy of an endpoint was not heard of.
+#[derive(Debug, Default)]
+pub struct Heard(AtomicU64);
+
+impl Heard {
+    pub(super) fn of(message: Option<Fingerprint>) -> Self {
+        Self(AtomicU64::new(message.map_or(0, Fingerprint::get)))
+    }
+
+    pub(super) fn is(&self, message: Fingerprint) -> bool {
+        self.0.load(Ordering::Relaxed) == message.get()
+    }
+
+    pub(super) fn set(&self, message: Option<Fingerprint>) {
+        let fingerprint = message.map_or(0, Fingerprint::get);
+        self.0.store(fingerprint, Ordering::Relaxed);
+    }
+}
+
+impl Clone for Heard {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
 impl Endpoint {
+    /// The component that registered it, as its tags say; empty: unknown.
+    pub fn component(&self) -> Text {
+        let mut tags = self.tags.as_deref().unwrap_or_default().iter();
+        let found = tags.find(|(name, _)| name == "component");
+        found.map_or_else(Text::new, |(_, value)| value.clone())
+    }
+
     /// `host:port`.
     pub fn identity(&self) -> &str {
         &self.identity

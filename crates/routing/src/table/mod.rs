@@ -14,6 +14,7 @@ mod key;
 mod maglev;
 mod members;
 mod pool;
+mod refresh;
 mod registration;
 mod request_key;
 mod settings;
@@ -34,11 +35,11 @@ use request_key::Target;
 use shard::{Shard, Writer, depth_bit};
 use text::TextCache;
 
-pub use endpoint::{BackendProtocol, Endpoint, EndpointState, Modification};
+pub use endpoint::{BackendProtocol, Endpoint, EndpointState, Fingerprint, Heard, Modification};
 pub use key::{RouteKey, RouteKeyError};
 pub use pool::{Algorithm, Endpoints, Pool, PoolSettings};
 pub use registration::Registration;
-pub use settings::{Lookup, Pruned, Registered, Segments, TableSettings, Unregistered};
+pub use settings::{Bound, Lookup, Pruned, Registered, Segments, TableSettings, Unregistered};
 pub use text::{Tags, Text};
 
 pub(crate) use maglev::{SLOTS as MAGLEV_SLOTS, fnv1a};
@@ -64,6 +65,8 @@ pub struct Table {
     /// What most routes say about themselves: nothing, or what the last one said.
     pool_settings: Mutex<Arc<PoolSettings>>,
     routes: AtomicUsize,
+    /// Each counted for every route that has it.
+    endpoints: AtomicUsize,
     updated: AtomicU64,
 }
 
@@ -77,6 +80,7 @@ impl Table {
             texts: Mutex::default(),
             pool_settings: Mutex::default(),
             routes: AtomicUsize::new(0),
+            endpoints: AtomicUsize::new(0),
             updated: AtomicU64::new(0),
         }
     }
@@ -122,13 +126,21 @@ impl Table {
             let known = &endpoints[endpoints.members().position(registration.identity)?];
             let alike = registration.agrees_with(pool.settings())
                 && registration.describes(known, stale_after);
-            alike.then(|| known.state.refreshed(now))
+            alike.then(|| {
+                known.heard.set(registration.fingerprint);
+                known.state.refreshed(now);
+            })
         });
         match refreshed {
             Some(Some(())) => Registered::Refreshed,
             Some(None) => self.update(&mut writer, (hash, key), registration, now),
-            None if self.len() >= self.settings.most_routes => Registered::Refused,
+            None if self.len() >= self.settings.most_routes => {
+                Registered::Refused(Bound::Routes(self.settings.most_routes))
+            }
             None => {
+                if let Some(bound) = self.full() {
+                    return Registered::Refused(bound);
+                }
                 let endpoint = self.endpoint(registration, now, Arc::default());
                 let pool = Pool::new(
                     key,
@@ -139,6 +151,7 @@ impl Table {
                 );
                 writer.insert(hash, Arc::new(pool));
                 self.routes.fetch_add(1, Ordering::Relaxed);
+                self.endpoints.fetch_add(1, Ordering::Relaxed);
                 Registered::Added { route: true }
             }
         }
@@ -160,10 +173,15 @@ impl Table {
         let hashed = registration.algorithm == Some(Algorithm::Hash);
         let (registered, members) = match members.position(registration.identity) {
             None if endpoints.len() >= self.settings.most_endpoints => {
-                return Registered::Refused;
+                let most = self.settings.most_endpoints;
+                return Registered::Refused(Bound::EndpointsOfRoute(most));
             }
             None => {
+                if let Some(bound) = self.full() {
+                    return Registered::Refused(bound);
+                }
                 let endpoint = self.endpoint(registration, now, Arc::default());
+                self.endpoints.fetch_add(1, Ordering::Relaxed);
                 let added = Registered::Added { route: false };
                 (added, members.with(endpoint, hashed))
             }
@@ -190,6 +208,10 @@ impl Table {
         if registration.agrees_with(pool.settings()) {
             pool.set_members(members, now);
         } else {
+            // What they said about the route counts again as soon as they repeat it.
+            for other in endpoints.iter() {
+                other.heard.set(None);
+            }
             let successor = pool.succeeded(self.pool_settings(registration), members);
             writer.replace(hash, Arc::new(successor));
         }
@@ -222,6 +244,7 @@ impl Table {
         let rest = endpoints.members().without(at, pool.settings().hashes());
         let route = rest.as_slice().is_empty() && self.settings.empty_pool_stays.is_zero();
         pool.set_members(rest, now);
+        self.endpoints.fetch_sub(1, Ordering::Relaxed);
         if route {
             self.drop_route(&mut writer, hash, key);
         }
@@ -244,6 +267,7 @@ impl Table {
         };
         let hashed = pool.settings().hashes();
         pool.set_members(endpoints.members().without(at, hashed), now);
+        self.endpoints.fetch_sub(1, Ordering::Relaxed);
         true
     }
 
@@ -260,6 +284,7 @@ impl Table {
                     let rest = endpoints.iter().filter(|it| !it.is_stale(now));
                     let rest = Members::new(rest.cloned().collect(), pool.settings().hashes());
                     pool.set_members(rest, now);
+                    self.endpoints.fetch_sub(stale, Ordering::Relaxed);
                     pruned.endpoints += stale;
                 }
                 let is_over = |since: Nanos| {
@@ -348,6 +373,17 @@ impl Table {
     /// Routes, those with an empty pool included.
     pub fn len(&self) -> usize {
         self.routes.load(Ordering::Relaxed)
+    }
+
+    /// Endpoints of all routes, each counted for every route that has it.
+    pub fn endpoints(&self) -> usize {
+        self.endpoints.load(Ordering::Relaxed)
+    }
+
+    /// The bound at which no route takes a further endpoint, if it is reached.
+    fn full(&self) -> Option<Bound> {
+        let most = self.settings.most_endpoints_in_all;
+        (self.endpoints() >= most).then_some(Bound::Endpoints(most))
     }
 
     /// Whether there is no route.

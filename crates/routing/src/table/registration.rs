@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::text::{TextCache, alike};
 use super::{
-    Algorithm, BackendProtocol, Endpoint, EndpointState, Modification, PoolSettings, Text,
+    Algorithm, BackendProtocol, Endpoint, EndpointState, Fingerprint, Heard, Modification,
+    PoolSettings, Text,
 };
 
 /// An endpoint and what it says about its route, as a message names them. The fields mean
@@ -48,6 +49,12 @@ pub struct Registration<'a> {
     pub hash_header: &'a str,
     /// See [`PoolSettings::hash_balance`].
     pub hash_balance: f64,
+    /// How far callers may be from it.
+    pub policy_scope: &'a str,
+    /// Who may call.
+    pub policies: &'a str,
+    /// The message that says this; `None`: it must be read again whenever it comes.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 impl<'a> Registration<'a> {
@@ -71,6 +78,9 @@ impl<'a> Registration<'a> {
             algorithm: pool.algorithm,
             hash_header: &pool.hash_header,
             hash_balance: pool.hash_balance,
+            policy_scope: &pool.policy_scope,
+            policies: &pool.policies,
+            fingerprint: None,
         }
     }
 
@@ -101,6 +111,8 @@ impl<'a> Registration<'a> {
             && same(&pool.route_service_url, self.route_service_url)
             && same(&pool.hash_header, self.hash_header)
             && pool.hash_balance == self.hash_balance
+            && same(&pool.policy_scope, self.policy_scope)
+            && same(&pool.policies, self.policies)
     }
 
     /// The endpoint that this describes.
@@ -126,6 +138,7 @@ impl<'a> Registration<'a> {
                 guid: texts.text(self.modification_guid),
                 index: self.modification_index,
             },
+            heard: Heard::of(self.fingerprint),
             state,
         }
     }
@@ -137,6 +150,8 @@ impl<'a> Registration<'a> {
             algorithm: self.algorithm,
             hash_header: self.hash_header.into(),
             hash_balance: self.hash_balance,
+            policy_scope: self.policy_scope.into(),
+            policies: self.policies.into(),
         }
     }
 }

@@ -22,6 +22,9 @@ pub struct TableSettings {
     /// Endpoints of one route, above which further ones are refused: each change of a route
     /// copies the list of its endpoints.
     pub most_endpoints: usize,
+    /// Endpoints of all routes together, above which further ones are refused. At 150 to
+    /// 550 bytes each, the default of 8,000,000 is 1.2 to 4.4 GB.
+    pub most_endpoints_in_all: usize,
 }
 
 impl Default for TableSettings {
@@ -32,6 +35,7 @@ impl Default for TableSettings {
             segments: Segments::All,
             most_routes: 4_000_000,
             most_endpoints: 4096,
+            most_endpoints_in_all: 8_000_000,
         }
     }
 }
@@ -61,8 +65,22 @@ pub enum Registered {
     Refreshed,
     /// Its isolation segment is not served here, or it is older than what is known.
     Ignored,
-    /// There are as many routes, or as many endpoints of its route, as there may be.
-    Refused,
+    /// The table holds as much as it may.
+    Refused(Bound),
+}
+
+/// What there is as much of as there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Bound {
+    /// [`TableSettings::most_routes`].
+    #[error("there are {0} routes: no more are taken (routes.most)")]
+    Routes(usize),
+    /// [`TableSettings::most_endpoints`].
+    #[error("the route has {0} endpoints: no more are taken (routes.most_endpoints)")]
+    EndpointsOfRoute(usize),
+    /// [`TableSettings::most_endpoints_in_all`].
+    #[error("there are {0} endpoints: no more are taken (routes.most_endpoints_in_all)")]
+    Endpoints(usize),
 }
 
 /// What became of an unregistration.

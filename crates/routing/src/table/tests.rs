@@ -434,10 +434,12 @@ fn routes_and_their_endpoints_have_bounds() {
         let added = Registered::Added { route: port == 0 };
         assert_eq!(register("a", port), added);
     }
-    assert_eq!(register("a", 3), Registered::Refused);
+    let refused = Registered::Refused(Bound::EndpointsOfRoute(3));
+    assert_eq!(register("a", 3), refused);
     assert_eq!(register("a", 2), Registered::Refreshed);
     assert_eq!(register("b", 0), Registered::Added { route: true });
-    assert_eq!(register("c", 0), Registered::Refused);
+    let refused = Registered::Refused(Bound::Routes(2));
+    assert_eq!(register("c", 0), refused);
     table.unregister(
         &RouteKey::new("b").unwrap(),
         "h:0",
@@ -446,4 +448,31 @@ fn routes_and_their_endpoints_have_bounds() {
     );
     assert_eq!(register("c", 0), Registered::Added { route: true });
     assert_eq!(table.len(), 2);
+}
+
+#[test]
+fn endpoints_of_all_routes_have_a_bound_together() {
+    let table = Table::new(TableSettings {
+        most_endpoints_in_all: 3,
+        ..TableSettings::default()
+    });
+    let add = |uri, identity| add(&table, uri, identity);
+    let refused = Registered::Refused(Bound::Endpoints(3));
+    assert_eq!(add("a", "h:1"), Registered::Added { route: true });
+    assert_eq!(add("a", "h:2"), Registered::Added { route: false });
+    assert_eq!(add("b", "h:1"), Registered::Added { route: true });
+    assert_eq!(add("b", "h:2"), refused);
+    assert_eq!(add("c", "h:1"), refused);
+    // What is there is heard of as before.
+    assert_eq!(add("b", "h:1"), Registered::Refreshed);
+    assert_eq!((table.len(), table.endpoints()), (2, 3));
+    let Lookup::Found(pool) = table.lookup(b"a", b"/") else {
+        panic!("no route");
+    };
+    assert!(table.remove(&pool, &pool.endpoints()[0], 2));
+    assert_eq!(add("c", "h:1"), Registered::Added { route: true });
+    table.unregister(&key("c"), "h:1", &Modification::default(), 2);
+    assert_eq!(table.endpoints(), 2);
+    assert_eq!(table.prune(1000 * SECOND).endpoints, 2);
+    assert_eq!((table.len(), table.endpoints()), (0, 0));
 }

@@ -22,4 +22,4 @@ pub mod table;
 pub use engine::EngineError;
 pub use mapping::{Change, TcpMapping};
 pub use router::{CHANGES, TcpRouter, TcpRouterError, run};
-pub use settings::{BackendTlsSettings, TcpSettings, TerminationSettings};
+pub use settings::{BackendTlsSettings, StatusTlsSettings, TcpSettings, TerminationSettings};

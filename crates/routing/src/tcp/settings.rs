@@ -15,6 +15,8 @@ pub struct TcpSettings {
     pub listen: IpAddr,
     /// Where health and metrics are served; `None`: nowhere (`health_check_port`, 80).
     pub status: Option<SocketAddr>,
+    /// The same within TLS (`tls_health_check_port`).
+    pub status_tls: Option<StatusTlsSettings>,
     /// Threads; `None`: one for each processor that the process may use.
     pub threads: Option<usize>,
     /// Connections of clients at once; above it, they wait in the kernel's queue
@@ -57,6 +59,27 @@ pub struct TcpSettings {
     pub backend_tls: Option<BackendTlsSettings>,
 }
 
+/// Health and metrics within TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusTlsSettings {
+    /// Where they are served.
+    pub listen: SocketAddr,
+    /// The certificate with its chain, PEM.
+    pub certificate: String,
+    /// Its key, PEM.
+    pub key: Secret,
+}
+
+impl Default for StatusTlsSettings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8443)),
+            certificate: String::new(),
+            key: Secret::default(),
+        }
+    }
+}
+
 /// TLS with clients.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct TerminationSettings {
@@ -90,6 +113,7 @@ impl Default for TcpSettings {
         Self {
             listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
             status: None,
+            status_tls: None,
             threads: None,
             connections: 64_000,
             port_connections: 64_000,

@@ -2,14 +2,26 @@
 
 use std::path::Path;
 
-use super::{BackendTlsSettings, TcpSettings, TerminationSettings};
+mod route;
+
+use super::{BackendTlsSettings, StatusTlsSettings, TcpMapping, TcpSettings, TerminationSettings};
 use document::{Form, Problems, Source, parse_toml};
+
+/// What a file says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// The settings.
+    pub settings: TcpSettings,
+    /// Its `[[route]]` tables, for a router without a routing API. Send them as
+    /// [`Change::Full`](super::Change::Full), again before they are stale.
+    pub routes: Vec<TcpMapping>,
+}
 
 /// Reads a settings file. Files that it names are looked up in its own folder.
 ///
 /// # Errors
 /// Every problem, with file, line and what was expected.
-pub fn load(path: &Path) -> Result<TcpSettings, Problems> {
+pub fn load(path: &Path) -> Result<Loaded, Problems> {
     let source = Source::read(path)?;
     read(&source, path.parent().unwrap_or(Path::new(".")))
 }
@@ -18,13 +30,14 @@ pub fn load(path: &Path) -> Result<TcpSettings, Problems> {
 ///
 /// # Errors
 /// Every problem, with its place.
-pub fn read(source: &Source, folder: &Path) -> Result<TcpSettings, Problems> {
+pub fn read(source: &Source, folder: &Path) -> Result<Loaded, Problems> {
     let root = parse_toml(source).map_err(|problems| Problems::of(source, problems))?;
     let mut form = Form::reading(&root, folder);
     let mut settings = TcpSettings::default();
     describe(&mut form, &mut settings);
+    let routes = route::routes(&mut form);
     form.finish(source)?;
-    Ok(settings)
+    Ok(Loaded { settings, routes })
 }
 
 /// Settings as a file, with every key and what it means. Certificates are left out.
@@ -61,6 +74,12 @@ fn describe(form: &mut Form<'_>, settings: &mut TcpSettings) {
         "splice",
         "Carry long transfers through the kernel's pipes instead of copying.",
         &mut settings.splice,
+    );
+    form.optional(
+        "status_tls",
+        "The same within TLS.",
+        &mut settings.status_tls,
+        status_tls,
     );
     form.section("limits", "What clients may take.", |form| {
         limits(form, settings)
@@ -111,6 +130,16 @@ fn describe(form: &mut Form<'_>, settings: &mut TcpSettings) {
     );
 }
 
+fn status_tls(form: &mut Form<'_>, tls: &mut StatusTlsSettings) {
+    form.value("listen", "Where they answer.", &mut tls.listen);
+    form.file(
+        "certificate",
+        "The certificate with its chain, a file in PEM.",
+        &mut tls.certificate,
+    );
+    form.file("key", "Its key, a file in PEM.", &mut tls.key);
+}
+
 fn limits(form: &mut Form<'_>, settings: &mut TcpSettings) {
     form.within(
         "connections",
@@ -133,7 +162,7 @@ fn limits(form: &mut Form<'_>, settings: &mut TcpSettings) {
 }
 
 fn timeouts(form: &mut Form<'_>, settings: &mut TcpSettings) {
-    form.value(
+    form.time(
         "connect",
         "A connection to a backend.",
         &mut settings.connect_timeout,
@@ -143,12 +172,12 @@ fn timeouts(form: &mut Form<'_>, settings: &mut TcpSettings) {
         "Silence in both directions; \"0s\": no limit.",
         &mut settings.idle_timeout,
     );
-    form.value(
+    form.time(
         "hello",
         "A whole ClientHello where routes depend on it; then the port's own route is taken.",
         &mut settings.hello_timeout,
     );
-    form.value(
+    form.time(
         "handshake",
         "A TLS handshake, with clients and with backends.",
         &mut settings.handshake_timeout,
@@ -224,7 +253,7 @@ mod tests {
         };
         let text = print(&settings);
         let read = read(&source(&text), Path::new(".")).unwrap();
-        assert_eq!(read, settings, "{text}");
+        assert_eq!(read.settings, settings, "{text}");
     }
 
     #[test]
@@ -234,11 +263,102 @@ mod tests {
             std::fs::write(folder.path().join(name), name).unwrap();
         }
         let text = "[[termination.certificate]]\nchain = \"chain.pem\"\nkey = \"key.pem\"\n\
-            [backend_tls]\nauthorities = \"ca.pem\"\n";
-        let settings = read(&source(text), folder.path()).unwrap();
+            [backend_tls]\nauthorities = \"ca.pem\"\n\
+            [status_tls]\nlisten = \"[::1]:1\"\ncertificate = \"chain.pem\"\nkey = \"key.pem\"\n";
+        let settings = read(&source(text), folder.path()).unwrap().settings;
+        let status = settings.status_tls.unwrap();
+        assert_eq!(
+            (&*status.certificate, &**status.key),
+            ("chain.pem", "key.pem")
+        );
+        assert_eq!(status.listen, "[::1]:1".parse().unwrap());
         let pair = ("chain.pem".to_owned(), "key.pem".to_owned());
         assert_eq!(settings.termination.unwrap().certificates, [pair]);
         assert_eq!(settings.backend_tls.unwrap().authorities, "ca.pem");
+    }
+
+    #[test]
+    fn wrong_values_of_every_key_are_told() {
+        let tried = crate::every_key::Tried {
+            read: &|source| read(source, Path::new(".")).map(|_| Vec::new()),
+            write: crate::every_key::toml,
+            right: &[],
+        };
+        let found = tried.every_key();
+        for key in [
+            "status_tls.listen",
+            "termination.certificate.chain",
+            "route.port",
+        ] {
+            assert!(
+                found.iter().any(|one| one == key),
+                "{key} is not in {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn routes_stand_in_the_file_too() {
+        let text = "\
+[[route]]
+port = 1024
+backend = \"10.0.0.7:9000\"
+[[route]]
+port = 1024
+backend = \"db.example:5432\"
+server_name = \"db.example\"
+terminate_tls = true
+protocols = [\"h2\", \"http/1.1\"]
+instance = \"i-1\"
+show_certificate = true
+[[route]]
+port = 1025
+backend = \"[::1]:9\"
+";
+        let routes = read(&source(text), Path::new(".")).unwrap().routes;
+        let plain = |port, host: &str, backend_port| TcpMapping {
+            port,
+            backend_ip: host.to_owned(),
+            backend_port,
+            ..TcpMapping::default()
+        };
+        let named = TcpMapping {
+            backend_sni_hostname: Some("db.example".to_owned()),
+            terminate_frontend_tls: true,
+            alpns: Some("h2,http/1.1".to_owned()),
+            backend_tls_port: 5432,
+            instance_id: "i-1".to_owned(),
+            enable_backend_mtls: true,
+            ..plain(1024, "db.example", 5432)
+        };
+        let expected = [plain(1024, "10.0.0.7", 9000), named, plain(1025, "::1", 9)];
+        assert_eq!(routes, expected);
+    }
+
+    #[test]
+    fn a_route_that_is_none_says_why() {
+        for (text, expected) in [
+            (
+                "[[route]]\nbackend = \"a:1\"",
+                "expected port in [[route]] 1",
+            ),
+            ("[[route]]\nport = 5", "expected backend in [[route]] 1"),
+            (
+                "[[route]]\nport = 0\nbackend = \"a:1\"",
+                "tcp.toml:2:8: expected a number from 1 to 65535, found 0",
+            ),
+            (
+                "[[route]]\nport = 1\nbackend = \"::1:9\"",
+                "tcp.toml:3:11: expected host:port such as \"10.0.0.7:9000\", found \"::1:9\"",
+            ),
+            ("[[route]]\nport = 1\nbackend = \":9\"", "found \":9\""),
+            ("[[route]]\nport = 1\nbackend = \"a:0\"", "found \"a:0\""),
+            ("[[route]]\nprot = 1", "did you mean \"port\"?"),
+            ("route = 7", "expected a list of tables"),
+        ] {
+            let problems = read(&source(text), Path::new(".")).unwrap_err().to_string();
+            assert!(problems.contains(expected), "{problems}\nlacks {expected}");
+        }
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use routing::tcp::{BackendTlsSettings, Change, TcpMapping, TerminationSettings};
+use routing::tcp::{
+    BackendTlsSettings, Change, StatusTlsSettings, TcpMapping, TerminationSettings,
+};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -15,7 +17,7 @@ use rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
 };
 
-use crate::rig::{Backend, Rig, connect, exchange, free_port, greeting, mapping, until};
+use crate::rig::{Backend, Rig, connect, exchange, free_port, get, greeting, mapping, until};
 
 type Pem = (String, String);
 
@@ -269,6 +271,30 @@ fn tls_may_end_here() {
     until("it is counted", || {
         rig.metric("tcp_router_sessions_ended_total{end=\"client_tls\"}") == 1.0
     });
+}
+
+#[test]
+fn health_is_told_within_tls_too() {
+    let authority = Authority::new();
+    let (certificate, key) = authority.sign("router.example");
+    let mut rig = Rig::with(|settings| {
+        settings.status_tls = Some(StatusTlsSettings {
+            listen: ([127, 0, 0, 1], 0).into(),
+            certificate,
+            key: key.into(),
+        });
+    });
+    let router = rig.router();
+    let port = router.status_tls().unwrap().port();
+    let mut client = authority.client(port, "router.example", &["http/1.1"]);
+    client
+        .write_all(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    let mut answer = [0; 15];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200 OK");
+    assert_eq!(get(rig.status, "/health").0, 200);
+    router.stop();
 }
 
 fn to_tls(port: u16, backend: &Backend, instance: &str) -> TcpMapping {

@@ -73,13 +73,14 @@ fn written(span: &Span, origin: &Origin) -> Written {
         }
     }
     let failed = !span.cause.is_empty() || span.status >= 500;
-    let parent = span.parent != SpanId::default();
+    let parent_span_id = match span.parent {
+        SpanId(0) => Vec::new(),
+        SpanId(parent) => parent.to_be_bytes().to_vec(),
+    };
     Written {
         trace_id: span.trace.0.to_be_bytes().to_vec(),
         span_id: span.id.0.to_be_bytes().to_vec(),
-        parent_span_id: parent
-            .then(|| span.parent.0.to_be_bytes().to_vec())
-            .unwrap_or_default(),
+        parent_span_id,
         name: span.name.as_ref().to_owned(),
         kind: match span.kind {
             SpanKind::Work => 1,

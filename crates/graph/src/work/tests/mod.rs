@@ -26,7 +26,8 @@ fn constant(value: f64) -> Amount {
 
 /// Does a work once, by a worker and equipment of its own.
 fn once(site: &Arc<Site>, work: &Work, amount: f64, second: f64) -> Result<Done, WorkError> {
-    let task = site.equipment().task(work)?;
+    let mut equipment = site.equipment();
+    let task = equipment.task(work)?;
     Worker::new(site).perform(&task, amount, second, LONG)
 }
 
@@ -137,6 +138,21 @@ fn steps_share_memory_and_give_it_back() {
     assert_eq!(site.memory_taken(), 1 << 16);
     drop(other);
     assert_eq!(site.memory_taken(), 0);
+}
+
+#[test]
+fn a_folder_in_memory_is_told() {
+    let in_memory = |folder: &str| {
+        let calibration = Calibration::measure();
+        let site = Site::open(calibration, std::path::Path::new(folder)).unwrap();
+        site.disk_is_memory()
+    };
+    assert!(!in_memory("/proc"));
+    assert!(!in_memory("/no/such/folder"));
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    if mounts.contains(" /dev/shm tmpfs ") {
+        assert!(in_memory("/dev/shm"));
+    }
 }
 
 #[test]

@@ -135,3 +135,19 @@ fn the_end_of_an_instance_ends_its_load() {
     };
     assert_eq!(load.status().started, 1);
 }
+
+/// With the real program, where it is installed.
+#[test]
+fn stress_ng_itself_takes_job_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::open(Calibration::measure(), folder.path()).unwrap();
+    let path = job(folder.path(), "run sequential\ncpu 1\ncpu-ops 20\n");
+    let work = Work::StressNg { job: path };
+    match once(&site, &work, 0.0, 0.0) {
+        Ok(done) => assert!(done.cpu > 1_000_000, "{done:?}"),
+        Err(error) => return assert_eq!(error.cause(), "no-program", "{error}"),
+    }
+    job(folder.path(), "no-such-stressor 1\n");
+    let error = once(&site, &work, 0.0, 0.0).unwrap_err().to_string();
+    assert!(error.contains("no-such-stressor"), "{error}");
+}

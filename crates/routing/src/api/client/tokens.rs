@@ -47,7 +47,7 @@ impl Tokens {
             authorities: settings.authorities.clone(),
             ..PeerTls::default()
         };
-        let pair = format!("{}:{}", settings.client, settings.secret);
+        let pair = format!("{}:{}", settings.client, *settings.secret);
         let basic = format!("Basic {}", STANDARD.encode(pair));
         let mut authorization =
             HeaderValue::try_from(basic).map_err(|error| ClientError::Settings {

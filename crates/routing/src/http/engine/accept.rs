@@ -153,6 +153,25 @@ impl Worker {
         self.clients.put(key, session);
     }
 
+    /// Takes in a connection that does not come over the network, but from another part of
+    /// this thread; `false`: there is no room for it.
+    pub(super) fn take_in(&mut self, end: OwnedFd, client: Client) -> bool {
+        let key = self.clients.reserve();
+        let stream = Stream::Plain(end);
+        let token = Token::Client(key).number();
+        if self.poller.add(&stream, token, Interest::Read).is_err() {
+            self.clients.release(key);
+            return false;
+        }
+        self.counters.open_clients.increment();
+        // Its head has come to the router already, if not here: a drain waits for it.
+        let mut session = self.session(key, stream, client, Phase::Head);
+        session.deadline = self.after(self.shared.settings.head_timeout);
+        self.arm(&mut session);
+        self.clients.put(key, session);
+        true
+    }
+
     /// A client's connection that the poller watches for reading.
     pub(super) fn session(
         &self,
@@ -177,6 +196,8 @@ impl Worker {
             interest: Interest::Read,
             deadline: NEVER,
             awaits_tls: false,
+            introduced: false,
+            domain: None,
             armed: NEVER,
             used: false,
             flight: None,

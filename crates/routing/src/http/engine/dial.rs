@@ -1,7 +1,6 @@
 //! A new connection to a backend: its address, the connection, TLS's handshake.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use wire::socket;
@@ -14,7 +13,7 @@ use super::tls::Towards;
 use super::worker::Worker;
 use crate::http::pipeline::Upgrade;
 use crate::http::pipeline::retry::{Failure, TlsFailure};
-use crate::table::BackendProtocol;
+use crate::table::{BackendProtocol, Endpoint};
 
 impl Worker {
     /// Begins a connection to the request's endpoint.
@@ -25,6 +24,13 @@ impl Worker {
         let Some(endpoint) = flight.endpoint.clone() else {
             return;
         };
+        if flight.exchange.route_service().is_some_and(|to| to.hairpin) {
+            match self.connect_to_itself() {
+                Ok(near) => self.approach_over(session, &endpoint, Stream::Plain(near)),
+                Err(errno) => self.fail(session, Failure::Dial(errno_text(errno))),
+            }
+            return;
+        }
         let identity = endpoint.identity();
         let resolved = match identity.parse::<SocketAddr>() {
             Ok(address) => Resolved::Address(address),
@@ -48,7 +54,7 @@ impl Worker {
         flight.resolving = false;
         let to_service = flight.to_service;
         let upgrades = flight.exchange.upgrade() != Upgrade::None;
-        let socket = match self.connect(address) {
+        let socket = match self.with_room(|| socket::connect_tcp(address)) {
             Ok(socket) => socket,
             Err(errno) => {
                 self.fail(session, Failure::Dial(errno_text(errno)));
@@ -77,7 +83,16 @@ impl Worker {
         } else {
             Stream::Plain(socket)
         };
-        match self.new_link(session.key, &endpoint, to_service, stream) {
+        self.approach_over(session, &endpoint, stream);
+    }
+
+    /// The request goes over this connection, when it is there.
+    fn approach_over(&mut self, session: &mut Session, endpoint: &Endpoint, stream: Stream) {
+        let to_service = session
+            .flight
+            .as_ref()
+            .is_some_and(|flight| flight.to_service);
+        match self.new_link(session.key, endpoint, to_service, stream) {
             Ok(link) => {
                 self.counters.dialed.increment();
                 if let Some(flight) = &mut session.flight {
@@ -88,10 +103,10 @@ impl Worker {
         }
     }
 
-    /// Without a descriptor left, idle connections give way.
-    fn connect(&mut self, address: SocketAddr) -> Result<OwnedFd, Errno> {
+    /// Opens something. Without a descriptor left, idle connections give way.
+    pub(super) fn with_room<T>(&mut self, open: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
         loop {
-            match socket::connect_tcp(address) {
+            match open() {
                 Err(Errno::MFILE | Errno::NFILE) if self.make_room() => {}
                 result => return result,
             }

@@ -23,7 +23,7 @@ use wire::socket;
 use wire::stream::Stream;
 
 use super::deadlines::{Deadlines, NEVER};
-use super::session::{Link, Phase, Session};
+use super::session::{Link, Session};
 use super::slab::{Key, Slab, Token};
 use super::worker::{RUNNING, Worker};
 use crate::http::pipeline::Client;
@@ -156,19 +156,7 @@ impl Worker {
             self.counters.full.increment();
             return;
         }
-        let key = self.clients.reserve();
-        let stream = Stream::Plain(end);
-        let token = Token::Client(key).number();
-        if self.poller.add(&stream, token, Interest::Read).is_err() {
-            self.clients.release(key);
-            return;
-        }
-        self.counters.open_clients.increment();
-        // Its head has come to the router already, if not here: a drain waits for it.
-        let mut session = self.session(key, stream, client.clone(), Phase::Head);
-        session.deadline = self.after(self.shared.settings.head_timeout);
-        self.arm(&mut session);
-        self.clients.put(key, session);
+        self.take_in(end, client.clone());
     }
 
     /// Without a stream, patience has an end.

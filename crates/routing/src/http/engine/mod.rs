@@ -16,6 +16,7 @@ mod attempt;
 mod buffers;
 mod deadlines;
 mod dial;
+mod hairpin;
 mod http2;
 mod intake;
 mod links;

@@ -3,8 +3,10 @@
 mod bench;
 mod bodies;
 mod faults;
+mod hairpin;
 mod hostile;
 mod http2;
+mod identity;
 mod mishaps;
 mod moves;
 mod requests;

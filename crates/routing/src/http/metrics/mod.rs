@@ -332,7 +332,7 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
     )
     .counter(
         "router_registrations_over_bound_total",
-        "Endpoints of NATS that were refused: there are as many routes, or endpoints of their route, as there may be.",
+        "Endpoints of NATS that were refused: there are as many routes, endpoints of their route, or endpoints in all, as there may be.",
         feeds.registry.refused,
     )
     .counter(

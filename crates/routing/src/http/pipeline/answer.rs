@@ -7,7 +7,7 @@ use super::exchange::{Exchange, Times};
 use super::fields::{FieldList, tokens};
 use super::reason::reason;
 use super::request::announce;
-use super::sticky::Given;
+use super::sticky::{Bond, Given};
 use super::text::{decimal, digits, http_date};
 
 /// How the body of a backend's answer ends, as its head says.
@@ -159,7 +159,7 @@ impl Pipeline {
                 exchange.request.part(exchange.seen.request_id),
             );
         }
-        self.add_affinity(exchange, &given);
+        self.add_affinity(exchange, &given, now);
         let list = &mut exchange.answer;
         if exchange.seen.trace_key {
             let router = self.address.as_bytes();
@@ -226,27 +226,31 @@ impl Pipeline {
         )
     }
 
-    /// Adds the cookie that binds the client to its endpoint, if it is to have one.
-    fn add_affinity(&self, exchange: &mut Exchange, given: &Given) {
+    /// Adds the cookies that bind the client to its endpoint, if it is to have any.
+    fn add_affinity(&self, exchange: &mut Exchange, given: &Given, now: Times) {
         if exchange.service.is_some() {
             return;
         }
         let (Some(endpoint), Some(pool)) = (&exchange.progress.endpoint, &exchange.pool) else {
             return;
         };
-        // The buffer is free until the next attempt, of which there is none.
-        let cookie = &mut exchange.options;
-        cookie.clear();
-        given.write(
+        let bond = Bond {
+            instance: &endpoint.instance_id,
+            path: pool.context_path(),
+        };
+        let now = (now.wall / 1_000_000_000) as i64;
+        let (list, request) = (&mut exchange.answer, &exchange.request);
+        given.bind(
             &self.settings.sticky,
-            exchange.asked.instance(),
-            &endpoint.instance_id,
-            pool.context_path(),
-            cookie,
+            &exchange.asked,
+            bond,
+            now,
+            |cookie| {
+                if !is_of_service(request) {
+                    list.push("Set-Cookie", cookie);
+                }
+            },
         );
-        if !cookie.is_empty() {
-            exchange.answer.push("Set-Cookie", cookie);
-        }
     }
 
     /// Removes from an answer's fields, and adds to them, what the settings say.
@@ -381,6 +385,12 @@ pub(super) fn write_own(
         out.extend_from_slice(body);
     }
     keep_alive
+}
+
+/// Whether the request went to a route service, be it by way of the router itself: what
+/// the service answers belongs to no session of the application.
+fn is_of_service(request: &FieldList) -> bool {
+    request.has(b"X-Cf-Proxy-Signature") && request.has(b"X-Cf-Forwarded-Url")
 }
 
 fn write_date(now: Times, out: &mut Vec<u8>) {

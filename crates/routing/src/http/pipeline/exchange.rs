@@ -7,6 +7,8 @@ use super::fields::{FieldList, Part};
 use super::sticky::Asked;
 use super::target::Target;
 use super::trace::ClientTrace;
+use super::{Client, Refusal};
+use crate::http::identity::Rules;
 use crate::table::{Endpoint, Nanos, Pool};
 
 /// One moment on two clocks.
@@ -106,15 +108,20 @@ pub struct Exchange {
     pub(crate) service: Option<RouteService>,
     /// The head was made for an endpoint: the log tells what it was sent.
     pub(crate) sent: bool,
+    /// The route says who may call it.
+    pub(crate) guarded: bool,
 }
 
-/// Where a request goes on its way to a route service. Always over TLS.
+/// Where a request goes on its way to a route service: over TLS, or to this router itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteService {
     /// Name or address of its host; its certificate must have it.
     pub host: String,
     /// Its port.
     pub port: u16,
+    /// This router serves it: the request goes through the router once more, and not over
+    /// the network.
+    pub hairpin: bool,
     /// Its host field: the host, with the port if the URL names one.
     pub(crate) authority: String,
     /// Its path and query.
@@ -181,6 +188,21 @@ impl Exchange {
         self.service.as_ref()
     }
 
+    /// Whether the client is near enough to an endpoint that was chosen.
+    ///
+    /// # Errors
+    /// The answer in place of the endpoint's.
+    pub fn check_scope(&self, client: &Client, endpoint: &Endpoint) -> Result<(), Refusal> {
+        if !self.guarded {
+            return Ok(());
+        }
+        let rules = self.pool.as_ref().and_then(|it| Rules::of(it.settings()));
+        let caller = client.caller().and_then(|caller| caller.identity.as_ref());
+        rules
+            .map_or(Ok(()), |rules| rules.reaches(caller, endpoint))
+            .map_err(Refusal::Denied)
+    }
+
     /// The instance that the client names by header: no other will do.
     pub fn instance(&self) -> Option<Instance<'_>> {
         let text = |part| std::str::from_utf8(self.request.part(part)).ok();
@@ -244,7 +266,7 @@ impl Exchange {
         self.start = now;
         (self.status, self.pool) = (0, None);
         (self.upgrade, self.idempotent) = (Upgrade::None, false);
-        (self.service, self.sent) = (None, false);
+        (self.service, self.sent, self.guarded) = (None, false, false);
         self.router_error.clear();
         self.detail.clear();
         self.host.clear();

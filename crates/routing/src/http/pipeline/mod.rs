@@ -40,7 +40,7 @@ pub use error_template::{ErrorTemplate, ErrorTemplateError};
 pub use exchange::{Exchange, Instance, Progress, RouteService, Sticky, Times, Upgrade};
 pub use refusal::Refusal;
 
-use super::route_service::Signer;
+use super::route_service::{HairpinHosts, Signer};
 use super::settings::HttpSettings;
 
 /// What to do with a request.
@@ -65,6 +65,8 @@ pub struct Pipeline {
     added: Vec<(String, String)>,
     template: Option<ErrorTemplate>,
     signer: Option<Signer>,
+    /// Route services that are called through this router; `None`: none is.
+    hairpin: Option<HairpinHosts>,
     /// Names of request fields that are logged: as fields have them, and as the log does.
     logged: Vec<(String, String)>,
 }
@@ -87,6 +89,10 @@ impl Pipeline {
                 &settings.route_services.secret,
                 &settings.route_services.secret_previous,
             ),
+            hairpin: settings
+                .route_services
+                .hairpin
+                .then(|| HairpinHosts::new(&settings.route_services.hairpin_hosts)),
             logged: logged(&settings),
             settings,
         }

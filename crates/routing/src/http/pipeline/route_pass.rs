@@ -95,7 +95,7 @@ impl Pipeline {
             }
             return Ok(Pass::Returned);
         }
-        let Some(service) = service(url) else {
+        let Some(mut service) = service(url) else {
             return Err(Refusal::RouteServiceFailed);
         };
         let host = &exchange.host;
@@ -119,8 +119,22 @@ impl Pipeline {
             exchange.request.remove(name.as_bytes());
             exchange.request.push(name, value);
         }
+        service.hairpin = self.is_own(&service, table);
         exchange.service = Some(service);
         Ok(Pass::Outward)
+    }
+
+    /// Whether a service is a route of this router that may be called through it.
+    fn is_own(&self, service: &RouteService, table: &Table) -> bool {
+        let Some(allowed) = &self.hairpin else {
+            return false;
+        };
+        let path = service.path.split('?').next().unwrap_or_default();
+        match table.lookup(service.host.as_bytes(), path.as_bytes()) {
+            // One without endpoints is a route all the same: the router says so itself.
+            Lookup::Found(pool) | Lookup::Empty(pool) => allowed.allow(pool.host()),
+            Lookup::Nothing => false,
+        }
     }
 }
 
@@ -171,6 +185,7 @@ fn service(url: &str) -> Option<RouteService> {
     Some(RouteService {
         host,
         port,
+        hairpin: false,
         authority,
         path,
         url: url.to_owned(),

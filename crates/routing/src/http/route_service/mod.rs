@@ -5,8 +5,11 @@
 //! PBKDF2 with SHA-256, without salt, in 100,001 rounds: as in gorouter, so that routers of
 //! both kinds may stand side by side.
 
+mod hairpin;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use self::hairpin::{HairpinHosts, is_entry};
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -14,13 +14,13 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::component;
-use super::peer_tls::{self, TlsPartError};
 use super::run::Parts;
 use super::settings::NatsSettings;
 use crate::api::client::ClientError;
 use crate::api::feed;
 use crate::http::metrics::Registrations;
 use crate::http::status::Varz;
+use crate::peer_tls::{self, TlsPartError};
 use crate::registry::file::{self, FileError, Routes};
 use crate::registry::{Announcement, Feed, FeedSettings, RegistryCounters};
 
@@ -188,7 +188,7 @@ impl Feeds {
 
 fn user(nats: &NatsSettings) -> Option<(String, Password)> {
     let named = !nats.user.is_empty();
-    named.then(|| (nats.user.clone(), Password::new(nats.password.clone())))
+    named.then(|| (nats.user.clone(), Password::new(nats.password.as_str())))
 }
 
 /// How to reach NATS: the servers that are named, else the embedded one.

@@ -11,13 +11,12 @@
 mod component;
 mod drain;
 mod feeds;
-mod peer_tls;
 mod run;
 mod servers;
 mod settings;
 
+pub use crate::peer_tls::TlsPartError;
 pub use feeds::FeedError;
-pub use peer_tls::TlsPartError;
 pub use run::{Router, RouterError, Signal, run};
 pub use settings::{
     DrainSettings, NatsSettings, PeerTls, RouterSettings, RoutingApiSettings, StatusSettings,

@@ -13,13 +13,13 @@ use tokio::time::Instant;
 
 use super::drain::drain;
 use super::feeds::{FeedError, Feeding, Feeds};
-use super::peer_tls::TlsPartError;
 use super::servers;
 use super::settings::RouterSettings;
 use crate::http::counters::Counters;
 use crate::http::engine::{self, Engine, EngineConfig};
 use crate::http::settings::HttpSettings;
 use crate::http::status::{Health, Phase};
+use crate::peer_tls::TlsPartError;
 use crate::table::Table;
 
 /// Descriptors of listeners, pollers, feeds, status servers and logs, at the least.
@@ -144,17 +144,21 @@ pub async fn run(
 }
 
 /// A client that is accepted must not fail for want of a descriptor: it takes one, its
-/// backend another, and a stream of HTTP/2 is a pair. An eighth is for everything else.
+/// backend another; a stream of HTTP/2 is a pair, and so is the way of a request through the
+/// router to a route service. An eighth is for everything else.
 fn keep_to_descriptors(settings: &mut HttpSettings, logger: &Logger) {
     let descriptors = match wire::socket::allow_most_descriptors() {
         Ok(descriptors) => usize::try_from(descriptors).unwrap_or(usize::MAX),
         Err(error) => return logger.error("allow-descriptors", &error, Fields::new()),
     };
-    let each = if settings.http2 && settings.listen_tls.is_some() {
+    let mut each = if settings.http2 && settings.listen_tls.is_some() {
         3
     } else {
         2
     };
+    if settings.route_services.hairpin {
+        each += 2;
+    }
     let most = descriptors.saturating_sub((descriptors / 8).max(OWN_DESCRIPTORS)) / each;
     if settings.client_connections > most {
         let cause = "expected a higher limit on open files (ulimit -n)";

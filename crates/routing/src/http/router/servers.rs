@@ -10,10 +10,10 @@ use measure::ProcessSampler;
 use net::{Body, Handler, Incoming, Limits, Shutdown};
 
 use super::feeds::Feeds;
-use super::peer_tls;
 use super::run::{Parts, Router, RouterError};
 use crate::http::metrics::{self, Gauges};
 use crate::http::status::{Endpoints, Fixed, SAMPLED_EVERY, StatusServer, Varz};
+use crate::peer_tls;
 
 /// Bounds of these servers: few peers, small requests.
 const LIMITS: Limits = Limits {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use telemetry::Level;
 
 use crate::http::settings::HttpSettings;
+use crate::secret::Secret;
 use crate::table::TableSettings;
 
 /// Settings of a router process.
@@ -67,7 +68,7 @@ impl Default for RouterSettings {
 }
 
 /// How to reach NATS.
-#[derive(Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NatsSettings {
     /// `host:port` of each server; tried in turn (`nats.hosts`). Empty: the embedded
     /// endpoint, or without one 127.0.0.1:4222.
@@ -77,7 +78,7 @@ pub struct NatsSettings {
     /// User; empty: none (`nats.user`).
     pub user: String,
     /// Password (`nats.pass`).
-    pub password: String,
+    pub password: Secret,
     /// TLS; `None`: plain (`nats.tls_enabled`).
     pub tls: Option<PeerTls>,
     /// Time between two pings (`nats_client_ping_interval`).
@@ -90,44 +91,26 @@ impl Default for NatsSettings {
             servers: Vec::new(),
             embedded: None,
             user: String::new(),
-            password: String::new(),
+            password: Secret::default(),
             tls: None,
             ping_interval: Duration::from_secs(20),
         }
     }
 }
 
-impl std::fmt::Debug for NatsSettings {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("NatsSettings")
-            .field("servers", &self.servers)
-            .field("embedded", &self.embedded)
-            .field("user", &self.user)
-            .field("tls", &self.tls.is_some())
-            .finish_non_exhaustive()
-    }
-}
-
 /// TLS towards a server. All parts are PEM text.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PeerTls {
     /// Authorities of the server; empty: those of the public web.
     pub authorities: String,
     /// The own certificate; empty: none.
     pub certificate: String,
     /// Its key.
-    pub key: String,
-}
-
-impl std::fmt::Debug for PeerTls {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("PeerTls(..)")
-    }
+    pub key: Secret,
 }
 
 /// How to reach the routing API.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct RoutingApiSettings {
     /// Its address: `https://host:port` (`routing_api.uri`, `routing_api.port`).
     pub url: String,
@@ -137,72 +120,39 @@ pub struct RoutingApiSettings {
     pub tokens: Option<TokenSettings>,
 }
 
-impl std::fmt::Debug for RoutingApiSettings {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("RoutingApiSettings")
-            .field("url", &self.url)
-            .field("tokens", &self.tokens.is_some())
-            .finish_non_exhaustive()
-    }
-}
-
 /// Where tokens for the routing API come from (`oauth`).
-#[derive(Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TokenSettings {
     /// The token endpoint: `https://host:port`.
     pub url: String,
     /// Name of the client.
     pub client: String,
     /// Its secret.
-    pub secret: String,
+    pub secret: Secret,
     /// Authorities of the endpoint, PEM.
     pub authorities: String,
     /// Accept any certificate.
     pub insecure: bool,
 }
 
-impl std::fmt::Debug for TokenSettings {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("TokenSettings")
-            .field("url", &self.url)
-            .field("client", &self.client)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The status endpoints (section 7 of the routing facts).
-#[derive(Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StatusSettings {
     /// Where `/health` answers; `None`: nowhere (`status.host`, `status.port`).
     pub listen: Option<SocketAddr>,
     /// The same within TLS (`status.tls.port`).
     pub listen_tls: Option<SocketAddr>,
     /// Certificate and key of that, PEM (`status.tls.certificate`, `status.tls.key`).
-    pub certificate: (String, String),
+    pub certificate: (String, Secret),
     /// Where `/routes` answers; `None`: nowhere (`status.routes.port`).
     pub routes_listen: Option<SocketAddr>,
     /// User of `/routes` and `/varz` (`status.user`).
     pub user: String,
     /// Its password; while both are empty, nobody gets in (`status.pass`).
-    pub password: String,
+    pub password: Secret,
     /// `/varz`, `/healthz` and `/routes` on the status port
     /// (`status.enable_deprecated_varz_healthz_endpoints`).
     pub deprecated: bool,
-}
-
-impl std::fmt::Debug for StatusSettings {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("StatusSettings")
-            .field("listen", &self.listen)
-            .field("listen_tls", &self.listen_tls)
-            .field("routes_listen", &self.routes_listen)
-            .field("user", &self.user)
-            .field("deprecated", &self.deprecated)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Default for StatusSettings {
@@ -210,10 +160,10 @@ impl Default for StatusSettings {
         Self {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 8080))),
             listen_tls: None,
-            certificate: (String::new(), String::new()),
+            certificate: (String::new(), Secret::default()),
             routes_listen: Some(SocketAddr::from(([127, 0, 0, 1], 8082))),
             user: String::new(),
-            password: String::new(),
+            password: Secret::default(),
             deprecated: false,
         }
     }

@@ -1,5 +1,9 @@
 //! Settings that are one of several names, the same in both forms.
 
+use document::Form;
+
+use crate::http::identity::CertificateFormat;
+use crate::http::route_service;
 use crate::http::settings::{ClientCertificates, ExtraField, ForwardedClientCert, RedactQuery};
 use crate::table::{Algorithm, Segments};
 
@@ -41,6 +45,12 @@ pub(super) const FORWARDED_CERTIFICATES: [(&str, ForwardedClientCert); 3] = [
     ("sanitize_set", ForwardedClientCert::SanitizeSet),
 ];
 
+/// How a certificate stands in `X-Forwarded-Client-Cert`.
+pub(super) const CERTIFICATE_FORMATS: [(&str, CertificateFormat); 2] = [
+    ("raw", CertificateFormat::Raw),
+    ("envoy", CertificateFormat::Envoy),
+];
+
 /// `routing_table_sharding_mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharding {
@@ -62,5 +72,15 @@ pub(super) fn served(sharding: Sharding, names: Vec<String>) -> Option<Segments>
         Sharding::Segments if names.is_empty() => None,
         Sharding::Segments => Some(Segments::Only(names)),
         Sharding::SharedAndSegments => Some(Segments::SharedAnd(names)),
+    }
+}
+
+/// Says which hosts are none that could be allowed to hairpin.
+pub(super) fn hairpin_hosts(form: &mut Form<'_>, key: &str, hosts: &[String]) {
+    for host in hosts.iter().filter(|host| !route_service::is_entry(host)) {
+        form.wrong(
+            key,
+            format!("expected hosts like a.example or *.example.com, found \"{host}\""),
+        );
     }
 }

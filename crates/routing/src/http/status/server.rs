@@ -15,6 +15,7 @@ use net::{Body, Handler, Incoming};
 
 use super::routes::RoutesJson;
 use super::{Health, Varz};
+use crate::secret::Secret;
 use crate::table::Table;
 
 /// Bytes up to which Go announces the length of an answer; a longer one goes out in chunks.
@@ -51,7 +52,7 @@ pub struct StatusServer {
     /// User of Basic authentication.
     pub user: String,
     /// Its password. While both are empty, nobody gets in.
-    pub password: String,
+    pub password: Secret,
 }
 
 impl Handler for StatusServer {
@@ -97,7 +98,7 @@ impl StatusServer {
         if self.user.is_empty() && self.password.is_empty() {
             return false;
         }
-        let expected = format!("{}:{}", self.user, self.password);
+        let expected = format!("{}:{}", self.user, *self.password);
         let given = request
             .headers()
             .get(AUTHORIZATION)

@@ -30,7 +30,7 @@ fn start(endpoints: Endpoints) -> Running {
     let fixed = Fixed {
         index: 3,
         host: "127.0.0.1:18082".to_owned(),
-        credentials: ("u".to_owned(), "p".to_owned()),
+        credentials: ("u".to_owned(), "p".into()),
         uuid: "3-x".to_owned(),
         started: Instant::now(),
         start: "2026-11-21 08:17:18 +0000".to_owned(),
@@ -42,7 +42,7 @@ fn start(endpoints: Endpoints) -> Running {
         table: Arc::clone(&table),
         varz: Some(Arc::new(Varz::new(Arc::clone(&table), counters, fixed))),
         user: "u".to_owned(),
-        password: "p".to_owned(),
+        password: "p".into(),
     };
     let (ask, shutdown) = net::shutdown();
     let listener = runtime

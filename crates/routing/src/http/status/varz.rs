@@ -7,6 +7,7 @@ use measure::ProcessSampler;
 use serde_json::{Value, json};
 
 use crate::http::counters::{Counters, HistogramTotal, Totals};
+use crate::secret::Secret;
 use crate::table::Table;
 
 /// Seconds between two samples of the rates.
@@ -39,7 +40,7 @@ pub struct Fixed {
     /// Address of the status port.
     pub host: String,
     /// User and password of the status port.
-    pub credentials: (String, String),
+    pub credentials: (String, Secret),
     /// Unique to this process.
     pub uuid: String,
     /// When it began.
@@ -114,7 +115,7 @@ impl Varz {
             "bad_gateways": totals.bad_gateways,
             "bad_requests": totals.rejected,
             "cpu": process.cpu_cores,
-            "credentials": [self.fixed.credentials.0, self.fixed.credentials.1],
+            "credentials": [self.fixed.credentials.0, *self.fixed.credentials.1],
             "droplets": self.droplets(),
             "host": self.fixed.host,
             "index": self.fixed.index,

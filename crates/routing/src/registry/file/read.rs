@@ -150,7 +150,7 @@ impl Routes {
         let mut identity = String::new();
         for message in &self.0 {
             message.identity(&mut identity);
-            let registration = message.registration(&identity, http2);
+            let registration = message.registration(&identity, http2, None);
             for key in message.uris().flat_map(RouteKey::new) {
                 table.register_with(&key, &registration, now);
             }

@@ -14,7 +14,7 @@ fn a_typical_one_is_borrowed_whole() {
     assert_eq!(message.uris().collect::<Vec<_>>(), ["app-7.example.com"]);
     assert_eq!(message.component(), "route-emitter");
     assert!(matches!(message.app.0, std::borrow::Cow::Borrowed(_)));
-    let registration = message.registration(&identity, true);
+    let registration = message.registration(&identity, true, None);
     assert!(registration.tls);
     assert_eq!(registration.zone, "z1");
     assert_eq!(registration.stale_after, Duration::ZERO);
@@ -119,16 +119,47 @@ fn options_and_protocols_are_known_by_name() {
     ] {
         let payload = format!(r#"{{"options":{options},"protocol":"http2"}}"#);
         let message = Message::parse(payload.as_bytes()).unwrap();
-        let registration = message.registration("h:1", true);
+        let registration = message.registration("h:1", true, None);
         assert_eq!(registration.algorithm, algorithm, "{options}");
         assert_eq!(registration.hash_header, header);
         assert_eq!(registration.hash_balance, balance);
         assert_eq!(registration.protocol, BackendProtocol::Http2);
         assert_eq!(
-            message.registration("h:1", false).protocol,
+            message.registration("h:1", false, None).protocol,
             BackendProtocol::Http1
         );
     }
+}
+
+#[test]
+fn policies_are_a_text_or_a_list() {
+    let read = |options: &str| {
+        let payload = format!(r#"{{"options":{options}}}"#);
+        let message = Message::parse(payload.as_bytes()).unwrap().into_owned();
+        let registration = message.registration("h:1", true, None);
+        let texts = (registration.policy_scope, registration.policies);
+        (texts.0.to_owned(), texts.1.to_owned())
+    };
+    let told = |scope: &str, policies: &str| (scope.to_owned(), policies.to_owned());
+    assert_eq!(
+        read(r#"{"route_policy_scope":"org","route_policies":"cf:app:a,cf:org:b"}"#),
+        told("org", "cf:app:a,cf:org:b")
+    );
+    assert_eq!(
+        read(r#"{"route_policy_scope":"any","route_policies":["cf:app:a","cf:org:b"]}"#),
+        told("any", "cf:app:a,cf:org:b")
+    );
+    for nothing in [
+        "{}",
+        "null",
+        r#"{"route_policies":null}"#,
+        r#"{"route_policies":[]}"#,
+    ] {
+        assert_eq!(read(nothing), told("", ""), "{nothing}");
+    }
+    // A list's element must not become two.
+    let two = br#"{"options":{"route_policies":["cf:app:a,cf:any"]}}"#;
+    assert!(Message::parse(two).is_err());
 }
 
 #[test]
@@ -152,7 +183,7 @@ proptest! {
         if let Ok(message) = Message::parse(&bytes) {
             let mut identity = String::new();
             message.identity(&mut identity);
-            let _ = message.registration(&identity, true);
+            let _ = message.registration(&identity, true, None);
         }
     }
 }

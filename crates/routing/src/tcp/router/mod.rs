@@ -23,6 +23,7 @@ use super::counters::Counters;
 use super::engine::{Engine, EngineError};
 use super::table::{Abilities, Table};
 use super::{Change, TcpSettings};
+use crate::peer_tls::{self, TlsPartError};
 
 /// Changes that may wait between a feed and the router; a feed that is faster waits.
 pub const CHANGES: usize = 4096;
@@ -39,6 +40,9 @@ pub enum TcpRouterError {
     /// The status server does not start.
     #[error("{0}; expected a free address as `status`")]
     Status(io::Error),
+    /// Its certificate or key is of no use.
+    #[error(transparent)]
+    StatusTls(#[from] TlsPartError),
 }
 
 /// A running TCP router. Dropping it ends it as [`TcpRouter::stop`] does.
@@ -49,7 +53,8 @@ pub struct TcpRouter {
     closing: watch::Sender<bool>,
     control: JoinHandle<()>,
     status: Option<SocketAddr>,
-    /// Ends the status server when it is dropped.
+    status_tls: Option<SocketAddr>,
+    /// Ends the status servers when it is dropped.
     _status: watch::Sender<bool>,
     logger: Logger,
 }
@@ -81,13 +86,17 @@ impl TcpRouter {
         let shown = control.shown();
         let draining = Arc::new(AtomicBool::new(false));
         let (stop_status, stopped) = net::shutdown();
-        let status = match settings.status {
-            None => None,
-            Some(address) => {
-                let handler = Status::new(Arc::clone(&draining), counters, shown);
-                Some(serve_status(address, handler, stopped).await?)
-            }
-        };
+        let handler = Arc::new(Status::new(Arc::clone(&draining), counters, shown));
+        let mut status = None;
+        if let Some(address) = settings.status {
+            let (handler, stopped) = (Arc::clone(&handler), stopped.clone());
+            status = Some(serve_status(address, None, handler, stopped).await?);
+        }
+        let mut status_tls = None;
+        if let Some(own) = &settings.status_tls {
+            let tls = peer_tls::server("[status_tls]", &own.certificate, &own.key)?;
+            status_tls = Some(serve_status(own.listen, Some(tls), handler, stopped).await?);
+        }
         let (closing, closed) = watch::channel(false);
         let rhythm = control::Rhythm {
             prune: settings.prune_every,
@@ -96,7 +105,8 @@ impl TcpRouter {
         let control = tokio::spawn(control.run(changes, closed, rhythm));
         let fields = Fields::new()
             .and("listen", settings.listen)
-            .and("status", status);
+            .and("status", status)
+            .and("status-tls", status_tls);
         logger.info("started", fields);
         Ok(Self {
             settings,
@@ -105,6 +115,7 @@ impl TcpRouter {
             closing,
             control,
             status,
+            status_tls,
             _status: stop_status,
             logger,
         })
@@ -113,6 +124,11 @@ impl TcpRouter {
     /// Where health and metrics are served.
     pub fn status(&self) -> Option<SocketAddr> {
         self.status
+    }
+
+    /// Where they are served within TLS.
+    pub fn status_tls(&self) -> Option<SocketAddr> {
+        self.status_tls
     }
 
     /// Connections of clients that are open.
@@ -201,7 +217,8 @@ fn keep_to_descriptors(settings: &mut TcpSettings, logger: &Logger) {
 
 async fn serve_status(
     address: SocketAddr,
-    handler: Status,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    handler: Arc<Status>,
     stopped: Shutdown,
 ) -> Result<SocketAddr, TcpRouterError> {
     let listener = net::bind(address).await.map_err(TcpRouterError::Status)?;
@@ -212,12 +229,6 @@ async fn serve_status(
         drain: Duration::ZERO,
         ..Limits::default()
     };
-    tokio::spawn(net::serve(
-        listener,
-        None,
-        limits,
-        Arc::new(handler),
-        stopped,
-    ));
+    tokio::spawn(net::serve(listener, tls, limits, handler, stopped));
     Ok(address)
 }

@@ -69,7 +69,7 @@ impl RequestHead {
     }
 
     /// Name and value of each field, in order, names as they came.
-    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         self.fields
             .iter()
             .map(|(name, value)| (self.part(name), self.part(value)))

@@ -244,6 +244,63 @@ fn cookies_bind_as_the_application_says() {
 }
 
 #[test]
+fn metadata_keeps_attributes_for_another_instance() {
+    let cookies = |asked: &str, fields: &str| {
+        let mut fixture = Fixture::new(|settings| {
+            settings.sticky.metadata = true;
+            settings.sticky.auth_negotiate = true;
+        });
+        fixture.sent(&format!("GET / HTTP/1.1\nHost: a.ex.com\n{asked}\n"));
+        let (answer, _) = fixture.answered(200, fields, AnswerBody::Exactly(0));
+        let own = answer.lines().filter_map(|line| {
+            let cookie = line.strip_prefix("Set-Cookie: __VCAP_ID")?;
+            Some(cookie.to_owned())
+        });
+        own.collect::<Vec<_>>()
+    };
+    let session = "Set-Cookie: JSESSIONID=1; Secure; SameSite=Lax; Max-Age=60\r\n";
+    let like = "Path=/; Max-Age=60; HttpOnly; Secure; SameSite=Lax";
+    let until = NOW.wall / 1_000_000_000 + 60;
+    assert_eq!(
+        cookies("", session),
+        [
+            format!("__=instance-guid; {like}"),
+            format!("_META__=secure&maxage={until}&samesite=lax; {like}"),
+        ]
+    );
+    // An application that moves to partitioned cookies ends the other one.
+    let moving = "Set-Cookie: JSESSIONID=1; Partitioned\r\nSet-Cookie: JSESSIONID=; Max-Age=0\r\n";
+    assert_eq!(
+        cookies("", moving),
+        [
+            "__=instance-guid; Path=/; HttpOnly; Partitioned",
+            "_META__=partitioned; Path=/; HttpOnly; Partitioned",
+            "__=instance-guid; Path=/; Max-Age=0; HttpOnly",
+            "_META__=maxage=-1; Path=/; Max-Age=0; HttpOnly",
+        ]
+    );
+    let kept = format!("__VCAP_ID_META__=secure&maxage={until}&samesite=strict");
+    let stale = format!("Cookie: JSESSIONID=1; __VCAP_ID__=gone; {kept}\n");
+    let again = "__=instance-guid; Path=/; Max-Age=60; HttpOnly; Secure; SameSite=Strict";
+    assert_eq!(cookies(&stale, ""), [again]);
+    // What is new counts more than what was kept.
+    assert_eq!(cookies(&stale, session).len(), 2);
+    let plain = "Cookie: JSESSIONID=1; __VCAP_ID__=gone\n";
+    assert_eq!(cookies(plain, ""), ["__=instance-guid; Path=/; HttpOnly"]);
+    let same = format!("Cookie: JSESSIONID=1; __VCAP_ID__=instance-guid; {kept}\n");
+    assert_eq!(cookies(&same, ""), [""; 0]);
+    assert_eq!(
+        cookies(&stale, "Set-Cookie: __VCAP_ID__=own\r\n"),
+        ["__=own"]
+    );
+    let negotiate = "__=instance-guid; Path=/; Max-Age=60; HttpOnly; SameSite=Strict";
+    assert_eq!(
+        cookies(&stale, "WWW-Authenticate: Negotiate\r\n"),
+        [negotiate]
+    );
+}
+
+#[test]
 fn interim_answers_lose_their_framing() {
     let fixture = Fixture::new(|_| {});
     let mut out = Vec::new();

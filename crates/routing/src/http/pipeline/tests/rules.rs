@@ -261,6 +261,45 @@ fn a_route_service_is_asked_first_and_believed_when_it_proves_itself() {
 }
 
 #[test]
+fn a_service_is_the_routers_own_if_it_is_a_route_and_allowed() {
+    for (hairpin, hosts, url, expected) in [
+        (false, &[][..], "https://rs.ex.com", false),
+        (true, &[], "https://rs.ex.com", true),
+        (true, &[], "https://RS.ex.com:8443/svc?q=1", true),
+        (true, &[], "https://other.ex.com", false),
+        // A route of a path is one of that path only.
+        (true, &[], "https://path.ex.com/svc/deep", true),
+        (true, &[], "https://path.ex.com/other", false),
+        (true, &[], "https://any.wild.ex.com", true),
+        (true, &["rs.ex.com"], "https://rs.ex.com/x", true),
+        (true, &["*.ex.com"], "https://rs.ex.com/x", true),
+        (true, &["no.ex.com"], "https://rs.ex.com/x", false),
+        (true, &["path.ex.com"], "https://path.ex.com/svc", true),
+        // The host of the route counts, not that of the URL.
+        (true, &["any.wild.ex.com"], "https://any.wild.ex.com", false),
+        (true, &["*.wild.ex.com"], "https://any.wild.ex.com", true),
+    ] {
+        let mut fixture = Fixture::new(|settings| {
+            let services = &mut settings.route_services;
+            services.secret = "shared".into();
+            services.hairpin = hairpin;
+            services.hairpin_hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+        });
+        for known in ["rs.ex.com", "path.ex.com/svc", "*.wild.ex.com"] {
+            fixture.route(known, &PoolSettings::default());
+        }
+        let pool = PoolSettings {
+            route_service_url: url.into(),
+            ..PoolSettings::default()
+        };
+        fixture.route("bound.ex.com", &pool);
+        fixture.sent("GET / HTTP/1.1\nHost: bound.ex.com\n\n");
+        let found = fixture.exchange.route_service().unwrap().hairpin;
+        assert_eq!(found, expected, "{url} with {hosts:?}");
+    }
+}
+
+#[test]
 fn strict_rules_refuse_a_signature_where_none_belongs() {
     let mut fixture = Fixture::new(|settings| {
         settings.route_services.secret = "shared".into();

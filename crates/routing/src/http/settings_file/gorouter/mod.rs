@@ -10,8 +10,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use super::choices::{
-    ALGORITHMS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING, Sharding, served,
+    ALGORITHMS, CERTIFICATE_FORMATS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING,
+    Sharding, hairpin_hosts, served,
 };
+use crate::http::identity;
 use crate::http::router::{NatsSettings, RouterSettings};
 use crate::http::settings::{ClientTls, HttpSettings};
 use document::{Form, Kind, Value};
@@ -21,6 +23,7 @@ pub(super) fn read(form: &mut Form<'_>) -> RouterSettings {
     let mut settings = defaults();
     listeners(form, &mut settings);
     client_tls(form, &mut settings.http.client_tls);
+    domains(form, &mut settings.http);
     monitoring::status(form, &mut settings);
     feeds::nats(form, &mut settings);
     feeds::routing_api(form, &mut settings);
@@ -95,7 +98,7 @@ fn listeners(form: &mut Form<'_>, settings: &mut RouterSettings) {
     }
     form.value("enable_http2", "", &mut http.http2);
     form.value("enable_proxy", "", &mut http.proxy_protocol);
-    form.value("frontend_idle_timeout", "", &mut http.idle_timeout);
+    limit(form, "frontend_idle_timeout", &mut http.idle_timeout);
     let mut head_timeout = Duration::ZERO;
     form.value("read_header_timeout", "", &mut head_timeout);
     if !head_timeout.is_zero() {
@@ -128,6 +131,17 @@ fn listeners(form: &mut Form<'_>, settings: &mut RouterSettings) {
         wire::http1::MOST_FIELDS,
         &mut http.response_fields,
     );
+}
+
+/// What stands for no limit: a century.
+const NO_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// A time of which 0 means "no limit", as in Go.
+fn limit(form: &mut Form<'_>, key: &'static str, into: &mut Duration) {
+    form.value(key, "", into);
+    if into.is_zero() {
+        *into = NO_LIMIT;
+    }
 }
 
 /// A limit of which 0 means "no limit of its own" and more than `most` means `most`.
@@ -179,6 +193,28 @@ fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
     }
 }
 
+fn domains(form: &mut Form<'_>, http: &mut HttpSettings) {
+    form.tables("domains", &mut http.domains, |form, domain| {
+        form.value("domain", "", &mut domain.name);
+        // As the first versions of the key had it.
+        form.value("name", "", &mut domain.name);
+        pem(form, "ca_certs", &mut domain.authorities);
+        form.choice(
+            "forwarded_client_cert",
+            "",
+            &FORWARDED_CERTIFICATES,
+            &mut domain.client_cert,
+        );
+        form.choice("xfcc_format", "", &CERTIFICATE_FORMATS, &mut domain.format);
+    });
+    if let Some(fault) = identity::fault(&http.domains) {
+        form.wrong("domains", fault);
+    }
+    if http.listen_tls.is_none() && !http.domains.is_empty() {
+        form.wrong("domains", "expected enable_ssl beside domains");
+    }
+}
+
 /// PEM text: one, or a list of several.
 fn pem(form: &mut Form<'_>, key: &'static str, into: &mut String) {
     match form.node(key).map(|node| &node.value) {
@@ -204,15 +240,19 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
     pem(form, "ca_certs", &mut backends.authorities);
     form.value("skip_ssl_validation", "", &mut backends.insecure);
     http.route_services.insecure = backends.insecure;
-    form.value("endpoint_timeout", "", &mut backends.timeout);
-    form.value("endpoint_dial_timeout", "", &mut backends.dial_timeout);
-    backends.upgrade_dial_timeout = backends.dial_timeout;
-    form.value(
-        "websocket_dial_timeout",
-        "",
-        &mut backends.upgrade_dial_timeout,
+    limit(form, "endpoint_timeout", &mut backends.timeout);
+    limit(form, "endpoint_dial_timeout", &mut backends.dial_timeout);
+    let mut upgrade = Duration::ZERO;
+    form.value("websocket_dial_timeout", "", &mut upgrade);
+    backends.upgrade_dial_timeout = match upgrade.is_zero() {
+        true => backends.dial_timeout,
+        false => upgrade,
+    };
+    limit(
+        form,
+        "tls_handshake_timeout",
+        &mut backends.handshake_timeout,
     );
-    form.value("tls_handshake_timeout", "", &mut backends.handshake_timeout);
     form.value(
         "keep_alive_100_continue_requests",
         "",
@@ -340,6 +380,17 @@ fn route_services(form: &mut Form<'_>, http: &mut HttpSettings) {
         "",
         &mut services.recommend_https,
     );
+    form.value("route_services_hairpinning", "", &mut services.hairpin);
+    form.value(
+        "route_services_hairpinning_allowlist",
+        "",
+        &mut services.hairpin_hosts,
+    );
+    hairpin_hosts(
+        form,
+        "route_services_hairpinning_allowlist",
+        &services.hairpin_hosts,
+    );
     form.section("route_services", "", |form| {
         form.value("max_attempts", "", &mut services.attempts);
         form.value("strict_signature_validation", "", &mut services.strict);
@@ -367,8 +418,10 @@ fn rest(form: &mut Form<'_>, settings: &mut RouterSettings) {
         &mut settings.http.health_check_user_agent,
     );
     form.value("drain_wait", "", &mut settings.drain.wait);
-    settings.drain.timeout = settings.http.backends.timeout;
     form.value("drain_timeout", "", &mut settings.drain.timeout);
+    if settings.drain.timeout.is_zero() || !form.has("drain_timeout") {
+        settings.drain.timeout = settings.http.backends.timeout;
+    }
     let mut template = String::new();
     form.file("html_error_template_file", "", &mut template);
     settings.http.error_template = Some(template).filter(|template| !template.is_empty());

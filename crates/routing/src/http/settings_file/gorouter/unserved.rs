@@ -26,18 +26,11 @@ pub(super) fn refused(form: &mut Form<'_>) {
             "subjects of client certificates are not checked",
         ),
     ]);
-    if form.node("domains").is_some() {
-        form.wrong(
-            "domains",
-            "client certificates for single domains are not served here; expected no domains",
-        );
-    }
 }
 
 /// Keys of gorouter that have no effect here.
 pub(super) fn not_served(form: &mut Form<'_>) {
     const ENVELOPES: &str = "there is no loggregator; metrics are Prometheus'";
-    const HAIRPIN: &str = "requests to route services always leave the router";
     form.ignored(&[
         ("debug_addr", "there is no pprof"),
         (
@@ -80,9 +73,10 @@ pub(super) fn not_served(form: &mut Form<'_>) {
             "route_latency_metric_muzzle_duration",
             "the first registrations are measured too",
         ),
-        ("route_services_hairpinning", HAIRPIN),
-        ("route_services_hairpinning_allowlist", HAIRPIN),
-        ("route_services_internal_server_port", HAIRPIN),
+        (
+            "route_services_internal_server_port",
+            "requests that the router sends to itself need no port",
+        ),
         (
             "token_fetcher_max_retries",
             "tokens are fetched with fixed retries",

@@ -20,7 +20,7 @@ pub(super) fn nats(form: &mut Form<'_>, nats: &mut NatsSettings) {
         "Its password, in a file.",
         &mut nats.password,
     );
-    form.value(
+    form.time(
         "ping_interval",
         "Time between two pings.",
         &mut nats.ping_interval,

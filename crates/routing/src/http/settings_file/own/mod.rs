@@ -3,7 +3,11 @@
 mod feeds;
 mod requests;
 
-use super::choices::{ALGORITHMS, CLIENT_CERTIFICATES, SHARDING, Sharding, served};
+use super::choices::{
+    ALGORITHMS, CERTIFICATE_FORMATS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING,
+    Sharding, served,
+};
+use crate::http::identity;
 use crate::http::router::{DrainSettings, RouterSettings, StatusSettings};
 use crate::http::settings::{BackendSettings, ClientTls, HttpSettings};
 use crate::table::{Segments, TableSettings};
@@ -112,6 +116,7 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
             client_tls(form, &mut settings.http.client_tls);
         },
     );
+    domains(form, &mut settings.http);
     form.section("backends", "Towards backends.", |form| {
         backends(form, &mut settings.http)
     });
@@ -178,12 +183,12 @@ fn limits(form: &mut Form<'_>, http: &mut HttpSettings) {
         1..=10_000_000,
         &mut http.client_connections,
     );
-    form.value(
+    form.time(
         "idle_timeout",
         "Longest pause between requests of a connection.",
         &mut http.idle_timeout,
     );
-    form.value(
+    form.time(
         "head_timeout",
         "Longest wait for a whole head once it began.",
         &mut http.head_timeout,
@@ -235,6 +240,27 @@ fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
     );
 }
 
+/// Not printed, as no list of tables is: docs/routing.md has an example.
+fn domains(form: &mut Form<'_>, http: &mut HttpSettings) {
+    form.tables("domain", &mut http.domains, |form, domain| {
+        form.value("name", "", &mut domain.name);
+        form.file("authorities", "", &mut domain.authorities);
+        form.choice(
+            "client_cert",
+            "",
+            &FORWARDED_CERTIFICATES,
+            &mut domain.client_cert,
+        );
+        form.choice("format", "", &CERTIFICATE_FORMATS, &mut domain.format);
+    });
+    if let Some(fault) = identity::fault(&http.domains) {
+        form.wrong("domain", fault);
+    }
+    if http.listen_tls.is_none() && !http.domains.is_empty() {
+        form.wrong("domain", "expected listen_tls beside [[domain]]");
+    }
+}
+
 fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
     form.choice(
         "algorithm",
@@ -269,27 +295,27 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
         "Idle connections kept for one endpoint by one thread; 0: none.",
         &mut backends.idle,
     );
-    form.value(
+    form.time(
         "idle_timeout",
         "How long an idle connection is kept.",
         &mut backends.idle_timeout,
     );
-    form.value(
+    form.time(
         "dial_timeout",
         "Longest wait for a connection.",
         &mut backends.dial_timeout,
     );
-    form.value(
+    form.time(
         "upgrade_dial_timeout",
         "The same for upgrades.",
         &mut backends.upgrade_dial_timeout,
     );
-    form.value(
+    form.time(
         "handshake_timeout",
         "Longest wait for a TLS handshake.",
         &mut backends.handshake_timeout,
     );
-    form.value(
+    form.time(
         "timeout",
         "Longest time of one attempt, from the request to the end of the answer.",
         &mut backends.timeout,
@@ -348,6 +374,12 @@ fn table(form: &mut Form<'_>, table: &mut TableSettings) {
         "Endpoints of one route above which further ones are refused.",
         1..=65_536,
         &mut table.most_endpoints,
+    );
+    form.within(
+        "most_endpoints_in_all",
+        "Endpoints of all routes together above which further ones are refused.",
+        1..=400_000_000,
+        &mut table.most_endpoints_in_all,
     );
     let (mut sharding, mut segments) = match &table.segments {
         Segments::All => (Sharding::All, Vec::new()),

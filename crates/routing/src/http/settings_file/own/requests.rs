@@ -3,7 +3,9 @@
 use crate::http::settings::{
     AccessLogSettings, HeaderSettings, RouteServiceSettings, StickySettings, TracingSettings,
 };
-use crate::http::settings_file::choices::{EXTRA_FIELDS, FORWARDED_CERTIFICATES, REDACTIONS};
+use crate::http::settings_file::choices::{
+    EXTRA_FIELDS, FORWARDED_CERTIFICATES, REDACTIONS, hairpin_hosts,
+};
 use document::Form;
 
 pub(super) fn access_log(form: &mut Form<'_>, log: &mut AccessLogSettings) {
@@ -85,6 +87,11 @@ pub(super) fn sticky(form: &mut Form<'_>, sticky: &mut StickySettings) {
         "Authorization: Negotiate binds too.",
         &mut sticky.auth_negotiate,
     );
+    form.value(
+        "metadata",
+        "Keep attributes in __VCAP_ID_META__, for when the instance is gone.",
+        &mut sticky.metadata,
+    );
 }
 
 pub(super) fn route_services(form: &mut Form<'_>, services: &mut RouteServiceSettings) {
@@ -125,6 +132,17 @@ pub(super) fn route_services(form: &mut Form<'_>, services: &mut RouteServiceSet
         "Accept any certificate of a route service.",
         &mut services.insecure,
     );
+    form.value(
+        "hairpin",
+        "Call a service that is a route of this router through the router itself.",
+        &mut services.hairpin,
+    );
+    form.value(
+        "hairpin_hosts",
+        "Hosts of routes for which that is allowed, as \"a.example\" or \"*.example.com\"; none: all.",
+        &mut services.hairpin_hosts,
+    );
+    hairpin_hosts(form, "hairpin_hosts", &services.hairpin_hosts);
 }
 
 pub(super) fn tracing(form: &mut Form<'_>, tracing: &mut TracingSettings) {

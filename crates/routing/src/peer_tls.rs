@@ -6,7 +6,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-use super::settings::PeerTls;
+use crate::http::router::PeerTls;
 
 /// Why certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ fn error(of: &'static str, cause: impl ToString) -> TlsPartError {
 }
 
 /// A server that shows a certificate and asks for none.
-pub(super) fn server(
+pub(crate) fn server(
     of: &'static str,
     certificate: &str,
     key: &str,
@@ -42,7 +42,7 @@ pub(super) fn server(
 }
 
 /// A client that checks the server's name, and shows a certificate if it has one.
-pub(super) fn client(of: &'static str, tls: &PeerTls) -> Result<Arc<ClientConfig>, TlsPartError> {
+pub(crate) fn client(of: &'static str, tls: &PeerTls) -> Result<Arc<ClientConfig>, TlsPartError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut roots = RootCertStore::empty();
     match tls.authorities.is_empty() {

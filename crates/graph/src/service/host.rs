@@ -1,0 +1,415 @@
+//! Instances of services on threads of this process, and what is told to them.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use wire::poller::{Poller, Waker};
+use wire::socket;
+
+use super::directory::Directory;
+use super::event_loop::{Beginning, EventLoop, Instance};
+use super::plan::{self, Plan, Planner};
+use super::slab::Token;
+use super::{HostConfig, Hosted, StartError, SwapError};
+use crate::metrics::Metrics;
+use crate::topology::{ServiceId, Topology};
+
+/// What a host is doing.
+pub(super) const RUNNING: u8 = 0;
+pub(super) const DRAINING: u8 = 1;
+pub(super) const STOPPED: u8 = 2;
+
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 4096;
+/// Revisions that requests may still ask for.
+pub(super) const KEPT_REVISIONS: usize = 4;
+/// How often it is looked whether threads have ended.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// What all threads are told.
+pub(super) struct Orders {
+    /// [`RUNNING`], [`DRAINING`] or [`STOPPED`].
+    state: AtomicU8,
+    /// The number of the newest revision.
+    newest: AtomicU64,
+    /// The newest is the first.
+    revisions: ArcSwap<Vec<Arc<Revision>>>,
+}
+
+/// What all instances do under one topology.
+pub(super) struct Revision {
+    pub(super) number: u64,
+    /// By thread, and by instance in it.
+    pub(super) plans: Vec<Vec<Arc<Plan>>>,
+}
+
+impl Orders {
+    pub(super) fn state(&self) -> u8 {
+        self.state.load(Ordering::Acquire)
+    }
+
+    pub(super) fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Acquire)
+    }
+
+    pub(super) fn revisions(&self) -> Arc<Vec<Arc<Revision>>> {
+        self.revisions.load_full()
+    }
+}
+
+/// Running instances of services. Dropping it stops them. See [`crate::service`].
+pub struct Host {
+    orders: Arc<Orders>,
+    wakers: Vec<Waker>,
+    threads: Vec<JoinHandle<()>>,
+    control: Mutex<Control>,
+}
+
+/// What a host needs to make plans.
+struct Control {
+    topology: Arc<Topology>,
+    directory: Directory,
+    metrics: Arc<Metrics>,
+    placed: Vec<Placed>,
+    revision: u32,
+}
+
+/// An instance, and where it lives.
+struct Placed {
+    service: String,
+    replica: u32,
+    thread: usize,
+    planner: Planner,
+}
+
+impl Control {
+    /// Plans of all instances by thread; `Err`: who calls, and whom, of whom no address is
+    /// known.
+    fn plans(
+        &mut self,
+        topology: &Arc<Topology>,
+        revision: u32,
+        threads: usize,
+    ) -> Result<Vec<Vec<Arc<Plan>>>, (String, String)> {
+        let fingerprint = plan::fingerprint(topology);
+        let mut plans: Vec<Vec<_>> = Vec::new();
+        plans.resize_with(threads, Vec::new);
+        for placed in &mut self.placed {
+            let service = topology
+                .find(&placed.service)
+                .unwrap_or(ServiceId(u32::MAX));
+            let counters = self.metrics.instance(topology, service, placed.replica);
+            let plan = placed
+                .planner
+                .plan(
+                    topology,
+                    service,
+                    revision,
+                    fingerprint,
+                    &self.directory,
+                    counters,
+                )
+                .map_err(|callee| (placed.service.clone(), callee))?;
+            if let Some(own) = plans.get_mut(placed.thread) {
+                own.push(Arc::new(plan));
+            }
+        }
+        Ok(plans)
+    }
+}
+
+/// Instances of one thread before it runs.
+#[derive(Default)]
+struct Seat {
+    /// Processors that it is pinned to; empty: any.
+    cpus: Vec<u32>,
+    instances: Vec<Instance>,
+}
+
+impl Host {
+    /// Opens the listeners and starts the threads.
+    ///
+    /// # Errors
+    /// When a service is not in the topology, an address cannot be listened on, a callee's
+    /// address is not known, or there are no threads or descriptors left.
+    pub fn start(config: HostConfig) -> Result<Self, StartError> {
+        let descriptors = socket::allow_most_descriptors().map_err(StartError::Threads)?;
+        let topology = config.topology;
+        let mut directory = config.directory;
+        let seating = seat(&topology, &config.hosted, config.threads);
+        let mut seats: Vec<Seat> = Vec::new();
+        let mut placed = Vec::new();
+        for (hosted, (thread, cpus)) in config.hosted.iter().zip(seating) {
+            let service = topology
+                .service(hosted.service)
+                .ok_or(StartError::NoService(hosted.service.0))?;
+            let (listener, address) = listen(&service.name, hosted.listen)?;
+            directory.set(&service.name, hosted.replica, address);
+            if thread >= seats.len() {
+                seats.resize_with(thread + 1, Seat::default);
+            }
+            if let Some(seat) = seats.get_mut(thread) {
+                seat.cpus = cpus;
+                let step = u64::from(service.replicas.max(1));
+                let number = u64::from(hosted.replica);
+                seat.instances.push(Instance::new(listener, number, step));
+            }
+            placed.push(Placed {
+                service: service.name.clone(),
+                replica: hosted.replica,
+                thread,
+                planner: Planner::new(config.site.equipment()),
+            });
+        }
+        // Plans are in the order of threads and of the instances in them, as `placed` is
+        // for each thread.
+        let mut control = Control {
+            topology: Arc::clone(&topology),
+            directory,
+            metrics: config.metrics,
+            placed,
+            revision: 1,
+        };
+        let plans = control
+            .plans(&topology, 1, seats.len())
+            .map_err(|(caller, callee)| StartError::NoAddress { caller, callee })?;
+        let orders = Arc::new(Orders {
+            state: AtomicU8::new(RUNNING),
+            newest: AtomicU64::new(1),
+            revisions: ArcSwap::from_pointee(vec![Arc::new(Revision { number: 1, plans })]),
+        });
+        let most_sessions =
+            usize::try_from(descriptors / 2).unwrap_or(usize::MAX) / seats.len().max(1);
+        let mut host = Self {
+            orders: Arc::clone(&orders),
+            wakers: Vec::new(),
+            threads: Vec::new(),
+            control: Mutex::new(control),
+        };
+        for (thread, seat) in seats.into_iter().enumerate() {
+            let poller = Poller::new().map_err(StartError::Threads)?;
+            let waker = Waker::new(&poller, Token::Waker.number()).map_err(StartError::Threads)?;
+            let event_loop = EventLoop::new(Beginning {
+                orders: Arc::clone(&orders),
+                thread,
+                poller,
+                waker: waker.clone(),
+                site: Arc::clone(&config.site),
+                recorder: config.tracer.recorder(),
+                instances: seat.instances,
+                most_sessions: most_sessions.max(16),
+            })
+            .map_err(StartError::Threads)?;
+            let builder = std::thread::Builder::new().name(format!("services-{thread}"));
+            let running = builder
+                .spawn(move || {
+                    pin(&seat.cpus);
+                    event_loop.run();
+                })
+                .map_err(StartError::Threads)?;
+            host.wakers.push(waker);
+            host.threads.push(running);
+        }
+        Ok(host)
+    }
+
+    /// Where all instances listen: those of this host, and what it was told of others.
+    pub fn directory(&self) -> Directory {
+        self.control().directory.clone()
+    }
+
+    /// The topology in force, and its revision: 1 from the start, one more with each swap.
+    pub fn topology(&self) -> (Arc<Topology>, u32) {
+        let control = self.control();
+        (Arc::clone(&control.topology), control.revision)
+    }
+
+    /// Puts another topology in force, from the next request on: requests in hand go on
+    /// under the one that they began under, in all services that still know it. Gives the
+    /// number of the new revision.
+    ///
+    /// # Errors
+    /// When a service that runs here is not in it, or it calls one of which no address is
+    /// known; the old one stays in force.
+    pub fn swap(&self, topology: Arc<Topology>) -> Result<u32, SwapError> {
+        let mut control = self.control();
+        for placed in &control.placed {
+            let service = topology.find(&placed.service);
+            let service = service.and_then(|id| topology.service(id));
+            let before = control.topology.find(&placed.service);
+            let before = before.and_then(|id| control.topology.service(id));
+            match (service, before) {
+                (None, _) => return Err(SwapError::Gone(placed.service.clone())),
+                (Some(new), Some(old)) if new.protocol != old.protocol => {
+                    return Err(SwapError::Protocol(placed.service.clone()));
+                }
+                _ => {}
+            }
+        }
+        self.put_in_force(&mut control, topology)
+    }
+
+    /// Takes over where other instances listen now: calls go there from the next one on.
+    /// Instances of this host stay where they are.
+    ///
+    /// # Errors
+    /// When somebody is called of whom no address is known.
+    pub fn relocate(&self, directory: &Directory) -> Result<(), SwapError> {
+        let mut control = self.control();
+        let own: Vec<_> = control
+            .placed
+            .iter()
+            .map(|placed| (placed.service.clone(), placed.replica))
+            .collect();
+        for (service, replica, address) in directory.iter() {
+            let is = |(name, number): &(String, u32)| name == service && *number == replica;
+            if !own.iter().any(is) {
+                control.directory.set(service, replica, address);
+            }
+        }
+        let topology = Arc::clone(&control.topology);
+        let revision = control.revision;
+        self.put_in_force(&mut control, topology)?;
+        // The same profile: nobody shall see another number for it.
+        control.revision = revision;
+        Ok(())
+    }
+
+    fn put_in_force(
+        &self,
+        control: &mut Control,
+        topology: Arc<Topology>,
+    ) -> Result<u32, SwapError> {
+        let same = *control.topology == *topology;
+        let revision = control.revision + u32::from(!same);
+        let plans = control
+            .plans(&topology, revision, self.threads.len())
+            .map_err(|(caller, callee)| SwapError::NoAddress { caller, callee })?;
+        control.topology = topology;
+        control.revision = revision;
+        let number = self.orders.newest() + 1;
+        let mut revisions = vec![Arc::new(Revision { number, plans })];
+        let before = self.orders.revisions();
+        revisions.extend(before.iter().take(KEPT_REVISIONS - 1).cloned());
+        self.orders.revisions.store(Arc::new(revisions));
+        self.orders.newest.store(number, Ordering::Release);
+        self.wake();
+        Ok(revision)
+    }
+
+    /// Accepts nothing more, lets the requests in hand end, and says whether all did within
+    /// a time. What has not ended goes on until [`Host::stop`].
+    pub fn drain(&self, longest: Duration) -> bool {
+        self.order(DRAINING);
+        let until = Instant::now() + longest;
+        while !self.threads.iter().all(JoinHandle::is_finished) {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
+    }
+
+    /// Ends all threads; requests in hand are cut off.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.order(STOPPED);
+        for thread in mem::take(&mut self.threads) {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+
+    fn order(&self, state: u8) {
+        self.orders.state.fetch_max(state, Ordering::AcqRel);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        for waker in &self.wakers {
+            waker.wake();
+        }
+    }
+
+    fn control(&self) -> MutexGuard<'_, Control> {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The thread of each instance, and the processors of that thread. Instances that share
+/// their processors share threads, at most one for each of those; instances that may run
+/// anywhere share `threads`.
+fn seat(topology: &Topology, hosted: &[Hosted], threads: usize) -> Vec<(usize, Vec<u32>)> {
+    let all = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let threads = if threads == 0 { all() } else { threads };
+    let mut groups: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
+    for (place, hosted) in hosted.iter().enumerate() {
+        let mut cpus = topology
+            .service(hosted.service)
+            .map(|service| service.placement.cpus.clone())
+            .unwrap_or_default();
+        cpus.sort_unstable();
+        cpus.dedup();
+        groups.entry(cpus).or_default().push(place);
+    }
+    let mut seats = vec![(0, Vec::new()); hosted.len()];
+    let mut first = 0;
+    for (cpus, members) in groups {
+        let most = if cpus.is_empty() {
+            threads
+        } else {
+            cpus.len().min(threads)
+        };
+        let count = most.min(members.len()).max(1);
+        for (turn, place) in members.into_iter().enumerate() {
+            if let Some(seat) = seats.get_mut(place) {
+                *seat = (first + turn % count, cpus.clone());
+            }
+        }
+        first += count;
+    }
+    seats
+}
+
+fn listen(service: &str, address: SocketAddr) -> Result<(OwnedFd, SocketAddr), StartError> {
+    let failed = |errno: rustix::io::Errno| StartError::Listen {
+        service: service.to_owned(),
+        address,
+        source: errno.into(),
+    };
+    let listener = socket::listen_tcp(address, BACKLOG, false).map_err(failed)?;
+    let address = socket::local_address(&listener).map_err(failed)?;
+    Ok((listener, address))
+}
+
+/// Pins the calling thread. A processor that is gone or forbidden is left out: where a
+/// service runs is told by its facts, and it is better to run elsewhere than not.
+fn pin(cpus: &[u32]) {
+    let mut set = rustix::thread::CpuSet::new();
+    for cpu in cpus {
+        if (*cpu as usize) < rustix::thread::CpuSet::MAX_CPU {
+            set.set(*cpu as usize);
+        }
+    }
+    if set.count() > 0 {
+        // See above.
+        let _ = rustix::thread::sched_setaffinity(None, &set);
+    }
+}

@@ -1,0 +1,466 @@
+//! Callers' connections: accepting, reading requests, ending.
+
+use std::mem;
+
+use rustix::io::Errno;
+use wire::http1::{RequestBody, RequestHead};
+use wire::poller::{Event, Interest};
+use wire::socket;
+use wire::stream::{Received, Stream};
+
+use super::alarms::{Alarm, NEVER};
+use super::event_loop::{EventLoop, Todo};
+use super::host::RUNNING;
+use super::message::{self, write_refusal};
+use super::recording::GONE;
+use super::session::{IDLE, LINGER, LINGER_BYTES, MOST_AHEAD, MOST_BODY, PATIENCE, Phase, Session};
+use super::slab::{Key, Token};
+use crate::Nanos;
+use crate::draw::{SpanId, TraceId};
+use crate::trace::context;
+
+/// Connections accepted at one wake-up: a flood of new ones must not hold up the others.
+const AT_ONCE: usize = 32;
+/// How long accepting pauses when the system has no descriptors left.
+const PAUSE: Nanos = 100_000_000;
+
+impl EventLoop {
+    /// Begins to watch the listeners.
+    pub(super) fn listen(&mut self) -> std::io::Result<()> {
+        for (index, instance) in self.instances.iter().enumerate() {
+            if let Some(listener) = &instance.listener {
+                let token = Token::Listener(index as u32).number();
+                self.poller.add(listener, token, Interest::Read)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Accepts the connections that wait.
+    pub(super) fn accept(&mut self, index: usize) {
+        for _ in 0..AT_ONCE {
+            let listener = self.instances.get(index).map(|one| &one.listener);
+            let Some(Some(listener)) = listener else {
+                return;
+            };
+            if self.sessions.len() >= self.most_sessions {
+                self.pause_accepting(index);
+                return;
+            }
+            match socket::accept(listener) {
+                Ok(Some((socket, _))) => self.welcome(index, Stream::Plain(socket)),
+                Ok(None) => return,
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    self.pause_accepting(index);
+                    return;
+                }
+                // One went away meanwhile.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// There are no descriptors left, or as many callers as may be: level-triggered
+    /// readiness would keep this thread busy.
+    fn pause_accepting(&mut self, index: usize) {
+        let Some(instance) = self.instances.get_mut(index) else {
+            return;
+        };
+        if let Some(listener) = &instance.listener {
+            let token = Token::Listener(index as u32).number();
+            let change = self.poller.change(listener, token, Interest::Nothing);
+            instance.paused = change.is_ok();
+        }
+        let again = self.now.saturating_add(PAUSE);
+        self.alarms.set(again, Alarm::Accept);
+    }
+
+    pub(super) fn resume_accepting(&mut self) {
+        for (index, instance) in self.instances.iter_mut().enumerate() {
+            if instance.paused
+                && let Some(listener) = &instance.listener
+            {
+                let token = Token::Listener(index as u32).number();
+                let change = self.poller.change(listener, token, Interest::Read);
+                instance.paused = change.is_err();
+            }
+        }
+    }
+
+    fn welcome(&mut self, index: usize, stream: Stream) {
+        let key = self.sessions.reserve();
+        let token = Token::Session(key).number();
+        if self.poller.add(&stream, token, Interest::Read).is_err() {
+            self.sessions.release(key);
+            return;
+        }
+        if let Some(plan) = self.current_plan(index) {
+            plan.counters.accepted();
+        }
+        let mut session = Session::new(key, index, stream);
+        session.deadline = self.now.saturating_add(IDLE);
+        self.put_session(Box::new(session));
+    }
+
+    pub(super) fn session_event(&mut self, key: Key, event: Event) {
+        let Some(mut session) = self.sessions.take(key) else {
+            return;
+        };
+        if event.writable && session.writing {
+            self.go_on_sending(&mut session);
+        }
+        if event.readable && session.phase != Phase::Closed {
+            self.read(&mut session);
+        }
+        self.put_session(session);
+    }
+
+    /// Puts a connection back into its place, or forgets it if it was closed.
+    pub(super) fn put_session(&mut self, mut session: Box<Session>) {
+        if session.phase == Phase::Closed {
+            self.forget_session(session);
+            return;
+        }
+        let alarm = Alarm::Session(session.key);
+        session.armed.arm(session.deadline, alarm, &mut self.alarms);
+        self.sessions.put(session.key, session);
+    }
+
+    #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
+    pub(super) fn forget_session(&mut self, session: Box<Session>) {
+        if let Some(plan) = self.current_plan(session.instance) {
+            plan.counters.closed();
+        }
+        self.sessions.release(session.key);
+    }
+
+    /// A connection is of no more use, nor is the request on it.
+    pub(super) fn close_session(&mut self, session: &mut Session, cause: &'static str) {
+        match session.phase {
+            Phase::Body(flight, _) => {
+                if let Some(flight) = self.flights.remove(flight) {
+                    self.spare_flight(flight);
+                }
+            }
+            Phase::Flight(flight) | Phase::Answering(flight) => {
+                self.todo.push_back(Todo::Abandon(flight, cause));
+            }
+            _ => {}
+        }
+        session.phase = Phase::Closed;
+    }
+
+    /// Accepts nothing more, and closes the connections that carry no request.
+    pub(super) fn stop_accepting(&mut self) {
+        for index in 0..self.instances.len() {
+            // Those that were made already are not turned away.
+            self.accept(index);
+            if let Some(instance) = self.instances.get_mut(index) {
+                instance.listener = None;
+            }
+        }
+        let keys: Vec<_> = self.sessions.keys().collect();
+        for key in keys {
+            if let Some(mut session) = self.sessions.take(key) {
+                if session.phase == Phase::Head && session.rest.is_empty() {
+                    // A request may be there already.
+                    self.read(&mut session);
+                }
+                if session.phase == Phase::Head && session.rest.is_empty() {
+                    session.phase = Phase::Closed;
+                }
+                self.put_session(session);
+            }
+        }
+    }
+
+    /// Takes in what came, once.
+    fn read(&mut self, session: &mut Session) {
+        let mut room = mem::take(&mut self.room);
+        match session.stream.receive(&mut room) {
+            Ok(Received::Bytes(count)) => {
+                self.took(session, room.get(..count).unwrap_or_default());
+            }
+            Ok(Received::Nothing) => {}
+            // A caller that ends its side has lost interest.
+            Ok(Received::End) | Err(_) => self.close_session(session, GONE),
+        }
+        self.room = room;
+    }
+
+    fn took(&mut self, session: &mut Session, bytes: &[u8]) {
+        match session.phase {
+            Phase::Head | Phase::Body(..) if session.rest.is_empty() => {
+                let used = self.advance(session, bytes);
+                let rest = bytes.get(used..).unwrap_or_default();
+                session.rest.extend_from_slice(rest);
+            }
+            Phase::Head | Phase::Body(..) => {
+                session.rest.extend_from_slice(bytes);
+                self.use_rest(session);
+            }
+            Phase::Flight(_) | Phase::Answering(_) => session.rest.extend_from_slice(bytes),
+            Phase::Lingering(left) if left > bytes.len() => {
+                session.phase = Phase::Lingering(left - bytes.len());
+            }
+            Phase::Lingering(_) => session.phase = Phase::Closed,
+            Phase::Refusing | Phase::Closed => {}
+        }
+        if session.rest.len() > MOST_AHEAD
+            && matches!(session.phase, Phase::Flight(_) | Phase::Answering(_))
+        {
+            session.paused = true;
+            self.watch(session);
+        }
+    }
+
+    /// Scans the bytes that wait.
+    fn use_rest(&mut self, session: &mut Session) {
+        let mut rest = mem::take(&mut session.rest);
+        let used = self.advance(session, &rest);
+        rest.drain(..used);
+        if rest.is_empty() {
+            rest.shrink_to(MOST_AHEAD / 16);
+        }
+        session.rest = rest;
+    }
+
+    /// Scans bytes until a request is whole, and says how many it used.
+    fn advance(&mut self, session: &mut Session, input: &[u8]) -> usize {
+        let mut used = 0;
+        loop {
+            let rest = input.get(used..).unwrap_or_default();
+            match session.phase {
+                Phase::Head if rest.is_empty() => break,
+                Phase::Head => {
+                    let Some(instance) = self.instances.get_mut(session.instance) else {
+                        session.phase = Phase::Closed;
+                        break;
+                    };
+                    let mut head = mem::take(&mut instance.head);
+                    let scanned = session.scanner.head(rest, &mut head);
+                    match scanned {
+                        Ok(Some(length)) => {
+                            used += length;
+                            self.head(session, &head);
+                        }
+                        Ok(None) if session.deadline > self.now.saturating_add(PATIENCE) => {
+                            session.deadline = self.now.saturating_add(PATIENCE);
+                        }
+                        Ok(None) => {}
+                        Err(error) => self.refuse(session, error.status()),
+                    }
+                    if let Some(instance) = self.instances.get_mut(session.instance) {
+                        instance.head = head;
+                    }
+                    if matches!(scanned, Ok(None)) {
+                        break;
+                    }
+                }
+                Phase::Body(flight, before) => match session.scanner.body(rest, &mut ()) {
+                    Ok(scan) => {
+                        used += scan.consumed;
+                        let so_far = before + scan.consumed as u64;
+                        if scan.ended {
+                            session.phase = Phase::Flight(flight);
+                            session.deadline = NEVER;
+                            self.todo.push_back(Todo::Begin(flight));
+                        } else if so_far > MOST_BODY {
+                            self.refuse(session, 413);
+                        } else {
+                            session.phase = Phase::Body(flight, so_far);
+                            break;
+                        }
+                    }
+                    Err(error) => self.refuse(session, error.status()),
+                },
+                _ => break,
+            }
+        }
+        used
+    }
+
+    /// A head is there: what it says is taken over, and its body comes next.
+    fn head(&mut self, session: &mut Session, head: &RequestHead) {
+        if head.is_http2_preface() {
+            self.refuse(session, 400);
+            return;
+        }
+        let bodiless = match head.method() {
+            b"GET" | b"POST" => false,
+            b"HEAD" => true,
+            _ => {
+                self.refuse(session, 405);
+                return;
+            }
+        };
+        if matches!(head.body(), RequestBody::Exactly(length) if length > MOST_BODY) {
+            self.refuse(session, 413);
+            return;
+        }
+        let Some(plan) = self.plan_for(session.instance, head) else {
+            self.refuse(session, 503);
+            return;
+        };
+        let mut flight = self.new_flight();
+        flight.instance = session.instance;
+        flight.session = Some(session.key);
+        flight.bodiless = bodiless;
+        flight.keep_alive = head.keep_alive();
+        flight.old = head.minor() == 0;
+        flight.path.extend_from_slice(message::path(head.target()));
+        flight.endpoint = plan.find(&flight.path);
+        flight.started = self.woken.min(self.now);
+        flight.queue = self.now.saturating_sub(flight.started);
+        flight.deadline = message::deadline(head, flight.started);
+        let context = context::read(head.fields(), &mut flight.passed);
+        if context.trace == TraceId::default() {
+            if let Some(instance) = self.instances.get_mut(session.instance) {
+                flight.trace = TraceId::of_request(plan.topology.seed, instance.number);
+                instance.number = instance.number.wrapping_add(instance.step);
+            }
+        } else {
+            flight.trace = context.trace;
+        }
+        flight.parent = context.parent;
+        flight.span = SpanId::child(context.parent, flight.trace, 0, 0);
+        flight.sampled = plan.sampler.samples(&context, flight.trace);
+        flight.debug = context.debug;
+        flight.plan = Some(plan);
+        session.phase = Phase::Body(self.flights.insert(flight), 0);
+        session.deadline = self.now.saturating_add(PATIENCE);
+        if head.expects_continue() {
+            let sheet = session.outbox.sheet();
+            sheet.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            if self.send(session) == Sent::Failed {
+                self.close_session(session, GONE);
+            }
+        }
+    }
+
+    /// Answers what is no request that can be handled, and closes.
+    fn refuse(&mut self, session: &mut Session, status: u16) {
+        self.close_session(session, "refused");
+        session.phase = Phase::Refusing;
+        session.deadline = self.now.saturating_add(PATIENCE);
+        write_refusal(status, session.outbox.sheet());
+        match self.send(session) {
+            Sent::All => self.linger(session),
+            Sent::Some => {}
+            Sent::Failed => session.phase = Phase::Closed,
+        }
+    }
+
+    /// A refusal is sent: what the caller still sends is taken for a moment, since closing
+    /// before would take the refusal away from it.
+    fn linger(&mut self, session: &mut Session) {
+        session.rest = Vec::new();
+        match session.stream.close_write() {
+            Ok(_) => {
+                session.phase = Phase::Lingering(LINGER_BYTES);
+                session.deadline = self.now.saturating_add(LINGER);
+            }
+            Err(_) => session.phase = Phase::Closed,
+        }
+    }
+
+    /// Sends what waits in the outbox, and begins or ends to watch for when more can be.
+    pub(super) fn send(&mut self, session: &mut Session) -> Sent {
+        if session.outbox.send(&mut session.stream).is_err() {
+            session.outbox.clear();
+            return Sent::Failed;
+        }
+        let all = session.outbox.is_empty();
+        if session.writing == all {
+            session.writing = !all;
+            self.watch(session);
+        }
+        if all { Sent::All } else { Sent::Some }
+    }
+
+    /// Tells the poller what is wanted of a connection now.
+    fn watch(&mut self, session: &mut Session) {
+        let interest = match (session.paused, session.writing) {
+            (false, false) => Interest::Read,
+            (false, true) => Interest::Both,
+            (true, true) => Interest::Write,
+            (true, false) => Interest::Nothing,
+        };
+        let token = Token::Session(session.key).number();
+        if self
+            .poller
+            .change(&session.stream, token, interest)
+            .is_err()
+        {
+            self.close_session(session, GONE);
+        }
+    }
+
+    fn go_on_sending(&mut self, session: &mut Session) {
+        match (self.send(session), session.phase) {
+            (Sent::Failed, _) => self.close_session(session, GONE),
+            (Sent::All, Phase::Answering(flight)) => {
+                self.todo.push_back(Todo::Sent(flight));
+                self.answered(session);
+            }
+            (Sent::All, Phase::Refusing) => self.linger(session),
+            _ => {}
+        }
+    }
+
+    /// An answer is sent: the next request may come.
+    pub(super) fn answered(&mut self, session: &mut Session) {
+        if session.last || self.state != RUNNING {
+            session.phase = Phase::Closed;
+            return;
+        }
+        session.phase = Phase::Head;
+        session.deadline = self.now.saturating_add(IDLE);
+        if session.paused {
+            session.paused = false;
+            self.watch(session);
+        }
+        if !session.rest.is_empty() {
+            self.todo.push_back(Todo::Resume(session.key));
+        }
+    }
+
+    /// Looks at what came behind a request that is answered now.
+    pub(super) fn resume(&mut self, key: Key) {
+        let Some(mut session) = self.sessions.take(key) else {
+            return;
+        };
+        if session.phase == Phase::Head {
+            // It was looked at as soon as it could be.
+            let woken = mem::replace(&mut self.woken, self.now);
+            self.use_rest(&mut session);
+            self.woken = woken;
+        }
+        self.put_session(session);
+    }
+
+    pub(super) fn session_rings(&mut self, key: Key, at: Nanos) {
+        let Some(mut session) = self.sessions.take(key) else {
+            return;
+        };
+        if session.armed.rings(at) && session.deadline <= self.now {
+            session.deadline = NEVER;
+            match session.phase {
+                Phase::Flight(flight) => self.todo.push_back(Todo::Expired(flight)),
+                _ => self.close_session(&mut session, "timeout"),
+            }
+        }
+        self.put_session(session);
+    }
+}
+
+/// How far sending came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// Everything that waited.
+    All,
+    /// Not everything.
+    Some,
+    /// The connection is gone.
+    Failed,
+}

@@ -1,0 +1,195 @@
+//! The heads of requests and answers, and what of them means something here.
+
+use wire::http1::{RequestHead, write};
+
+use super::alarms::NEVER;
+use super::flight::Flight;
+use super::link::{Attempt, FAILED};
+use super::outbox::Outbox;
+use super::plan::{CallPlan, Plan, REVISION};
+use crate::Nanos;
+use crate::trace::context::{self, Outgoing};
+
+/// How many milliseconds the caller will wait (Envoy's field).
+const TIMEOUT: &str = "x-envoy-expected-rq-timeout-ms";
+const MILLISECOND: Nanos = 1_000_000;
+
+/// Writes the request of a call, as a whole.
+pub(super) fn write_request(
+    plan: &Plan,
+    call: &CallPlan,
+    flight: &Flight,
+    attempt: &Attempt,
+    now: Nanos,
+    outbox: &mut Outbox,
+) {
+    let out = outbox.sheet();
+    let method: &[u8] = if attempt.bytes > 0 { b"POST " } else { b"GET " };
+    out.extend_from_slice(method);
+    match &call.path {
+        Some(path) => out.extend_from_slice(path.as_bytes()),
+        None => out.extend_from_slice(&flight.path),
+    }
+    out.extend_from_slice(&call.head);
+    context::write(
+        &plan.topology.tracing,
+        &Outgoing {
+            trace: flight.trace,
+            span: attempt.span,
+            parent: flight.span,
+            sampled: flight.sampled,
+            debug: flight.debug,
+            passed: &flight.passed,
+        },
+        out,
+    );
+    out.extend_from_slice(TIMEOUT.as_bytes());
+    out.extend_from_slice(b": ");
+    let left = attempt.deadline.saturating_sub(now);
+    write::decimal(left.div_ceil(MILLISECOND).max(1), out);
+    if attempt.bytes > 0 {
+        out.extend_from_slice(b"\r\nContent-Length: ");
+        write::decimal(attempt.bytes, out);
+    }
+    out.extend_from_slice(b"\r\n\r\n");
+    outbox.fill(attempt.bytes);
+}
+
+/// When the request must have been answered, by what its caller says.
+pub(super) fn deadline(head: &RequestHead, started: Nanos) -> Nanos {
+    let milliseconds = head
+        .field(TIMEOUT)
+        .and_then(|text| std::str::from_utf8(text).ok())
+        .and_then(|text| text.parse::<u64>().ok());
+    match milliseconds {
+        // Envoy: no time-out.
+        None | Some(0) => NEVER,
+        Some(length) => started.saturating_add(length.saturating_mul(MILLISECOND)),
+    }
+}
+
+/// The path of a target in any of its forms, without the query.
+pub(super) fn path(target: &[u8]) -> &[u8] {
+    let path = match target {
+        [b'/', ..] => target,
+        _ => {
+            let after = |at: usize| target.get(at + 3..).unwrap_or_default();
+            let rest = memchr(b"://", target).map_or(target, after);
+            let slash = rest.iter().position(|byte| *byte == b'/');
+            slash.and_then(|at| rest.get(at..)).unwrap_or(b"/")
+        }
+    };
+    let end = path.iter().position(|byte| matches!(byte, b'?' | b'#'));
+    end.and_then(|end| path.get(..end)).unwrap_or(path)
+}
+
+fn memchr(needle: &[u8], text: &[u8]) -> Option<usize> {
+    text.windows(needle.len()).position(|part| part == needle)
+}
+
+/// What an answer says beside its body.
+pub(super) struct AnswerHead<'a> {
+    pub(super) status: u16,
+    pub(super) bytes: u64,
+    pub(super) keep_alive: bool,
+    /// The caller speaks HTTP/1.0, which must be told that the connection goes on.
+    pub(super) old: bool,
+    /// Which edge failed, and why.
+    pub(super) failed: Option<&'a [u8]>,
+}
+
+/// Writes the head of an answer.
+pub(super) fn write_answer(plan: &Plan, head: &AnswerHead<'_>, out: &mut Vec<u8>) {
+    if head.status == 200 {
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n");
+    } else {
+        out.extend_from_slice(b"HTTP/1.1 ");
+        write::decimal(u64::from(head.status), out);
+        out.push(b' ');
+        out.extend_from_slice(reason(head.status));
+        out.extend_from_slice(b"\r\nContent-Type: text/plain; charset=utf-8\r\n");
+    }
+    write::field(REVISION.as_bytes(), &plan.fingerprint, out);
+    if let Some(failed) = head.failed {
+        write::field(FAILED.as_bytes(), failed, out);
+    }
+    if !head.keep_alive {
+        out.extend_from_slice(b"Connection: close\r\n");
+    } else if head.old {
+        out.extend_from_slice(b"Connection: keep-alive\r\n");
+    }
+    out.extend_from_slice(b"Content-Length: ");
+    write::decimal(head.bytes, out);
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
+/// Writes a refusal, after which the connection ends.
+pub(super) fn write_refusal(status: u16, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    write::decimal(u64::from(status), out);
+    out.push(b' ');
+    out.extend_from_slice(reason(status));
+    if status == 405 {
+        out.extend_from_slice(b"\r\nAllow: GET, HEAD, POST");
+    }
+    out.extend_from_slice(b"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+}
+
+fn reason(status: u16) -> &'static [u8] {
+    match status {
+        200 => b"OK",
+        400 => b"Bad Request",
+        403 => b"Forbidden",
+        404 => b"Not Found",
+        405 => b"Method Not Allowed",
+        408 => b"Request Timeout",
+        413 => b"Content Too Large",
+        417 => b"Expectation Failed",
+        429 => b"Too Many Requests",
+        431 => b"Request Header Fields Too Large",
+        500 => b"Internal Server Error",
+        501 => b"Not Implemented",
+        502 => b"Bad Gateway",
+        503 => b"Service Unavailable",
+        504 => b"Gateway Timeout",
+        505 => b"HTTP Version Not Supported",
+        // A client goes by the number.
+        _ => b"Status",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_all_forms() {
+        for (target, expected) in [
+            ("/", "/"),
+            ("/a/b?c=/d", "/a/b"),
+            ("/a#b", "/a"),
+            ("http://host:80/a?b", "/a"),
+            ("http://host", "/"),
+            ("http://host?a=/b", "/b"),
+            ("*", "/"),
+        ] {
+            let found = path(target.as_bytes());
+            assert_eq!(found, expected.as_bytes(), "{target}");
+        }
+    }
+
+    #[test]
+    fn a_caller_says_how_long_it_waits() {
+        let of = |value: &str| {
+            let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{TIMEOUT}: {value}\r\n\r\n");
+            let mut head = RequestHead::default();
+            let mut scanner = wire::http1::RequestScanner::new(Default::default());
+            scanner.head(request.as_bytes(), &mut head).unwrap();
+            deadline(&head, 5)
+        };
+        assert_eq!(of("20"), 20 * MILLISECOND + 5);
+        assert_eq!(of("0"), NEVER);
+        assert_eq!(of("soon"), NEVER);
+        assert_eq!(of("18446744073709551615"), NEVER);
+    }
+}

@@ -1,0 +1,150 @@
+//! Services as they run: any number of instances on a few threads, each of which waits
+//! for all of its sockets at once.
+//!
+//! ```text
+//! caller ──▶ session ──▶ flight: a script's request ──▶ link ──▶ callee     (intake, calling)
+//! caller ◀── answer ◀──┘    │ work      ▲ ended                            (answering)
+//!                           ▼           │
+//!                        here, or workers                                  (working)
+//! ```
+//!
+//! An instance lives on exactly one thread: its listener, its connections and its requests
+//! take no lock. Calls between instances of one process go over real sockets as well.
+//! What a request does is decided by [`crate::script`]; this is its shell.
+//!
+//! # What travels beside the trace context
+//! - `x-envoy-expected-rq-timeout-ms`: how long the caller waits. The smaller of it and
+//!   own bounds holds.
+//! - `x-headroom-revision`: 16 hexadecimal digits that tell profiles apart. The entry
+//!   decides; a callee that still keeps that revision (the newest four) follows it, so
+//!   that a request runs under one revision in all services. Answers carry it too.
+//! - `x-headroom-failed`: which edge failed, and why (`root>store timeout`), as the
+//!   innermost service saw it.
+//!
+//! # Bounds
+//! Heads of 32 KiB and 128 fields (431), bodies of 1 GiB (413), 64 KiB ahead of an answer
+//! (then nothing is read), 60 s for a head, for each part of a body or of an answer, ten
+//! minutes without a request; callers: half of the descriptors that the process may have;
+//! calls that wait for a connection to one callee: 4096, each until its deadline; bodies
+//! that an answer repeats: 64 KiB.
+//!
+//! A kept connection that breaks before anything of an answer came is no failure: the
+//! request is sent once more over a new one (RFC 9110 section 9.2.2). So a request that a
+//! fault drops may reach a service twice; draws are the same both times.
+
+mod alarms;
+mod answering;
+mod calling;
+mod directory;
+mod event_loop;
+mod flight;
+mod host;
+mod intake;
+mod link;
+mod message;
+mod outbox;
+mod plan;
+mod recording;
+mod session;
+mod slab;
+#[cfg(test)]
+mod tests;
+mod working;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+pub use directory::Directory;
+pub use host::Host;
+
+use crate::metrics::Metrics;
+use crate::topology::{ServiceId, Topology};
+use crate::trace::Tracer;
+use crate::work::Site;
+
+/// An instance to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hosted {
+    /// Its service.
+    pub service: ServiceId,
+    /// Its number among the service's replicas, counted from 0.
+    pub replica: u32,
+    /// Where it listens; port 0: any free one, see [`Host::directory`].
+    pub listen: SocketAddr,
+}
+
+/// What a host works with.
+pub struct HostConfig {
+    /// What the services do.
+    pub topology: Arc<Topology>,
+    /// Those that run here.
+    pub hosted: Vec<Hosted>,
+    /// Where those listen that are called and do not run here.
+    pub directory: Directory,
+    /// Threads for services that may run on any processor; 0: one for each processor.
+    /// Services that share other processors have threads of their own, pinned there.
+    pub threads: usize,
+    /// For their work.
+    pub site: Arc<Site>,
+    /// Where they count.
+    pub metrics: Arc<Metrics>,
+    /// Where their spans go.
+    pub tracer: Tracer,
+}
+
+/// Why a host did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The topology has fewer services.
+    #[error("start a service: there is no service with the number {0} in the topology")]
+    NoService(u32),
+    /// An address cannot be listened on.
+    #[error("listen on {address} for the service {service}: {source}")]
+    Listen {
+        /// The service.
+        service: String,
+        /// The address.
+        address: SocketAddr,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// A service is called that does not run here, and nobody said where it does.
+    #[error(
+        "start the service {caller}: it calls {callee}, which does not run in this process and has no address; give one"
+    )]
+    NoAddress {
+        /// Who calls.
+        caller: String,
+        /// Who is called.
+        callee: String,
+    },
+    /// There are no threads or descriptors left.
+    #[error("start the threads of the services: {0}")]
+    Threads(#[source] io::Error),
+}
+
+/// Why a topology was not put in force. The one before still is.
+#[derive(Debug, thiserror::Error)]
+pub enum SwapError {
+    /// A service that runs is not in it.
+    #[error(
+        "change the profile: the service {0} runs, and is not in the new one; services cannot be removed while the graph runs"
+    )]
+    Gone(String),
+    /// A service that runs speaks another protocol in it.
+    #[error(
+        "change the profile: the service {0} has another protocol in the new one; start the graph again for that"
+    )]
+    Protocol(String),
+    /// A service is called that does not run.
+    #[error(
+        "change the profile: {caller} calls {callee}, which does not run; services cannot be added while the graph runs"
+    )]
+    NoAddress {
+        /// Who calls.
+        caller: String,
+        /// Who is called.
+        callee: String,
+    },
+}

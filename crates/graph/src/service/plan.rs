@@ -1,0 +1,321 @@
+//! What one instance does under one revision of the topology, made ready for the data
+//! path: programs, tasks, and the constant parts of messages.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::directory::Directory;
+use crate::metrics::{self, ClientCounters, InstanceCounters, ServerCounters, WorkCounters};
+use crate::script::Program;
+use crate::topology::{
+    Action, Connections, EdgeId, Protocol, Response, ServiceId, Step, StepId, Topology, Work,
+};
+use crate::trace::{Name, Sampler};
+use crate::work::{Equipment, LoadStatus, Task};
+
+/// The field that names the revision that a request runs under.
+pub(super) const REVISION: &str = "x-headroom-revision";
+
+/// See the module.
+pub(super) struct Plan {
+    /// Counted by this process.
+    pub(super) revision: u32,
+    /// The same for every process with the same topology.
+    pub(super) fingerprint: [u8; 16],
+    pub(super) topology: Arc<Topology>,
+    pub(super) service: ServiceId,
+    pub(super) name: Name,
+    /// The peer of those who have none.
+    pub(super) nobody: Name,
+    pub(super) program: Arc<Program>,
+    pub(super) endpoints: Vec<EndpointPlan>,
+    /// By the number of their step.
+    steps: Vec<StepPlan>,
+    /// By their slot: see [`Planner`]. `None`: this revision does not call it.
+    pub(super) callees: Vec<Option<Callee>>,
+    /// Threads and waiting jobs for work.
+    pub(super) workers: (u32, u32),
+    pub(super) cpus: Vec<u32>,
+    pub(super) sampler: Sampler,
+    pub(super) counters: Arc<InstanceCounters>,
+    /// How often the load beside the requests ran.
+    pub(super) load_status: Box<dyn Fn() -> LoadStatus + Send + Sync>,
+}
+
+/// An endpoint.
+pub(super) struct EndpointPlan {
+    /// As in the file: `*` takes all other paths.
+    pub(super) path: Name,
+    pub(super) any: bool,
+    /// Whether the body is testapi's, with those of the calls.
+    pub(super) echo: bool,
+    counters: Arc<ServerCounters>,
+}
+
+/// Whom a service calls, and how.
+pub(super) struct Callee {
+    pub(super) name: Name,
+    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) connections: Connections,
+    pub(super) protocol: Protocol,
+}
+
+/// What a step does.
+enum StepPlan {
+    Nothing,
+    Call(CallPlan),
+    Work(WorkPlan),
+}
+
+/// A call.
+pub(super) struct CallPlan {
+    pub(super) edge: EdgeId,
+    /// Of the callee.
+    pub(super) slot: usize,
+    /// `None`: that of the request at hand.
+    pub(super) path: Option<Name>,
+    pub(super) peer: Name,
+    pub(super) counters: Arc<ClientCounters>,
+    /// What follows the path in the head of a request: version and constant fields.
+    pub(super) head: Vec<u8>,
+}
+
+/// A piece of work.
+pub(super) struct WorkPlan {
+    /// What kind it is, in a word.
+    pub(super) name: Name,
+    /// Why it cannot be done, if it cannot.
+    pub(super) task: Result<Arc<Task>, &'static str>,
+    /// Whether its end is to be told in the body (testapi's `/load-status`).
+    pub(super) tells_load: bool,
+    pub(super) counters: Arc<WorkCounters>,
+}
+
+impl Plan {
+    pub(super) fn call(&self, step: StepId) -> Option<&CallPlan> {
+        match self.steps.get(step.0 as usize)? {
+            StepPlan::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    pub(super) fn work(&self, step: StepId) -> Option<&WorkPlan> {
+        match self.steps.get(step.0 as usize)? {
+            StepPlan::Work(work) => Some(work),
+            _ => None,
+        }
+    }
+
+    pub(super) fn endpoint(&self, place: usize) -> Option<&EndpointPlan> {
+        self.endpoints.get(place)
+    }
+
+    /// Where requests of an endpoint are counted, or those without one.
+    pub(super) fn server_counters(&self, endpoint: usize) -> &ServerCounters {
+        self.endpoint(endpoint)
+            .map_or_else(|| self.counters.server(None), |one| &one.counters)
+    }
+
+    /// The place of the endpoint for a path; beyond all of them if there is none.
+    pub(super) fn find(&self, path: &[u8]) -> usize {
+        let exact = |endpoint: &EndpointPlan| endpoint.path.as_bytes() == path;
+        let place = self.endpoints.iter().position(exact);
+        let any = || self.endpoints.iter().position(|endpoint| endpoint.any);
+        place.or_else(any).unwrap_or(self.endpoints.len())
+    }
+
+    /// Writes `FROM>TO`.
+    pub(super) fn write_edge(&self, edge: EdgeId, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.name.as_bytes());
+        out.push(b'>');
+        let to = self.topology.edge(edge).map(|edge| edge.to);
+        if let Some(to) = to.and_then(|to| self.topology.service(to)) {
+            out.extend_from_slice(to.name.as_bytes());
+        }
+    }
+}
+
+/// Makes the plans of one instance.
+pub(super) struct Planner {
+    /// What its work needs, over all revisions.
+    pub(super) equipment: Equipment,
+    /// Names of those whom it has ever called. A callee's place among them, its slot, is
+    /// the same in all plans, so that connections outlive a revision.
+    slots: Vec<Name>,
+}
+
+impl Planner {
+    pub(super) fn new(equipment: Equipment) -> Self {
+        Self {
+            equipment,
+            slots: Vec::new(),
+        }
+    }
+
+    /// The plan for a service of a topology; `Err`: the name of a callee of which no
+    /// address is known.
+    pub(super) fn plan(
+        &mut self,
+        topology: &Arc<Topology>,
+        service: ServiceId,
+        revision: u32,
+        fingerprint: [u8; 16],
+        directory: &Directory,
+        counters: Arc<InstanceCounters>,
+    ) -> Result<Plan, String> {
+        let mut plan = Plan {
+            revision,
+            fingerprint,
+            topology: Arc::clone(topology),
+            service,
+            name: Name::from(""),
+            nobody: Name::from(""),
+            program: Program::compile(topology, service),
+            endpoints: Vec::new(),
+            steps: Vec::new(),
+            callees: Vec::new(),
+            workers: (0, 0),
+            cpus: Vec::new(),
+            sampler: Sampler::new(topology.tracing.sample),
+            counters,
+            load_status: {
+                let load = Arc::clone(&self.equipment.load);
+                Box::new(move || load.status())
+            },
+        };
+        let Some(own) = topology.service(service) else {
+            return Ok(plan);
+        };
+        plan.name = Name::from(&*own.name);
+        plan.workers = (own.workers, own.queue);
+        plan.cpus.clone_from(&own.placement.cpus);
+        for (place, endpoint) in own.endpoints.iter().enumerate() {
+            plan.endpoints.push(EndpointPlan {
+                path: Name::from(&*endpoint.path),
+                any: endpoint.path == "*",
+                echo: endpoint.response == Response::Echo,
+                counters: Arc::clone(plan.counters.server(Some(place))),
+            });
+            self.add(&mut plan, &endpoint.steps, directory)?;
+        }
+        Ok(plan)
+    }
+
+    fn add(
+        &mut self,
+        plan: &mut Plan,
+        steps: &[Step],
+        directory: &Directory,
+    ) -> Result<(), String> {
+        for step in steps {
+            let made = match &step.action {
+                Action::Work(work) => {
+                    let counters = Arc::clone(plan.counters.work(step.id));
+                    StepPlan::Work(self.work(work, counters))
+                }
+                Action::Call(call) => {
+                    StepPlan::Call(self.call(plan, call.edge, call.path.as_deref(), directory)?)
+                }
+                Action::Sequence(below)
+                | Action::Parallel {
+                    branches: below, ..
+                } => {
+                    self.add(plan, below, directory)?;
+                    continue;
+                }
+            };
+            let at = step.id.0 as usize;
+            if at >= plan.steps.len() {
+                plan.steps.resize_with(at + 1, || StepPlan::Nothing);
+            }
+            if let Some(place) = plan.steps.get_mut(at) {
+                *place = made;
+            }
+        }
+        Ok(())
+    }
+
+    fn work(&mut self, work: &Work, counters: Arc<WorkCounters>) -> WorkPlan {
+        WorkPlan {
+            counters,
+            name: Name::from(metrics::kind(work)),
+            task: match work {
+                // The event loop does these itself.
+                Work::Sleep(_) => Err("sleep"),
+                work => self
+                    .equipment
+                    .task(work)
+                    .map(Arc::new)
+                    .map_err(|error| error.cause()),
+            },
+            tells_load: *work == Work::StressNgStatus,
+        }
+    }
+
+    fn call(
+        &mut self,
+        plan: &mut Plan,
+        edge: EdgeId,
+        path: Option<&str>,
+        directory: &Directory,
+    ) -> Result<CallPlan, String> {
+        let topology = Arc::clone(&plan.topology);
+        let connections = topology.edge(edge).map(|edge| (edge.to, edge.connections));
+        let (callee, connections) = connections
+            .and_then(|(to, connections)| Some((topology.service(to)?, connections)))
+            .ok_or_else(|| format!("edge {}", edge.0))?;
+        let known = self.slots.iter().position(|name| **name == *callee.name);
+        let slot = known.unwrap_or_else(|| {
+            self.slots.push(Name::from(&*callee.name));
+            self.slots.len() - 1
+        });
+        let addresses: Vec<_> = directory
+            .all(&callee.name)
+            .take(callee.replicas as usize)
+            .collect();
+        if addresses.is_empty() {
+            return Err(callee.name.clone());
+        }
+        let peer = Name::from(&*callee.name);
+        if slot >= plan.callees.len() {
+            plan.callees.resize_with(slot + 1, || None);
+        }
+        if let Some(place) = plan.callees.get_mut(slot) {
+            *place = Some(Callee {
+                name: Arc::clone(&peer),
+                addresses,
+                connections,
+                protocol: callee.protocol,
+            });
+        }
+        let mut head = Vec::new();
+        head.extend_from_slice(b" HTTP/1.1\r\n");
+        wire::http1::write::field(b"Host", callee.name.as_bytes(), &mut head);
+        wire::http1::write::field(REVISION.as_bytes(), &plan.fingerprint, &mut head);
+        if matches!(connections, Connections::Cold(_)) {
+            wire::http1::write::field(b"Connection", b"close", &mut head);
+        }
+        Ok(CallPlan {
+            edge,
+            slot,
+            path: path.map(Name::from),
+            peer,
+            counters: Arc::clone(plan.counters.client(edge)),
+            head,
+        })
+    }
+}
+
+/// A number that differs between topologies that differ, whatever process computes it
+/// (FNV-1a over its text), in hexadecimal.
+pub(super) fn fingerprint(topology: &Topology) -> [u8; 16] {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in format!("{topology:?}").bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    let mut digits = [0; 16];
+    for (place, digit) in digits.iter_mut().enumerate() {
+        *digit = b"0123456789abcdef"[(hash >> (60 - 4 * place) & 0xf) as usize];
+    }
+    digits
+}

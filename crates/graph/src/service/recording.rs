@@ -1,0 +1,162 @@
+//! What is counted and recorded of requests, calls and work.
+
+use std::sync::Arc;
+
+use super::event_loop::EventLoop;
+use super::flight::Flight;
+use super::link::Attempt;
+use super::plan::{Plan, WorkPlan};
+use crate::Nanos;
+use crate::draw::SpanId;
+use crate::script::cause;
+use crate::trace::{Name, Span, SpanKind};
+
+/// The cause of what was cut off since its caller went.
+pub(super) const GONE: &str = "gone";
+
+/// How a piece of work went.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece {
+    pub(super) span: SpanId,
+    /// When it was wanted, begun and ended.
+    pub(super) wanted: Nanos,
+    pub(super) begun: Nanos,
+    pub(super) ended: Nanos,
+    pub(super) cpu: Nanos,
+    /// What others took of the processor.
+    pub(super) stolen: Nanos,
+    /// Why it was not done, if it was not.
+    pub(super) cause: &'static str,
+}
+
+impl EventLoop {
+    /// A request is answered, or never will be.
+    pub(super) fn conclude(&mut self, flight: &mut Flight, plan: &Plan, why: &'static str) {
+        flight.concluded = true;
+        flight.session = None;
+        let status = flight.answer.map_or(0, |(status, _)| status);
+        let counters = plan.server_counters(flight.endpoint);
+        let end = self.now.max(flight.started);
+        match status {
+            0 => counters.dropped(),
+            status => counters.answered(status, end - flight.started),
+        }
+        if !why.is_empty() {
+            counters.failed(why);
+        }
+        if !flight.sampled {
+            return;
+        }
+        let name = match plan.endpoint(flight.endpoint) {
+            Some(endpoint) if !endpoint.any => Arc::clone(&endpoint.path),
+            _ => Name::from(String::from_utf8_lossy(&flight.path)),
+        };
+        self.recorder.record(Span {
+            trace: flight.trace,
+            id: flight.span,
+            parent: flight.parent,
+            kind: SpanKind::Server,
+            service: Arc::clone(&plan.name),
+            name,
+            peer: Arc::clone(&plan.nobody),
+            start: flight.started,
+            end,
+            cpu: 0,
+            queue: flight.queue,
+            status,
+            attempt: 0,
+            revision: plan.revision,
+            cause: why,
+        });
+    }
+
+    /// An attempt of a call has ended; status 0: without an answer.
+    pub(super) fn record_call(
+        &mut self,
+        flight: &Flight,
+        attempt: &Attempt,
+        status: u16,
+        why: &'static str,
+    ) {
+        let Some(plan) = &flight.plan else {
+            return;
+        };
+        let Some(call) = plan.call(attempt.step) else {
+            return;
+        };
+        let end = self.now.max(attempt.wanted);
+        // One that was never sent waited all the time.
+        let begun = if attempt.sent == 0 { end } else { attempt.sent };
+        let queue = begun.min(end).saturating_sub(attempt.wanted);
+        let why = match why {
+            "" if status >= 400 => cause::STATUS,
+            why => why,
+        };
+        call.counters.ended(status, end - attempt.wanted, queue);
+        if !why.is_empty() {
+            call.counters.failed(why);
+        }
+        if !flight.sampled {
+            return;
+        }
+        let name = match (&call.path, plan.endpoint(flight.endpoint)) {
+            (Some(path), _) => Arc::clone(path),
+            (None, Some(endpoint)) if !endpoint.any => Arc::clone(&endpoint.path),
+            (None, _) => Name::from(String::from_utf8_lossy(&flight.path)),
+        };
+        self.recorder.record(Span {
+            trace: flight.trace,
+            id: attempt.span,
+            parent: flight.span,
+            kind: SpanKind::Client,
+            service: Arc::clone(&plan.name),
+            name,
+            peer: Arc::clone(&call.peer),
+            start: attempt.wanted,
+            end,
+            cpu: 0,
+            queue,
+            status,
+            attempt: attempt.number,
+            revision: plan.revision,
+            cause: why,
+        });
+    }
+
+    /// A piece of work has ended.
+    pub(super) fn record_work(
+        &mut self,
+        flight: &Flight,
+        plan: &Plan,
+        work: &WorkPlan,
+        piece: &Piece,
+    ) {
+        let queue = piece.begun.saturating_sub(piece.wanted);
+        if piece.cause.is_empty() {
+            let wall = piece.ended.saturating_sub(piece.begun);
+            work.counters.done(wall, piece.cpu, piece.stolen, queue);
+        } else {
+            work.counters.failed(piece.cause);
+        }
+        if !flight.sampled {
+            return;
+        }
+        self.recorder.record(Span {
+            trace: flight.trace,
+            id: piece.span,
+            parent: flight.span,
+            kind: SpanKind::Work,
+            service: Arc::clone(&plan.name),
+            name: Arc::clone(&work.name),
+            peer: Arc::clone(&plan.nobody),
+            start: piece.wanted,
+            end: piece.ended.max(piece.wanted),
+            cpu: piece.cpu,
+            queue,
+            status: 0,
+            attempt: 0,
+            revision: plan.revision,
+            cause: piece.cause,
+        });
+    }
+}

@@ -1,0 +1,7 @@
+//! Services over real sockets.
+
+mod answers;
+mod callers;
+mod failures;
+mod profiles;
+mod stage;

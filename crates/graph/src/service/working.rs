@@ -1,0 +1,253 @@
+//! Own work of requests: done here if it is short, else by the workers of the instance;
+//! and what only takes time.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use wire::clock;
+
+use super::alarms::Alarm;
+use super::event_loop::{EventLoop, Job, Todo};
+use super::flight::{Flight, Open, What};
+use super::plan::Plan;
+use super::recording::Piece;
+use super::slab::Key;
+use crate::script::{Command, Outcome, Ticket, cause};
+use crate::work::{self, Ended, Refused, Workers, WorkersConfig};
+
+impl EventLoop {
+    /// A script wants to be told when a time has come.
+    pub(super) fn wait(&mut self, key: Key, flight: &mut Flight, command: &Command) {
+        let Command::Wait {
+            ticket,
+            until,
+            step,
+            span,
+        } = *command
+        else {
+            return;
+        };
+        let what = match step {
+            Some(step) => What::Sleep(step, span, self.now),
+            None => What::Pause,
+        };
+        flight.open.push(Open { ticket, what });
+        self.alarms.set(until, Alarm::Ticket(key, ticket));
+    }
+
+    /// What a request waits for has come, or a place in a queue has not come in time.
+    pub(super) fn ticket_rings(&mut self, key: Key, ticket: Ticket) {
+        let Some(mut flight) = self.flights.take(key) else {
+            return;
+        };
+        let mut outcome = Some(Outcome::Done);
+        match flight.find(ticket).copied() {
+            Some(What::Sleep(step, span, since)) => {
+                if let Some(plan) = flight.plan.clone()
+                    && let Some(work) = plan.work(step)
+                {
+                    let piece = Piece {
+                        span,
+                        wanted: since,
+                        begun: since,
+                        ended: self.now,
+                        cpu: 0,
+                        stolen: 0,
+                        cause: "",
+                    };
+                    self.record_work(&flight, &plan, work, &piece);
+                }
+            }
+            Some(What::Pause) => {}
+            Some(What::Queued(slot, place)) => {
+                if let Some(attempt) = self.leave_queue(&flight, key, ticket, slot, place) {
+                    self.record_call(&flight, &attempt, 0, cause::TIMEOUT);
+                }
+                outcome = Some(Outcome::Unanswered(cause::TIMEOUT));
+            }
+            // It waited for a connection, and has it.
+            Some(What::Call(_) | What::Job(_)) | None => outcome = None,
+        }
+        self.flights.put(key, flight);
+        if let Some(outcome) = outcome {
+            self.todo.push_back(Todo::Ended(key, ticket, outcome));
+        }
+    }
+
+    /// A script wants work done.
+    pub(super) fn work(
+        &mut self,
+        key: Key,
+        flight: &mut Flight,
+        plan: &Arc<Plan>,
+        command: &Command,
+    ) {
+        let Command::Work {
+            ticket,
+            step,
+            amount,
+            second,
+            span,
+        } = *command
+        else {
+            return;
+        };
+        let Some(work) = plan.work(step) else {
+            return;
+        };
+        let wanted = clock::now();
+        let mut piece = Piece {
+            span,
+            wanted,
+            begun: wanted,
+            ended: wanted,
+            cpu: 0,
+            stolen: 0,
+            cause: "",
+        };
+        let task = match &work.task {
+            Ok(task) => task,
+            Err(cause) => {
+                piece.cause = cause;
+                self.not_done(key, flight, plan, ticket, work, &piece);
+                return;
+            }
+        };
+        if task.fits_event_loop() || plan.workers.0 == 0 {
+            let result = self.worker.perform(task, amount, second, flight.deadline);
+            self.now = clock::now();
+            piece.ended = self.now;
+            match result {
+                Ok(done) => {
+                    (piece.cpu, piece.stolen) = (done.cpu, done.stolen());
+                    self.record_work(flight, plan, work, &piece);
+                    tell_load(flight, plan, work.tells_load);
+                    self.todo.push_back(Todo::Ended(key, ticket, Outcome::Done));
+                }
+                Err(error) => {
+                    piece.cause = error.cause();
+                    self.not_done(key, flight, plan, ticket, work, &piece);
+                }
+            }
+            return;
+        }
+        let job = self.jobs.insert(Job {
+            flight: key,
+            ticket,
+            step,
+            span,
+        });
+        let handed = work::Job {
+            task: Arc::clone(task),
+            amount,
+            second,
+            key: job.number(),
+            deadline: flight.deadline,
+        };
+        match self.hand_over(flight.instance, plan, handed) {
+            Ok(()) => flight.open.push(Open {
+                ticket,
+                what: What::Job(job),
+            }),
+            Err(refused) => {
+                self.jobs.release(job);
+                piece.cause = refused;
+                self.not_done(key, flight, plan, ticket, work, &piece);
+            }
+        }
+    }
+
+    /// Gives a job to the workers of an instance, which are made for the first one.
+    fn hand_over(
+        &mut self,
+        instance: usize,
+        plan: &Plan,
+        job: work::Job,
+    ) -> Result<(), &'static str> {
+        let Some(instance) = self.instances.get_mut(instance) else {
+            return Err(cause::WORK);
+        };
+        let wanted = (plan.workers, &plan.cpus);
+        if instance.workers.is_none() || (instance.workers_for.0, &instance.workers_for.1) != wanted
+        {
+            let config = WorkersConfig {
+                name: plan.name.to_string(),
+                threads: plan.workers.0,
+                queue: plan.workers.1,
+                cpus: plan.cpus.clone(),
+            };
+            let workers = Workers::new(&self.site, &self.inbox, config);
+            instance.workers = Some(workers.map_err(|error| error.cause())?);
+            instance.workers_for = (plan.workers, plan.cpus.clone());
+        }
+        match instance.workers.as_ref().map(|workers| workers.submit(job)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(Refused::Full)) => Err(cause::FULL),
+            Some(Err(refused)) => Err(refused.cause()),
+            None => Err(cause::WORK),
+        }
+    }
+
+    /// A worker has done a job.
+    pub(super) fn work_ended(&mut self, ended: &Ended) {
+        let Some(job) = self.jobs.remove(Key::of(ended.key)) else {
+            return;
+        };
+        let key = job.flight;
+        let Some(mut flight) = self.flights.take(key) else {
+            return;
+        };
+        if let Some(plan) = flight.plan.clone()
+            && let Some(work) = plan.work(job.step)
+        {
+            let mut piece = Piece {
+                span: job.span,
+                wanted: ended.submitted,
+                begun: ended.begun,
+                ended: ended.begun,
+                cpu: 0,
+                stolen: 0,
+                cause: "",
+            };
+            match &ended.result {
+                Ok(done) => {
+                    piece.ended = ended.begun + done.wall;
+                    (piece.cpu, piece.stolen) = (done.cpu, done.stolen());
+                    self.record_work(&flight, &plan, work, &piece);
+                    tell_load(&mut flight, &plan, work.tells_load);
+                    self.todo
+                        .push_back(Todo::Ended(key, job.ticket, Outcome::Done));
+                }
+                Err(error) => {
+                    piece.ended = self.now;
+                    piece.cause = error.cause();
+                    self.not_done(key, &flight, &plan, job.ticket, work, &piece);
+                }
+            }
+        }
+        self.flights.put(key, flight);
+    }
+
+    fn not_done(
+        &mut self,
+        key: Key,
+        flight: &Flight,
+        plan: &Plan,
+        ticket: Ticket,
+        work: &super::plan::WorkPlan,
+        piece: &Piece,
+    ) {
+        self.record_work(flight, plan, work, piece);
+        let outcome = Outcome::Failed(piece.cause);
+        self.todo.push_back(Todo::Ended(key, ticket, outcome));
+    }
+}
+
+/// Puts testapi's `status[DONE/STARTED],` before the body.
+fn tell_load(flight: &mut Flight, plan: &Plan, tells: bool) {
+    if tells {
+        let load = (plan.load_status)();
+        // Writing to memory does not fail.
+        let _ = write!(flight.prefix, "status[{}/{}],", load.done, load.started);
+    }
+}

@@ -1,0 +1,71 @@
+//! Every key of both forms, with values that it cannot have.
+
+use std::path::Path;
+
+use crate::every_key::{Tried, toml, yaml};
+use crate::http::router::RouterSettings;
+use crate::http::settings_file::{print, read_gorouter, read_toml};
+
+#[test]
+fn wrong_values_of_every_key_of_our_own_form_are_told() {
+    let tried = Tried {
+        read: &|source| read_toml(source, Path::new(".")).map(|loaded| loaded.warnings),
+        write: toml,
+        right: &[],
+    };
+    let found = tried.every_key();
+    // Every key that is printed was found, in its table.
+    let mut table = String::new();
+    for line in print(&RouterSettings::default()).lines() {
+        let line = line.trim_start_matches("# ");
+        if let Some(name) = line.strip_prefix('[') {
+            table = name.trim_end_matches(']').to_owned() + ".";
+        } else if let Some((key, _)) = line.split_once(" = ")
+            && !key.contains(' ')
+        {
+            let key = format!("{table}{key}");
+            assert!(found.contains(&key), "{key} is not in {found:?}");
+        }
+    }
+}
+
+#[test]
+fn wrong_values_of_every_key_of_gorouters_are_told() {
+    let tried = Tried {
+        read: &|source| read_gorouter(source, Path::new(".")).map(|loaded| loaded.warnings),
+        write: yaml,
+        // Authorities may stand in one text or in several; YAML reads `value: 1` as a number,
+        // and the value of a header is a text.
+        right: &[
+            ("ca_certs", "\"one\""),
+            ("client_ca_certs", "\"one\""),
+            ("domains.ca_certs", "\"one\""),
+            ("nats.ca_certs", "\"one\""),
+            ("oauth.ca_certs", "\"one\""),
+            ("routing_api.ca_certs", "\"one\""),
+            ("http_rewrite.responses.remove_headers.value", "7"),
+            ("http_rewrite.responses.remove_headers.value", "true"),
+            (
+                "http_rewrite.responses.add_headers_if_not_present.value",
+                "7",
+            ),
+            (
+                "http_rewrite.responses.add_headers_if_not_present.value",
+                "true",
+            ),
+        ],
+    };
+    let found = tried.every_key();
+    for key in [
+        "port",
+        "status.routes.port",
+        "tls_pem.cert_chain",
+        "oauth.client_secret",
+    ] {
+        assert!(
+            found.iter().any(|one| one == key),
+            "{key} is not in {found:?}"
+        );
+    }
+    assert!(found.len() > 130, "{} keys: {found:?}", found.len());
+}
