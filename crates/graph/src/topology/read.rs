@@ -84,6 +84,9 @@ pub fn check(
     Ok(Checked { topology, warnings })
 }
 
+/// Problems for which the name that was likely meant is sought.
+const FEW_PROBLEMS: usize = 100;
+
 /// What services and calls have that say nothing of it.
 pub(super) struct Defaults {
     pub(super) timeout: u64,
@@ -287,7 +290,10 @@ impl<'a> Reader<'a> {
         let found = self.names.get(name).copied();
         if found.is_none() {
             let message = format!("there is no service \"{name}\"");
-            let mut names: Vec<&str> = self.names.keys().map(String::as_str).collect();
+            // Of a file with very many mistakes only the first are shown.
+            let few = self.problems.len() < FEW_PROBLEMS;
+            let names = self.names.keys().filter(|_| few);
+            let mut names: Vec<&str> = names.map(String::as_str).collect();
             names.sort_unstable();
             let help = match units::nearest(name, names) {
                 Some(near) => format!("did you mean \"{near}\"?"),

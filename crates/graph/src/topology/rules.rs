@@ -1,6 +1,6 @@
 //! What must hold of a graph as a whole.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use document::{Problem, Span};
 
@@ -57,9 +57,10 @@ fn entry(
         .zip(places.services)
         .filter_map(|(id, place)| Some((ServiceId(id), place.entry.clone()?)));
     let Some((entry, _)) = entries.next() else {
+        let called: HashSet<u32> = topology.edges.iter().map(|edge| edge.to.0).collect();
         let uncalled: Vec<&str> = (0..)
             .zip(&topology.services)
-            .filter(|(id, _)| topology.edges.iter().all(|edge| edge.to.0 != *id))
+            .filter(|(id, _)| !called.contains(id))
             .map(|(_, service)| service.name.as_str())
             .take(5)
             .collect();

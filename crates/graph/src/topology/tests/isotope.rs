@@ -1,6 +1,7 @@
 //! Isotope's topologies.
 
 use document::Source;
+use proptest::prelude::*;
 
 use super::super::import::{Imported, isotope};
 use super::super::*;
@@ -319,5 +320,18 @@ fn units_of_sizes_are_powers_of_1024_in_any_case() {
     for text in ["-1", "1X", "KB", "1kibb", "2G", "1.5.5K", "\"\"", "1bb"] {
         let text = format!("services:\n- {{name: a, isEntrypoint: true, responseSize: {text}}}\n");
         assert!(isotope(&yaml(&text)).is_err(), "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_file_with_letters_changed_ends_the_program(at in any::<prop::sample::Index>(), with in "\\PC{0,3}") {
+        let mut text = ALL.to_owned();
+        let at = at.index(text.len());
+        text.replace_range(at..at + 1, &with);
+        if let Ok(imported) = isotope(&yaml(&text)) {
+            let printed = imported.topology.to_toml();
+            prop_assert_eq!(read(&source(&printed)).unwrap(), imported.topology);
+        }
     }
 }
