@@ -51,7 +51,7 @@ impl Scale {
         let value = match self.unit {
             Unit::Time => units::parse_duration(text)?.as_nanos() as f64,
             Unit::Size => units::parse_bytes(text)? as f64,
-            Unit::Count => units::parse_number(text)?,
+            Unit::Count => count(text)?,
         };
         self.bounded(value).map_err(|message| wrong(text, message))
     }
@@ -119,6 +119,17 @@ fn constant(node: &Node, scale: Scale) -> Result<f64, Problem> {
             "B",
             node,
         )),
+    }
+}
+
+/// A number without a unit, to the last bit.
+fn count(text: &str) -> Result<f64, UnitError> {
+    let digits = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    match text.parse() {
+        Ok(number) if digits => Ok(number),
+        _ => units::parse_number(text),
     }
 }
 
