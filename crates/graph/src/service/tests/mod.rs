@@ -5,3 +5,4 @@ mod callers;
 mod failures;
 mod profiles;
 mod stage;
+mod streams;
