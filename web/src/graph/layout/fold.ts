@@ -8,7 +8,7 @@
 export const NODE = { width: 172, height: 64 } as const;
 export const GAP = {
   /** Between layers: edges need room for their labels. */
-  layers: 96,
+  layers: 124,
   /** Between columns of one layer. */
   columns: 30,
   rows: 20,
