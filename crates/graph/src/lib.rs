@@ -20,6 +20,7 @@ pub mod background;
 pub mod draw;
 pub mod metrics;
 pub mod noise;
+pub mod profile;
 pub mod script;
 pub mod service;
 pub mod topology;

@@ -12,6 +12,7 @@ use super::host::RUNNING;
 use super::intake::Sent;
 use super::message::{AnswerHead, write_answer};
 use super::plan::{Plan, REVISION};
+use super::recording::GONE;
 use super::session::{PATIENCE, Phase};
 use super::slab::Key;
 use crate::script::{Arrival, Command, Failure, Outcome, Ticket};
@@ -145,7 +146,7 @@ impl EventLoop {
         flight.answer = Some((status, cause));
         let session = flight.session.and_then(|key| self.sessions.take(key));
         let Some(mut session) = session else {
-            self.conclude(flight, plan, "client gone");
+            self.conclude(flight, plan, GONE);
             return;
         };
         if let Some(failure) = failure
@@ -196,7 +197,7 @@ impl EventLoop {
                 session.deadline = self.now.saturating_add(PATIENCE);
             }
             Sent::Failed => {
-                self.conclude(flight, plan, "client gone");
+                self.conclude(flight, plan, GONE);
                 session.phase = Phase::Closed;
             }
         }

@@ -16,6 +16,7 @@ use super::host::RUNNING;
 use super::link::{Attempt, Link, MOST_WAITING, Pool, PoolId};
 use super::message::write_request;
 use super::plan::{CallPlan, Plan};
+use super::recording::GONE;
 use super::slab::{Key, Token};
 use crate::Nanos;
 use crate::script::{Command, Outcome, Ticket, cause};
@@ -159,7 +160,7 @@ impl EventLoop {
     fn send_request(&mut self, link: &mut Link) -> Result<(), &'static str> {
         link.outbox
             .send(&mut link.stream)
-            .map_err(|error| error.cause())?;
+            .map_err(|error| why(error.cause()))?;
         let all = link.outbox.is_empty();
         // Nothing is taken before the connection is made.
         link.connected |= all;
@@ -178,7 +179,8 @@ impl EventLoop {
     fn open_link(&mut self, id: PoolId, call: &CallPlan) -> Result<Box<Link>, &'static str> {
         let address = self.pool(id).map(|pool| pool.address);
         let address = address.ok_or(cause::REFUSED)?;
-        let socket: OwnedFd = socket::connect_tcp(address).map_err(socket::cause)?;
+        let socket: OwnedFd =
+            socket::connect_tcp(address).map_err(|errno| why(socket::cause(errno)))?;
         let stream = Stream::Plain(socket);
         let key = self.links.reserve();
         let token = Token::Link(key).number();
@@ -276,7 +278,7 @@ impl EventLoop {
     ) -> Result<Option<Answered>, &'static str> {
         if event.writable && link.writing {
             if !link.connected {
-                socket::outcome(&link.stream).map_err(socket::cause)?;
+                socket::outcome(&link.stream).map_err(|errno| why(socket::cause(errno)))?;
                 link.connected = true;
                 if let Some(attempt) = &mut link.attempt {
                     attempt.sent = self.now;
@@ -309,7 +311,7 @@ impl EventLoop {
                 })),
                 Err(_) => Err(cause::RESET),
             },
-            Err(error) => Err(error.cause()),
+            Err(error) => Err(why(error.cause())),
         };
         self.room = room;
         result
@@ -404,7 +406,7 @@ impl EventLoop {
     pub(super) fn cut_off(&mut self, key: Key, flight: &Flight) {
         if let Some(mut link) = self.links.take(key) {
             if let Some(attempt) = link.attempt.take() {
-                self.record_call(flight, &attempt, 0, "cancelled");
+                self.record_call(flight, &attempt, 0, GONE);
             }
             self.drop_link(link);
         }
@@ -455,6 +457,15 @@ impl EventLoop {
             }
             _ => self.links.put(key, link),
         }
+    }
+}
+
+/// The words of metrics and spans for what sockets say.
+fn why(word: &'static str) -> &'static str {
+    match word {
+        "closed early" | "aborted" => cause::RESET,
+        "host unreachable" | "network unreachable" | "network down" => "unreachable",
+        other => other,
     }
 }
 

@@ -202,7 +202,7 @@ impl Host {
                 poller,
                 waker: waker.clone(),
                 site: Arc::clone(&config.site),
-                recorder: (config.recorder)(),
+                recorder: config.tracer.recorder(),
                 instances: seat.instances,
                 most_sessions: most_sessions.max(16),
             })

@@ -12,6 +12,7 @@ use super::alarms::{Alarm, NEVER};
 use super::event_loop::{EventLoop, Todo};
 use super::host::RUNNING;
 use super::message::{self, write_refusal};
+use super::recording::GONE;
 use super::session::{IDLE, LINGER, LINGER_BYTES, MOST_AHEAD, MOST_BODY, PATIENCE, Phase, Session};
 use super::slab::{Key, Token};
 use crate::Nanos;
@@ -182,7 +183,7 @@ impl EventLoop {
             }
             Ok(Received::Nothing) => {}
             // A caller that ends its side has lost interest.
-            Ok(Received::End) | Err(_) => self.close_session(session, "client gone"),
+            Ok(Received::End) | Err(_) => self.close_session(session, GONE),
         }
         self.room = room;
     }
@@ -332,7 +333,7 @@ impl EventLoop {
             let sheet = session.outbox.sheet();
             sheet.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
             if self.send(session) == Sent::Failed {
-                self.close_session(session, "client gone");
+                self.close_session(session, GONE);
             }
         }
     }
@@ -391,13 +392,13 @@ impl EventLoop {
             .change(&session.stream, token, interest)
             .is_err()
         {
-            self.close_session(session, "client gone");
+            self.close_session(session, GONE);
         }
     }
 
     fn go_on_sending(&mut self, session: &mut Session) {
         match (self.send(session), session.phase) {
-            (Sent::Failed, _) => self.close_session(session, "client gone"),
+            (Sent::Failed, _) => self.close_session(session, GONE),
             (Sent::All, Phase::Answering(flight)) => {
                 self.todo.push_back(Todo::Sent(flight));
                 self.answered(session);

@@ -60,7 +60,7 @@ pub use host::Host;
 
 use crate::metrics::Metrics;
 use crate::topology::{ServiceId, Topology};
-use crate::trace::Recorder;
+use crate::trace::Tracer;
 use crate::work::Site;
 
 /// An instance to run.
@@ -89,8 +89,8 @@ pub struct HostConfig {
     pub site: Arc<Site>,
     /// Where they count.
     pub metrics: Arc<Metrics>,
-    /// Makes the recorder of a thread.
-    pub recorder: Box<dyn Fn() -> Recorder + Send + Sync>,
+    /// Where their spans go.
+    pub tracer: Tracer,
 }
 
 /// Why a host did not start.

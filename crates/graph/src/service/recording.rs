@@ -11,6 +11,9 @@ use crate::draw::SpanId;
 use crate::script::cause;
 use crate::trace::{Name, Span, SpanKind};
 
+/// The cause of what was cut off since its caller went.
+pub(super) const GONE: &str = "gone";
+
 /// How a piece of work went.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
@@ -20,6 +23,8 @@ pub(super) struct Piece {
     pub(super) begun: Nanos,
     pub(super) ended: Nanos,
     pub(super) cpu: Nanos,
+    /// What others took of the processor.
+    pub(super) stolen: Nanos,
     /// Why it was not done, if it was not.
     pub(super) cause: &'static str,
 }
@@ -129,7 +134,7 @@ impl EventLoop {
         let queue = piece.begun.saturating_sub(piece.wanted);
         if piece.cause.is_empty() {
             let wall = piece.ended.saturating_sub(piece.begun);
-            work.counters.done(wall, piece.cpu, queue);
+            work.counters.done(wall, piece.cpu, piece.stolen, queue);
         } else {
             work.counters.failed(piece.cause);
         }

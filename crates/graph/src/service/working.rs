@@ -52,6 +52,7 @@ impl EventLoop {
                         begun: since,
                         ended: self.now,
                         cpu: 0,
+                        stolen: 0,
                         cause: "",
                     };
                     self.record_work(&flight, &plan, work, &piece);
@@ -101,6 +102,7 @@ impl EventLoop {
             begun: wanted,
             ended: wanted,
             cpu: 0,
+            stolen: 0,
             cause: "",
         };
         let task = match &work.task {
@@ -117,7 +119,7 @@ impl EventLoop {
             piece.ended = self.now;
             match result {
                 Ok(done) => {
-                    piece.cpu = done.cpu;
+                    (piece.cpu, piece.stolen) = (done.cpu, done.stolen());
                     self.record_work(flight, plan, work, &piece);
                     tell_load(flight, plan, work.tells_load);
                     self.todo.push_back(Todo::Ended(key, ticket, Outcome::Done));
@@ -204,12 +206,13 @@ impl EventLoop {
                 begun: ended.begun,
                 ended: ended.begun,
                 cpu: 0,
+                stolen: 0,
                 cause: "",
             };
             match &ended.result {
                 Ok(done) => {
                     piece.ended = ended.begun + done.wall;
-                    piece.cpu = done.cpu;
+                    (piece.cpu, piece.stolen) = (done.cpu, done.stolen());
                     self.record_work(&flight, &plan, work, &piece);
                     tell_load(&mut flight, &plan, work.tells_load);
                     self.todo

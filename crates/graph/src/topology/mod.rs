@@ -5,6 +5,7 @@
 //! services has no cycle. Times are nanoseconds, sizes are bytes.
 
 mod amounts;
+pub mod budget;
 pub mod demand;
 mod draft;
 mod fields;

@@ -18,7 +18,7 @@ pub struct Recorder {
 /// Two shelves of spans. The collector holds one at a time, for as long as it takes to
 /// swap a vector, so the thread always finds the other one free.
 #[derive(Debug, Default)]
-pub(crate) struct Shelves {
+pub(super) struct Shelves {
     shelves: [Mutex<Vec<Span>>; 2],
     recorded: AtomicU64,
     dropped: AtomicU64,
@@ -26,7 +26,7 @@ pub(crate) struct Shelves {
 
 impl Recorder {
     /// A recorder, and where its spans are taken from.
-    pub(crate) fn new() -> (Self, Arc<Shelves>) {
+    pub(super) fn new() -> (Self, Arc<Shelves>) {
         let shared = Arc::new(Shelves::default());
         let recorder = Self {
             shared: Arc::clone(&shared),
@@ -62,7 +62,7 @@ impl Recorder {
 impl Shelves {
     /// Moves all spans behind those of `into`. `spare` is empty, before and after; its
     /// memory and that of the shelves go round.
-    pub(crate) fn take(&self, into: &mut Vec<Span>, spare: &mut Vec<Span>) {
+    pub(super) fn take(&self, into: &mut Vec<Span>, spare: &mut Vec<Span>) {
         for shelf in &self.shelves {
             std::mem::swap(
                 &mut *shelf.lock().unwrap_or_else(PoisonError::into_inner),

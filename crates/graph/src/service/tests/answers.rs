@@ -252,10 +252,7 @@ steps = [{ cpu = "2ms" }]
     };
     assert_eq!((work("cpu").len(), work("ops").len()), (9, 3));
     for span in work("cpu") {
-        assert!(
-            span.cpu >= 20_000 && span.cpu <= span.end - span.start,
-            "{span:?}"
-        );
+        assert!(span.cpu >= 20_000, "{span:?}");
     }
     stage.drain();
 }

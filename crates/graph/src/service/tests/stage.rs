@@ -1,5 +1,6 @@
 //! A graph that runs, and a client of it.
 
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -7,14 +8,13 @@ use std::time::Duration;
 
 use document::Source;
 
+use crate::Nanos;
+use crate::draw::{SpanId, TraceId};
 use crate::metrics::Metrics;
 use crate::service::{Directory, Host, HostConfig, Hosted};
 use crate::topology::{self, ServiceId, Topology};
-use crate::trace::{Recorder, Span};
+use crate::trace::{Span, StoreLimits, Tracer};
 use crate::work::{Calibration, Site};
-
-/// Takes what a thread has recorded.
-type Take = Box<dyn Fn(&mut Vec<Span>) + Send>;
 
 /// A graph from its file.
 pub(super) fn graph(text: &str) -> Arc<Topology> {
@@ -33,7 +33,9 @@ pub(super) struct Stage {
     pub(super) host: Host,
     pub(super) topology: Arc<Topology>,
     pub(super) metrics: Arc<Metrics>,
-    taken: Arc<Mutex<Vec<Take>>>,
+    tracer: Tracer,
+    /// Spans that were looked at.
+    seen: Mutex<HashSet<(TraceId, SpanId, Nanos)>>,
     _folder: tempfile::TempDir,
 }
 
@@ -63,8 +65,7 @@ impl Stage {
             op_best_ns: 1.0,
             clock_ns: 400.0,
         };
-        let taken = Arc::new(Mutex::new(Vec::<Take>::new()));
-        let shelves = Arc::clone(&taken);
+        let tracer = Tracer::new(StoreLimits::default(), Vec::new());
         let hosted = services.iter().flat_map(|service| {
             let replicas = topology.service(*service).unwrap().replicas;
             (0..replicas).map(|replica| Hosted {
@@ -81,18 +82,14 @@ impl Stage {
             threads,
             site: Site::open(calibration, folder.path()).unwrap(),
             metrics: Arc::clone(&metrics),
-            recorder: Box::new(move || {
-                let (recorder, shelf) = Recorder::new();
-                let take = move |into: &mut Vec<Span>| shelf.take(into);
-                shelves.lock().unwrap().push(Box::new(take));
-                recorder
-            }),
+            tracer: tracer.clone(),
         });
         Self {
             host: host.unwrap(),
             topology,
             metrics,
-            taken,
+            tracer,
+            seen: Mutex::default(),
             _folder: folder,
         }
     }
@@ -109,9 +106,13 @@ impl Stage {
 
     /// All spans since the last time.
     pub(super) fn spans(&self) -> Vec<Span> {
+        self.tracer.collect();
+        let store = self.tracer.store();
+        let mut seen = self.seen.lock().unwrap();
         let mut spans = Vec::new();
-        for take in &*self.taken.lock().unwrap() {
-            take(&mut spans);
+        for trace in store.recent(100_000) {
+            let new = store.trace(trace.trace).into_iter();
+            spans.extend(new.filter(|span| seen.insert((span.trace, span.id, span.start))));
         }
         spans
     }
