@@ -62,7 +62,7 @@ pub struct AdminPage {
 pub struct Admin {
     control: Arc<dyn Control>,
     tracer: Tracer,
-    watch: Arc<Watch>,
+    pub(super) watch: Arc<Watch>,
     intake: Arc<Intake>,
     page: Option<AdminPage>,
     heavy: Semaphore,

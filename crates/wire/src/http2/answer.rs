@@ -4,12 +4,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use h2::RecvStream;
 use h2::client::ResponseFuture;
-use h2::{RecvStream, SendStream};
 use http::HeaderMap;
 
 use super::StreamError;
+use super::payload::Sending;
 
 /// A whole answer.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Answer {
 /// An exchange that has no whole answer yet.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    request: SendStream<Bytes>,
+    request: Sending,
     keep: usize,
     stage: Stage,
     /// What is known of it so far.
@@ -44,7 +44,7 @@ enum Stage {
 }
 
 impl Exchange {
-    pub(super) fn new(request: SendStream<Bytes>, response: ResponseFuture, keep: usize) -> Self {
+    pub(super) fn new(request: Sending, response: ResponseFuture, keep: usize) -> Self {
         Self {
             request,
             keep,
@@ -55,11 +55,13 @@ impl Exchange {
 
     /// Tells the peer that nobody waits any more (RST_STREAM, CANCEL).
     pub(super) fn cancel(mut self) {
-        self.request.send_reset(h2::Reason::CANCEL);
+        self.request.reset(h2::Reason::CANCEL);
     }
 
     /// Goes on as far as what was received allows.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Answer, StreamError>> {
+        // A server that takes no more of the request may still answer: the answer tells.
+        let _ = self.request.advance(context);
         let result = ready!(self.advance(context));
         self.stage = Stage::Ended;
         Poll::Ready(result.map_err(|error| StreamError::from(&error)))

@@ -11,7 +11,8 @@ use h2::client::{self, SendRequest};
 use super::answer::{Answer, Exchange};
 use super::driver::{Driver, Progress};
 use super::io::Socket;
-use super::slots::{Outcome, Slots, StreamKey};
+use super::payload::{Payload, Sending};
+use super::slots::{Slots, StreamKey};
 use super::{Http2Error, Settings, StreamError};
 
 type Wire<S> = client::Connection<Socket<S>, Bytes>;
@@ -24,8 +25,8 @@ pub struct Connection<S> {
     stage: Stage<S>,
     settings: Settings,
     driver: Driver,
-    slots: Slots,
-    finished: Vec<(StreamKey, Outcome)>,
+    slots: Slots<Exchange>,
+    finished: Vec<(StreamKey, Result<Answer, StreamError>)>,
 }
 
 enum Stage<S> {
@@ -101,7 +102,14 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
                 Stage::Open { wire, .. } => {
                     let polled = Pin::new(wire).poll(&mut context);
                     // What came before the end counts.
-                    self.slots.poll_woken(&mut self.finished);
+                    let finished = &mut self.finished;
+                    self.slots.poll_woken(|key, exchange, context| {
+                        let Poll::Ready(outcome) = exchange.poll(context) else {
+                            return false;
+                        };
+                        finished.push((key, outcome));
+                        true
+                    });
                     match polled {
                         Poll::Ready(Ok(())) => return Err(Http2Error::Closed),
                         Poll::Ready(Err(error)) => return Err(Http2Error::from(&error)),
@@ -178,7 +186,7 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
     pub fn send(
         &mut self,
         request: http::Request<()>,
-        body: Bytes,
+        body: impl Into<Payload>,
         keep: usize,
     ) -> Result<StreamKey, Http2Error> {
         if !self.can_send() {
@@ -197,13 +205,16 @@ impl<S: Read + Write + Unpin + Send + 'static> Connection<S> {
                 "its URI is {uri}, expected an absolute one"
             )));
         }
+        let body = body.into();
         let bodiless = body.is_empty();
         let refused = |error: h2::Error| Http2Error::Request(error.to_string());
-        let (response, mut stream) = send.send_request(request, bodiless).map_err(refused)?;
-        if !bodiless {
-            stream.send_data(body, true).map_err(refused)?;
+        let (response, stream) = send.send_request(request, bodiless).map_err(refused)?;
+        let mut request = Sending::new(stream, body, None, bodiless);
+        // What the peer lets through goes out with the head.
+        if let Poll::Ready(sent) = request.advance(&mut self.driver.context()) {
+            sent.map_err(refused)?;
         }
-        Ok(self.slots.insert(Exchange::new(stream, response, keep)))
+        Ok(self.slots.insert(Exchange::new(request, response, keep)))
     }
 
     /// Gives up an exchange; the peer is told with the next [`drive`](Self::drive). It

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! [`Connection`] is a client that keeps whole exchanges, [`Client`] one that streams
-//! them, [`Server`] the other side. [`gateway`] turns streams into connections of HTTP/1.1
+//! them. [`Serving`] and [`Server`] are the other sides of both. [`gateway`] turns streams into connections of HTTP/1.1
 //! and back.
 
 mod answer;
@@ -20,7 +20,9 @@ mod error;
 pub mod gateway;
 pub mod grpc;
 mod io;
+mod payload;
 mod server;
+mod serving;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -31,7 +33,9 @@ pub use client::{Client, ClientSettings};
 pub use connection::Connection;
 pub use driver::Progress;
 pub use error::{Http2Error, StreamError};
+pub use payload::Payload;
 pub use server::{Accepted, Server, ServerSettings};
+pub use serving::{Asked, Served, Serving};
 pub use slots::StreamKey;
 
 /// How a connection behaves.

@@ -41,6 +41,8 @@ pub struct ServerSettings {
     pub broken_streams: usize,
     /// Bytes read in one [`Server::drive`]. Default 256 KiB.
     pub read_budget: usize,
+    /// As in [`Settings`](super::Settings). Default false.
+    pub short_read_drains: bool,
 }
 
 impl Default for ServerSettings {
@@ -54,6 +56,7 @@ impl Default for ServerSettings {
             early_resets: 20,
             broken_streams: 128,
             read_budget: 256 * 1024,
+            short_read_drains: false,
         }
     }
 }
@@ -74,7 +77,8 @@ enum Stage<S> {
 impl<S: Read + Write + Unpin + Send + 'static> Server<S> {
     /// A connection on which nothing was received yet.
     pub fn start(stream: S, settings: ServerSettings) -> Self {
-        let (driver, socket) = Driver::new(stream, settings.read_budget, false);
+        let (driver, socket) =
+            Driver::new(stream, settings.read_budget, settings.short_read_drains);
         let most = i32::MAX as u32;
         let mut builder = server::Builder::new();
         builder

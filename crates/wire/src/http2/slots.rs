@@ -1,13 +1,11 @@
-//! Room for the exchanges of a connection, reused from one to the next.
+//! Room for the streams of a connection, reused from one to the next.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
-use super::StreamError;
-use super::answer::{Answer, Exchange};
 use super::wake::{SlotWaker, Wakes};
 
-/// Names an exchange on its connection, for as long as it lasts.
+/// Names a stream on its connection, for as long as it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StreamKey {
     slot: u32,
@@ -16,19 +14,16 @@ pub struct StreamKey {
 
 impl StreamKey {
     /// A small number, below the most streams there ever were at once, that no other
-    /// exchange on this connection has as long as this one lasts.
+    /// stream on this connection has as long as this one lasts.
     pub const fn slot(self) -> usize {
         self.slot as usize
     }
 }
 
-/// How an exchange ended.
-pub(super) type Outcome = Result<Answer, StreamError>;
-
-/// Exchanges by slot.
+/// Streams by slot, with what is known of each.
 #[derive(Debug)]
-pub(super) struct Slots {
-    slots: Vec<Slot>,
+pub(super) struct Slots<T> {
+    slots: Vec<Slot<T>>,
     free: Vec<u32>,
     wakes: Arc<Wakes>,
     /// Slots that were woken; kept for its memory.
@@ -36,14 +31,14 @@ pub(super) struct Slots {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct Slot<T> {
     turn: u32,
-    exchange: Option<Exchange>,
+    stream: Option<T>,
     flag: Arc<SlotWaker>,
     waker: Waker,
 }
 
-impl Slots {
+impl<T> Slots<T> {
     pub(super) fn new() -> Self {
         Self {
             slots: Vec::new(),
@@ -53,20 +48,20 @@ impl Slots {
         }
     }
 
-    /// Exchanges that are open.
+    /// Streams that are open.
     pub(super) fn open(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Keeps an exchange and has it polled at the next occasion.
-    pub(super) fn insert(&mut self, exchange: Exchange) -> StreamKey {
+    /// Keeps a stream and has it polled at the next occasion.
+    pub(super) fn insert(&mut self, stream: T) -> StreamKey {
         let number = self.free.pop().unwrap_or_else(|| {
             let number = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
             let flag = SlotWaker::new(number, Arc::clone(&self.wakes));
             let waker = Waker::from(Arc::clone(&flag));
             self.slots.push(Slot {
                 turn: 0,
-                exchange: None,
+                stream: None,
                 flag,
                 waker,
             });
@@ -74,7 +69,7 @@ impl Slots {
         });
         let slot = &mut self.slots[number as usize];
         slot.turn = slot.turn.wrapping_add(1);
-        slot.exchange = Some(exchange);
+        slot.stream = Some(stream);
         slot.waker.wake_by_ref();
         StreamKey {
             slot: number,
@@ -82,50 +77,58 @@ impl Slots {
         }
     }
 
-    /// Lets the exchanges that were woken go on, and moves those that end to `finished`.
-    pub(super) fn poll_woken(&mut self, finished: &mut Vec<(StreamKey, Outcome)>) {
+    /// Lets the streams that were woken go on; `poll` says whether one has ended.
+    pub(super) fn poll_woken(
+        &mut self,
+        mut poll: impl FnMut(StreamKey, &mut T, &mut Context<'_>) -> bool,
+    ) {
         self.wakes.take(&mut self.woken);
         for &number in &self.woken {
             let Some(slot) = self.slots.get_mut(number as usize) else {
                 continue;
             };
             slot.flag.reset();
-            let Some(exchange) = &mut slot.exchange else {
+            let Some(stream) = &mut slot.stream else {
                 continue;
             };
-            if let Poll::Ready(result) = exchange.poll(&mut Context::from_waker(&slot.waker)) {
-                slot.exchange = None;
+            let key = StreamKey {
+                slot: number,
+                turn: slot.turn,
+            };
+            if poll(key, stream, &mut Context::from_waker(&slot.waker)) {
+                slot.stream = None;
                 self.free.push(number);
-                finished.push((
-                    StreamKey {
-                        slot: number,
-                        turn: slot.turn,
-                    },
-                    result,
-                ));
             }
         }
     }
 
-    /// Takes an exchange out; `None`: it has ended.
-    pub(super) fn remove(&mut self, key: StreamKey) -> Option<Exchange> {
+    /// A stream and its waker. It is polled at the next occasion too. `None`: it has ended.
+    pub(super) fn touch(&mut self, key: StreamKey) -> Option<(&mut T, Context<'_>)> {
+        let slot = self.slots.get_mut(key.slot as usize)?;
+        let stream = slot.stream.as_mut().filter(|_| slot.turn == key.turn)?;
+        slot.waker.wake_by_ref();
+        Some((stream, Context::from_waker(&slot.waker)))
+    }
+
+    /// Takes a stream out; `None`: it has ended.
+    pub(super) fn remove(&mut self, key: StreamKey) -> Option<T> {
         let slot = self.slots.get_mut(key.slot as usize)?;
         if slot.turn != key.turn {
             return None;
         }
-        let exchange = slot.exchange.take()?;
+        let stream = slot.stream.take()?;
         self.free.push(key.slot);
-        Some(exchange)
+        Some(stream)
     }
 
-    /// Ends every exchange.
+    /// Ends every stream.
     pub(super) fn clear(&mut self) -> impl Iterator<Item = StreamKey> {
         let free = &mut self.free;
         self.slots
             .iter_mut()
             .enumerate()
             .filter_map(|(number, slot)| {
-                slot.exchange.take()?;
+                slot.stream.take()?;
                 let number = u32::try_from(number).unwrap_or(u32::MAX);
                 free.push(number);
                 Some(StreamKey {

@@ -1,0 +1,245 @@
+//! Against this crate's client, in one thread.
+
+use std::net::{TcpListener, TcpStream};
+
+use http::Request;
+
+use super::*;
+use crate::http2::{Answer, Connection, Settings};
+
+const MOST: u64 = 1 << 20;
+
+struct Both {
+    client: Connection<TcpStream>,
+    server: Serving<TcpStream>,
+    ended: Option<Http2Error>,
+    served: Vec<(StreamKey, Served)>,
+    finished: Vec<(StreamKey, Result<Answer, StreamError>)>,
+}
+
+impl Both {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        for stream in [&near, &far] {
+            stream.set_nonblocking(true).unwrap();
+        }
+        let mut both = Self {
+            client: Connection::start(near, Settings::default()),
+            server: Serving::start(far, ServerSettings::default(), 8, MOST),
+            ended: None,
+            served: Vec::new(),
+            finished: Vec::new(),
+        };
+        both.until(|both| both.client.can_send());
+        both
+    }
+
+    /// Drives both until `done`; gives up after very long.
+    fn until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
+        for turn in 0..200_000 {
+            if self.ended.is_none() {
+                self.ended = self.server.drive(true).err();
+                self.served.extend(self.server.served());
+            }
+            let _ = self.client.drive(true);
+            self.finished.extend(self.client.finished());
+            if done(self) {
+                return;
+            }
+            if turn > 1000 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+        panic!("what was awaited never came");
+    }
+
+    fn ask(&mut self, path: &str, body: Payload) -> StreamKey {
+        let request = Request::post(format!("http://test{path}"))
+            .body(())
+            .unwrap();
+        self.client.send(request, body, 100).unwrap()
+    }
+
+    /// The next request at the server.
+    fn asked(&mut self) -> (StreamKey, Box<Asked>) {
+        self.until(|both| !both.served.is_empty());
+        match self.served.remove(0) {
+            (key, Served::Asked(asked)) => (key, asked),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn one_finished(&mut self) -> Result<Answer, StreamError> {
+        self.until(|both| !both.finished.is_empty());
+        self.finished.remove(0).1
+    }
+
+    fn one_served(&mut self) -> (StreamKey, Served) {
+        self.until(|both| !both.served.is_empty());
+        self.served.remove(0)
+    }
+}
+
+fn pattern(length: u64) -> Payload {
+    Payload::filled(
+        Bytes::from_static(b"first:"),
+        Bytes::from_static(b"0123456789"),
+        length,
+    )
+}
+
+fn ok() -> Response<()> {
+    Response::new(())
+}
+
+#[test]
+fn a_request_and_its_answer_with_bodies_and_trailers() {
+    let mut both = Both::new();
+    both.ask("/a?b", Payload::from(Bytes::from_static(b"hello, all")));
+    let (key, asked) = both.asked();
+    assert_eq!(asked.head.uri.path(), "/a");
+    assert_eq!((&*asked.body, asked.body_bytes), (&b"hello, a"[..], 10));
+    assert_eq!(both.server.open_streams(), 1);
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", "0".parse().unwrap());
+    both.server
+        .answer(key, ok(), pattern(12), Some(trailers.clone()))
+        .unwrap();
+    let answer = both.one_finished().unwrap();
+    assert_eq!(answer.body, b"first:012345678901");
+    assert_eq!(answer.trailers, Some(trailers));
+    assert!(matches!(both.one_served(), (told, Served::Answered) if told == key));
+    assert_eq!(both.server.open_streams(), 0);
+}
+
+#[test]
+fn long_bodies_pass_both_ways() {
+    let mut both = Both::new();
+    both.ask("/", pattern(MOST - 6));
+    let (key, asked) = both.asked();
+    assert_eq!(asked.body_bytes, MOST);
+    let long = 50 * MOST;
+    both.server.answer(key, ok(), pattern(long), None).unwrap();
+    assert_eq!(both.one_finished().unwrap().body_bytes, long + 6);
+}
+
+#[test]
+fn a_body_that_is_too_long_is_413_and_nobody_is_asked() {
+    let mut both = Both::new();
+    both.ask("/", pattern(MOST));
+    assert_eq!(both.one_finished().unwrap().status, 413);
+    assert!(both.served.is_empty());
+    assert_eq!(both.server.open_streams(), 0);
+    // The connection goes on.
+    both.ask("/", Payload::default());
+    let (key, _) = both.asked();
+    both.server
+        .answer(key, ok(), Payload::default(), None)
+        .unwrap();
+    assert_eq!(both.one_finished().unwrap().status, 200);
+}
+
+#[test]
+fn answers_may_come_in_another_order() {
+    let mut both = Both::new();
+    let keys: Vec<_> = (0..50)
+        .map(|number| both.ask(&format!("/{number}"), Payload::default()))
+        .collect();
+    both.until(|both| both.served.len() == 50);
+    for (key, served) in std::mem::take(&mut both.served).into_iter().rev() {
+        let Served::Asked(asked) = served else {
+            panic!("{served:?}");
+        };
+        let path = Bytes::copy_from_slice(asked.head.uri.path().as_bytes());
+        both.server.answer(key, ok(), path.into(), None).unwrap();
+    }
+    both.until(|both| both.finished.len() == 50);
+    for (key, answer) in &both.finished {
+        let number = keys.iter().position(|one| one == key).unwrap();
+        assert_eq!(
+            answer.as_ref().unwrap().body,
+            format!("/{number}").as_bytes()
+        );
+    }
+}
+
+#[test]
+fn a_client_that_gives_up_is_told_of() {
+    let mut both = Both::new();
+    let asked = both.ask("/", Payload::default());
+    let (key, _) = both.asked();
+    both.client.cancel(asked);
+    assert!(matches!(both.one_served(), (told, Served::Gone) if told == key));
+    assert_eq!(both.server.open_streams(), 0);
+    // Too late, and no harm.
+    both.server.answer(key, ok(), pattern(5), None).unwrap();
+
+    // In the middle of a long answer.
+    let asked = both.ask("/", Payload::default());
+    let (key, _) = both.asked();
+    both.server
+        .answer(key, ok(), pattern(1 << 40), None)
+        .unwrap();
+    for _ in 0..10 {
+        let _ = both.client.drive(true);
+        let _ = both.server.drive(true);
+    }
+    both.client.cancel(asked);
+    assert!(matches!(both.one_served(), (told, Served::Gone) if told == key));
+}
+
+#[test]
+fn a_request_can_be_given_up() {
+    let mut both = Both::new();
+    both.ask("/", Payload::default());
+    let (key, _) = both.asked();
+    both.server.reset(key, Reason::INTERNAL_ERROR);
+    let expected = Err(StreamError::Reset(Reason::INTERNAL_ERROR));
+    assert_eq!(both.one_finished(), expected);
+    assert!(both.served.is_empty());
+    assert_eq!(both.server.open_streams(), 0);
+}
+
+#[test]
+fn the_end_of_the_connection_is_the_end_of_its_streams() {
+    let mut both = Both::new();
+    both.ask("/a", Payload::default());
+    both.ask("/b", Payload::default());
+    let (first, _) = both.asked();
+    let (second, _) = both.asked();
+    let Both {
+        client, mut server, ..
+    } = both;
+    drop(client);
+    let mut gone = Vec::new();
+    let ended = (0..20_000).find_map(|_| {
+        let ended = server.drive(true).err();
+        gone.extend(server.served().map(|(key, served)| {
+            assert!(matches!(served, Served::Gone));
+            key
+        }));
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        ended
+    });
+    assert!(ended.is_some());
+    gone.sort_unstable_by_key(|key| key.slot());
+    let mut expected = [first, second];
+    expected.sort_unstable_by_key(|key| key.slot());
+    assert_eq!(gone, expected);
+}
+
+#[test]
+fn a_server_that_shuts_down_ends_with_its_last_stream() {
+    let mut both = Both::new();
+    both.ask("/", Payload::default());
+    let (key, _) = both.asked();
+    both.server.shut_down();
+    both.until(|both| both.client.is_draining());
+    assert!(both.ended.is_none());
+    both.server.answer(key, ok(), pattern(3), None).unwrap();
+    assert_eq!(both.one_finished().unwrap().body, b"first:012");
+    both.until(|both| both.ended.is_some());
+    assert_eq!(both.ended, Some(Http2Error::Closed));
+}
