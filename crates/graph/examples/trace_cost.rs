@@ -96,7 +96,9 @@ fn thousand_services() {
     println!("what came lately, for /stats: {:.1} ms", window / 1e6);
     let mut bytes = 0;
     let page = per(1, || {
-        bytes = graph::metrics::page(&metrics.snapshot(), None).len()
+        bytes = graph::metrics::page(&metrics.snapshot(), None)
+            .into_text()
+            .len()
     });
     println!(
         "the page of metrics: {:.1} ms, {:.1} MB",

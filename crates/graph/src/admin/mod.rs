@@ -35,6 +35,8 @@ use std::sync::Arc;
 pub use peers::Peer;
 pub use server::{Admin, AdminConfig, AdminPage};
 
+use telemetry::prometheus::Page;
+
 use crate::topology::{ServiceId, Topology};
 use crate::trace::Span;
 
@@ -81,4 +83,9 @@ pub trait Control: Send + Sync + 'static {
     /// # Errors
     /// When there is nothing to be said, and why.
     fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<serde_json::Value, String>;
+
+    /// Adds metrics of its own to the page: their names begin with `headroom_graph_`.
+    fn metrics(&self, page: &mut Page) {
+        let _ = page;
+    }
 }

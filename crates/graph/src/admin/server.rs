@@ -194,7 +194,11 @@ impl Admin {
     fn metrics(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
         let all = self.watch.all();
         let page = match query.text("names").as_deref() {
-            None => metrics::page(&all, Some(&self.tracer.counts())),
+            None => {
+                let mut page = metrics::page(&all, Some(&self.tracer.counts()));
+                self.control.metrics(&mut page);
+                page.into_text()
+            }
             Some("testapi") => metrics::testapi_page(&all),
             Some(other) => {
                 return Err(Refusal::new(

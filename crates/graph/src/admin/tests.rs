@@ -61,6 +61,10 @@ impl Control for Graph {
             count => Ok(json!({ "traces": count })),
         }
     }
+
+    fn metrics(&self, page: &mut Page) {
+        page.counter("headroom_graph_own_total", "Of the test.", 5);
+    }
 }
 
 struct Running {
@@ -236,6 +240,7 @@ async fn stats_are_what_came_in_the_last_seconds() {
     let count = "headroom_graph_server_request_seconds_count{service=\"the-root\",path=\"/\",status=\"2xx\"} 40";
     assert!(text.lines().any(|line| line == count), "{text}");
     assert!(text.contains("headroom_graph_spans_recorded_total 0"));
+    assert!(text.ends_with("headroom_graph_own_total 5\n"));
     let seeds = running.get("/metrics?names=testapi").await;
     let text = String::from_utf8(seeds.body.to_vec()).unwrap();
     assert!(text.contains("the_root_opencensus_io_http_server_latency_count 50"));
