@@ -223,7 +223,8 @@ fn what_steps_said_stands_under_their_names() {
         event(EventKind::StepEnded, "1 s"),
         event(EventKind::Said, &format!("{long}\nmean    3 ms\n\u{1b}[2J")),
     ];
-    let expected = "look\n  a sentence that is longer than forty\n  columns\n  mean    3 ms\n  \\u{1b}[2J\n\n";
+    let expected =
+        "look\n  a sentence that is longer than forty\n  columns\n  mean    3 ms\n  \\u{1b}[2J\n\n";
     assert_eq!(said(&events, style), expected);
     assert_eq!(said(&events[..1], style), "");
 }
