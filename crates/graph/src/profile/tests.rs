@@ -75,7 +75,10 @@ fn a_file_that_is_gone_is_told_of_and_may_come_back() {
     let mut watch = watch(&path);
     fs::remove_file(&path).unwrap();
     let found = looks(&mut watch);
-    assert!(matches!(&found[..], [Err(why)] if why.contains("graph.toml")), "{found:?}");
+    assert!(
+        matches!(&found[..], [Err(why)] if why.contains("graph.toml")),
+        "{found:?}"
+    );
     fs::write(&path, "a").unwrap();
     assert_eq!(looks(&mut watch), [Ok("a".to_owned())]);
 }
@@ -110,6 +113,9 @@ fn the_last_refusal_stands_until_one_is_taken() {
     };
     assert_eq!(profile.refusal(), Some(refusal));
     profile.taken(source("b"));
-    assert_eq!((profile.source().text.as_str(), profile.refusal()), ("b", None));
+    assert_eq!(
+        (profile.source().text.as_str(), profile.refusal()),
+        ("b", None)
+    );
     assert_eq!(profile.refusals(), 1);
 }
