@@ -18,6 +18,7 @@ pub mod admin;
 pub mod amount;
 pub mod background;
 pub mod draw;
+pub mod kubernetes;
 pub mod metrics;
 pub mod noise;
 pub mod placement;
