@@ -16,6 +16,7 @@
 
 pub mod admin;
 pub mod amount;
+pub mod analysis;
 pub mod background;
 pub mod draw;
 pub mod kubernetes;
