@@ -7,7 +7,7 @@ use wire::stream::Stream;
 
 use super::alarms::Alarm;
 use super::event_loop::EventLoop;
-use super::session::{IDLE, Phase, Session};
+use super::session::{IDLE, Session};
 use super::slab::Token;
 use crate::Nanos;
 use crate::topology::Protocol;
@@ -98,29 +98,5 @@ impl EventLoop {
         let mut session = Session::new(key, index, stream);
         session.deadline = self.now.saturating_add(IDLE);
         self.put_session(Box::new(session));
-    }
-
-    /// Accepts nothing more, and closes the connections that carry no request.
-    pub(super) fn stop_accepting(&mut self) {
-        for index in 0..self.instances.len() {
-            // Those that were made already are not turned away.
-            self.accept(index);
-            if let Some(instance) = self.instances.get_mut(index) {
-                instance.listener = None;
-            }
-        }
-        let keys: Vec<_> = self.sessions.keys().collect();
-        for key in keys {
-            if let Some(mut session) = self.sessions.take(key) {
-                if session.phase == Phase::Head && session.rest.is_empty() {
-                    // A request may be there already.
-                    self.read(&mut session);
-                }
-                if session.phase == Phase::Head && session.rest.is_empty() {
-                    session.phase = Phase::Closed;
-                }
-                self.put_session(session);
-            }
-        }
     }
 }

@@ -9,7 +9,6 @@ use wire::stream::Received;
 use super::alarms::{Alarm, NEVER};
 use super::event_loop::{EventLoop, Todo};
 use super::flight::Flight;
-use super::host::RUNNING;
 use super::message::{self, write_refusal};
 use super::plan::REVISION;
 use super::recording::GONE;
@@ -323,7 +322,7 @@ impl EventLoop {
 
     /// An answer is sent: the next request may come.
     pub(super) fn answered(&mut self, session: &mut Session) {
-        if session.last || self.state != RUNNING {
+        if session.last || self.is_leaving(session.instance) {
             session.phase = Phase::Closed;
             return;
         }

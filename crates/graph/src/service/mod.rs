@@ -39,6 +39,7 @@ mod alarms;
 mod answering;
 mod calling;
 mod directory;
+mod draining;
 mod event_loop;
 mod exchange;
 mod flight;

@@ -137,8 +137,8 @@ pub struct Endpoint {
 pub enum Response {
     /// So many bytes, always of the same text.
     Bytes(Amount),
-    /// `hello:SERVICE:PATH`, a colon, and the body of the call's answer (testapi's). A
-    /// service without calls ends with the colon.
+    /// `hello:SERVICE:PATH`, and behind a colon each the bodies of the calls' answers, in
+    /// the order of the steps (testapi's).
     Echo,
 }
 
