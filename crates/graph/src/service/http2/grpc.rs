@@ -47,7 +47,7 @@ pub(super) const fn code(status: u16) -> u16 {
         501 => UNIMPLEMENTED,
         502 | 503 => 14,
         408 | 504 => 4,
-        405..=498 => 9,
+        _ if status < 500 => 9,
         _ => 13,
     }
 }

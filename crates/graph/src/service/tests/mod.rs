@@ -6,3 +6,4 @@ mod churn;
 mod failures;
 mod profiles;
 mod stage;
+mod streams;
