@@ -15,6 +15,8 @@ mod names;
 mod print;
 mod read;
 mod rules;
+mod services;
+mod settings;
 mod steps;
 pub mod testapi;
 #[cfg(test)]
