@@ -262,7 +262,7 @@ pub struct Edge {
     pub from: ServiceId,
     /// Who is called.
     pub to: ServiceId,
-    /// Connections, of each thread and instance of the caller.
+    /// Connections, from each instance of the caller to each of the callee.
     pub connections: Connections,
 }
 
