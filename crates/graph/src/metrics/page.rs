@@ -328,7 +328,7 @@ fn spans(page: &mut Page, counts: &TracerCounts) {
     );
     let exports = || {
         let exports = counts.exports.iter();
-        exports.map(|export| (export.export.target.to_string(), export))
+        exports.map(|export| (export.export.shown(), export))
     };
     page.family(
         Kind::Counter,
