@@ -22,6 +22,7 @@
 mod answer;
 mod graph;
 mod ingest;
+mod page;
 mod peers;
 mod server;
 mod stats;
