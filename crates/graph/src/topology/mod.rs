@@ -276,9 +276,10 @@ pub enum Connections {
 }
 
 /// What is spoken over a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// HTTP/1.1.
+    #[default]
     Http1,
     /// HTTP/2 without TLS, known beforehand (RFC 9113 section 3.3).
     Http2,
