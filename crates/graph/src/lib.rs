@@ -19,6 +19,7 @@ pub mod amount;
 pub mod analysis;
 pub mod background;
 pub mod draw;
+pub mod kubernetes;
 pub mod metrics;
 pub mod noise;
 pub mod placement;
