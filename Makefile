@@ -67,6 +67,15 @@ web/node_modules/.package-lock.json: web/package.json web/package-lock.json
 bench: release ## Every benchmark, one after the other (many minutes)
 	for bench in bench/*; do [[ -x $$bench && -f $$bench ]] && "$$bench"; done
 
+FUZZ_SECONDS ?= 60
+
+.PHONY: fuzz
+fuzz: ## Every fuzz target for FUZZ_SECONDS (60); needs cargo-fuzz and a nightly compiler
+	for target in $$($(CARGO) +nightly fuzz list); do \
+	  $(CARGO) +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096 \
+	    -dict=fuzz/words.dict -verbosity=0 -print_final_stats=1; \
+	done
+
 .PHONY: clean
 clean: ## Remove what builds and runs leave behind
 	$(CARGO) clean

@@ -3,6 +3,7 @@
 
 #![no_main]
 
+use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
@@ -15,11 +16,31 @@ const OTHER: &[u8] = br#"{"host":"h","port":1,"uris":["other.example.com"]}"#;
 static LOGGER: LazyLock<Logger> =
     LazyLock::new(|| Logger::new("registry", Sink::nothing(), Level::Info));
 
+thread_local! {
+    /// To make a table costs more than to use it: it serves a while.
+    static TABLE: RefCell<(Arc<Table>, u32)> = RefCell::new((fresh(), 0));
+}
+
+fn fresh() -> Arc<Table> {
+    Arc::new(Table::new(TableSettings::default()))
+}
+
+fn table() -> Arc<Table> {
+    TABLE.with_borrow_mut(|(table, uses)| {
+        *uses += 1;
+        if *uses % 1_000 == 0 {
+            table.prune(u64::MAX / 2);
+            *table = fresh();
+        }
+        Arc::clone(table)
+    })
+}
+
 fuzz_target!(|data: &[u8]| {
     let Some((choice, payload)) = data.split_first() else {
         return;
     };
-    let table = Arc::new(Table::new(TableSettings::default()));
+    let table = table();
     let counters = Arc::new(RegistryCounters::default());
     let logger = LOGGER.clone();
     let mut intake = Intake::new(Arc::clone(&table), counters, true, 0, logger);
@@ -32,5 +53,4 @@ fuzz_target!(|data: &[u8]| {
     let found = table.lookup(b"other.example.com", b"/");
     // The payload may name the very route.
     assert!(matches!(found, Lookup::Found(_)) || choice % 3 == 1);
-    table.prune(u64::MAX / 2);
 });

@@ -56,6 +56,7 @@ fn main() {
             end.store(true, Ordering::Relaxed);
         });
     }
+    other_kinds(&site);
     hand_over(&site);
     let drift = calibration.recheck();
     println!("\nan operation takes {:+.1} % now", 100.0 * drift.share());
@@ -101,6 +102,42 @@ impl Rows {
             at(&cpu, 0.5) / (nominal as f64 / 1e5),
             cpu.len(),
         );
+    }
+}
+
+/// What work of other kinds takes here.
+fn other_kinds(site: &Arc<Site>) {
+    println!("\nmedian of 101                   CPU, µs   wall, µs");
+    let (zero, mut equipment) = (Amount::ZERO, site.equipment());
+    let memory = |set| Work::Memory {
+        set,
+        touches: Amount::ZERO,
+    };
+    let disk = |sync| Work::Disk {
+        read: Amount::ZERO,
+        write: Amount::ZERO,
+        sync,
+    };
+    for (name, work, amount, second) in [
+        ("50,000 operations", Work::Ops(zero.clone()), 50e3, 0.0),
+        ("primes up to 250,000", Work::Primes(250_000), 0.0, 0.0),
+        ("20,000 lines of 16 KiB", memory(16 << 10), 20e3, 0.0),
+        ("20,000 lines of 64 MiB", memory(64 << 20), 20e3, 0.0),
+        ("fork date", Work::Fork(vec!["date".into()]), 0.0, 0.0),
+        ("4 KiB read, 4 written", disk(false), 4096.0, 4096.0),
+        ("the same, synced", disk(true), 4096.0, 4096.0),
+    ] {
+        let task = equipment.task(&work).unwrap();
+        let mut worker = Worker::new(site);
+        let mut one = || worker.perform(&task, amount, second, Nanos::MAX).unwrap();
+        let (mut cpu, mut wall): (Vec<_>, Vec<_>) = (0..101)
+            .map(|_| one())
+            .map(|done| (done.cpu, done.wall))
+            .unzip();
+        cpu.sort_unstable();
+        wall.sort_unstable();
+        let (cpu, wall) = (cpu[50] as f64 / 1e3, wall[50] as f64 / 1e3);
+        println!("{name:<28} {cpu:>10.1} {wall:>10.1}");
     }
 }
 

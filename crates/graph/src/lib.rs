@@ -14,11 +14,13 @@
 //! come in as arguments. What a request does follows from the seed and its trace context
 //! alone (see [`draw`]), whatever runs beside it.
 
+pub mod admin;
 pub mod amount;
 pub mod background;
 pub mod draw;
 pub mod metrics;
 pub mod noise;
+pub mod profile;
 pub mod script;
 pub mod service;
 pub mod topology;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use cells::rep::{Distribution, Mebibytes};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::graph::GraphCommand;
 use crate::load::{AFTER_HELP, LoadArgs};
 use crate::router::RouterCommand;
 
@@ -38,6 +39,9 @@ pub(crate) enum Command {
     /// HTTP and TCP routers that speak Cloud Foundry's protocols, and what belongs to them
     #[command(subcommand)]
     Router(Box<RouterCommand>),
+    /// Service graphs whose every service does calibrated work, and where their latency goes
+    #[command(subcommand)]
+    Graph(Box<GraphCommand>),
     /// Removes what a run leaves behind when it is killed (started by `run`)
     #[command(hide = true)]
     Guard,

@@ -6,6 +6,7 @@ mod calibrate;
 mod catalogue;
 mod cells;
 mod cli;
+mod graph;
 mod lab;
 mod load;
 mod output;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Cells(part) => cells::serve(*part).map(|()| Outcome::Pass),
         Command::Router(command) => router::serve(*command).map(|()| Outcome::Pass),
+        Command::Graph(command) => graph::run(*command),
         Command::Guard => return lab_runner::guard_main(),
     };
     match done {

@@ -262,7 +262,10 @@ impl EventLoop {
                     }
                 }
                 What::Queued(slot, place) => {
-                    self.leave_queue(&flight, key, open.ticket, slot, place);
+                    if let Some(attempt) = self.leave_queue(&flight, key, open.ticket, slot, place)
+                    {
+                        self.record_call(&flight, &attempt, 0, GONE);
+                    }
                 }
                 What::Job(job) => self.jobs.release(job),
                 What::Sleep(..) | What::Pause => self.alarms.spend(),

@@ -134,6 +134,7 @@ impl EventLoop {
         self.sessions.put(session.key, session);
     }
 
+    #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
     pub(super) fn forget_session(&mut self, mut session: Box<Session>) {
         session.armed.disarm(&mut self.alarms);
         if let Some(plan) = self.current_plan(session.instance) {

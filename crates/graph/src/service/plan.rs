@@ -24,7 +24,6 @@ pub(super) struct Plan {
     /// The same for every process with the same topology.
     pub(super) fingerprint: [u8; 16],
     pub(super) topology: Arc<Topology>,
-    pub(super) service: ServiceId,
     pub(super) name: Name,
     /// What its callers speak.
     pub(super) protocol: Protocol,
@@ -57,7 +56,6 @@ pub(super) struct EndpointPlan {
 
 /// Whom a service calls, and how.
 pub(super) struct Callee {
-    pub(super) name: Name,
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) connections: Connections,
     pub(super) protocol: Protocol,
@@ -72,7 +70,6 @@ enum StepPlan {
 
 /// A call.
 pub(super) struct CallPlan {
-    pub(super) edge: EdgeId,
     /// Of the callee.
     pub(super) slot: usize,
     /// `None`: that of the request at hand.
@@ -148,8 +145,15 @@ pub(super) struct Planner {
     site: Arc<Site>,
     /// Where the event loop finds the work that has ended.
     inbox: Arc<Inbox>,
-    /// The newest workers, and what they were made for: number, queue, processors.
-    workers: Option<(Arc<Workers>, (u32, u32, Vec<u32>))>,
+    workers: Option<Crew>,
+}
+
+/// The newest workers, and what they were made for.
+struct Crew {
+    workers: Arc<Workers>,
+    threads: u32,
+    queue: u32,
+    cpus: Vec<u32>,
 }
 
 impl Planner {
@@ -168,11 +172,11 @@ impl Planner {
         if own.workers == 0 {
             return Ok(None);
         }
-        let wanted = (own.workers, own.queue, own.placement.cpus.clone());
-        if let Some((workers, made_for)) = &self.workers
-            && *made_for == wanted
+        if let Some(crew) = &self.workers
+            && (crew.threads, crew.queue) == (own.workers, own.queue)
+            && crew.cpus == own.placement.cpus
         {
-            return Ok(Some(Arc::clone(workers)));
+            return Ok(Some(Arc::clone(&crew.workers)));
         }
         let config = WorkersConfig {
             name: own.name.clone(),
@@ -182,7 +186,12 @@ impl Planner {
         };
         let workers = Workers::new(&self.site, &self.inbox, config);
         let workers = Arc::new(workers.map_err(|error| error.cause())?);
-        self.workers = Some((Arc::clone(&workers), wanted));
+        self.workers = Some(Crew {
+            workers: Arc::clone(&workers),
+            threads: own.workers,
+            queue: own.queue,
+            cpus: own.placement.cpus.clone(),
+        });
         Ok(Some(workers))
     }
 
@@ -201,7 +210,6 @@ impl Planner {
             revision,
             fingerprint,
             topology: Arc::clone(topology),
-            service,
             name: Name::from(""),
             protocol: Protocol::default(),
             nobody: Name::from(""),
@@ -316,7 +324,6 @@ impl Planner {
         }
         if let Some(place) = plan.callees.get_mut(slot) {
             *place = Some(Callee {
-                name: Arc::clone(&peer),
                 addresses,
                 connections,
                 protocol: callee.protocol,
@@ -330,7 +337,6 @@ impl Planner {
             wire::http1::write::field(b"Connection", b"close", &mut head);
         }
         Ok(CallPlan {
-            edge,
             slot,
             path: path.map(Name::from),
             peer,

@@ -7,7 +7,7 @@ use document::{Problem, Span};
 use super::read::{Machine, ServicePlace};
 use super::steps::WrittenCall;
 use super::walk::{Found, along_calls, each_step_mut};
-use super::{Action, ServiceId, Topology, demand};
+use super::{Action, ServiceId, Topology, budget, demand};
 
 /// Where the parts of a graph stand in its file.
 pub(super) struct Places<'a> {
@@ -18,9 +18,6 @@ pub(super) struct Places<'a> {
     /// Of each background load, where its processors are listed.
     pub(super) backgrounds: &'a [Option<Span>],
 }
-
-/// Most calls that one request should make over all services.
-const MANY_CALLS: f64 = 1e6;
 
 /// Checks a graph whose parts were read; sets its entry, and bounds the time-outs that
 /// were not written by those of their callers.
@@ -265,7 +262,7 @@ pub(super) fn doubts(
     let mut doubts = Vec::new();
     let visits = demand::visits(topology, 0);
     let calls: f64 = visits.iter().flatten().sum::<f64>() - 1.0;
-    if calls > MANY_CALLS {
+    if calls > budget::MOST_CALLS as f64 {
         let place = places.services.get(topology.entry.0 as usize);
         let message = format!("one request makes about {calls:.0} calls over all services");
         let span = place.map(|place| place.name.clone()).unwrap_or_default();

@@ -63,6 +63,15 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// None: times of spans are those of the day, in nanoseconds since the Unix epoch. For
+    /// spans of files, which may be older than this machine's clock.
+    pub fn unix() -> Self {
+        Self {
+            epoch: Epoch::ahead(0),
+            boot: Arc::default(),
+        }
+    }
+
     /// This process, measured now.
     pub fn here() -> Self {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");

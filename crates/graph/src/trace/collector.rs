@@ -101,7 +101,8 @@ impl Tracer {
     }
 
     /// Collects ten times a second until `shutdown`, then gives collectors two seconds to
-    /// take the rest. One task of a process runs it.
+    /// take the rest. One task of a process runs it; what records should have stopped by
+    /// then.
     pub async fn run(self, mut shutdown: Shutdown) {
         let mut ticks = tokio::time::interval(EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -8,8 +8,12 @@ pub mod hex;
 pub mod names;
 pub mod otlp;
 mod recorder;
+#[cfg(test)]
+pub(crate) mod samples;
 mod sampling;
 mod store;
+#[cfg(test)]
+mod tests;
 pub mod zipkin;
 
 pub use clock::{Epoch, Origin};

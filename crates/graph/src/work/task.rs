@@ -17,8 +17,9 @@ use crate::topology::Work;
 /// Longest nominal work that an event loop does itself, in nanoseconds: about what handing
 /// it to another thread costs twice.
 pub const CHEAP: Nanos = 100_000;
-/// What a touch of memory costs that no cache holds, in nanoseconds.
-const TOUCH_NS: f64 = 100.0;
+/// What a touch of memory costs that neither a cache nor the table of pages at hand holds,
+/// in nanoseconds.
+const TOUCH_NS: f64 = 300.0;
 
 /// A step's work, ready to be done by any thread, by several at once.
 pub struct Task {

@@ -9,6 +9,7 @@
 pub mod access_log;
 pub mod counters;
 pub mod engine;
+pub mod identity;
 pub mod metrics;
 pub mod pipeline;
 mod route_service;

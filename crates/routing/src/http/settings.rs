@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::identity::MtlsDomain;
 use crate::secret::Secret;
 use crate::table::Algorithm;
 
@@ -18,6 +19,8 @@ pub struct HttpSettings {
     pub listen_tls: Option<SocketAddr>,
     /// TLS towards clients.
     pub client_tls: ClientTls,
+    /// Domains whose clients must show a certificate (`domains`).
+    pub domains: Vec<MtlsDomain>,
     /// Threads; `None`: one for each processor that the process may use (`go_max_procs`).
     pub threads: Option<usize>,
     /// Address of this router, as it says it to others (`hosts` of `router.start`,
@@ -296,6 +299,7 @@ impl Default for HttpSettings {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 8081))),
             listen_tls: None,
             client_tls: ClientTls::default(),
+            domains: Vec::new(),
             threads: None,
             address: IpAddr::from([127, 0, 0, 1]),
             http2: true,

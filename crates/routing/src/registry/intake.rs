@@ -89,19 +89,21 @@ impl Intake {
             return;
         }
         let registers = subject == b"router.register";
-        let seen = Glance::of(payload).filter(|_| registers);
-        let seen = seen.map(|glance| (glance, self.fingerprint(payload)));
-        if let Some((glance, fingerprint)) = &seen
-            && self.heard(glance, *fingerprint, now, totals).is_some()
-        {
-            return;
+        let glance = Glance::of(payload).filter(|_| registers);
+        // Not made for what is heard for the first time: most of a flood of new routes.
+        let mut fingerprint = None;
+        if let Some(glance) = &glance {
+            let make = || *fingerprint.get_or_insert_with(|| self.fingerprint(payload));
+            if self.heard(glance, make, now, totals).is_some() {
+                return;
+            }
         }
         let message = match Message::parse(payload) {
             Ok(message) => message,
             Err(error) => return self.refuse(subject, payload, &error, now, totals),
         };
-        let seen = seen.filter(|(glance, _)| glance.agrees_with(&message));
-        let fingerprint = seen.map(|(_, fingerprint)| fingerprint);
+        let fingerprint =
+            fingerprint.filter(|_| glance.is_some_and(|glance| glance.agrees_with(&message)));
         match subject {
             b"router.register" => self.register(&message, fingerprint, now, totals),
             b"router.unregister" => self.unregister(&message, now, totals),
@@ -114,7 +116,7 @@ impl Intake {
     fn heard(
         &self,
         glance: &Glance<'_>,
-        fingerprint: Fingerprint,
+        mut fingerprint: impl FnMut() -> Fingerprint,
         now: Nanos,
         totals: &mut RegistryTotals,
     ) -> Option<()> {
@@ -123,7 +125,7 @@ impl Intake {
             let key = RouteKey::new(uri).ok()?;
             component = self
                 .table
-                .refresh(&key, fingerprint, now, Endpoint::component)?;
+                .refresh(&key, &mut fingerprint, now, Endpoint::component)?;
             endpoints += 1;
         }
         totals.refreshed(&component, endpoints);

@@ -33,6 +33,12 @@ pub struct PoolSettings {
     /// Requests in flight above the average by more than this factor send a request to
     /// the next endpoint; 0: never.
     pub hash_balance: f64,
+    /// How far callers may be from an endpoint: `any`, `org` or `space`; empty: anyone may
+    /// call.
+    pub policy_scope: Box<str>,
+    /// Who may call, if there is a scope: `cf:any`, `cf:app:<guid>`, `cf:space:<guid>` and
+    /// `cf:org:<guid>`, with commas between them.
+    pub policies: Box<str>,
 }
 
 impl PoolSettings {

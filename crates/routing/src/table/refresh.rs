@@ -14,13 +14,14 @@ use super::{Endpoint, Fingerprint, Nanos, RouteKey, Table};
 const SEARCHED: usize = 16;
 
 impl Table {
-    /// Refreshes the endpoint of the route `key` about which the message with this
-    /// fingerprint says nothing new, and runs `read` on it. `None`: there is no such
-    /// endpoint; what the message says must be registered.
+    /// Refreshes the endpoint of the route `key` about which a message says nothing new,
+    /// and runs `read` on it. `None`: there is no such endpoint; what the message says must
+    /// be registered. `fingerprint` gives that of the message; it is asked only if there
+    /// are endpoints among which to search.
     pub fn refresh<T>(
         &self,
         key: &RouteKey<'_>,
-        message: Fingerprint,
+        fingerprint: impl FnOnce() -> Fingerprint,
         now: Nanos,
         read: impl FnOnce(&Endpoint) -> T,
     ) -> Option<T> {
@@ -30,9 +31,10 @@ impl Table {
         let writer = self.shard(host).write();
         let found = writer.with(hash, key, |pool| {
             let endpoints = pool.endpoints();
-            if endpoints.len() > SEARCHED {
+            if endpoints.is_empty() || endpoints.len() > SEARCHED {
                 return None;
             }
+            let message = fingerprint();
             let known = endpoints.iter().find(|it| it.heard.is(message))?;
             known.state.refreshed(now);
             Some(read(known))

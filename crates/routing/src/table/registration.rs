@@ -49,6 +49,10 @@ pub struct Registration<'a> {
     pub hash_header: &'a str,
     /// See [`PoolSettings::hash_balance`].
     pub hash_balance: f64,
+    /// How far callers may be from it.
+    pub policy_scope: &'a str,
+    /// Who may call.
+    pub policies: &'a str,
     /// The message that says this; `None`: it must be read again whenever it comes.
     pub fingerprint: Option<Fingerprint>,
 }
@@ -74,6 +78,8 @@ impl<'a> Registration<'a> {
             algorithm: pool.algorithm,
             hash_header: &pool.hash_header,
             hash_balance: pool.hash_balance,
+            policy_scope: &pool.policy_scope,
+            policies: &pool.policies,
             fingerprint: None,
         }
     }
@@ -105,6 +111,8 @@ impl<'a> Registration<'a> {
             && same(&pool.route_service_url, self.route_service_url)
             && same(&pool.hash_header, self.hash_header)
             && pool.hash_balance == self.hash_balance
+            && same(&pool.policy_scope, self.policy_scope)
+            && same(&pool.policies, self.policies)
     }
 
     /// The endpoint that this describes.
@@ -142,6 +150,8 @@ impl<'a> Registration<'a> {
             algorithm: self.algorithm,
             hash_header: self.hash_header.into(),
             hash_balance: self.hash_balance,
+            policy_scope: self.policy_scope.into(),
+            policies: self.policies.into(),
         }
     }
 }

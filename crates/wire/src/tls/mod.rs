@@ -6,6 +6,7 @@ mod hello;
 mod pem;
 mod server;
 mod stream;
+mod subject;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -17,3 +18,4 @@ pub use hello::{Hello, MOST_HELLO, client_hello_name};
 pub use pem::TlsOptionsError;
 pub use server::{ClientProof, TlsServer, TlsServerOptions};
 pub use stream::TlsStream;
+pub use subject::{Attribute, Subject};

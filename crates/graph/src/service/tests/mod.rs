@@ -2,6 +2,7 @@
 
 mod answers;
 mod callers;
+mod churn;
 mod failures;
 mod profiles;
 mod stage;

@@ -42,6 +42,7 @@ pub fn isotope(source: &Source) -> Result<Imported, Problems> {
     let Some(mut topology) = topology.filter(|_| reader.problems.is_empty()) else {
         return Err(Problems::of(source, reader.problems));
     };
+    reader.warnings.sort_by_key(|warning| warning.span.start);
     let warnings = reader.warnings.iter();
     let mut warnings: Vec<String> = warnings.map(|warning| source.show(warning)).collect();
     for name in super::without_unreachable(&mut topology) {

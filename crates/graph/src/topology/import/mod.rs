@@ -1,9 +1,9 @@
 //! Graphs from the files of others: isotope's topologies, and traces of calls.
 
-//mod calls;
+mod calls;
 mod isotope;
-//mod rows;
-//mod spans;
+mod rows;
+mod spans;
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use super::{ServiceId, Topology};
 use crate::Nanos;
 
 pub use isotope::isotope;
-//pub use rows::{RowError, RowLimits, rows};
-//pub use spans::spans;
+pub use rows::{RowError, RowLimits, rows};
+pub use spans::spans;
 
 /// Longest time for a call of an imported graph: where it comes from there was no bound,
 /// or it is not known.

@@ -25,7 +25,7 @@ pub fn read_protobuf(
     read(&traces, origin, names)
 }
 
-/// Reads the body of a request in JSON, or a file of such lines' content.
+/// Reads the body of a request in JSON.
 ///
 /// # Errors
 /// When it is no such message, or a span's ids are not.
@@ -91,14 +91,18 @@ fn span_of(
         SpanKind::Client => (path, peer),
     };
     let status = number(names::STATUS).max(number("http.status_code"));
-    let why = text(names::ERROR).or(span.status.as_ref().and_then(|status| {
-        let why = match status.message.as_str() {
-            "" => "error",
-            message => message,
-        };
-        (status.code == 2).then_some(why)
-    }));
+    let why = text(names::ERROR).or_else(|| {
+        let failed = span.status.as_ref().filter(|status| status.code == 2)?;
+        match failed.message.as_str() {
+            // HTTP's status says it.
+            "" if status >= 400 => None,
+            "" => Some("error"),
+            message => Some(message),
+        }
+    });
     let start = epoch.of_unix(span.start_time_unix_nano);
+    let length = span.end_time_unix_nano;
+    let length = length.saturating_sub(span.start_time_unix_nano);
     Ok(Span {
         trace: trace
             .ok()
@@ -116,7 +120,7 @@ fn span_of(
         name: shared.share(path.unwrap_or(&span.name)),
         peer: shared.share(peer.unwrap_or_default()),
         start,
-        end: epoch.of_unix(span.end_time_unix_nano).max(start),
+        end: start.saturating_add(length),
         cpu: number(names::CPU),
         queue: number(names::QUEUE),
         status: u16::try_from(status).unwrap_or(0),

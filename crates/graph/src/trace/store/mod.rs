@@ -70,6 +70,8 @@ pub struct StoreCounts {
     pub dropped: u64,
     /// Spans that were forgotten to make room.
     pub forgotten: u64,
+    /// The last change. See [`Store::since`].
+    pub changes: u64,
 }
 
 /// Traces by their id, by their time and by how slow they were. Cheap to clone; all
@@ -181,7 +183,11 @@ impl Store {
 
     /// What it holds.
     pub fn counts(&self) -> StoreCounts {
-        self.lock().counts
+        let inner = self.lock();
+        StoreCounts {
+            changes: inner.change,
+            ..inner.counts
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

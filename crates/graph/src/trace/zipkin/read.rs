@@ -39,6 +39,12 @@ pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>
     Ok(spans)
 }
 
+/// Where writers put the path, the status and the callee: Zipkin's tags, then
+/// OpenTelemetry's.
+const PATHS: [&str; 3] = [tags::PATH, "url.path", "http.target"];
+const STATUSES: [&str; 2] = [tags::STATUS, "http.response.status_code"];
+const PEERS: [&str; 1] = ["peer.service"];
+
 /// Gives servers that share the id of their client one of their own.
 fn part(spans: &mut [Span], mut shared: HashSet<(TraceId, SpanId)>) {
     // Older writers do not say that they share.
@@ -128,18 +134,21 @@ impl Read<'_> {
         let name = self.name.as_deref().unwrap_or_default();
         let name = match kind {
             SpanKind::Work => name,
-            SpanKind::Server | SpanKind::Client => self.tag(tags::PATH).unwrap_or(name),
+            SpanKind::Server | SpanKind::Client => self.first(PATHS).unwrap_or(name),
         };
         let peer = match kind {
-            SpanKind::Client => service(self.remote_endpoint.as_ref()),
+            SpanKind::Client => {
+                service(self.remote_endpoint.as_ref()).or_else(|| self.first(PEERS))
+            }
             SpanKind::Server | SpanKind::Work => None,
         };
         let nanos = |micros: u64| -> Nanos { micros.saturating_mul(1000) };
         let start = origin.epoch.of_unix(nanos(timestamp));
-        let number = |tag| self.tag(tag).and_then(|text| text.parse::<u64>().ok());
+        let number = |tag| self.first([tag]).and_then(|text| text.parse::<u64>().ok());
         let number = |tag| number(tag).unwrap_or(0);
+        let status = self.first(STATUSES).and_then(|text| text.parse().ok());
         // A tag without a text marks a failure too.
-        let why = self.tag(tags::ERROR).map(|why| match why {
+        let why = self.first([tags::ERROR]).map(|why| match why {
             "" => "error",
             why => why,
         });
@@ -155,15 +164,17 @@ impl Read<'_> {
             end: start.saturating_add(nanos(self.duration.unwrap_or(0))),
             cpu: number(tags::CPU),
             queue: number(tags::QUEUE),
-            status: u16::try_from(number(tags::STATUS)).unwrap_or(0),
+            status: status.unwrap_or(0),
             attempt: u8::try_from(number(tags::ATTEMPT)).unwrap_or(u8::MAX),
             revision: u32::try_from(number(tags::REVISION)).unwrap_or(0),
             cause: cause(why.unwrap_or_default()),
         }))
     }
 
-    fn tag(&self, name: &str) -> Option<&str> {
-        self.tags.get(name).map(|value| &**value)
+    /// The value of the first of these tags that is there.
+    fn first<const N: usize>(&self, names: [&str; N]) -> Option<&str> {
+        let mut found = names.iter().filter_map(|name| self.tags.get(*name));
+        found.next().map(|value| &**value)
     }
 }
 

@@ -128,8 +128,29 @@ impl Line<'_> {
         }
         out.extend_from_slice(b" x_cf_routererror:");
         quoted_or_dash(exchange.router_error.as_bytes(), out);
+        if !self.pipeline.settings().domains.is_empty() {
+            self.caller(out);
+        }
         self.extra_headers(out);
         out.push(b'\n');
+    }
+
+    /// What the connection says of the client, where domains ask for it.
+    fn caller(&self, out: &mut Vec<u8>) {
+        let tls = self.client.tls();
+        let caller = self.client.caller().and_then(|it| it.identity.as_ref());
+        for (name, value) in [
+            (&b" tls_sni:"[..], tls.map(|tls| &tls.server_name)),
+            (b" caller_cf_app:", caller.map(|caller| &caller.app)),
+            (b" caller_cf_space:", caller.map(|caller| &caller.space)),
+            (
+                b" caller_cf_org:",
+                caller.map(|caller| &caller.organization),
+            ),
+        ] {
+            out.extend_from_slice(name);
+            quoted_or_dash(value.map_or(&[], |value| value.as_bytes()), out);
+        }
     }
 
     /// `"GET /path?query HTTP/1.1"`

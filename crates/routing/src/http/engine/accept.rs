@@ -196,6 +196,8 @@ impl Worker {
             interest: Interest::Read,
             deadline: NEVER,
             awaits_tls: false,
+            introduced: false,
+            domain: None,
             armed: NEVER,
             used: false,
             flight: None,

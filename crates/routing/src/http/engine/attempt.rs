@@ -79,6 +79,15 @@ impl Worker {
         };
         match next {
             Next::Endpoint(endpoint) => {
+                let scope = match flight.to_service {
+                    true => Ok(()),
+                    false => flight.exchange.check_scope(&session.client, &endpoint),
+                };
+                if let Err(refusal) = scope {
+                    flight.exchange.progress.endpoint = Some(endpoint);
+                    self.refuse(session, refusal);
+                    return;
+                }
                 flight.attempts += 1;
                 if flight.attempts > 1 {
                     self.counters.retries.increment();

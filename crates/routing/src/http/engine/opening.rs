@@ -19,6 +19,7 @@ impl Worker {
             self.shake_client_hands(session);
             return;
         }
+        let proxied = self.shared.settings.proxy_protocol && !session.introduced;
         let received = session
             .inbox
             .receive(&mut session.stream, ROOM, &mut self.buffers);
@@ -30,8 +31,20 @@ impl Worker {
                 return;
             }
         }
+        if proxied && !self.take_introduction(session) {
+            return;
+        }
+        if session.awaits_tls {
+            self.begin_tls(session);
+        } else {
+            self.next_begins(session);
+        }
+    }
+
+    /// Takes the PROXY header; whether the client's own bytes can follow.
+    fn take_introduction(&mut self, session: &mut Session) -> bool {
         let length = match proxy_protocol::read(session.inbox.bytes()) {
-            Ok(Header::NeedMore) => return,
+            Ok(Header::NeedMore) => return false,
             // gorouter serves connections without the header too.
             Ok(Header::Absent) => 0,
             Ok(Header::Local { length }) => length,
@@ -41,19 +54,22 @@ impl Worker {
             }
             Err(_) => {
                 self.opening_failed(session);
-                return;
+                return false;
             }
         };
         session.inbox.consume(length, &mut self.buffers);
-        if session.awaits_tls {
-            self.begin_tls(session);
-        } else {
-            self.next_begins(session);
-        }
+        session.introduced = true;
+        true
     }
 
     /// Begins TLS, behind what has come already.
     fn begin_tls(&mut self, session: &mut Session) {
+        let domains = &self.shared.settings.domains;
+        let tls = &self.shared.tls;
+        let Some(domain) = tls.domain(domains, session.inbox.bytes()) else {
+            return;
+        };
+        session.domain = domain;
         // The socket changes hands while the poller knows it: it gets another number.
         let Ok(socket) = session.stream.as_fd().try_clone_to_owned() else {
             self.opening_failed(session);
@@ -64,7 +80,10 @@ impl Worker {
             .poller
             .remove(&session.stream)
             .and_then(|()| self.poller.add(&socket, token, Interest::Read));
-        let begun = self.shared.tls.behind(socket, session.inbox.bytes());
+        let begun = self
+            .shared
+            .tls
+            .behind(socket, domain, session.inbox.bytes());
         session.inbox.clear(&mut self.buffers);
         match (moved, begun) {
             (Ok(()), Some(Ok(stream))) => {
@@ -85,6 +104,7 @@ impl Worker {
                         certificate: tls.peer_certificate().unwrap_or_default().to_vec(),
                         server_name: tls.server_name().unwrap_or_default().to_owned(),
                         http2: session.stream.protocol() == Some(b"h2"),
+                        domain: session.domain,
                     };
                     session.client = Client::new(session.client.peer(), Some(facts));
                 }

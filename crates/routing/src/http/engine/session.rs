@@ -34,6 +34,10 @@ pub(super) struct Session {
     pub(super) armed: Nanos,
     /// Whether TLS is to begin on it.
     pub(super) awaits_tls: bool,
+    /// Whether the PROXY header is behind it.
+    pub(super) introduced: bool,
+    /// The domain whose settings its handshake follows.
+    pub(super) domain: Option<usize>,
     /// Whether it has carried a request.
     pub(super) used: bool,
     /// The request that is on its way.

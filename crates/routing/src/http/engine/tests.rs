@@ -6,6 +6,7 @@ mod faults;
 mod hairpin;
 mod hostile;
 mod http2;
+mod identity;
 mod mishaps;
 mod moves;
 mod requests;

@@ -5,13 +5,14 @@ use std::os::fd::OwnedFd;
 
 use wire::stream::{Stream, StreamError};
 use wire::tls::{
-    ClientProof, TlsClient, TlsFailure as Broken, TlsOptions, TlsOptionsError, TlsServer,
-    TlsServerOptions, TlsStream,
+    ClientProof, Hello, TlsClient, TlsFailure as Broken, TlsOptions, TlsOptionsError, TlsServer,
+    TlsServerOptions, TlsStream, client_hello_name,
 };
 
 use super::StartError;
 use super::session::Session;
 use super::worker::Worker;
+use crate::http::identity::{MtlsDomain, find};
 use crate::http::pipeline::retry::{Failure, TlsFailure};
 use crate::http::settings::{ClientCertificates, HttpSettings};
 use crate::table::Endpoint;
@@ -19,6 +20,8 @@ use crate::table::Endpoint;
 /// TLS towards both sides.
 pub(super) struct Tls {
     clients: Option<TlsServer>,
+    /// The same for clients of each domain that has settings of its own.
+    domains: Vec<TlsServer>,
     backends: TlsClient,
     /// To those that may speak HTTP/2.
     http2_backends: TlsClient,
@@ -42,40 +45,64 @@ pub(super) enum Towards {
 
 impl Tls {
     pub(super) fn new(settings: &HttpSettings) -> Result<Self, StartError> {
-        let clients = match settings.listen_tls {
-            Some(_) => Some(to_clients(settings).map_err(|source| StartError::Tls {
-                side: "clients",
-                source,
-            })?),
-            None => None,
-        };
+        let (mut clients, mut domains) = (None, Vec::new());
+        if settings.listen_tls.is_some() {
+            let side = "clients";
+            let failed = |source| StartError::Tls { side, source };
+            clients = Some(to_clients(settings, None).map_err(failed)?);
+            for domain in &settings.domains {
+                domains.push(to_clients(settings, Some(domain)).map_err(failed)?);
+            }
+        }
         let to = |side, insecure| {
             to_backends(settings, insecure).map_err(|source| StartError::Tls { side, source })
         };
         let backends = to("backends", settings.backends.insecure)?;
         Ok(Self {
             clients,
+            domains,
             http2_backends: backends.with_protocols(PROTOCOLS),
             backends,
             services: to("route services", settings.route_services.insecure)?,
         })
     }
 
-    /// A client's connection; with TLS if `tls` says so.
+    /// A client's connection; with TLS if `tls` says so, and there are no domains: then the
+    /// handshake begins when it is known which one the client asks for.
     pub(super) fn with_client(&self, tls: bool, socket: OwnedFd) -> Result<Stream, StreamError> {
         match &self.clients {
-            Some(server) if tls => Ok(Stream::Tls(Box::new(server.begin(socket)?))),
+            Some(server) if tls && self.domains.is_empty() => {
+                Ok(Stream::Tls(Box::new(server.begin(socket)?)))
+            }
             _ => Ok(Stream::Plain(socket)),
         }
     }
 
-    /// Begins TLS with a client behind bytes that came already; `None`: there is none here.
+    /// The domain that a client asks for with the first bytes of its handshake; `None`:
+    /// they do not tell yet.
+    pub(super) fn domain(&self, domains: &[MtlsDomain], received: &[u8]) -> Option<Option<usize>> {
+        if self.domains.is_empty() {
+            return Some(None);
+        }
+        match client_hello_name(received) {
+            Hello::NeedMore => None,
+            Hello::Name(name) => Some(find(domains, name.as_bytes())),
+            Hello::NoName | Hello::NotTls => Some(None),
+        }
+    }
+
+    /// Begins TLS with a client behind bytes that came already, as its domain wants it;
+    /// `None`: there is no TLS here.
     pub(super) fn behind(
         &self,
         socket: OwnedFd,
+        domain: Option<usize>,
         received: &[u8],
     ) -> Option<Result<TlsStream, StreamError>> {
-        let server = self.clients.as_ref()?;
+        let server = match domain {
+            Some(domain) => self.domains.get(domain)?,
+            None => self.clients.as_ref()?,
+        };
         Some(server.begin_with(socket, received))
     }
 
@@ -103,16 +130,24 @@ impl Tls {
     }
 }
 
-fn to_clients(settings: &HttpSettings) -> Result<TlsServer, TlsOptionsError> {
+/// Each domain has tickets of its own: a session of one is never resumed in another.
+fn to_clients(
+    settings: &HttpSettings,
+    domain: Option<&MtlsDomain>,
+) -> Result<TlsServer, TlsOptionsError> {
     let tls = &settings.client_tls;
+    let client_certificates = match domain {
+        Some(_) => ClientCertificates::Require,
+        None => tls.client_certificates,
+    };
     TlsServer::new(&TlsServerOptions {
         certificates: &tls.certificates,
-        clients: match tls.client_certificates {
+        clients: match client_certificates {
             ClientCertificates::None => ClientProof::None,
             ClientCertificates::Request => ClientProof::Asked,
             ClientCertificates::Require => ClientProof::Required,
         },
-        client_authorities: &tls.client_authorities,
+        client_authorities: domain.map_or(&tls.client_authorities, |it| &it.authorities),
         tls13: tls.tls13,
         protocols: if settings.http2 {
             PROTOCOLS

@@ -9,6 +9,7 @@ use super::route_pass::Pass;
 use super::sticky::starts_with_negotiate;
 use super::target::Target;
 use super::{Admission, Client, Pipeline, Refusal, trace};
+use crate::http::identity::{CertificateFormat, Rules, check_host};
 use crate::http::settings::{ForwardedClientCert, HttpSettings};
 use crate::table::{Lookup, Table};
 
@@ -45,8 +46,10 @@ impl Pipeline {
             return Admission::HealthCheck;
         }
         let admitted = self
-            .find_pool(head, client, table, exchange)
+            .check_host(client, exchange)
+            .and_then(|()| self.find_pool(head, client, table, exchange))
             .and_then(|()| self.check_size(head, exchange))
+            .and_then(|()| check_caller(client, exchange))
             .and_then(|()| self.route_pass(head, table, now, random, exchange));
         match admitted {
             Ok(pass) => {
@@ -55,6 +58,17 @@ impl Pipeline {
             }
             Err(refusal) => Admission::Answer(refusal),
         }
+    }
+
+    /// Before anything is told of the host's routes.
+    fn check_host(&self, client: &Client, exchange: &Exchange) -> Result<(), Refusal> {
+        let domains = &self.settings.domains;
+        if domains.is_empty() {
+            return Ok(());
+        }
+        let handshake = client.caller().map(|caller| caller.domain);
+        let checked = check_host(domains, &exchange.host, handshake);
+        checked.map_or(Err(Refusal::Misdirected), |_| Ok(()))
     }
 
     fn find_pool(
@@ -141,19 +155,28 @@ impl Pipeline {
             forwarded_for,
             ..
         } = exchange;
-        match rules.client_cert {
+        let domain = client
+            .caller()
+            .and_then(|caller| Some((caller, self.settings.domains.get(caller.domain)?)));
+        let (mode, certificate) = match domain {
+            Some((caller, domain)) => match domain.format {
+                CertificateFormat::Envoy => (domain.client_cert, caller.envoy()),
+                CertificateFormat::Raw => (domain.client_cert, client.certificate_text()),
+            },
+            None => (rules.client_cert, client.certificate_text()),
+        };
+        match mode {
             ForwardedClientCert::AlwaysForward => {}
             ForwardedClientCert::Forward => {
-                if returned || client.certificate_text().is_empty() {
+                if returned || certificate.is_empty() {
                     fields.remove(b"X-Forwarded-Client-Cert");
                 }
             }
             ForwardedClientCert::SanitizeSet => {
                 if !returned {
                     fields.remove(b"X-Forwarded-Client-Cert");
-                    if !client.certificate_text().is_empty() {
-                        let certificate = client.certificate_text().as_bytes();
-                        fields.push("X-Forwarded-Client-Cert", certificate);
+                    if !certificate.is_empty() {
+                        fields.push("X-Forwarded-Client-Cert", certificate.as_bytes());
                     }
                 }
             }
@@ -218,6 +241,25 @@ impl Pipeline {
         }
         fields.sort();
     }
+}
+
+/// Whether the route lets the caller in. Enforced on every domain: a route with rules that
+/// is asked for by another name stays closed.
+fn check_caller(client: &Client, exchange: &mut Exchange) -> Result<(), Refusal> {
+    let Some(pool) = &exchange.pool else {
+        return Ok(());
+    };
+    let Some(rules) = Rules::of(pool.settings()) else {
+        return Ok(());
+    };
+    exchange.guarded = true;
+    let caller = client.caller().and_then(|caller| caller.identity.as_ref());
+    let admitted = rules.admit(caller);
+    if admitted.is_err() {
+        // Its application is told of it.
+        exchange.progress.endpoint = pool.endpoints().first().cloned();
+    }
+    admitted.map_err(Refusal::Denied)
 }
 
 /// Options of `Connection` that are not names of fields.

@@ -1,9 +1,12 @@
 //! Who is at the other end of a client's connection.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+
+use crate::http::identity::Caller;
 
 /// A client's connection. What every request says of it (log line, `X-Forwarded-For`,
 /// `X-Forwarded-Client-Cert`) is written once, when the connection begins.
@@ -14,6 +17,7 @@ pub struct Client {
     ip_text: String,
     tls: Option<TlsFacts>,
     certificate_text: String,
+    caller: Option<Arc<Caller>>,
 }
 
 /// What TLS told of a client.
@@ -25,6 +29,9 @@ pub struct TlsFacts {
     pub server_name: String,
     /// It speaks HTTP/2.
     pub http2: bool,
+    /// The domain whose settings the handshake followed, by its place among
+    /// [`HttpSettings::domains`](crate::http::settings::HttpSettings::domains).
+    pub domain: Option<usize>,
 }
 
 impl Client {
@@ -33,11 +40,13 @@ impl Client {
         // An IPv4 client of a dual-stack listener is an IPv4 client.
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         let certificate = tls.as_ref().map_or(&[][..], |tls| &tls.certificate);
+        let domain = tls.as_ref().and_then(|tls| tls.domain);
         Self {
             peer,
             peer_text: peer.to_string(),
             ip_text: peer.ip().to_string(),
             certificate_text: STANDARD.encode(certificate),
+            caller: domain.map(|domain| Arc::new(Caller::new(domain, certificate))),
             tls,
         }
     }
@@ -70,6 +79,11 @@ impl Client {
     /// Its certificate in base64; empty: it proved itself with none.
     pub(crate) fn certificate_text(&self) -> &str {
         &self.certificate_text
+    }
+
+    /// Who it is, if it proved itself for a domain.
+    pub(crate) fn caller(&self) -> Option<&Caller> {
+        self.caller.as_deref()
     }
 
     /// Whether it speaks HTTP/2.

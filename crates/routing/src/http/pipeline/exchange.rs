@@ -7,6 +7,8 @@ use super::fields::{FieldList, Part};
 use super::sticky::Asked;
 use super::target::Target;
 use super::trace::ClientTrace;
+use super::{Client, Refusal};
+use crate::http::identity::Rules;
 use crate::table::{Endpoint, Nanos, Pool};
 
 /// One moment on two clocks.
@@ -106,6 +108,8 @@ pub struct Exchange {
     pub(crate) service: Option<RouteService>,
     /// The head was made for an endpoint: the log tells what it was sent.
     pub(crate) sent: bool,
+    /// The route says who may call it.
+    pub(crate) guarded: bool,
 }
 
 /// Where a request goes on its way to a route service: over TLS, or to this router itself.
@@ -184,6 +188,21 @@ impl Exchange {
         self.service.as_ref()
     }
 
+    /// Whether the client is near enough to an endpoint that was chosen.
+    ///
+    /// # Errors
+    /// The answer in place of the endpoint's.
+    pub fn check_scope(&self, client: &Client, endpoint: &Endpoint) -> Result<(), Refusal> {
+        if !self.guarded {
+            return Ok(());
+        }
+        let rules = self.pool.as_ref().and_then(|it| Rules::of(it.settings()));
+        let caller = client.caller().and_then(|caller| caller.identity.as_ref());
+        rules
+            .map_or(Ok(()), |rules| rules.reaches(caller, endpoint))
+            .map_err(Refusal::Denied)
+    }
+
     /// The instance that the client names by header: no other will do.
     pub fn instance(&self) -> Option<Instance<'_>> {
         let text = |part| std::str::from_utf8(self.request.part(part)).ok();
@@ -247,7 +266,7 @@ impl Exchange {
         self.start = now;
         (self.status, self.pool) = (0, None);
         (self.upgrade, self.idempotent) = (Upgrade::None, false);
-        (self.service, self.sent) = (None, false);
+        (self.service, self.sent, self.guarded) = (None, false, false);
         self.router_error.clear();
         self.detail.clear();
         self.host.clear();

@@ -6,6 +6,7 @@ use super::Pipeline;
 use super::answer::write_own;
 use super::exchange::{Exchange, Instance, Times};
 use super::reason::reason;
+use crate::http::identity::Denial;
 
 /// An answer that the router makes itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +58,10 @@ pub enum Refusal {
     RouteServiceFailed,
     /// 502: the router itself is at fault.
     UnknownFailure,
+    /// 421: the connection was not made for the domain of the host.
+    Misdirected,
+    /// 403: the route does not let the caller in.
+    Denied(Denial),
     /// 200: `OPTIONS *`, which the server answers and nobody logs.
     Options,
 }
@@ -80,7 +85,9 @@ impl Refusal {
             | Self::InvalidProcessInstance
             | Self::UnknownInstance
             | Self::StrictInvalidSignature => 400,
+            Self::Denied(_) => 403,
             Self::UnknownRoute => 404,
+            Self::Misdirected => 421,
             Self::HeadTooLarge => 431,
             Self::CertificateRequired => 496,
             Self::Cancelled => 499,
@@ -130,6 +137,8 @@ impl Refusal {
             Self::StrictInvalidSignature => "invalid_route_service_signature",
             Self::StrictExpiredSignature => "expired_route_service_signature",
             Self::UnknownFailure => "unknown_failure",
+            Self::Misdirected => "misdirected_request",
+            Self::Denied(denial) => denial.name(),
             _ => return None,
         })
     }
@@ -156,7 +165,11 @@ impl Refusal {
             Self::HandshakeFailure => "525 SSL Handshake Failed\n",
             Self::CertificateRequired => "496 SSL Certificate Required\n",
             Self::Cancelled => "499 Request Cancelled\n",
-            Self::HeadTooLarge | Self::UnknownFailure | Self::Options => "",
+            Self::HeadTooLarge
+            | Self::UnknownFailure
+            | Self::Options
+            | Self::Misdirected
+            | Self::Denied(_) => "",
             _ => return None,
         })
     }

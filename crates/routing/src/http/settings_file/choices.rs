@@ -2,6 +2,7 @@
 
 use document::Form;
 
+use crate::http::identity::CertificateFormat;
 use crate::http::route_service;
 use crate::http::settings::{ClientCertificates, ExtraField, ForwardedClientCert, RedactQuery};
 use crate::table::{Algorithm, Segments};
@@ -42,6 +43,12 @@ pub(super) const FORWARDED_CERTIFICATES: [(&str, ForwardedClientCert); 3] = [
     ("always_forward", ForwardedClientCert::AlwaysForward),
     ("forward", ForwardedClientCert::Forward),
     ("sanitize_set", ForwardedClientCert::SanitizeSet),
+];
+
+/// How a certificate stands in `X-Forwarded-Client-Cert`.
+pub(super) const CERTIFICATE_FORMATS: [(&str, CertificateFormat); 2] = [
+    ("raw", CertificateFormat::Raw),
+    ("envoy", CertificateFormat::Envoy),
 ];
 
 /// `routing_table_sharding_mode`.

@@ -1,3 +1,4 @@
+mod domains;
 mod gorouter;
 mod keys;
 

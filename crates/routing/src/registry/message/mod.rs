@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 pub use glance::Glance;
-pub use text::{Factor, Tags, Text};
+pub use text::{Factor, Policies, Tags, Text};
 
 use crate::table::{Algorithm, BackendProtocol, Fingerprint, Registration};
 
@@ -100,6 +100,13 @@ pub struct Options<'a> {
     pub hash_header: Text<'a>,
     /// How uneven the endpoints' load may be.
     pub hash_balance: Factor,
+    /// How far callers may be from the endpoint: `any`, `org` or `space`; empty: anyone may
+    /// call.
+    #[serde(borrow)]
+    pub route_policy_scope: Text<'a>,
+    /// Who may call, if there is a scope.
+    #[serde(borrow)]
+    pub route_policies: Policies<'a>,
 }
 
 impl<'a> Message<'a> {
@@ -144,7 +151,10 @@ impl<'a> Message<'a> {
         let tags = self.tags.0.iter().flatten();
         let tags: usize = tags.map(|(name, value)| name.len() + value.len()).sum();
         let options = self.options.as_ref();
-        tags + options.map_or(0, |it| it.hash_header.len())
+        let options = options.map_or(0, |it| {
+            it.hash_header.len() + it.route_policy_scope.len() + it.route_policies.0.len()
+        });
+        tags + options
             + self.host.len()
             + self.app.len()
             + self.private_instance_id.len()
@@ -179,6 +189,8 @@ impl<'a> Message<'a> {
                 loadbalancing: options.loadbalancing.into_owned(),
                 hash_header: options.hash_header.into_owned(),
                 hash_balance: options.hash_balance,
+                route_policy_scope: options.route_policy_scope.into_owned(),
+                route_policies: options.route_policies.into_owned(),
             }),
         }
     }
@@ -222,14 +234,7 @@ impl<'a> Message<'a> {
         http2: bool,
         fingerprint: Option<Fingerprint>,
     ) -> Registration<'m> {
-        let (algorithm, hash_header, hash_balance) =
-            self.options.as_ref().map_or((None, "", 0.0), |options| {
-                (
-                    options.algorithm(),
-                    &*options.hash_header,
-                    options.hash_balance.0,
-                )
-            });
+        let options = self.options.as_ref();
         let seconds = self.stale_threshold_in_seconds.unwrap_or(0);
         Registration {
             identity,
@@ -249,9 +254,11 @@ impl<'a> Message<'a> {
             modification_guid: "",
             modification_index: 0,
             route_service_url: &self.route_service_url,
-            algorithm,
-            hash_header,
-            hash_balance,
+            algorithm: options.and_then(Options::algorithm),
+            hash_header: options.map_or("", |it| &it.hash_header),
+            hash_balance: options.map_or(0.0, |it| it.hash_balance.0),
+            policy_scope: options.map_or("", |it| &it.route_policy_scope),
+            policies: options.map_or("", |it| &it.route_policies.0),
             fingerprint,
         }
     }

@@ -132,6 +132,37 @@ fn options_and_protocols_are_known_by_name() {
 }
 
 #[test]
+fn policies_are_a_text_or_a_list() {
+    let read = |options: &str| {
+        let payload = format!(r#"{{"options":{options}}}"#);
+        let message = Message::parse(payload.as_bytes()).unwrap().into_owned();
+        let registration = message.registration("h:1", true, None);
+        let texts = (registration.policy_scope, registration.policies);
+        (texts.0.to_owned(), texts.1.to_owned())
+    };
+    let told = |scope: &str, policies: &str| (scope.to_owned(), policies.to_owned());
+    assert_eq!(
+        read(r#"{"route_policy_scope":"org","route_policies":"cf:app:a,cf:org:b"}"#),
+        told("org", "cf:app:a,cf:org:b")
+    );
+    assert_eq!(
+        read(r#"{"route_policy_scope":"any","route_policies":["cf:app:a","cf:org:b"]}"#),
+        told("any", "cf:app:a,cf:org:b")
+    );
+    for nothing in [
+        "{}",
+        "null",
+        r#"{"route_policies":null}"#,
+        r#"{"route_policies":[]}"#,
+    ] {
+        assert_eq!(read(nothing), told("", ""), "{nothing}");
+    }
+    // A list's element must not become two.
+    let two = br#"{"options":{"route_policies":["cf:app:a,cf:any"]}}"#;
+    assert!(Message::parse(two).is_err());
+}
+
+#[test]
 fn tags_are_in_order_and_unescaped() {
     let payload = r#"{"tags":{"b":"1","a":"\u00e9","b":"2"}}"#;
     let message = Message::parse(payload.as_bytes()).unwrap();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Unexpected, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 
 /// A text; absent or `null`: empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -103,6 +103,61 @@ impl<'de> Visitor<'de> for TagsVisitor {
             tags.reverse();
         }
         Ok(Tags(Some(tags)))
+    }
+}
+
+/// Policies of a route with commas between them, sent as such a text or as a list; absent
+/// or `null`: none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policies<'a>(pub Cow<'a, str>);
+
+impl Policies<'_> {
+    /// The same without a borrow.
+    pub fn into_owned(self) -> Policies<'static> {
+        Policies(Cow::Owned(self.0.into_owned()))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Policies<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PoliciesVisitor).map(Self)
+    }
+}
+
+struct PoliciesVisitor;
+
+impl<'de> Visitor<'de> for PoliciesVisitor {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("policies: a text, or a list of texts without commas")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        TextVisitor.visit_borrowed_str(text)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        TextVisitor.visit_str(text)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        TextVisitor.visit_unit()
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut joined = String::new();
+        while let Some(Text(policy)) = list.next_element()? {
+            // It would become two.
+            if policy.contains(',') {
+                return Err(A::Error::invalid_value(Unexpected::Str(&policy), &self));
+            }
+            if !joined.is_empty() {
+                joined.push(',');
+            }
+            joined.push_str(&policy);
+        }
+        Ok(Cow::Owned(joined))
     }
 }
 

@@ -19,7 +19,7 @@ use super::tls::{Authority, provider};
 use crate::http::settings::HttpSettings;
 use crate::table::{BackendProtocol, Endpoint, PoolSettings, RouteKey};
 
-fn run<T>(what: impl Future<Output = T>) -> T {
+pub(super) fn run<T>(what: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -30,6 +30,10 @@ impl Authority {
         self.0.pem()
     }
 
+    pub(super) fn issuer(&self) -> &CertifiedIssuer<'static, KeyPair> {
+        &self.0
+    }
+
     /// Certificate and key for a name, PEM.
     pub(super) fn sign(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().unwrap();

@@ -10,9 +10,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use super::choices::{
-    ALGORITHMS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING, Sharding, hairpin_hosts,
-    served,
+    ALGORITHMS, CERTIFICATE_FORMATS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING,
+    Sharding, hairpin_hosts, served,
 };
+use crate::http::identity;
 use crate::http::router::{NatsSettings, RouterSettings};
 use crate::http::settings::{ClientTls, HttpSettings};
 use document::{Form, Kind, Value};
@@ -22,6 +23,7 @@ pub(super) fn read(form: &mut Form<'_>) -> RouterSettings {
     let mut settings = defaults();
     listeners(form, &mut settings);
     client_tls(form, &mut settings.http.client_tls);
+    domains(form, &mut settings.http);
     monitoring::status(form, &mut settings);
     feeds::nats(form, &mut settings);
     feeds::routing_api(form, &mut settings);
@@ -188,6 +190,28 @@ fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
             "min_tls_version",
             format!("expected TLSv1.2, found \"{least}\""),
         ),
+    }
+}
+
+fn domains(form: &mut Form<'_>, http: &mut HttpSettings) {
+    form.tables("domains", &mut http.domains, |form, domain| {
+        form.value("domain", "", &mut domain.name);
+        // As the first versions of the key had it.
+        form.value("name", "", &mut domain.name);
+        pem(form, "ca_certs", &mut domain.authorities);
+        form.choice(
+            "forwarded_client_cert",
+            "",
+            &FORWARDED_CERTIFICATES,
+            &mut domain.client_cert,
+        );
+        form.choice("xfcc_format", "", &CERTIFICATE_FORMATS, &mut domain.format);
+    });
+    if let Some(fault) = identity::fault(&http.domains) {
+        form.wrong("domains", fault);
+    }
+    if http.listen_tls.is_none() && !http.domains.is_empty() {
+        form.wrong("domains", "expected enable_ssl beside domains");
     }
 }
 

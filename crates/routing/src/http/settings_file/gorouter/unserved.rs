@@ -26,12 +26,6 @@ pub(super) fn refused(form: &mut Form<'_>) {
             "subjects of client certificates are not checked",
         ),
     ]);
-    if form.node("domains").is_some() {
-        form.wrong(
-            "domains",
-            "client certificates for single domains are not served here; expected no domains",
-        );
-    }
 }
 
 /// Keys of gorouter that have no effect here.

@@ -3,7 +3,11 @@
 mod feeds;
 mod requests;
 
-use super::choices::{ALGORITHMS, CLIENT_CERTIFICATES, SHARDING, Sharding, served};
+use super::choices::{
+    ALGORITHMS, CERTIFICATE_FORMATS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING,
+    Sharding, served,
+};
+use crate::http::identity;
 use crate::http::router::{DrainSettings, RouterSettings, StatusSettings};
 use crate::http::settings::{BackendSettings, ClientTls, HttpSettings};
 use crate::table::{Segments, TableSettings};
@@ -112,6 +116,7 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
             client_tls(form, &mut settings.http.client_tls);
         },
     );
+    domains(form, &mut settings.http);
     form.section("backends", "Towards backends.", |form| {
         backends(form, &mut settings.http)
     });
@@ -233,6 +238,27 @@ fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
             form.file("key", "", key);
         },
     );
+}
+
+/// Not printed, as no list of tables is: docs/routing.md has an example.
+fn domains(form: &mut Form<'_>, http: &mut HttpSettings) {
+    form.tables("domain", &mut http.domains, |form, domain| {
+        form.value("name", "", &mut domain.name);
+        form.file("authorities", "", &mut domain.authorities);
+        form.choice(
+            "client_cert",
+            "",
+            &FORWARDED_CERTIFICATES,
+            &mut domain.client_cert,
+        );
+        form.choice("format", "", &CERTIFICATE_FORMATS, &mut domain.format);
+    });
+    if let Some(fault) = identity::fault(&http.domains) {
+        form.wrong("domain", fault);
+    }
+    if http.listen_tls.is_none() && !http.domains.is_empty() {
+        form.wrong("domain", "expected listen_tls beside [[domain]]");
+    }
 }
 
 fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {

@@ -274,7 +274,6 @@ fn mistakes_in_gorouters_file_are_named_with_their_line() {
             "enable_verify_client_certificate_metadata: true",
             "subjects of client certificates are not checked",
         ),
-        ("domains: [{name: a}]", "expected no domains"),
         (
             "port: {a: 1}",
             "expected a whole number from 0 to 65535, found a table",

@@ -39,6 +39,7 @@ fn wrong_values_of_every_key_of_gorouters_are_told() {
         right: &[
             ("ca_certs", "\"one\""),
             ("client_ca_certs", "\"one\""),
+            ("domains.ca_certs", "\"one\""),
             ("nats.ca_certs", "\"one\""),
             ("oauth.ca_certs", "\"one\""),
             ("routing_api.ca_certs", "\"one\""),

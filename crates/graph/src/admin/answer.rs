@@ -1,0 +1,80 @@
+//! Answers, and reading what is asked.
+
+use std::str::FromStr;
+
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
+use net::{Body, full};
+use serde::Serialize;
+
+/// A request that is not answered as asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    pub(super) error: String,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self {
+            status,
+            error: error.into(),
+        }
+    }
+
+    pub(super) fn answer(&self) -> Response<Body> {
+        let mut answer = json(&serde_json::json!({ "error": self.error }));
+        *answer.status_mut() = self.status;
+        answer
+    }
+}
+
+pub(super) fn json(value: &impl Serialize) -> Response<Body> {
+    match serde_json::to_vec(value) {
+        Ok(text) => whole("application/json", text),
+        Err(error) => {
+            let mut answer = whole("text/plain", format!("write an answer: {error}"));
+            *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            answer
+        }
+    }
+}
+
+/// A whole answer, which nobody keeps.
+pub(super) fn whole(content_type: &'static str, body: impl Into<bytes::Bytes>) -> Response<Body> {
+    let mut answer = Response::new(full(body));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// The part of a request's target behind `?`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Query<'a>(pub(super) &'a str);
+
+impl Query<'_> {
+    pub(super) fn text(self, name: &str) -> Option<String> {
+        let mut pairs = url::form_urlencoded::parse(self.0.as_bytes());
+        let found = pairs.find(|(key, _)| key == name);
+        found.map(|(_, value)| value.into_owned())
+    }
+
+    /// A number between two; `None`: it is not asked for.
+    pub(super) fn number<N>(self, name: &str, from: N, to: N) -> Result<Option<N>, Refusal>
+    where
+        N: FromStr + PartialOrd + std::fmt::Display,
+    {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let number = text.parse().ok();
+        let number = number.filter(|number| *number >= from && *number <= to);
+        number.map(Some).ok_or_else(|| {
+            Refusal::new(
+                StatusCode::BAD_REQUEST,
+                format!("{name}={text}: expected a number from {from} to {to}"),
+            )
+        })
+    }
+}

@@ -1,0 +1,313 @@
+//! The server: what is asked, and who answers.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use net::{Body, BodyError, Handler, Incoming, Limits, Shutdown, read_body};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use super::answer::{Query, Refusal, json, whole};
+use super::ingest::{BODY_BYTES, Form, Intake};
+use super::peers::{Peer, Watch};
+use super::stats::Stats;
+use super::{Control, graph, traces};
+use crate::metrics::{self, Metrics};
+use crate::trace::{Tracer, otlp};
+
+/// Most bytes of a profile.
+const PROFILE_BYTES: usize = 16 << 20;
+
+/// Longest wait for a body.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
+
+/// Requests that read or compute much at once; others wait for their turn.
+const HEAVY: usize = 4;
+
+/// Seconds that `/stats` covers if nothing is said.
+const STATS_SECONDS: f64 = 5.0;
+
+/// How long a root must have ended before its trace counts as whole.
+const SETTLED: u64 = 300_000_000;
+
+/// Traces that an analysis looks at.
+const ANALYSED: usize = 20_000;
+
+/// What a control server shows.
+pub struct AdminConfig {
+    /// The graph.
+    pub control: Arc<dyn Control>,
+    /// What this process counts.
+    pub metrics: Arc<Metrics>,
+    /// Its spans. Those of other processes come in here.
+    pub tracer: Tracer,
+    /// The page at `/`.
+    pub page: Option<AdminPage>,
+}
+
+/// A page of one file.
+#[derive(Debug, Clone)]
+pub struct AdminPage {
+    /// Its text.
+    pub html: Bytes,
+    /// Its `Content-Security-Policy`.
+    pub policy: HeaderValue,
+}
+
+/// A control server. See the module.
+pub struct Admin {
+    control: Arc<dyn Control>,
+    tracer: Tracer,
+    pub(super) watch: Arc<Watch>,
+    intake: Arc<Intake>,
+    page: Option<AdminPage>,
+    heavy: Semaphore,
+    /// One profile after the other.
+    profiles: Semaphore,
+}
+
+impl Admin {
+    /// A server that does not listen yet.
+    pub fn new(config: AdminConfig) -> Arc<Self> {
+        Arc::new(Self {
+            control: config.control,
+            watch: Arc::new(Watch::new(config.metrics)),
+            intake: Arc::new(Intake::new(config.tracer.clone())),
+            tracer: config.tracer,
+            page: config.page,
+            heavy: Semaphore::new(HEAVY),
+            profiles: Semaphore::new(1),
+        })
+    }
+
+    /// Counts what these processes count, too. Those that were named before and are not
+    /// now are forgotten; what they had counted stays.
+    pub fn follow(&self, peers: Vec<Peer>) {
+        self.watch.follow(peers);
+    }
+
+    /// Serves, and reads counters once a second, until `shutdown`. It knows no passwords:
+    /// who reaches it can change the graph and so run programs. Hence `listener` belongs
+    /// on a loopback address, unless all who can reach it may do that.
+    pub async fn serve(self: Arc<Self>, listener: TcpListener, shutdown: Shutdown) {
+        let limits = Limits {
+            connections: 1024,
+            ..Limits::default()
+        };
+        let watch = tokio::spawn(Arc::clone(&self.watch).run(shutdown.clone()));
+        net::serve(listener, None, limits, self, shutdown).await;
+        // It ends by the same word.
+        let _ = watch.await;
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        let method = request.method().clone();
+        let path = request.uri().path().to_owned();
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let query = Query(&query);
+        if method != Method::GET && method != Method::HEAD {
+            refuse_strange_pages(request.headers())?;
+        }
+        match (method.as_str(), path.as_str()) {
+            ("GET" | "HEAD", path) => self.show(path, query).await,
+            ("PUT", "/profile") => self.put_profile(request).await,
+            ("POST", "/api/v2/spans") => self.take(Form::Zipkin, request).await,
+            ("POST", otlp::PATH) => self.take(Form::Otlp, request).await,
+            (_, "/profile" | "/api/v2/spans" | otlp::PATH) => Err(Refusal::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                format!("{path} does not know {method}"),
+            )),
+            (_, path) => Err(unknown(path)),
+        }
+    }
+
+    async fn show(&self, path: &str, query: Query<'_>) -> Result<Response<Body>, Refusal> {
+        let store = self.tracer.store();
+        let origin = self.tracer.origin();
+        Ok(match path {
+            "/" => self.page()?,
+            "/ping" => whole("text/plain; charset=utf-8", "pong\n"),
+            "/topology" => json(&graph::graph(&*self.control)),
+            "/stats" => {
+                let seconds = query.number("seconds", 1.0, 60.0)?;
+                json(&self.stats(seconds.unwrap_or(STATS_SECONDS)))
+            }
+            "/metrics" => self.metrics(query)?,
+            "/counters" => json(&self.watch.own()),
+            "/profile" => whole("application/toml", self.control.profile()),
+            "/analysis" => self.analysis().await?,
+            "/traces" => {
+                self.tracer.collect();
+                json(&traces::list(store, origin, query)?)
+            }
+            "/spans" => {
+                let limit = query.number("limit", 1, ANALYSED)?.unwrap_or(1000);
+                self.tracer.collect();
+                let ended = wire::clock::now().saturating_sub(SETTLED);
+                let spans = store.ended(ended, limit).concat();
+                whole("application/json", otlp::write_json(&spans, origin))
+            }
+            path => match path.strip_prefix("/traces/") {
+                Some(id) => {
+                    self.tracer.collect();
+                    traces::one(store, origin, id, query)?
+                }
+                None => return Err(unknown(path)),
+            },
+        })
+    }
+
+    fn page(&self) -> Result<Response<Body>, Refusal> {
+        let page = self.page.as_ref().ok_or_else(|| {
+            Refusal::new(
+                StatusCode::NOT_FOUND,
+                "there is no page here; /topology, /stats and /traces have what it shows",
+            )
+        })?;
+        let mut answer = whole("text/html; charset=utf-8", page.html.clone());
+        let headers = answer.headers_mut();
+        headers.insert(header::CONTENT_SECURITY_POLICY, page.policy.clone());
+        headers.insert(
+            HeaderName::from_static("x-content-type-options"),
+            HeaderValue::from_static("nosniff"),
+        );
+        Ok(answer)
+    }
+
+    fn stats(&self, seconds: f64) -> Stats {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "at most a minute"
+        )]
+        let window = self.watch.window((seconds * 1e9) as u64);
+        let (_, revision) = self.control.topology();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
+        Stats::new(&window, revision, now)
+    }
+
+    fn metrics(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
+        let all = self.watch.all();
+        let page = match query.text("names").as_deref() {
+            None => metrics::page(&all, Some(&self.tracer.counts())),
+            Some("testapi") => metrics::testapi_page(&all),
+            Some(other) => {
+                return Err(Refusal::new(
+                    StatusCode::BAD_REQUEST,
+                    format!("names={other}: expected testapi, or none"),
+                ));
+            }
+        };
+        Ok(whole(telemetry::prometheus::CONTENT_TYPE, page))
+    }
+
+    async fn analysis(&self) -> Result<Response<Body>, Refusal> {
+        let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
+        self.tracer.collect();
+        let (tracer, control) = (self.tracer.clone(), Arc::clone(&self.control));
+        let analysed = tokio::task::spawn_blocking(move || {
+            let ended = wire::clock::now().saturating_sub(SETTLED);
+            control.analysis(tracer.store().ended(ended, ANALYSED))
+        });
+        match analysed.await {
+            Ok(Ok(analysis)) => Ok(json(&analysis)),
+            Ok(Err(why)) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why)),
+            Err(_) => Err(failed("the analysis")),
+        }
+    }
+
+    async fn put_profile(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        let body = read_body(request.into_body(), PROFILE_BYTES, BODY_WITHIN).await;
+        let body = body.map_err(|error| unread(&error))?;
+        let text = String::from_utf8(body.into()).map_err(|_| {
+            Refusal::new(
+                StatusCode::BAD_REQUEST,
+                "the profile is not text in UTF-8; the one before stays",
+            )
+        })?;
+        let _turn = self.profiles.acquire().await.map_err(|_| stopping())?;
+        let control = Arc::clone(&self.control);
+        let put = tokio::task::spawn_blocking(move || control.put_profile(&text)).await;
+        match put {
+            Ok(Ok(revision)) => Ok(json(&serde_json::json!({ "revision": revision }))),
+            Ok(Err(why)) => Err(Refusal::new(StatusCode::BAD_REQUEST, why)),
+            Err(_) => Err(failed("the change of the profile")),
+        }
+    }
+
+    async fn take(
+        &self,
+        form: Form,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Refusal> {
+        let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
+        let (head, body) = request.into_parts();
+        let body = read_body(body, BODY_BYTES, BODY_WITHIN).await;
+        let body = body.map_err(|error| unread(&error))?;
+        let intake = Arc::clone(&self.intake);
+        let taken = tokio::task::spawn_blocking(move || intake.take(form, &head.headers, body));
+        taken
+            .await
+            .unwrap_or_else(|_| Err(failed("reading the spans")))
+    }
+}
+
+impl Handler for Admin {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let answer = self.answer(request).await;
+        answer.unwrap_or_else(|refusal| refusal.answer())
+    }
+}
+
+/// Refuses what a page of somewhere else has its reader's browser send. Such a page can
+/// reach this server under a name of its own (DNS rebinding), but its origin shows.
+fn refuse_strange_pages(headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return Ok(());
+    };
+    let host = origin.to_str().ok().and_then(|text| {
+        let host = url::Url::parse(text).ok()?.host_str()?.to_owned();
+        Some(host.trim_matches(['[', ']']).to_owned())
+    });
+    match host {
+        Some(host) if host == "localhost" || host.parse::<IpAddr>().is_ok() => Ok(()),
+        _ => Err(Refusal::new(
+            StatusCode::FORBIDDEN,
+            "the request comes from a page of another site; expected one from no page, or from this server's under its address",
+        )),
+    }
+}
+
+fn unknown(path: &str) -> Refusal {
+    Refusal::new(
+        StatusCode::NOT_FOUND,
+        format!(
+            "nothing is at {path}; there are /topology, /stats, /metrics, /counters, /traces, /spans, /analysis, /profile, /ping"
+        ),
+    )
+}
+
+fn unread(error: &BodyError) -> Refusal {
+    let status = match error {
+        BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
+        BodyError::Broken(_) => StatusCode::BAD_REQUEST,
+    };
+    Refusal::new(status, error.to_string())
+}
+
+fn stopping() -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server stops")
+}
+
+fn failed(what: &str) -> Refusal {
+    Refusal::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        format!("{what} failed by an error of this program; its log says more"),
+    )
+}

@@ -1,0 +1,136 @@
+//! Traces as JSON.
+
+use http::{Response, StatusCode};
+use net::Body;
+use serde_json::{Value, json};
+
+use super::answer::{self, Query, Refusal};
+use crate::Nanos;
+use crate::draw::{SpanId, TraceId};
+use crate::trace::{Origin, Span, SpanKind, Store, Summary, hex, otlp, zipkin};
+
+/// Most traces of one answer.
+const MOST: usize = 10_000;
+
+/// Traces of one answer if nothing is said.
+const USUAL: usize = 50;
+
+/// The answer of `/traces`: the slowest, those that changed since a change, or the latest.
+pub(super) fn list(store: &Store, origin: &Origin, query: Query<'_>) -> Result<Value, Refusal> {
+    let limit = query.number("limit", 1, MOST)?.unwrap_or(USUAL);
+    let next = store.counts().changes;
+    let traces = if let Some(most) = query.number("slowest", 1, MOST)? {
+        let seconds = query.number("seconds", 0.0, 1e9)?;
+        let from = seconds.map_or(0, |seconds: f64| {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "at most 10^18"
+            )]
+            let length = (seconds * 1e9) as Nanos;
+            wire::clock::now().saturating_sub(length)
+        });
+        store.slowest(most, from)
+    } else if let Some(after) = query.number("since", 0, u64::MAX)? {
+        store.since(after, limit)
+    } else {
+        store.recent(query.number("recent", 1, MOST)?.unwrap_or(limit))
+    };
+    // A full answer to `since` may have left out later ones: they come next.
+    let last = traces.iter().map(|one| one.changed).max();
+    let next = match query.text("since") {
+        Some(_) if traces.len() == limit => last.unwrap_or(next),
+        _ => next,
+    };
+    let traces = traces.iter().map(|one| summary(one, origin));
+    Ok(json!({ "next": next, "traces": traces.collect::<Vec<_>>() }))
+}
+
+fn summary(of: &Summary, origin: &Origin) -> Value {
+    let root = &of.root;
+    json!({
+        "trace": trace_text(of.trace),
+        "service": root.service,
+        "name": root.name,
+        "start_unix_ms": unix_ms(root.start, origin),
+        "duration_ns": root.end.saturating_sub(root.start),
+        "status": root.status,
+        "cause": root.cause,
+        "spans": of.spans,
+        "changed": of.changed,
+    })
+}
+
+/// The answer of `/traces/ID`.
+pub(super) fn one(
+    store: &Store,
+    origin: &Origin,
+    id: &str,
+    query: Query<'_>,
+) -> Result<Response<Body>, Refusal> {
+    let trace = hex::read_trace(id.as_bytes()).ok_or_else(|| {
+        Refusal::new(
+            StatusCode::BAD_REQUEST,
+            format!("{id:?} is not a trace's id: expected up to 32 hexadecimal digits"),
+        )
+    })?;
+    let spans = store.trace(trace);
+    let Some(first) = spans.first() else {
+        return Err(Refusal::new(
+            StatusCode::NOT_FOUND,
+            format!("trace {id} is not known: it was not recorded, or has been forgotten"),
+        ));
+    };
+    let begin = first.start;
+    match query.text("format").as_deref() {
+        None => Ok(answer::json(&json!({
+            "trace": trace_text(trace),
+            "start_unix_ms": unix_ms(begin, origin),
+            "spans": spans.iter().map(|one| span(one, begin)).collect::<Vec<_>>(),
+        }))),
+        Some("zipkin") => Ok(answer::whole(zipkin::JSON, zipkin::write(&spans, origin))),
+        Some("otlp") => Ok(answer::whole(
+            "application/json",
+            otlp::write_json(&spans, origin),
+        )),
+        Some(other) => Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            format!("format={other}: expected zipkin or otlp, or none"),
+        )),
+    }
+}
+
+fn span(span: &Span, begin: Nanos) -> Value {
+    json!({
+        "id": span_text(span.id),
+        "parent": (span.parent != SpanId::default()).then(|| span_text(span.parent)),
+        "kind": match span.kind {
+            SpanKind::Server => "server",
+            SpanKind::Client => "client",
+            SpanKind::Work => "work",
+        },
+        "service": span.service,
+        "name": span.name,
+        "peer": span.peer,
+        "start_ns": span.start - begin,
+        "end_ns": span.end.saturating_sub(begin),
+        "cpu_ns": span.cpu,
+        "queue_ns": span.queue,
+        "status": span.status,
+        "attempt": span.attempt,
+        "revision": span.revision,
+        "cause": span.cause,
+    })
+}
+
+fn trace_text(trace: TraceId) -> String {
+    format!("{:032x}", trace.0)
+}
+
+fn span_text(span: SpanId) -> String {
+    format!("{:016x}", span.0)
+}
+
+fn unix_ms(time: Nanos, origin: &Origin) -> f64 {
+    origin.epoch.to_unix(time) as f64 / 1e6
+}

@@ -1,0 +1,68 @@
+//! Spans for tests.
+
+use proptest::prelude::*;
+
+use super::{Span, SpanKind};
+use crate::draw::{SpanId, TraceId};
+
+/// A server span of the service `a` from `start` to `end`.
+pub(crate) fn server(trace: u128, id: u64, start: u64, end: u64) -> Span {
+    Span {
+        trace: TraceId(trace),
+        id: SpanId(id),
+        parent: SpanId(0),
+        kind: SpanKind::Server,
+        service: "a".into(),
+        name: "/".into(),
+        peer: "".into(),
+        start,
+        end,
+        cpu: 0,
+        queue: 0,
+        status: 200,
+        attempt: 0,
+        revision: 0,
+        cause: "",
+    }
+}
+
+/// Any span that a service could record.
+pub(crate) fn any_span() -> impl Strategy<Value = Span> {
+    let ids = (1_u128.., 1_u64.., any::<u64>());
+    let kind = prop_oneof![
+        Just(SpanKind::Server),
+        Just(SpanKind::Client),
+        Just(SpanKind::Work),
+    ];
+    let names = ("[a-z-]{1,9}", "\\PC{1,20}", "[a-z]{0,5}");
+    let times = (
+        0_u64..1 << 60,
+        0_u64..1 << 40,
+        0_u64..1 << 40,
+        0_u64..1 << 40,
+    );
+    let rest = (any::<u16>(), any::<u8>(), any::<u32>());
+    let cause = proptest::sample::select(&["", "timeout", "reset", "error"][..]);
+    (ids, kind, names, times, rest, cause).prop_map(
+        |(ids, kind, names, times, (status, attempt, revision), cause)| Span {
+            trace: TraceId(ids.0),
+            id: SpanId(ids.1),
+            parent: SpanId(ids.2),
+            kind,
+            service: names.0.into(),
+            name: names.1.into(),
+            peer: match kind {
+                SpanKind::Client => names.2.into(),
+                _ => "".into(),
+            },
+            start: times.0,
+            end: times.0 + times.1,
+            cpu: times.2,
+            queue: times.3,
+            status,
+            attempt,
+            revision,
+            cause,
+        },
+    )
+}

@@ -1,0 +1,217 @@
+//! The command line of service graphs.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::cli::{LogArgs, duration};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GraphCommand {
+    /// Find every mistake in a topology, and say what latency to expect of it
+    Check(CheckArgs),
+    /// Start every service of a topology
+    #[command(after_help = UP)]
+    Up(Box<UpArgs>),
+    /// Start one service: of a topology, or as testapi's environment variables say
+    #[command(after_help = TESTAPI)]
+    Service(Box<ServiceArgs>),
+    /// Turn an isotope topology or recorded traces into a topology
+    Import(ImportArgs),
+    /// Make a topology: a chain, a tree, or one shaped like published traces
+    #[command(subcommand)]
+    Generate(GenerateCommand),
+    /// Print Kubernetes manifests of a topology
+    Kubernetes(KubernetesArgs),
+    /// Say where the latency of a graph's requests comes from
+    Analyse(AnalyseArgs),
+    /// Say whether one environment is slower than another, and what moved
+    Compare(CompareArgs),
+    /// Measure what this machine takes from services that run on it
+    Noise(NoiseArgs),
+}
+
+const UP: &str = "\
+While it runs:
+  curl http://ADMIN/           the graph, live, in a browser
+  curl http://ADMIN/analysis   where the latency comes from
+  curl -X PUT --data-binary @FILE http://ADMIN/profile   another profile, with the next request
+Saving FILE has the same effect; a file with a mistake changes nothing, and the log says why.";
+
+const TESTAPI: &str = "\
+Environment, without --file (as testapi's):
+  UPSTREAM_URI    where to listen, host:port
+  DOWNSTREAM_URI  who is called, scheme://host:port; none: nobody
+  SERVICE_NAME    own name
+  REPORTER_URI    where spans go (Zipkin v2)
+  METRICS_PORT    where metrics answer [default: 8887]
+  PRIME_MAX       largest number of /prime
+  JOBFILE         stress-ng job of /stress-ng
+  LOADFILE        stress-ng job of /load";
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The topology
+    pub(crate) file: PathBuf,
+    /// Time that a hop adds, for the expected latency
+    #[arg(long, value_name = "DURATION", default_value = "50us", value_parser = duration)]
+    pub(crate) hop: std::time::Duration,
+    /// Print JSON, times in seconds
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// The topology
+    pub(crate) file: PathBuf,
+    /// Where the entry listens; the others take free ports of the same address
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+    /// Where the graph is watched and changed
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
+    pub(crate) admin: SocketAddr,
+    /// A process for each instance, instead of one for all
+    #[arg(long)]
+    pub(crate) processes: bool,
+    /// A network namespace for each instance, joined by a bridge; needs root
+    #[arg(long, requires = "processes")]
+    pub(crate) namespaces: bool,
+    /// Threads that read and answer requests, of each process [default: one; without
+    /// --processes one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
+    /// Keep to the profile the graph was started with, whatever happens to its file
+    #[arg(long)]
+    pub(crate) no_watch: bool,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServiceArgs {
+    /// The topology that the service is one of
+    #[arg(long, value_name = "FILE", requires = "name")]
+    pub(crate) file: Option<PathBuf>,
+    /// Its name there
+    #[arg(long, value_name = "NAME", requires = "file")]
+    pub(crate) name: Option<String>,
+    /// Where it listens
+    #[arg(long, value_name = "ADDR", requires = "file")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Where a service that it calls listens; may be repeated
+    #[arg(long, value_name = "NAME=ADDR", value_parser = peer, requires = "file")]
+    pub(crate) peer: Vec<(String, String)>,
+    /// Where metrics answer, and a profile is taken [testapi: 127.0.0.1:METRICS_PORT]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<SocketAddr>,
+    /// Threads that read and answer requests
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: u16,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Form {
+    /// An isotope topology, YAML or JSON
+    Isotope,
+    /// Calls of traces, CSV with Alibaba's columns
+    Calls,
+    /// Spans, Zipkin v2 or OTLP JSON
+    Spans,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// What FILE holds
+    #[arg(value_enum)]
+    pub(crate) form: Form,
+    /// The file
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GenerateCommand {
+    /// Services that call each other in a row
+    Chain {
+        /// How many
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        services: u32,
+    },
+    /// A tree, each service of a level called by one of the level above
+    Tree {
+        /// Levels, the root's included
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=16))]
+        levels: u32,
+        /// Services that each one calls
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
+        branches: u32,
+    },
+    /// A graph whose shape is that of published traces of microservices
+    Random {
+        /// How many services
+        #[arg(value_parser = clap::value_parser!(u32).range(2..=10_000))]
+        services: u32,
+        /// Another seed, another graph
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        seed: u64,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KubernetesArgs {
+    /// The topology
+    pub(crate) file: PathBuf,
+    /// Image that holds this program
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: String,
+    /// Namespace of everything
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) namespace: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AnalyseArgs {
+    /// Address of a running graph's admin server (http://HOST:PORT), or a file of spans
+    pub(crate) source: String,
+    /// The topology that the spans are of, for a budget (known if SOURCE is a running graph)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) topology: Option<PathBuf>,
+    /// Print JSON, times in nanoseconds
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Spans of the first environment, a file for each run
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    pub(crate) a: Vec<PathBuf>,
+    /// Spans of the second one, of runs that took turns with those
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    pub(crate) b: Vec<PathBuf>,
+    /// Print JSON, times in nanoseconds
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NoiseArgs {
+    /// How long each processor is watched
+    #[arg(long = "for", value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    pub(crate) length: std::time::Duration,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn peer(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, address)) if !name.is_empty() && !address.is_empty() => {
+            Ok((name.into(), address.into()))
+        }
+        _ => Err("expected NAME=ADDR, for instance store=127.0.0.1:9001".into()),
+    }
+}

@@ -1,0 +1,58 @@
+//! `headroom graph`: service graphs, from their file to the sentence about their latency.
+
+mod args;
+mod check;
+mod local;
+mod profile;
+mod up;
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+pub(crate) use args::GraphCommand;
+use document::{Problems, Source};
+use graph::topology::{self, Checked, Machine};
+use lab_store::Outcome;
+
+/// Does what was asked for; the services of `up` and `service` run until a signal.
+pub(crate) fn run(command: GraphCommand) -> Result<Outcome> {
+    match command {
+        GraphCommand::Check(args) => check::check(&args)?,
+        GraphCommand::Up(args) => up::up(&args)?,
+        _ => unimplemented!(),
+    }
+    Ok(Outcome::Pass)
+}
+
+/// Reads a topology for this machine; everything that is wrong with it becomes the error.
+fn read(path: &Path) -> Result<(Source, Checked)> {
+    let source = Source::read(path).map_err(|problems| wrong(&problems))?;
+    let checked = checked(&source, Some(&machine())).map_err(|problems| wrong(&problems))?;
+    Ok((source, checked))
+}
+
+/// Checks a topology; files that it names stand in the folder of its own.
+fn checked(source: &Source, machine: Option<&Machine>) -> Result<Checked, Problems> {
+    let folder = Path::new(&source.name).parent().unwrap_or(Path::new(""));
+    topology::check(source, folder, machine)
+}
+
+/// The processors that a topology may name.
+fn machine() -> Machine {
+    // Numbers of processors, not how many this process may use: one of those with a high
+    // number may be among the few that it may.
+    let highest = rustix::thread::sched_getaffinity(None).ok().and_then(|set| {
+        let numbers = 0..rustix::thread::CpuSet::MAX_CPU;
+        numbers.rev().find(|number| set.is_set(*number))
+    });
+    let cpus = highest.map_or(1, |highest| highest + 1);
+    Machine {
+        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+        rate: None,
+    }
+}
+
+/// Every problem stands on lines of its own.
+fn wrong(problems: &Problems) -> anyhow::Error {
+    anyhow!("\n{problems}")
+}
