@@ -374,7 +374,7 @@ endpoints."/echo" = { response = "echo" }
         let message = [0, 0, 0, 0, 5, 0x0a, 3, b'a', b'b', b'c'];
         let got = ask(&client, call(method).body(()).unwrap(), &message).await;
         assert_eq!(
-            (got.status, &*got.trailers["grpc-status"].to_str().unwrap()),
+            (got.status, got.trailers["grpc-status"].to_str().unwrap()),
             (200, "0")
         );
         assert_eq!(got.fields["content-type"], "application/grpc");
