@@ -146,6 +146,13 @@ impl Starting {
         })
     }
 
+    /// Kills it, and waits until it is gone.
+    pub(super) async fn end(mut self) {
+        // Whoever watches it may be gone, and the child with it.
+        let _ = self.order.send(Order::Kill);
+        let _ = self.state.wait_for(|state| *state != State::Running).await;
+    }
+
     /// Waits until it is ready.
     pub(super) async fn ready(self) -> Result<Member, ProcessError> {
         let at = tokio::time::timeout(READY_WITHIN, self.ready).await;
@@ -171,7 +178,11 @@ impl Starting {
                 how: member.ended().await,
                 name: member.name,
             }),
-            Err(_) => Err(ProcessError::Late { name: member.name }),
+            Err(_) => {
+                member.order(Order::Kill);
+                member.ended().await;
+                Err(ProcessError::Late { name: member.name })
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! All children of a graph.
 
+use std::pin::pin;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,25 +34,34 @@ impl Family {
     /// Starts every instance, callees before their callers, and waits until all are ready.
     ///
     /// Must be awaited on a thread that lasts as long as the process (the one that blocks
-    /// on the runtime): see [`super::end_with_parent`].
+    /// on the runtime): see [`super::end_with_parent`]. `None`: `stop` came first, and those
+    /// that had started are gone.
     ///
     /// # Errors
     /// When one does not start; the others are killed.
-    pub async fn start(start: &Start<'_>) -> Result<Self, ProcessError> {
+    pub async fn start(
+        start: &Start<'_>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Option<Self>, ProcessError> {
+        let mut stop = pin!(stop);
         let mut family = Self {
             members: Vec::new(),
             directory: Directory::default(),
         };
         for level in levels(start.topology) {
             for some in level.chunks(AT_ONCE) {
-                let ready = family.start_some(start, some).await;
-                if let Err(error) = ready {
+                let stopped = tokio::select! {
+                    biased;
+                    () = &mut stop => Some(Ok(None)),
+                    ready = family.start_some(start, some) => ready.err().map(Err),
+                };
+                if let Some(stopped) = stopped {
                     family.kill().await;
-                    return Err(error);
+                    return stopped;
                 }
             }
         }
-        Ok(family)
+        Ok(Some(family))
     }
 
     async fn start_some(
@@ -70,15 +80,29 @@ impl Family {
             };
             let command = (start.command)(*service, *replica, &self.directory);
             let said: Said = Arc::clone(&start.said);
-            let child = Starting::start(name, *service, *replica, command, said)?;
+            let child = Starting::start(name, *service, *replica, command, said);
+            let failed = child.is_err();
             starting.push((&of.name, child));
+            if failed {
+                break;
+            }
         }
+        let mut done = Ok(());
         for (name, child) in starting {
-            let member = child.ready().await?;
-            self.directory.set(name, member.replica, member.at.address);
-            self.members.push(Arc::new(member));
+            match (child, &done) {
+                (Ok(child), Ok(())) => match child.ready().await {
+                    Ok(member) => {
+                        self.directory.set(name, member.replica, member.at.address);
+                        self.members.push(Arc::new(member));
+                    }
+                    Err(error) => done = Err(error),
+                },
+                (Ok(child), Err(_)) => child.end().await,
+                (Err(error), Ok(())) => done = Err(error),
+                (Err(_), Err(_)) => {}
+            }
         }
-        Ok(())
+        done
     }
 
     /// Every child, callees first.

@@ -1,3 +1,4 @@
+use std::future::pending;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -100,7 +101,7 @@ async fn a_family_starts_and_stops_in_order() {
         command: &command,
         said,
     };
-    let family = Family::start(&start).await.unwrap();
+    let family = Family::start(&start, pending()).await.unwrap().unwrap();
     assert_eq!((family.members().len(), family.running()), (5, 5));
     assert!(family.stop(topology.entry, Duration::from_secs(30)).await);
     assert_eq!(family.running(), 0);
@@ -125,7 +126,7 @@ async fn one_that_does_not_start_ends_all() {
         command: &command,
         said: Arc::new(move |line| to.lock().unwrap().push(line)),
     };
-    let error = Family::start(&start).await.unwrap_err().to_string();
+    let error = Family::start(&start, pending()).await.unwrap_err().to_string();
     assert!(error.contains("root") && error.contains("status 3"), "{error}");
     let pids = pids.lock().unwrap().clone();
     let pids = pids.iter().filter(|line| line.parse::<u32>().is_ok());
@@ -147,7 +148,7 @@ async fn the_end_of_one_is_seen() {
         command: &command,
         said,
     };
-    let family = Family::start(&start).await.unwrap();
+    let family = Family::start(&start, pending()).await.unwrap().unwrap();
     let mut watched: Vec<usize> = (0..family.members().len()).collect();
     let (place, how) = family.next_end(&mut watched).await;
     assert_eq!(how, "signal 9");
@@ -155,4 +156,21 @@ async fn the_end_of_one_is_seen() {
     assert_eq!(watched.len(), 4);
     // `sleep` ends by SIGTERM.
     assert!(family.stop(topology.entry, Duration::from_secs(30)).await);
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_start() {
+    let topology = graph(DIAMOND);
+    let (_, said) = Heard::new();
+    let command = |service: ServiceId, _: u32, _: &Directory| match service.0 {
+        0 => shell("sleep 600"),
+        _ => announced("sleep 600"),
+    };
+    let start = Start {
+        topology: &topology,
+        command: &command,
+        said,
+    };
+    let stop = tokio::time::sleep(Duration::from_millis(300));
+    assert!(Family::start(&start, stop).await.unwrap().is_none());
 }

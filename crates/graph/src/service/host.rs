@@ -1,6 +1,7 @@
 //! Instances of services on threads of this process, and what is told to them.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -20,6 +21,7 @@ use super::slab::Token;
 use super::{HostConfig, Hosted, StartError, SwapError};
 use crate::metrics::Metrics;
 use crate::topology::{ServiceId, Topology};
+use crate::work::Inbox;
 
 /// What a host is doing.
 pub(super) const RUNNING: u8 = 0;
@@ -125,12 +127,28 @@ impl Control {
     }
 }
 
-/// Instances of one thread before it runs.
-#[derive(Default)]
+/// A thread before it runs.
 struct Seat {
     /// Processors that it is pinned to; empty: any.
     cpus: Vec<u32>,
     instances: Vec<Instance>,
+    poller: Poller,
+    waker: Waker,
+    inbox: Arc<Inbox>,
+}
+
+impl Seat {
+    fn new() -> io::Result<Self> {
+        let poller = Poller::new()?;
+        let waker = Waker::new(&poller, Token::Waker.number())?;
+        Ok(Self {
+            cpus: Vec::new(),
+            instances: Vec::new(),
+            poller,
+            inbox: Inbox::new(waker.clone()),
+            waker,
+        })
+    }
 }
 
 impl Host {
@@ -152,20 +170,21 @@ impl Host {
                 .ok_or(StartError::NoService(hosted.service.0))?;
             let (listener, address) = listen(&service.name, hosted.listen)?;
             directory.set(&service.name, hosted.replica, address);
-            if thread >= seats.len() {
-                seats.resize_with(thread + 1, Seat::default);
+            while seats.len() <= thread {
+                seats.push(Seat::new().map_err(StartError::Threads)?);
             }
-            if let Some(seat) = seats.get_mut(thread) {
-                seat.cpus = cpus;
-                let step = u64::from(service.replicas.max(1));
-                let number = u64::from(hosted.replica);
-                seat.instances.push(Instance::new(listener, number, step));
-            }
+            let Some(seat) = seats.get_mut(thread) else {
+                continue;
+            };
+            seat.cpus = cpus;
+            let step = u64::from(service.replicas.max(1));
+            let number = u64::from(hosted.replica);
+            seat.instances.push(Instance::new(listener, number, step));
             placed.push(Placed {
                 service: service.name.clone(),
                 replica: hosted.replica,
                 thread,
-                planner: Planner::new(config.site.equipment()),
+                planner: Planner::new(&config.site, &seat.inbox),
             });
         }
         // Plans are in the order of threads and of the instances in them, as `placed` is
@@ -194,13 +213,12 @@ impl Host {
             control: Mutex::new(control),
         };
         for (thread, seat) in seats.into_iter().enumerate() {
-            let poller = Poller::new().map_err(StartError::Threads)?;
-            let waker = Waker::new(&poller, Token::Waker.number()).map_err(StartError::Threads)?;
             let event_loop = EventLoop::new(Beginning {
                 orders: Arc::clone(&orders),
                 thread,
-                poller,
-                waker: waker.clone(),
+                poller: seat.poller,
+                waker: seat.waker.clone(),
+                inbox: seat.inbox,
                 site: Arc::clone(&config.site),
                 recorder: config.tracer.recorder(),
                 instances: seat.instances,
@@ -214,7 +232,7 @@ impl Host {
                     event_loop.run();
                 })
                 .map_err(StartError::Threads)?;
-            host.wakers.push(waker);
+            host.wakers.push(seat.waker);
             host.threads.push(running);
         }
         Ok(host)

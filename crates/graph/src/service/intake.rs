@@ -10,13 +10,16 @@ use wire::stream::{Received, Stream};
 
 use super::alarms::{Alarm, NEVER};
 use super::event_loop::{EventLoop, Todo};
+use super::flight::Flight;
 use super::host::RUNNING;
 use super::message::{self, write_refusal};
+use super::plan::REVISION;
 use super::recording::GONE;
 use super::session::{IDLE, LINGER, LINGER_BYTES, MOST_AHEAD, MOST_BODY, PATIENCE, Phase, Session};
 use super::slab::{Key, Token};
 use crate::Nanos;
 use crate::draw::{SpanId, TraceId};
+use crate::topology::Protocol;
 use crate::trace::context;
 
 /// Connections accepted at one wake-up: a flood of new ones must not hold up the others.
@@ -43,7 +46,7 @@ impl EventLoop {
             let Some(Some(listener)) = listener else {
                 return;
             };
-            if self.sessions.len() >= self.most_sessions {
+            if self.sessions.len() + self.fronts.len() >= self.most_sessions {
                 self.pause_accepting(index);
                 return;
             }
@@ -88,6 +91,11 @@ impl EventLoop {
     }
 
     fn welcome(&mut self, index: usize, stream: Stream) {
+        let protocol = self.current_plan(index).map(|plan| plan.protocol);
+        if let Some(protocol @ (Protocol::Http2 | Protocol::Grpc)) = protocol {
+            self.begin_front(index, protocol, stream);
+            return;
+        }
         let key = self.sessions.reserve();
         let token = Token::Session(key).number();
         if self.poller.add(&stream, token, Interest::Read).is_err() {
@@ -127,7 +135,8 @@ impl EventLoop {
     }
 
     #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
-    pub(super) fn forget_session(&mut self, session: Box<Session>) {
+    pub(super) fn forget_session(&mut self, mut session: Box<Session>) {
+        session.armed.disarm(&mut self.alarms);
         if let Some(plan) = self.current_plan(session.instance) {
             plan.counters.closed();
         }
@@ -269,6 +278,7 @@ impl EventLoop {
                             self.refuse(session, 413);
                         } else {
                             session.phase = Phase::Body(flight, so_far);
+                            session.deadline = self.now.saturating_add(PATIENCE);
                             break;
                         }
                     }
@@ -298,24 +308,48 @@ impl EventLoop {
             self.refuse(session, 413);
             return;
         }
-        let Some(plan) = self.plan_for(session.instance, head) else {
+        let path = message::path(head.target());
+        let revision = head.field(REVISION);
+        let Some(mut flight) = self.new_request(session.instance, revision, path, head.fields())
+        else {
             self.refuse(session, 503);
             return;
         };
-        let mut flight = self.new_flight();
-        flight.instance = session.instance;
         flight.session = Some(session.key);
         flight.bodiless = bodiless;
         flight.keep_alive = head.keep_alive();
         flight.old = head.minor() == 0;
-        flight.path.extend_from_slice(message::path(head.target()));
+        flight.deadline = message::deadline(head.field(message::TIMEOUT), flight.started);
+        session.phase = Phase::Body(self.flights.insert(flight), 0);
+        session.deadline = self.now.saturating_add(PATIENCE);
+        if head.expects_continue() {
+            let sheet = session.outbox.sheet();
+            sheet.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            if self.send(session) == Sent::Failed {
+                self.close_session(session, GONE);
+            }
+        }
+    }
+
+    /// A request with a path and fields, which asks for a revision if it must; `None`: the
+    /// instance does nothing.
+    pub(super) fn new_request<'a>(
+        &mut self,
+        instance: usize,
+        revision: Option<&[u8]>,
+        path: &[u8],
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+    ) -> Option<Box<Flight>> {
+        let plan = self.plan_for(instance, revision)?;
+        let mut flight = self.new_flight();
+        flight.instance = instance;
+        flight.path.extend_from_slice(path);
         flight.endpoint = plan.find(&flight.path);
         flight.started = self.woken.min(self.now);
         flight.queue = self.now.saturating_sub(flight.started);
-        flight.deadline = message::deadline(head, flight.started);
-        let context = context::read(head.fields(), &mut flight.passed);
+        let context = context::read(fields, &mut flight.passed);
         if context.trace == TraceId::default() {
-            if let Some(instance) = self.instances.get_mut(session.instance) {
+            if let Some(instance) = self.instances.get_mut(instance) {
                 flight.trace = TraceId::of_request(plan.topology.seed, instance.number);
                 instance.number = instance.number.wrapping_add(instance.step);
             }
@@ -327,15 +361,7 @@ impl EventLoop {
         flight.sampled = plan.sampler.samples(&context, flight.trace);
         flight.debug = context.debug;
         flight.plan = Some(plan);
-        session.phase = Phase::Body(self.flights.insert(flight), 0);
-        session.deadline = self.now.saturating_add(PATIENCE);
-        if head.expects_continue() {
-            let sheet = session.outbox.sheet();
-            sheet.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-            if self.send(session) == Sent::Failed {
-                self.close_session(session, GONE);
-            }
-        }
+        Some(flight)
     }
 
     /// Answers what is no request that can be handled, and closes.
@@ -397,6 +423,7 @@ impl EventLoop {
     }
 
     fn go_on_sending(&mut self, session: &mut Session) {
+        session.deadline = self.now.saturating_add(PATIENCE);
         match (self.send(session), session.phase) {
             (Sent::Failed, _) => self.close_session(session, GONE),
             (Sent::All, Phase::Answering(flight)) => {
@@ -441,9 +468,10 @@ impl EventLoop {
 
     pub(super) fn session_rings(&mut self, key: Key, at: Nanos) {
         let Some(mut session) = self.sessions.take(key) else {
+            self.alarms.rang_for_nothing();
             return;
         };
-        if session.armed.rings(at) && session.deadline <= self.now {
+        if session.armed.rings(at, &mut self.alarms) && session.deadline <= self.now {
             session.deadline = NEVER;
             match session.phase {
                 Phase::Flight(flight) => self.todo.push_back(Todo::Expired(flight)),

@@ -2,7 +2,7 @@
 //! for all of its sockets at once.
 //!
 //! ```text
-//! caller ──▶ session ──▶ flight: a script's request ──▶ link ──▶ callee     (intake, calling)
+//! caller ──▶ session ──▶ flight: a script's request ──▶ link ──▶ callee     (intake, calling, exchange)
 //! caller ◀── answer ◀──┘    │ work      ▲ ended                            (answering)
 //!                           ▼           │
 //!                        here, or workers                                  (working)
@@ -37,8 +37,10 @@ mod answering;
 mod calling;
 mod directory;
 mod event_loop;
+mod exchange;
 mod flight;
 mod host;
+mod http2;
 mod intake;
 mod link;
 mod message;

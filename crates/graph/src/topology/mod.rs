@@ -15,6 +15,8 @@ mod names;
 mod print;
 mod read;
 mod rules;
+mod services;
+mod settings;
 mod steps;
 pub mod testapi;
 #[cfg(test)]
@@ -274,9 +276,10 @@ pub enum Connections {
 }
 
 /// What is spoken over a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// HTTP/1.1.
+    #[default]
     Http1,
     /// HTTP/2 without TLS, known beforehand (RFC 9113 section 3.3).
     Http2,

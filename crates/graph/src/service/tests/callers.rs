@@ -9,7 +9,7 @@ use crate::service::Directory;
 use crate::topology::ServiceId;
 
 /// Asks over so many connections at once, so often each.
-fn load(stage: &Stage, connections: usize, requests: usize) {
+pub(super) fn load(stage: &Stage, connections: usize, requests: usize) {
     let address = stage.address(&stage.topology.services[0].name);
     std::thread::scope(|scope| {
         for _ in 0..connections {
@@ -25,7 +25,7 @@ fn load(stage: &Stage, connections: usize, requests: usize) {
 }
 
 /// What was accepted by a service.
-fn accepted(stage: &Stage, service: &str) -> u64 {
+pub(super) fn accepted(stage: &Stage, service: &str) -> u64 {
     let id = stage.topology.find(service).unwrap();
     let counters = stage.metrics.instance(&stage.topology, id, 0);
     counters.connections().0
