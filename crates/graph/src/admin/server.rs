@@ -44,6 +44,9 @@ pub struct AdminConfig {
     pub tracer: Tracer,
     /// The page at `/`.
     pub page: Option<AdminPage>,
+    /// Whether `/metrics` has testapi's names beside ours, without being asked for them:
+    /// what scrapes testapi asks for no others.
+    pub testapi_names: bool,
 }
 
 /// A page of one file.
@@ -62,6 +65,7 @@ pub struct Admin {
     pub(super) watch: Arc<Watch>,
     intake: Arc<Intake>,
     page: Option<AdminPage>,
+    testapi_names: bool,
     heavy: Semaphore,
     /// One profile after the other.
     profiles: Semaphore,
@@ -76,6 +80,7 @@ impl Admin {
             intake: Arc::new(Intake::new(config.tracer.clone())),
             tracer: config.tracer,
             page: config.page,
+            testapi_names: config.testapi_names,
             heavy: Semaphore::new(HEAVY),
             profiles: Semaphore::new(1),
         })
@@ -188,7 +193,11 @@ impl Admin {
             None => {
                 let mut page = metrics::page(&all, Some(&self.tracer.counts()));
                 self.control.metrics(&mut page);
-                page.into_text()
+                let mut text = page.into_text();
+                if self.testapi_names {
+                    text += &metrics::testapi_page(&all);
+                }
+                text
             }
             Some("testapi") => metrics::testapi_page(&all),
             Some(other) => {

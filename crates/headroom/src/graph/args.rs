@@ -55,7 +55,7 @@ pub(crate) struct CheckArgs {
     /// The topology
     pub(crate) file: PathBuf,
     /// Time that a hop adds, for the expected latency
-    #[arg(long, value_name = "DURATION", default_value = "50us", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "25us", value_parser = duration)]
     pub(crate) hop: std::time::Duration,
     /// Print JSON, times in seconds
     #[arg(long)]
@@ -205,6 +205,18 @@ pub(crate) struct AnalyseArgs {
     /// The topology that the spans are of, for a budget (known if SOURCE is a running graph)
     #[arg(long, value_name = "FILE")]
     pub(crate) topology: Option<PathBuf>,
+    /// Requests to this path of the entry [default: that of most of them]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<String>,
+    /// The newest traces, at most so many; of a running graph
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) last: u32,
+    /// Keep the spans in this file, OTLP's JSON, for `compare`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Time that a hop adds, for the expected latency
+    #[arg(long, value_name = "DURATION", default_value = "25us", value_parser = duration)]
+    pub(crate) hop: std::time::Duration,
     /// Print JSON, times in nanoseconds
     #[arg(long)]
     pub(crate) json: bool,

@@ -80,6 +80,7 @@ async fn run(args: &UpArgs, source: Source, topology: Arc<Topology>) -> Result<(
         metrics,
         tracer,
         logger: logger.clone(),
+        testapi_names: false,
     };
     if !args.no_watch {
         serving.follow(args.file.clone(), source, shutdown.clone());

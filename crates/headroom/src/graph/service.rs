@@ -203,6 +203,7 @@ async fn run(args: &ServiceArgs, wanted: Wanted, calibration: Calibration) -> Re
         metrics: Arc::clone(&local.metrics),
         tracer: local.tracer.clone(),
         logger: logger.clone(),
+        testapi_names: !wanted.file,
     };
     if let (true, false, Some(file)) = (wanted.file, args.no_watch, &args.file) {
         serving.follow(file.clone(), wanted.source, shutdown.clone());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use document::Source;
-use graph::admin::{Admin, AdminConfig, Control};
+use graph::admin::{Admin, AdminConfig, AdminPage, Control};
 use graph::metrics::Metrics;
 use graph::topology::Topology;
 use graph::trace::Tracer;
@@ -33,6 +33,8 @@ pub(super) struct Serving<C> {
     pub(super) metrics: Arc<Metrics>,
     pub(super) tracer: Tracer,
     pub(super) logger: Logger,
+    /// Whether metrics have testapi's names beside ours.
+    pub(super) testapi_names: bool,
 }
 
 /// A control server that runs, and what runs with it.
@@ -50,7 +52,8 @@ impl<C: Control + Profiled> Serving<C> {
             control: self.control.clone(),
             metrics: self.metrics,
             tracer: self.tracer.clone(),
-            page: None,
+            page: Some(AdminPage::embedded()),
+            testapi_names: self.testapi_names,
         });
         let (stop, shutdown) = net::shutdown();
         let serving = Arc::clone(&admin).serve(listener, shutdown.clone());

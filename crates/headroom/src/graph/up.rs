@@ -52,6 +52,7 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
             metrics: Arc::clone(&local.metrics),
             tracer: local.tracer.clone(),
             logger: logger.clone(),
+            testapi_names: false,
         };
         if !args.no_watch {
             serving.follow(args.file.clone(), source, shutdown.clone());

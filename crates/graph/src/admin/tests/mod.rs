@@ -83,6 +83,7 @@ impl Running {
         let metrics = Arc::new(Metrics::new());
         let tracer = Tracer::new(StoreLimits::default(), Vec::new());
         let admin = Admin::new(AdminConfig {
+            testapi_names: false,
             control: Arc::new(Graph {
                 profile: Mutex::new(("first".to_owned(), 1)),
             }),
