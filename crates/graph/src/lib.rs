@@ -20,6 +20,8 @@ pub mod background;
 pub mod draw;
 pub mod metrics;
 pub mod noise;
+pub mod placement;
+pub mod processes;
 pub mod profile;
 pub mod script;
 pub mod service;

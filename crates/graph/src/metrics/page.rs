@@ -13,8 +13,9 @@ use crate::trace::TracerCounts;
 /// The path of requests that no endpoint takes.
 const ELSEWHERE: &str = "other";
 
-/// The page of what services have counted, and of what became of their spans.
-pub fn page(snapshot: &Snapshot, tracer: Option<&TracerCounts>) -> String {
+/// The page of what services have counted, and of what became of their spans. More can be
+/// added to it.
+pub fn page(snapshot: &Snapshot, tracer: Option<&TracerCounts>) -> Page {
     let mut page = Page::new();
     servers(&mut page, &rows(snapshot, server));
     clients(&mut page, &rows(snapshot, client));
@@ -23,7 +24,7 @@ pub fn page(snapshot: &Snapshot, tracer: Option<&TracerCounts>) -> String {
     if let Some(counts) = tracer {
         spans(&mut page, counts);
     }
-    page.into_text()
+    page
 }
 
 /// Labels, and the totals that they are about.

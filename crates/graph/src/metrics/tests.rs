@@ -101,7 +101,7 @@ fn line<'a>(page: &'a str, start: &str) -> &'a str {
 
 #[test]
 fn the_page_says_what_was_counted_by_service_path_edge_and_status() {
-    let page = page(&counted().snapshot(), None);
+    let page = page(&counted().snapshot(), None).into_text();
     let of = "{service=\"the-root\",path=\"/\",status=\"2xx\"";
     for (bound, count) in [("0.008", "0"), ("0.013", "1"), ("+Inf", "1")] {
         let start = format!("headroom_graph_server_request_seconds_bucket{of},le=\"{bound}\"}}");
@@ -209,7 +209,11 @@ fn what_is_not_there_counts_for_nothing() {
     counters.work(StepId(2)).failed("no such cause");
     let elsewhere = metrics.instance(&topology(), ServiceId(9), 0);
     elsewhere.server(Some(0)).answered(200, 1);
-    assert!(!page(&metrics.snapshot(), None).contains("the-root"));
+    assert!(
+        !page(&metrics.snapshot(), None)
+            .into_text()
+            .contains("the-root")
+    );
     let again = metrics.instance(&topology(), ServiceId(0), 0);
     assert!(Arc::ptr_eq(
         again.client(EdgeId(7)),

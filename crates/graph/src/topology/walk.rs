@@ -5,12 +5,15 @@ use std::collections::HashMap;
 
 use super::{Action, Call, Edge, EdgeId, Endpoint, ServiceId, Step, StepId, Topology};
 
+/// Cycles that are told; a graph of services that all call each other has very many.
+const MOST_CYCLES: usize = 32;
+
 /// What a walk along the calls finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
     /// Every service, behind those that call it; of no meaning if there are cycles.
     pub(super) order: Vec<ServiceId>,
-    /// The edges of each cycle: one for each edge that leads back.
+    /// The edges of each cycle, one for each edge that leads back: the first [`MOST_CYCLES`].
     pub(super) cycles: Vec<Vec<EdgeId>>,
 }
 
@@ -53,12 +56,12 @@ pub(super) fn along_calls(services: usize, edges: &[Edge]) -> Found {
                     marks[to] = Mark::OnPath;
                     path.push((to, 0));
                 }
-                Mark::OnPath => {
+                Mark::OnPath if cycles.len() < MOST_CYCLES => {
                     let from = path.iter().position(|(at, _)| *at == to).unwrap_or(0);
                     let cycle = path[from..].iter();
                     cycles.push(cycle.map(|(at, followed)| out[*at][followed - 1]).collect());
                 }
-                Mark::Left => {}
+                Mark::OnPath | Mark::Left => {}
             }
         }
     }

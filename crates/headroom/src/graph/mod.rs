@@ -1,9 +1,15 @@
 //! `headroom graph`: service graphs, from their file to the sentence about their latency.
 
+mod analyse;
 mod args;
+mod beside;
 mod check;
+mod deployment;
+mod family;
 mod local;
 mod profile;
+mod service;
+mod serving;
 mod up;
 
 use std::path::Path;
@@ -19,6 +25,7 @@ pub(crate) fn run(command: GraphCommand) -> Result<Outcome> {
     match command {
         GraphCommand::Check(args) => check::check(&args)?,
         GraphCommand::Up(args) => up::up(&args)?,
+        GraphCommand::Service(args) => service::service(&args)?,
         _ => unimplemented!(),
     }
     Ok(Outcome::Pass)

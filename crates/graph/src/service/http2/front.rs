@@ -27,7 +27,7 @@ const FAREWELL: Nanos = 5_000_000_000;
 pub(in crate::service) struct Front {
     key: Key,
     /// Place of the instance in its thread.
-    instance: usize,
+    pub(in crate::service) instance: usize,
     protocol: Protocol,
     serving: Serving<Stream>,
     watch: Watch,
@@ -232,10 +232,14 @@ impl EventLoop {
         }
     }
 
+    /// Ends the connections of those instances that accept nothing more.
     pub(in crate::service) fn shut_fronts_down(&mut self) {
         let keys: Vec<_> = self.fronts.keys().collect();
         for key in keys {
-            self.shut_front_down(key);
+            let instance = self.fronts.get_mut(key).map(|front| front.instance);
+            if instance.is_some_and(|instance| self.is_leaving(instance)) {
+                self.shut_front_down(key);
+            }
         }
     }
 

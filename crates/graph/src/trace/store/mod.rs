@@ -42,6 +42,40 @@ impl Default for StoreLimits {
     }
 }
 
+/// Which traces are asked for, by their roots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    /// Those that began then or later.
+    pub from: Nanos,
+    /// Those that ended then or earlier, so that late spans had time to come.
+    pub ended: Nanos,
+    /// Those of one path; `None`: of all.
+    pub path: Option<&'a str>,
+    /// At most so many.
+    pub traces: usize,
+    /// With at most so many spans together.
+    pub spans: usize,
+}
+
+impl Wanted<'_> {
+    /// All traces that have ended so.
+    pub fn ended(ended: Nanos) -> Self {
+        Self {
+            from: 0,
+            ended,
+            path: None,
+            traces: usize::MAX,
+            spans: usize::MAX,
+        }
+    }
+
+    fn wants(&self, root: &Span) -> bool {
+        root.start >= self.from
+            && root.end <= self.ended
+            && self.path.is_none_or(|path| *root.name == *path)
+    }
+}
+
 /// The request that a trace is about, as its root saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
@@ -166,17 +200,21 @@ impl Store {
         entries.take(most).collect()
     }
 
-    /// The spans of the traces whose roots ended at `before` or earlier, so that late
-    /// spans had time to come: of at most `most` traces, those that changed last, in the
-    /// order of their change. The slowest that are remembered beyond the bounds are not
-    /// among them: they would make requests look slower than they are.
-    pub fn ended(&self, before: Nanos, most: usize) -> Vec<Vec<Span>> {
+    /// The spans of whole traces: of those that changed last, in the order of their
+    /// change. The slowest that are remembered beyond the bounds are not among them: they
+    /// would make requests look slower than they are.
+    pub fn whole(&self, wanted: &Wanted<'_>) -> Vec<Vec<Span>> {
         let inner = self.lock();
+        let mut room = wanted.spans;
         let whole = inner.order.values().rev().filter_map(|id| {
             let entry = inner.traces.get(id)?;
-            (entry.root()?.end <= before).then(|| entry.spans.clone())
+            wanted.wants(entry.root()?).then_some(&entry.spans)
         });
-        let mut traces: Vec<_> = whole.take(most).collect();
+        let whole = whole.take(wanted.traces).map_while(|spans| {
+            room = room.checked_sub(spans.len())?;
+            Some(spans.clone())
+        });
+        let mut traces: Vec<_> = whole.collect();
         traces.reverse();
         traces
     }
