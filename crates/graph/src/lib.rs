@@ -16,10 +16,14 @@
 
 pub mod admin;
 pub mod amount;
+pub mod analysis;
 pub mod background;
 pub mod draw;
+pub mod kubernetes;
 pub mod metrics;
 pub mod noise;
+pub mod placement;
+pub mod processes;
 pub mod profile;
 pub mod script;
 pub mod service;
