@@ -16,8 +16,10 @@
 
 pub mod admin;
 pub mod amount;
+pub mod analysis;
 pub mod background;
 pub mod draw;
+pub mod kubernetes;
 pub mod metrics;
 pub mod noise;
 pub mod placement;

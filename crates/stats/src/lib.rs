@@ -28,5 +28,5 @@ pub use rank::nearest_rank;
 pub use saturation::{Saturation, saturation};
 pub use scalability::{Peak, Scalability, Scaling, TooLittle, scalability};
 pub use steps::Steps;
-pub use student::normal_quantile;
+pub use student::{normal_quantile, student_quantile};
 pub use warmup::{FEWEST_BATCHES, WarmUp, mser, mser5};

@@ -13,7 +13,7 @@ pub fn normal_quantile(q: f64) -> f64 {
 
 /// The `q`-quantile of Student's distribution with at least two degrees of freedom, to
 /// 2 % for 0.02 < q < 0.98 (expansion 26.7.5 of the same book).
-pub(crate) fn student_quantile(q: f64, freedom: f64) -> f64 {
+pub fn student_quantile(q: f64, freedom: f64) -> f64 {
     let z = normal_quantile(q);
     let z2 = z * z;
     let first = z * (z2 + 1.0) / 4.0;

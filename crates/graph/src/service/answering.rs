@@ -7,7 +7,6 @@ use wire::clock;
 
 use super::event_loop::EventLoop;
 use super::flight::{Flight, What};
-use super::host::RUNNING;
 use super::http2::StreamBody;
 use super::intake::Sent;
 use super::message::{AnswerHead, write_answer};
@@ -175,7 +174,7 @@ impl EventLoop {
             self.conclude(flight, plan, GONE);
             return;
         };
-        session.last = !flight.keep_alive || self.state != RUNNING;
+        session.last = !flight.keep_alive || self.is_leaving(session.instance);
         let head = AnswerHead {
             status,
             bytes: body.length(flight, plan),

@@ -16,8 +16,9 @@ use wire::poller::{Event, Poller, Waker};
 
 use super::alarms::{Alarm, Alarms, NEVER};
 use super::calling::pool;
+use super::draining::QUIET;
 use super::flight::Flight;
-use super::host::{DRAINING, KEPT_REVISIONS, Orders, RUNNING, STOPPED};
+use super::host::{DRAINING, KEPT_REVISIONS, Orders, RUNNING};
 use super::http2::{Channel, Front};
 use super::link::{Link, PoolId, Route};
 use super::plan::Plan;
@@ -39,6 +40,8 @@ pub(super) struct Instance {
     pub(super) listener: Option<OwnedFd>,
     /// Whether the listener is not watched now.
     pub(super) paused: bool,
+    /// It accepts nothing more, since the host drains.
+    pub(super) leaving: bool,
     /// The newest is the first.
     pub(super) plans: VecDeque<Arc<Plan>>,
     /// By the slots of callees.
@@ -57,6 +60,7 @@ impl Instance {
         Self {
             listener: Some(listener),
             paused: false,
+            leaving: false,
             plans: VecDeque::new(),
             routes: Vec::new(),
             head: RequestHead::default(),
@@ -121,6 +125,8 @@ pub(super) struct EventLoop {
     pub(super) most_sessions: usize,
     /// The state and the revision as this thread saw them last.
     pub(super) state: u8,
+    /// When some thread last had a request in hand, while the host drains.
+    pub(super) busy_at: Nanos,
     revision: u64,
 }
 
@@ -173,6 +179,7 @@ impl EventLoop {
             woken: 0,
             most_sessions: beginning.most_sessions,
             state: RUNNING,
+            busy_at: 0,
             revision: 0,
         };
         it.adopt();
@@ -187,7 +194,10 @@ impl EventLoop {
             if !self.follow() {
                 break;
             }
-            let until = self.alarms.next();
+            let until = match self.state {
+                DRAINING => self.alarms.next().min(clock::now() + QUIET / 2),
+                _ => self.alarms.next(),
+            };
             let longest =
                 (until != NEVER).then(|| Duration::from_nanos(until.saturating_sub(clock::now())));
             // Only a broken poller fails here: nothing can be served any more.
@@ -345,22 +355,6 @@ impl EventLoop {
         }
         for key in stale {
             self.close_link(key);
-        }
-    }
-
-    /// Does what the host's state asks for; `false`: end.
-    fn follow(&mut self) -> bool {
-        let state = self.orders.state();
-        if state != self.state {
-            self.state = state;
-            self.stop_accepting();
-            self.shut_fronts_down();
-            self.settle();
-        }
-        match state {
-            STOPPED => false,
-            DRAINING => self.sessions.len() + self.fronts.len() + self.flights.len() > 0,
-            _ => true,
         }
     }
 

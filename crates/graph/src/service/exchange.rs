@@ -11,7 +11,6 @@ use wire::stream::{Received, Stream};
 
 use super::alarms::Alarm;
 use super::event_loop::{EventLoop, Todo};
-use super::host::RUNNING;
 use super::link::{Link, PoolId};
 use super::plan::CallPlan;
 use super::slab::{Key, Token};
@@ -176,7 +175,6 @@ impl EventLoop {
     /// A connection has carried a call to its end.
     fn release_link(&mut self, mut link: Box<Link>, keep: bool) {
         let id = link.pool;
-        let draining = self.state != RUNNING && self.flights.len() == 0;
         let route = self.instances.get_mut(id.instance);
         let route = route.and_then(|instance| instance.routes.get_mut(id.slot));
         let warm = route.as_ref().is_some_and(|route| route.warm);
@@ -185,7 +183,7 @@ impl EventLoop {
             let pool = route.pools.get_mut(id.place).filter(|_| id.place < used)?;
             (pool.address == link.address && pool.open <= most).then_some(pool)
         });
-        let Some(pool) = pool.filter(|_| keep && warm && !draining) else {
+        let Some(pool) = pool.filter(|_| keep && warm) else {
             self.drop_link(link);
             return;
         };

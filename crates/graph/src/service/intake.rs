@@ -1,17 +1,14 @@
-//! Callers' connections: accepting, reading requests, ending.
+//! Callers' connections: reading requests, sending answers, ending.
 
 use std::mem;
 
-use rustix::io::Errno;
 use wire::http1::{RequestBody, RequestHead};
 use wire::poller::{Event, Interest};
-use wire::socket;
-use wire::stream::{Received, Stream};
+use wire::stream::Received;
 
 use super::alarms::{Alarm, NEVER};
 use super::event_loop::{EventLoop, Todo};
 use super::flight::Flight;
-use super::host::RUNNING;
 use super::message::{self, write_refusal};
 use super::plan::REVISION;
 use super::recording::GONE;
@@ -19,97 +16,9 @@ use super::session::{IDLE, LINGER, LINGER_BYTES, MOST_AHEAD, MOST_BODY, PATIENCE
 use super::slab::{Key, Token};
 use crate::Nanos;
 use crate::draw::{SpanId, TraceId};
-use crate::topology::Protocol;
 use crate::trace::context;
 
-/// Connections accepted at one wake-up: a flood of new ones must not hold up the others.
-const AT_ONCE: usize = 32;
-/// How long accepting pauses when the system has no descriptors left.
-const PAUSE: Nanos = 100_000_000;
-
 impl EventLoop {
-    /// Begins to watch the listeners.
-    pub(super) fn listen(&mut self) -> std::io::Result<()> {
-        for (index, instance) in self.instances.iter().enumerate() {
-            if let Some(listener) = &instance.listener {
-                let token = Token::Listener(index as u32).number();
-                self.poller.add(listener, token, Interest::Read)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Accepts the connections that wait.
-    pub(super) fn accept(&mut self, index: usize) {
-        for _ in 0..AT_ONCE {
-            let listener = self.instances.get(index).map(|one| &one.listener);
-            let Some(Some(listener)) = listener else {
-                return;
-            };
-            if self.sessions.len() + self.fronts.len() >= self.most_sessions {
-                self.pause_accepting(index);
-                return;
-            }
-            match socket::accept(listener) {
-                Ok(Some((socket, _))) => self.welcome(index, Stream::Plain(socket)),
-                Ok(None) => return,
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    self.pause_accepting(index);
-                    return;
-                }
-                // One went away meanwhile.
-                Err(_) => {}
-            }
-        }
-    }
-
-    /// There are no descriptors left, or as many callers as may be: level-triggered
-    /// readiness would keep this thread busy.
-    fn pause_accepting(&mut self, index: usize) {
-        let Some(instance) = self.instances.get_mut(index) else {
-            return;
-        };
-        if let Some(listener) = &instance.listener {
-            let token = Token::Listener(index as u32).number();
-            let change = self.poller.change(listener, token, Interest::Nothing);
-            instance.paused = change.is_ok();
-        }
-        let again = self.now.saturating_add(PAUSE);
-        self.alarms.set(again, Alarm::Accept);
-    }
-
-    pub(super) fn resume_accepting(&mut self) {
-        for (index, instance) in self.instances.iter_mut().enumerate() {
-            if instance.paused
-                && let Some(listener) = &instance.listener
-            {
-                let token = Token::Listener(index as u32).number();
-                let change = self.poller.change(listener, token, Interest::Read);
-                instance.paused = change.is_err();
-            }
-        }
-    }
-
-    fn welcome(&mut self, index: usize, stream: Stream) {
-        let protocol = self.current_plan(index).map(|plan| plan.protocol);
-        if let Some(protocol @ (Protocol::Http2 | Protocol::Grpc)) = protocol {
-            self.begin_front(index, protocol, stream);
-            return;
-        }
-        let key = self.sessions.reserve();
-        let token = Token::Session(key).number();
-        if self.poller.add(&stream, token, Interest::Read).is_err() {
-            self.sessions.release(key);
-            return;
-        }
-        if let Some(plan) = self.current_plan(index) {
-            plan.counters.accepted();
-        }
-        let mut session = Session::new(key, index, stream);
-        session.deadline = self.now.saturating_add(IDLE);
-        self.put_session(Box::new(session));
-    }
-
     pub(super) fn session_event(&mut self, key: Key, event: Event) {
         let Some(mut session) = self.sessions.take(key) else {
             return;
@@ -159,32 +68,8 @@ impl EventLoop {
         session.phase = Phase::Closed;
     }
 
-    /// Accepts nothing more, and closes the connections that carry no request.
-    pub(super) fn stop_accepting(&mut self) {
-        for index in 0..self.instances.len() {
-            // Those that were made already are not turned away.
-            self.accept(index);
-            if let Some(instance) = self.instances.get_mut(index) {
-                instance.listener = None;
-            }
-        }
-        let keys: Vec<_> = self.sessions.keys().collect();
-        for key in keys {
-            if let Some(mut session) = self.sessions.take(key) {
-                if session.phase == Phase::Head && session.rest.is_empty() {
-                    // A request may be there already.
-                    self.read(&mut session);
-                }
-                if session.phase == Phase::Head && session.rest.is_empty() {
-                    session.phase = Phase::Closed;
-                }
-                self.put_session(session);
-            }
-        }
-    }
-
     /// Takes in what came, once.
-    fn read(&mut self, session: &mut Session) {
+    pub(super) fn read(&mut self, session: &mut Session) {
         let mut room = mem::take(&mut self.room);
         match session.stream.receive(&mut room) {
             Ok(Received::Bytes(count)) => {
@@ -437,7 +322,7 @@ impl EventLoop {
 
     /// An answer is sent: the next request may come.
     pub(super) fn answered(&mut self, session: &mut Session) {
-        if session.last || self.state != RUNNING {
+        if session.last || self.is_leaving(session.instance) {
             session.phase = Phase::Closed;
             return;
         }

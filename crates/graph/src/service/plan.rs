@@ -38,6 +38,8 @@ pub(super) struct Plan {
     /// Who does what would hold other requests up; `None`: the event loop. `Err`: why there
     /// are none.
     pub(super) workers: Result<Option<Arc<Workers>>, &'static str>,
+    /// Whether another service of this host calls this one.
+    pub(super) inner: bool,
     pub(super) sampler: Sampler,
     pub(super) counters: Arc<InstanceCounters>,
     /// How often the load beside the requests ran.
@@ -218,6 +220,7 @@ impl Planner {
             steps: Vec::new(),
             callees: Vec::new(),
             workers: Ok(None),
+            inner: false,
             sampler: Sampler::new(topology.tracing.sample),
             counters,
             load_status: {

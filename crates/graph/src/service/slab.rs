@@ -164,6 +164,11 @@ impl<T> Slab<T> {
         })
     }
 
+    /// All values that are in their places.
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().filter_map(|place| place.value.as_ref())
+    }
+
     /// Values and places that are taken.
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.free.len()

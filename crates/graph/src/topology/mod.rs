@@ -139,8 +139,8 @@ pub struct Endpoint {
 pub enum Response {
     /// So many bytes, always of the same text.
     Bytes(Amount),
-    /// `hello:SERVICE:PATH`, a colon, and the body of the call's answer (testapi's). A
-    /// service without calls ends with the colon.
+    /// `hello:SERVICE:PATH`, and behind a colon each the bodies of the calls' answers, in
+    /// the order of the steps (testapi's).
     Echo,
 }
 
@@ -262,7 +262,7 @@ pub struct Edge {
     pub from: ServiceId,
     /// Who is called.
     pub to: ServiceId,
-    /// Connections, of each thread and instance of the caller.
+    /// Connections, from each instance of the caller to each of the callee.
     pub connections: Connections,
 }
 

@@ -1,4 +1,24 @@
 //! Reads a graph's file.
+//!
+//! | table | keys |
+//! |---|---|
+//! | top | `name`, `seed` |
+//! | `[defaults]` | `timeout`, `protocol`, `connections`, `response`, `workers`, `queue` |
+//! | `[trace]` | `sample`, `propagate`, `zipkin`, `otlp` |
+//! | `[services.NAME]` | `entry`, `protocol`, `replicas`, `workers`, `queue`, `labels`, `cpus`, `limits` (`cpu`, `memory`), `faults` (`error`, `status`, `drop`, `delay` of `rate` and `by`), `response`, `latency`, `steps` |
+//! | `[services.NAME.endpoints."/PATH"]` | `response`, `latency`, `steps` |
+//! | `[[background]]` | `name`, `cpus`, `cpu`, `threads`, `memory`, `from`, `for` |
+//!
+//! | step | keys beside |
+//! |---|---|
+//! | `call = "NAME"` | `path`, `probability`, `count`, `request`, `timeout`, `retries`, `backoff`, `wait`, `connections` |
+//! | `parallel = [STEPS]` | `join`: `"all"`, `"any"` or how many must end well |
+//! | `steps = [STEPS]` | |
+//! | `cpu`, `sleep` = a time; `ops` = a count; `primes` = a number; `fork` = a program and its arguments | |
+//! | `memory` = a size | `touches` |
+//! | `disk` = `read`, `write`, `sync` | |
+//! | `lock = "NAME"` | `cpu` |
+//! | `stress-ng = "FILE"`, `stress-ng-status = true` | `wait` (of the first) |
 
 use std::collections::HashMap;
 use std::path::Path;

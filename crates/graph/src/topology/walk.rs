@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Action, Call, Edge, EdgeId, Endpoint, ServiceId, Step, StepId, Topology};
+use super::{Action, Call, Edge, EdgeId, Endpoint, ServiceId, Step, StepId, Topology, Work};
 
 /// Cycles that are told; a graph of services that all call each other has very many.
 const MOST_CYCLES: usize = 32;
@@ -115,6 +115,21 @@ impl Topology {
     /// Every service, behind all that call it.
     pub fn callers_first(&self) -> Vec<ServiceId> {
         along_calls(self.services.len(), &self.edges).order
+    }
+
+    /// Visits all work of all services.
+    pub(crate) fn each_work_mut(&mut self, mut visit: impl FnMut(&mut Work)) {
+        let endpoints = self
+            .services
+            .iter_mut()
+            .flat_map(|service| &mut service.endpoints);
+        for endpoint in endpoints {
+            each_step_mut(&mut endpoint.steps, &mut |step| {
+                if let Action::Work(work) = &mut step.action {
+                    visit(work);
+                }
+            });
+        }
     }
 
     /// Gives edges and steps the numbers that they would have if the graph was read from a

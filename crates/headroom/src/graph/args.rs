@@ -196,6 +196,9 @@ pub(crate) struct KubernetesArgs {
     /// Namespace of everything
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) namespace: String,
+    /// Leave out the ServiceMonitor, which needs the Prometheus operator
+    #[arg(long)]
+    pub(crate) no_monitor: bool,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod beside;
 mod check;
 mod deployment;
 mod family;
+mod kubernetes;
 mod local;
 mod make;
 mod noise;
@@ -35,6 +36,7 @@ pub(crate) fn run(command: GraphCommand) -> Result<Outcome> {
         GraphCommand::Import(args) => make::import(&args)?,
         GraphCommand::Generate(command) => make::generate(&command)?,
         GraphCommand::Noise(args) => noise::noise(&args)?,
+        GraphCommand::Kubernetes(args) => kubernetes::kubernetes(&args)?,
         _ => unimplemented!(),
     }
     Ok(Outcome::Pass)

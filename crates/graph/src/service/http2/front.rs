@@ -24,7 +24,7 @@ use crate::topology::Protocol;
 pub(in crate::service) struct Front {
     key: Key,
     /// Place of the instance in its thread.
-    instance: usize,
+    pub(in crate::service) instance: usize,
     protocol: Protocol,
     serving: Serving<Stream>,
     watch: Watch,
@@ -229,10 +229,14 @@ impl EventLoop {
         }
     }
 
+    /// Ends the connections of those instances that accept nothing more.
     pub(in crate::service) fn shut_fronts_down(&mut self) {
         let keys: Vec<_> = self.fronts.keys().collect();
         for key in keys {
-            self.shut_front_down(key);
+            let instance = self.fronts.get_mut(key).map(|front| front.instance);
+            if instance.is_some_and(|instance| self.is_leaving(instance)) {
+                self.shut_front_down(key);
+            }
         }
     }
 

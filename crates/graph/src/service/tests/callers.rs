@@ -170,6 +170,50 @@ fn sockets_of(ports: &[u16]) -> usize {
 }
 
 #[test]
+fn who_drains_lets_requests_end_with_all_that_they_call() {
+    let stage = Stage::on(
+        r#"
+[defaults]
+response = "echo"
+[services.root]
+entry = true
+steps = [{ sleep = "50ms" }, { call = "branch" }, { call = "leaf", wait = false }]
+[services.branch]
+steps = [{ sleep = "20ms" }, { call = "leaf" }]
+[services.leaf]
+"#,
+        2,
+    );
+    // Connections that are idle when the draining begins, and new ones.
+    for _ in 0..2 {
+        assert_eq!(stage.client("root").get("/").status, 200);
+    }
+    let mut clients: Vec<_> = (0..4).map(|_| stage.client("root")).collect();
+    let mut idle = stage.client("root");
+    for client in &mut clients {
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    let metrics = Arc::clone(&stage.metrics);
+    stage.drain();
+    for client in &mut clients {
+        let answer = client.answer(true);
+        assert_eq!(answer.body, "hello:root:/:hello:branch:/:hello:leaf:/");
+        assert_eq!(answer.field("connection"), Some("close"));
+        assert!(client.is_closed());
+    }
+    assert!(idle.is_closed());
+    for (key, totals) in metrics.snapshot().0 {
+        let all = (
+            totals.in_flight,
+            totals.waiting,
+            totals.open,
+            totals.dropped,
+        );
+        assert_eq!((all, totals.failures.len()), ((0, 0, 0, 0), 0), "{key:?}");
+    }
+}
+
+#[test]
 fn a_host_that_is_dropped_stops() {
     let stage = Stage::new(CHAIN);
     let address = stage.address("broot");

@@ -8,6 +8,7 @@ mod entry;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -149,7 +150,8 @@ impl Store {
         inner.make_room(&self.limits);
     }
 
-    /// All spans of a trace, by their start; empty: it is not known.
+    /// All spans of a trace, by their start, what holds others before those; empty: it is
+    /// not known.
     pub fn trace(&self, trace: TraceId) -> Vec<Span> {
         let inner = self.lock();
         let gone = inner.hall.iter().filter(|((_, id), _)| *id == trace);
@@ -157,7 +159,7 @@ impl Store {
         let entries = inner.traces.get(&trace).into_iter().chain(gone);
         let spans = entries.flat_map(|entry| entry.spans.iter().cloned());
         let mut spans: Vec<_> = spans.collect();
-        spans.sort_by_key(|span| (span.start, span.id));
+        spans.sort_by_key(|span| (span.start, Reverse(span.end), span.id));
         spans
     }
 
@@ -175,7 +177,7 @@ impl Store {
             .chain(gone.filter(late).take(most))
             .filter_map(Entry::summary)
             .collect();
-        found.sort_by_key(|one| std::cmp::Reverse(one.root.end - one.root.start));
+        found.sort_by_key(|one| Reverse(one.root.end - one.root.start));
         // A late span may have brought back a trace that is in the hall.
         let mut seen = HashSet::new();
         found.retain(|one| seen.insert(one.trace));

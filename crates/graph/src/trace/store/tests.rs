@@ -37,6 +37,12 @@ fn spans_are_joined_however_they_come() {
         spans.iter().map(|span| span.id.0).collect::<Vec<_>>(),
         [1, 2, 3]
     );
+    store.extend([work(2, 9, 5, 6), work(2, 8, 5, 7)]);
+    let spans = store.trace(TraceId(2));
+    assert_eq!(
+        spans.iter().map(|span| span.id.0).collect::<Vec<_>>(),
+        [8, 1, 9]
+    );
     let slowest = store.slowest(10, 0);
     assert_eq!(ids(&slowest), [1, 2]);
     // The root is the server span that began first.

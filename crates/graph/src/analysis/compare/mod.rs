@@ -1,0 +1,313 @@
+//! Two environments, or two builds, measured in turns: A B A B.
+//!
+//! The unit is the run, not the request: requests of one run share its fate (placement,
+//! neighbours, caches), so a thousand of them are not a thousand independent observations.
+//! For each quantile the differences of neighbouring runs are averaged. Its error comes
+//! from a bootstrap that draws runs, and within each a quantile as requests drawn anew
+//! would give it; that counts the scatter within runs twice, on the safe side. The interval
+//! has the width of Student's distribution, since runs are few.
+
+mod run;
+mod text;
+
+use serde::Serialize;
+use stats::{SplitMix, nearest_rank, student_quantile};
+
+use super::cause::Cause;
+use super::figures::FEWEST;
+use crate::Nanos;
+
+pub use run::Run;
+
+/// Quantiles that are compared.
+const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+/// Fewest runs of each side whose scatter says something.
+const FEWEST_RUNS: usize = 3;
+
+/// With fewer, each run is cut into so many stretches of time.
+const STRETCHES: usize = 5;
+
+/// Draws of the bootstrap.
+const DRAWS: usize = 1_000;
+
+/// Confidence of each interval: 95 %, two-sided.
+const CONFIDENT: f64 = 0.975;
+
+/// The smallest difference is one that would have been seen in so many of all cases.
+const POWER: f64 = 0.8;
+
+/// Parts that moved by less than this share of the whole change are not told.
+const WORTH_TELLING: f64 = 0.1;
+
+/// What can be said of B beside A.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// B is faster.
+    Better,
+    /// B is slower.
+    Worse,
+    /// A difference, if there is one, is lost in the scatter.
+    NoDifferenceResolvable,
+}
+
+/// A part whose time differs between A and B.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Moved {
+    /// A service, a service and its work, or an edge.
+    pub place: String,
+    /// Why time passes there.
+    pub cause: Cause,
+    /// B less A, in nanoseconds.
+    pub difference_ns: f64,
+    /// Where the difference lies, with 95 % confidence; `None`: too few runs.
+    pub interval_ns: Option<(f64, f64)>,
+}
+
+/// One quantile of both.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// 0.5 for the median.
+    pub quantile: f64,
+    /// The median of A's runs, in nanoseconds.
+    pub a_ns: Nanos,
+    /// The smallest and largest of A's runs.
+    pub a_range_ns: (Nanos, Nanos),
+    /// The same of B.
+    pub b_ns: Nanos,
+    /// See above.
+    pub b_range_ns: (Nanos, Nanos),
+    /// Mean difference of runs, B less A.
+    pub difference_ns: f64,
+    /// Where it lies, with 95 % confidence.
+    pub interval_ns: (f64, f64),
+    /// The smallest difference that would have been seen, in four of five cases.
+    pub smallest_ns: f64,
+    /// What that means.
+    pub verdict: Verdict,
+    /// What makes the difference, the largest first; empty without one. Of the median and
+    /// the p99 only.
+    pub moved: Vec<Moved>,
+}
+
+/// B beside A.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What the figures say.
+    pub sentences: Vec<String>,
+    /// What keeps them from saying more.
+    pub notes: Vec<String>,
+    /// Worse if any quantile is; else better if any is.
+    pub verdict: Verdict,
+    /// Runs of A.
+    pub a_runs: usize,
+    /// Runs of B.
+    pub b_runs: usize,
+    /// Requests of A that succeeded and that failed.
+    pub a_requests: (u64, u64),
+    /// The same of B.
+    pub b_requests: (u64, u64),
+    /// Each quantile for which there are enough requests.
+    pub changes: Vec<Change>,
+}
+
+/// Compares runs; those at the same place of both lists are neighbours in time. Where the
+/// lists differ in length, the last of the longer one are left out.
+pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
+    let pairs = a.len().min(b.len());
+    let (a, b) = (&a[..pairs], &b[..pairs]);
+    let mut notes = Vec::new();
+    let few = pairs < FEWEST_RUNS;
+    let cut = |runs: &[Run]| -> Vec<Vec<Nanos>> {
+        let stretches = if few { STRETCHES } else { 1 };
+        runs.iter()
+            .flat_map(|run| run.stretches(stretches))
+            .collect()
+    };
+    if few {
+        notes.push(format!(
+            "{pairs} runs of each side are too few: each was cut into {STRETCHES} stretches of time. What differs from start to start is not seen; make at least {FEWEST_RUNS} runs in turns."
+        ));
+    }
+    let (cut_a, cut_b) = (cut(a), cut(b));
+    let shortest = cut_a.iter().chain(&cut_b).map(Vec::len).min().unwrap_or(0);
+    let mut changes = Vec::new();
+    for quantile in QUANTILES {
+        let enough = FEWEST.iter().find(|(bound, _)| *bound == quantile);
+        let enough = enough.map_or(1, |(_, fewest)| *fewest);
+        if shortest < enough {
+            notes.push(format!(
+                "n too small for p{}: the shortest {} has {shortest} requests of {enough}.",
+                quantile * 100.0,
+                if few { "stretch" } else { "run" },
+            ));
+            continue;
+        }
+        let mut change = change(quantile, &cut_a, &cut_b);
+        if change.verdict != Verdict::NoDifferenceResolvable {
+            change.moved = moved(&change, a, b);
+        }
+        changes.push(change);
+    }
+    let any = |verdict| changes.iter().any(|one| one.verdict == verdict);
+    let verdict = if any(Verdict::Worse) {
+        Verdict::Worse
+    } else if any(Verdict::Better) {
+        Verdict::Better
+    } else {
+        Verdict::NoDifferenceResolvable
+    };
+    let requests = |runs: &[Run]| {
+        let sum = |of: fn(&Run) -> u64| runs.iter().map(of).sum();
+        (sum(Run::succeeded), sum(Run::failed))
+    };
+    let mut comparison = Comparison {
+        sentences: Vec::new(),
+        notes,
+        verdict,
+        a_runs: a.len(),
+        b_runs: b.len(),
+        a_requests: requests(a),
+        b_requests: requests(b),
+        changes,
+    };
+    comparison.sentences = text::sentences(&comparison);
+    comparison
+}
+
+/// A mean, and its error by the scatter of few values.
+struct Estimate {
+    mean: f64,
+    half_width: f64,
+    smallest: f64,
+}
+
+impl Estimate {
+    /// Of a standard error that comes from so many values, at least 3.
+    fn new(mean: f64, error: f64, values: usize) -> Self {
+        let freedom = values.saturating_sub(1).max(2) as f64;
+        let confident = student_quantile(CONFIDENT, freedom);
+        Self {
+            mean,
+            half_width: confident * error,
+            smallest: (confident + student_quantile(POWER, freedom)) * error,
+        }
+    }
+
+    fn interval(&self) -> (f64, f64) {
+        (self.mean - self.half_width, self.mean + self.half_width)
+    }
+
+    fn excludes_zero(&self) -> bool {
+        self.mean.abs() > self.half_width
+    }
+}
+
+fn change(quantile: f64, a: &[Vec<Nanos>], b: &[Vec<Nanos>]) -> Change {
+    let of = |runs: &[Vec<Nanos>]| -> Vec<Nanos> {
+        let values = runs.iter().filter_map(|run| nearest_rank(run, quantile));
+        let mut values: Vec<Nanos> = values.collect();
+        values.sort_unstable();
+        values
+    };
+    let middle = |values: &[Nanos]| nearest_rank(values, 0.5).unwrap_or(0);
+    let range = |values: &[Nanos]| {
+        let first = values.first().copied().unwrap_or(0);
+        (first, values.last().copied().unwrap_or(0))
+    };
+    let (values_a, values_b) = (of(a), of(b));
+    let estimate = difference(quantile, a, b);
+    let verdict = match (estimate.excludes_zero(), estimate.mean > 0.0) {
+        (false, _) => Verdict::NoDifferenceResolvable,
+        (true, true) => Verdict::Worse,
+        (true, false) => Verdict::Better,
+    };
+    Change {
+        quantile,
+        a_ns: middle(&values_a),
+        a_range_ns: range(&values_a),
+        b_ns: middle(&values_b),
+        b_range_ns: range(&values_b),
+        difference_ns: estimate.mean,
+        interval_ns: estimate.interval(),
+        smallest_ns: estimate.smallest,
+        verdict,
+        moved: Vec::new(),
+    }
+}
+
+/// The mean difference of a quantile over pairs of runs.
+fn difference(quantile: f64, a: &[Vec<Nanos>], b: &[Vec<Nanos>]) -> Estimate {
+    let pairs = a.len();
+    let exact = |run: &[Nanos]| nearest_rank(run, quantile).unwrap_or(0) as f64;
+    let differences = a.iter().zip(b).map(|(a, b)| exact(b) - exact(a));
+    let mean = differences.sum::<f64>() / pairs.max(1) as f64;
+    let mut random = SplitMix::new(0x5eed);
+    let draws = (0..DRAWS).map(|_| {
+        let mut sum = 0.0;
+        for _ in 0..pairs {
+            let pair = random.below(pairs);
+            sum += drawn(&b[pair], quantile, &mut random) - drawn(&a[pair], quantile, &mut random);
+        }
+        sum / pairs.max(1) as f64
+    });
+    let draws: Vec<f64> = draws.collect();
+    let variance = stats::variance(&draws).unwrap_or(0.0);
+    // Drawing from few runs shows too little of their scatter.
+    let few = pairs as f64 / (pairs as f64 - 1.0).max(1.0);
+    Estimate::new(mean, (variance * few).sqrt(), pairs)
+}
+
+/// The quantile of as many requests drawn from a run's. Its rank is binomial; the normal
+/// distribution stands for that.
+fn drawn(run: &[Nanos], quantile: f64, random: &mut SplitMix) -> f64 {
+    let count = run.len() as f64;
+    let scatter = (count * quantile * (1.0 - quantile)).sqrt();
+    let rank = (count * quantile + scatter * random.normal()).round();
+    let place = (rank.max(1.0) as usize).min(run.len());
+    run.get(place.saturating_sub(1)).copied().unwrap_or(0) as f64
+}
+
+/// The parts that make a difference: of the median those of typical requests, of the p99
+/// those around it.
+fn moved(change: &Change, a: &[Run], b: &[Run]) -> Vec<Moved> {
+    let value: fn(&run::Share) -> Option<f64> = match change.quantile {
+        0.5 => |share| Some(share.typical),
+        0.99 => |share| share.tail,
+        _ => return Vec::new(),
+    };
+    let keys: std::collections::BTreeSet<_> = a.iter().chain(b).flat_map(Run::places).collect();
+    let mut all = Vec::new();
+    for key in keys {
+        let of = |run: &Run| run.share(key).map_or(Some(0.0), value);
+        let pairs = a.iter().zip(b);
+        let differences: Vec<f64> = pairs.filter_map(|(a, b)| Some(of(b)? - of(a)?)).collect();
+        let Some(mean) = stats::mean(&differences) else {
+            continue;
+        };
+        let count = differences.len();
+        let variance = stats::variance(&differences).unwrap_or(0.0);
+        let error = (variance / (count as f64 - 1.0).max(1.0)).sqrt();
+        let estimate = Estimate::new(mean, error, count);
+        let tested = count >= FEWEST_RUNS;
+        if mean.abs() < change.difference_ns.abs() * WORTH_TELLING
+            || (tested && !estimate.excludes_zero())
+        {
+            continue;
+        }
+        all.push(Moved {
+            place: key.0.clone(),
+            cause: key.1,
+            difference_ns: mean,
+            interval_ns: tested.then(|| estimate.interval()),
+        });
+    }
+    all.sort_by(|one, other| {
+        other
+            .difference_ns
+            .abs()
+            .total_cmp(&one.difference_ns.abs())
+    });
+    all
+}

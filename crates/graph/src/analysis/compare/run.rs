@@ -1,0 +1,86 @@
+//! What is kept of a run.
+
+use std::collections::BTreeMap;
+
+use super::super::cause::Cause;
+use super::super::report::Component;
+use super::super::{Question, text};
+use crate::Nanos;
+use crate::topology::Topology;
+use crate::trace::Span;
+
+/// One run of a side: the requests that succeeded, and what their time went into.
+#[derive(Debug, Clone, Default)]
+pub struct Run {
+    /// In order of their beginnings.
+    latencies: Vec<Nanos>,
+    failed: u64,
+    parts: BTreeMap<(String, Cause), Share>,
+}
+
+/// How much a part is of typical requests and of those of the tail, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    pub(super) typical: f64,
+    pub(super) tail: Option<f64>,
+}
+
+impl Run {
+    /// Of a run's spans: its most frequent entry's requests.
+    pub fn of_spans(spans: &[Span], topology: Option<&Topology>) -> Self {
+        let question = Question {
+            topology,
+            ..Question::default()
+        };
+        let (analysis, latencies) = question.answer(spans);
+        let share = |one: &Component| {
+            let share = Share {
+                typical: one.figures.typical_ns,
+                tail: one.figures.tail_ns,
+            };
+            ((text::place(one), one.cause), share)
+        };
+        Self {
+            latencies,
+            failed: analysis.counts.failed,
+            parts: analysis.components.iter().map(share).collect(),
+        }
+    }
+
+    /// Of latencies alone, in the order of the requests' beginnings.
+    pub fn of_latencies(latencies: Vec<Nanos>) -> Self {
+        Self {
+            latencies,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn succeeded(&self) -> u64 {
+        self.latencies.len() as u64
+    }
+
+    pub(super) fn failed(&self) -> u64 {
+        self.failed
+    }
+
+    pub(super) fn places(&self) -> impl Iterator<Item = &(String, Cause)> {
+        self.parts.keys()
+    }
+
+    pub(super) fn share(&self, place: &(String, Cause)) -> Option<&Share> {
+        self.parts.get(place)
+    }
+
+    /// Its latencies in so many stretches of time, each in ascending order.
+    pub(super) fn stretches(&self, count: usize) -> Vec<Vec<Nanos>> {
+        let length = self.latencies.len();
+        let stretch = |at: usize| {
+            let from = length * at / count;
+            let to = length * (at + 1) / count;
+            let mut sorted = self.latencies[from..to].to_vec();
+            sorted.sort_unstable();
+            sorted
+        };
+        (0..count).map(stretch).collect()
+    }
+}

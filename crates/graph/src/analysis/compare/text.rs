@@ -1,0 +1,114 @@
+//! A comparison in words and columns.
+
+use std::fmt::{Display, Formatter, Result};
+
+use units::grouped;
+
+use super::super::sentences::{percent, time};
+use super::super::text::table;
+use super::{Change, Comparison, Verdict};
+
+fn name(quantile: f64) -> String {
+    format!("p{}", (quantile * 1000.0).round() / 10.0)
+}
+
+fn signed(nanos: f64) -> String {
+    match nanos < 0.0 {
+        true => time(nanos),
+        false => format!("+{}", time(nanos)),
+    }
+}
+
+fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifferenceResolvable => "no difference resolvable",
+    }
+}
+
+pub(super) fn sentences(comparison: &Comparison) -> Vec<String> {
+    let mut said: Vec<String> = comparison.changes.iter().map(sentence).collect();
+    if said.is_empty() {
+        said.push("There are too few requests to compare.".to_owned());
+    }
+    let ((a, a_failed), (b, b_failed)) = (comparison.a_requests, comparison.b_requests);
+    if a_failed + b_failed > 0 {
+        said.push(format!(
+            "Failed, and in no latency: {} of {} requests of A, {} of {} of B.",
+            grouped(a_failed),
+            grouped(a + a_failed),
+            grouped(b_failed),
+            grouped(b + b_failed),
+        ));
+    }
+    said
+}
+
+fn sentence(change: &Change) -> String {
+    let name = name(change.quantile);
+    let (a, b) = (time(change.a_ns as f64), time(change.b_ns as f64));
+    if change.verdict == Verdict::NoDifferenceResolvable {
+        return format!(
+            "{name}: no difference resolvable ({a} and {b}); one of {} would have been seen.",
+            time(change.smallest_ns)
+        );
+    }
+    let share = change.difference_ns.abs() / (change.a_ns.max(1) as f64);
+    let (low, high) = change.interval_ns;
+    let moved = change.moved.iter().take(3).map(|one| {
+        let (place, cause) = (&one.place, one.cause.name());
+        format!("`{place}` {cause} {}", signed(one.difference_ns))
+    });
+    let moved: Vec<String> = moved.collect();
+    let moved = match moved.is_empty() {
+        true => String::new(),
+        false => format!(" What moved: {}.", moved.join(", ")),
+    };
+    format!(
+        "{name}: B is {} by {} ({}; 95 % between {} and {}), {a} to {b}.{moved}",
+        verdict(change.verdict),
+        time(change.difference_ns.abs()),
+        percent(share),
+        signed(low),
+        signed(high),
+    )
+}
+
+impl Display for Comparison {
+    fn fmt(&self, text: &mut Formatter<'_>) -> Result {
+        for sentence in &self.sentences {
+            writeln!(text, "{sentence}")?;
+        }
+        let range = |(low, high)| format!("{} to {}", time(low as f64), time(high as f64));
+        let rows = self.changes.iter().map(|one| {
+            let (low, high) = one.interval_ns;
+            vec![
+                name(one.quantile),
+                range(one.a_range_ns),
+                range(one.b_range_ns),
+                signed(one.difference_ns),
+                format!("{} to {}", signed(low), signed(high)),
+                time(one.smallest_ns),
+                verdict(one.verdict).to_owned(),
+            ]
+        });
+        let heads = [
+            "",
+            "runs of A",
+            "runs of B",
+            "B less A",
+            "95 % between",
+            "visible from",
+            "verdict",
+        ];
+        table(text, &heads, &rows.collect::<Vec<_>>())?;
+        if !self.notes.is_empty() {
+            writeln!(text)?;
+        }
+        for note in &self.notes {
+            writeln!(text, "{note}")?;
+        }
+        Ok(())
+    }
+}

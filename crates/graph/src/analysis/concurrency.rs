@@ -1,0 +1,198 @@
+//! How much goes on at once, and where a limit shows: a level that is never exceeded while
+//! others wait for it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::Nanos;
+use crate::topology::{Connections, Topology};
+use crate::trace::{Name, Span, SpanKind};
+
+/// A level is a limit if nearly all waiting happened while it was reached.
+const WAITED_AT_LIMIT: f64 = 0.9;
+
+/// And if there was waiting for so much of the time in which anything went on.
+const WAITED: f64 = 0.05;
+
+/// How many requests a service had in hand at once, over the time in which it had any.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Concurrency {
+    /// Its name.
+    pub service: String,
+    /// Mean over that time.
+    pub mean: f64,
+    /// The most.
+    pub maximum: u64,
+    /// What bounds its work, or its calls, if something does.
+    pub plateau: Option<Plateau>,
+}
+
+/// A level that was never exceeded while others waited.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plateau {
+    /// So many at once.
+    pub level: u64,
+    /// Share of the busy time at this level.
+    pub share: f64,
+    /// What has the limit: `workers of store`, `connections of root>store`.
+    pub limit: String,
+    /// What the profile allows, where it is known: of all instances together.
+    pub allowed: Option<u64>,
+    /// Mean time that one waits for it, in nanoseconds.
+    pub wait_ns: f64,
+}
+
+/// What goes on, and what waits, as changes over time.
+#[derive(Default)]
+struct Flow {
+    /// When, how many more run, how many more wait.
+    changes: Vec<(Nanos, i32, i32)>,
+    waits: f64,
+    count: u64,
+}
+
+/// Times at levels.
+struct Levels {
+    busy: Nanos,
+    mean: f64,
+    maximum: i64,
+    at_maximum: Nanos,
+    waiting: Nanos,
+    waiting_at_maximum: Nanos,
+}
+
+impl Flow {
+    fn add(&mut self, span: &Span, queue: Nanos) {
+        let begun = span.start.saturating_add(queue).min(span.end);
+        if begun > span.start {
+            self.changes.push((span.start, 0, 1));
+            self.changes.push((begun, 0, -1));
+        }
+        if span.end > begun {
+            self.changes.push((begun, 1, 0));
+            self.changes.push((span.end, -1, 0));
+        }
+        self.waits += begun.saturating_sub(span.start) as f64;
+        self.count += 1;
+    }
+
+    fn levels(&mut self) -> Levels {
+        // At one moment, ends come before beginnings.
+        self.changes.sort_unstable();
+        let (mut level, mut maximum) = (0_i64, 0_i64);
+        for (_, running, _) in &self.changes {
+            level += i64::from(*running);
+            maximum = maximum.max(level);
+        }
+        let mut levels = Levels {
+            busy: 0,
+            mean: 0.0,
+            maximum,
+            at_maximum: 0,
+            waiting: 0,
+            waiting_at_maximum: 0,
+        };
+        let (mut level, mut waiting, mut since, mut area) = (0_i64, 0_i64, 0, 0.0);
+        for (at, running, waiters) in &self.changes {
+            let length = at.saturating_sub(since);
+            let full = level == maximum;
+            levels.busy += if level > 0 { length } else { 0 };
+            levels.at_maximum += if full { length } else { 0 };
+            levels.waiting += if waiting > 0 { length } else { 0 };
+            levels.waiting_at_maximum += if full && waiting > 0 { length } else { 0 };
+            area += length as f64 * level as f64;
+            level += i64::from(*running);
+            waiting += i64::from(*waiters);
+            since = *at;
+        }
+        levels.mean = area / levels.busy.max(1) as f64;
+        levels
+    }
+
+    fn plateau(mut self, limit: String, allowed: Option<u64>) -> Option<Plateau> {
+        let levels = self.levels();
+        let share = |part: Nanos, whole: Nanos| part as f64 / whole.max(1) as f64;
+        let limited = levels.waiting > 0
+            && share(levels.waiting, levels.busy) >= WAITED
+            && share(levels.waiting_at_maximum, levels.waiting) >= WAITED_AT_LIMIT;
+        limited.then(|| Plateau {
+            level: levels.maximum.unsigned_abs(),
+            share: share(levels.at_maximum, levels.busy),
+            limit,
+            allowed,
+            wait_ns: self.waits / self.count.max(1) as f64,
+        })
+    }
+}
+
+/// Of every service. Only what was traced counts, so a sample shows less than there was.
+pub(super) fn of(spans: &[Span], topology: Option<&Topology>) -> Vec<Concurrency> {
+    let mut servers: BTreeMap<&Name, Flow> = BTreeMap::new();
+    let mut works: BTreeMap<&Name, Flow> = BTreeMap::new();
+    let mut calls: BTreeMap<(&Name, &Name), Flow> = BTreeMap::new();
+    for span in spans {
+        match span.kind {
+            // What waits for the thread is in the service already.
+            SpanKind::Server => servers.entry(&span.service).or_default().add(span, 0),
+            // Sleeps are timers: no worker is held.
+            SpanKind::Work if *span.name == *"sleep" => {}
+            SpanKind::Work => works
+                .entry(&span.service)
+                .or_default()
+                .add(span, span.queue),
+            SpanKind::Client => {
+                let edge = (&span.service, &span.peer);
+                calls.entry(edge).or_default().add(span, span.queue);
+            }
+        }
+    }
+    let mut plateaus: BTreeMap<&Name, Plateau> = BTreeMap::new();
+    for (service, flow) in works {
+        let limit = format!("workers of {service}");
+        if let Some(found) = flow.plateau(limit, topology.and_then(|one| workers(one, service))) {
+            plateaus.insert(service, found);
+        }
+    }
+    for ((from, to), flow) in calls {
+        let limit = format!("connections of {from}>{to}");
+        let allowed = topology.and_then(|one| connections(one, from, to));
+        let Some(found) = flow.plateau(limit, allowed) else {
+            continue;
+        };
+        let worse = plateaus
+            .get(from)
+            .is_none_or(|one| one.wait_ns < found.wait_ns);
+        if worse {
+            plateaus.insert(from, found);
+        }
+    }
+    let all = servers.into_iter().map(|(service, mut flow)| {
+        let levels = flow.levels();
+        Concurrency {
+            service: service.to_string(),
+            mean: levels.mean,
+            maximum: levels.maximum.unsigned_abs(),
+            plateau: plateaus.remove(service),
+        }
+    });
+    all.collect()
+}
+
+fn workers(topology: &Topology, name: &str) -> Option<u64> {
+    let service = topology.service(topology.find(name)?)?;
+    let one = u64::from(service.workers.max(1));
+    Some(one * u64::from(service.replicas))
+}
+
+/// Those of all instances of the caller, as if all were on one thread each.
+fn connections(topology: &Topology, from: &str, to: &str) -> Option<u64> {
+    let (from, to) = (topology.find(from)?, topology.find(to)?);
+    let same = |edge: &&crate::topology::Edge| edge.from == from && edge.to == to;
+    let edge = topology.edges.iter().find(same)?;
+    let each = match edge.connections {
+        Connections::Warm(most) | Connections::Cold(most) => most,
+    };
+    let replicas = topology.service(from)?.replicas;
+    Some(u64::from(each) * u64::from(replicas))
+}

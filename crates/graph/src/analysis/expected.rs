@@ -1,0 +1,43 @@
+//! What requests would have spent their time on without contention.
+
+use super::figures::Latency;
+use super::forest::{Traces, Tree};
+use super::ledger::Ledger;
+use super::path::{Unawaited, has_failed};
+use crate::topology::Topology;
+use crate::topology::budget::{BudgetError, Costs, MOST_CALLS_TOGETHER, Simulation};
+
+/// Requests that are run in virtual time.
+const REQUESTS: u64 = 2_000;
+
+/// Runs requests of the entry at a path in virtual time, and takes their spans apart as
+/// those of real ones are.
+pub(super) fn run(
+    topology: &Topology,
+    path: &str,
+    costs: &Costs,
+    unawaited: &Unawaited,
+) -> Result<Ledger, BudgetError> {
+    let mut simulation = Simulation::new(topology, path, costs)?;
+    let mut ledger = Ledger::default();
+    let (mut number, mut calls) = (0, 0);
+    while number < REQUESTS && calls < MOST_CALLS_TOGETHER {
+        let mut spans = Vec::new();
+        calls += simulation.request(number, &mut spans)?.calls;
+        number += 1;
+        let mut tree = Tree::default();
+        let mut traces = Traces::new(&spans);
+        let root = traces.next().and_then(|trace| tree.build(trace, None));
+        if let Some(root) = root.filter(|root| !has_failed(tree.node(*root).span)) {
+            ledger.add(&tree, root, unawaited);
+        }
+    }
+    Ok(ledger)
+}
+
+/// Latency of the requests in a ledger.
+pub(super) fn latency(ledger: &Ledger) -> Latency {
+    let mut totals = ledger.totals.clone();
+    totals.sort_unstable();
+    Latency::of_sorted(&totals)
+}

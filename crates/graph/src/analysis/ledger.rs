@@ -1,0 +1,255 @@
+//! What requests of one entry spent their time on, in numbers that are cheap to add.
+
+use std::collections::HashMap;
+
+use super::cause::Cause;
+use super::forest::Tree;
+use super::path::{Sink, Unawaited, Walk};
+use crate::Nanos;
+use crate::trace::{Name, Span, SpanKind};
+
+/// Samples of slack that are kept for each sibling; of more the first are.
+const MOST_SAMPLES: usize = 10_000;
+
+/// The number of the empty name.
+const NOTHING: u32 = u32::MAX;
+
+/// Where time passes, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Part {
+    pub(super) service: Name,
+    /// Who was called; empty: it is the service's own.
+    pub(super) peer: Name,
+    /// The kind of work; empty: none.
+    pub(super) work: Name,
+    pub(super) cause: Cause,
+}
+
+/// A branch of parallel steps: a call or a piece of work.
+pub(super) type Branch = (Name, Name, Name);
+
+/// How branches stood to those beside them.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    pub(super) critical: u64,
+    pub(super) alone: f64,
+    pub(super) spare: u64,
+    pub(super) slack: f64,
+    pub(super) samples: Vec<Nanos>,
+}
+
+/// How often something was there.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Visits {
+    /// Spans.
+    pub(super) count: u64,
+    /// Requests whose critical path it was on.
+    pub(super) on_path: u64,
+    /// The request that counted last.
+    stamp: usize,
+}
+
+/// Names by number, found by their place in memory: spans share them. What was found so is
+/// kept, or another name could come to lie there.
+#[derive(Debug, Default)]
+struct Numbers {
+    by_place: HashMap<(usize, usize), (u32, Name)>,
+    by_text: HashMap<Name, u32>,
+    names: Vec<Name>,
+}
+
+impl Numbers {
+    fn of(&mut self, name: &Name) -> u32 {
+        if name.is_empty() {
+            return NOTHING;
+        }
+        let place = (name.as_ptr().addr(), name.len());
+        if let Some((known, _)) = self.by_place.get(&place) {
+            return *known;
+        }
+        let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        let number = *self.by_text.entry(name.clone()).or_insert(next);
+        if number == next {
+            self.names.push(name.clone());
+        }
+        self.by_place.insert(place, (number, name.clone()));
+        number
+    }
+
+    fn name(&self, number: u32) -> Name {
+        self.names.get(number as usize).cloned().unwrap_or_default()
+    }
+}
+
+/// Requests that succeeded, part by part.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    numbers: Numbers,
+    places: HashMap<(u32, u32, u32, Cause), u32>,
+    pub(super) parts: Vec<Part>,
+    /// Lengths of requests.
+    pub(super) totals: Vec<Nanos>,
+    /// When they began.
+    starts: Vec<Nanos>,
+    /// Where the entries of each request end.
+    ends: Vec<usize>,
+    entries: Vec<(u32, Nanos)>,
+    /// Of the request at hand, by part.
+    sums: Vec<Nanos>,
+    touched: Vec<u32>,
+    services: HashMap<u32, Visits>,
+    edges: HashMap<(u32, u32), Visits>,
+    branches: HashMap<(u32, u32, u32), Standing>,
+    /// Requests with spans below missing ones, or that came twice.
+    pub(super) incomplete: u64,
+    pub(super) moved: u64,
+    /// Requests whose parts do not add up to them, and the largest difference.
+    pub(super) broken: u64,
+    pub(super) worst: Nanos,
+    walk: Walk,
+}
+
+impl Ledger {
+    /// Adds a request that succeeded.
+    pub(super) fn add<'a>(&mut self, tree: &Tree<'a>, root: usize, unawaited: &Unawaited) {
+        let mut walk = std::mem::take(&mut self.walk);
+        walk.request(tree, root, unawaited, self);
+        self.moved += walk.moved as u64;
+        walk.moved = 0;
+        self.walk = walk;
+        for span in tree.spans().filter(|span| span.kind != SpanKind::Work) {
+            self.visits(span).count += 1;
+        }
+        let root = tree.node(root).span;
+        let total = root.end.saturating_sub(root.start);
+        let mut sum = 0;
+        for place in self.touched.drain(..) {
+            let part = std::mem::take(&mut self.sums[place as usize]);
+            sum += part;
+            self.entries.push((place, part));
+        }
+        let difference = sum.abs_diff(total);
+        self.worst = self.worst.max(difference);
+        self.broken += u64::from(difference > 1000 + total / 1000);
+        self.incomplete += u64::from(tree.orphans + tree.twice > 0);
+        self.totals.push(total);
+        self.starts.push(root.start);
+        self.ends.push(self.entries.len());
+    }
+
+    /// Lengths of requests in the order of their beginnings.
+    pub(super) fn in_time(&self) -> Vec<Nanos> {
+        let both = self.starts.iter().zip(&self.totals);
+        let mut both: Vec<(Nanos, Nanos)> = both.map(|(start, total)| (*start, *total)).collect();
+        both.sort_unstable();
+        both.into_iter().map(|(_, total)| total).collect()
+    }
+
+    /// Parts of a request, each once, by their place in `parts`.
+    pub(super) fn request(&self, at: usize) -> &[(u32, Nanos)] {
+        let from = match at {
+            0 => 0,
+            at => self.ends[at - 1],
+        };
+        &self.entries[from..self.ends[at]]
+    }
+
+    pub(super) fn services(&self) -> impl Iterator<Item = (Name, Visits)> {
+        let named = |(number, visits): (&u32, &Visits)| (self.numbers.name(*number), *visits);
+        self.services.iter().map(named)
+    }
+
+    pub(super) fn edges(&self) -> impl Iterator<Item = ((Name, Name), Visits)> {
+        let name = |number: &u32| self.numbers.name(*number);
+        let edges = self.edges.iter();
+        edges.map(move |((from, to), visits)| ((name(from), name(to)), *visits))
+    }
+
+    pub(super) fn branches(&self) -> impl Iterator<Item = (Branch, &Standing)> {
+        let name = |number: &u32| self.numbers.name(*number);
+        let branches = self.branches.iter();
+        branches.map(move |((one, two, three), standing)| {
+            ((name(one), name(two), name(three)), standing)
+        })
+    }
+
+    /// Those of a server's service, or of a client's edge.
+    fn visits(&mut self, span: &Span) -> &mut Visits {
+        let service = self.numbers.of(&span.service);
+        match span.kind {
+            SpanKind::Client => {
+                let peer = self.numbers.of(&span.peer);
+                self.edges.entry((service, peer)).or_default()
+            }
+            _ => self.services.entry(service).or_default(),
+        }
+    }
+
+    fn branch(&mut self, span: &Span) -> &mut Standing {
+        let work = match span.kind {
+            SpanKind::Work => self.numbers.of(&span.name),
+            SpanKind::Server | SpanKind::Client => NOTHING,
+        };
+        let service = self.numbers.of(&span.service);
+        let peer = self.numbers.of(&span.peer);
+        self.branches.entry((service, peer, work)).or_default()
+    }
+}
+
+impl<'a> Sink<'a> for Ledger {
+    fn on_path(&mut self, span: &'a Span, _: Nanos, _: Nanos) {
+        if span.kind == SpanKind::Work {
+            return;
+        }
+        let request = self.totals.len() + 1;
+        let visits = self.visits(span);
+        if visits.stamp != request {
+            visits.stamp = request;
+            visits.on_path += 1;
+        }
+    }
+
+    fn spend(&mut self, span: &'a Span, peer: &'a Name, cause: Cause, length: Nanos) {
+        if length == 0 {
+            return;
+        }
+        let service = self.numbers.of(&span.service);
+        let (called, work) = match span.kind {
+            SpanKind::Server => (NOTHING, NOTHING),
+            SpanKind::Client => (self.numbers.of(peer), NOTHING),
+            SpanKind::Work => (NOTHING, self.numbers.of(&span.name)),
+        };
+        let key = (service, called, work, cause);
+        let (parts, numbers) = (&mut self.parts, &self.numbers);
+        let place = *self.places.entry(key).or_insert_with(|| {
+            parts.push(Part {
+                service: span.service.clone(),
+                peer: numbers.name(called),
+                work: numbers.name(work),
+                cause,
+            });
+            u32::try_from(parts.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.sums.resize(self.parts.len(), 0);
+        let sum = &mut self.sums[place as usize];
+        if *sum == 0 {
+            self.touched.push(place);
+        }
+        *sum += length;
+    }
+
+    fn slack(&mut self, span: &'a Span, slack: Nanos) {
+        let standing = self.branch(span);
+        standing.spare += 1;
+        standing.slack += slack as f64;
+        if standing.samples.len() < MOST_SAMPLES {
+            standing.samples.push(slack);
+        }
+    }
+
+    fn critical(&mut self, span: &'a Span, alone: Nanos) {
+        let standing = self.branch(span);
+        standing.critical += 1;
+        standing.alone += alone as f64;
+    }
+}

@@ -1,0 +1,375 @@
+//! The critical path of a request, and what each stretch of it was spent on.
+//!
+//! The rule is that of CRISP (Zhang, Ramanathan, Raj, Parwal, Sherwood and Chabbi, "CRISP:
+//! Critical Path Analysis of Large-Scale Microservice Architectures", USENIX ATC 2022):
+//! from a span, take the child that ended last; then the one that ended last of those that
+//! ended before that one started; and so on; then the same in each of them. What no chosen
+//! child covers is the span's own. So every nanosecond of the root belongs to exactly one
+//! span.
+//!
+//! What is added to it here:
+//! - A child that ends after a span that succeeded was not waited for (a call without
+//!   `wait`, a branch that a quorum left behind): it is never chosen. That of a failed or
+//!   given-up span is cut off where its parent ends.
+//! - Children may overlap by [`TOLERANCE`], since many formats keep whole microseconds.
+//! - Of children that end together, the one that started first is chosen.
+//! - A server span outside its client's, which one clock cannot give, is moved to its
+//!   middle: two machines' clocks differ.
+
+use std::collections::HashSet;
+
+use super::cause::Cause;
+use super::forest::{Node, Tree};
+use crate::Nanos;
+use crate::topology::{Action, Step, Topology};
+use crate::trace::{Name, Span, SpanKind};
+
+/// How far children may overlap and still count as one after the other.
+pub const TOLERANCE: Nanos = 2_000;
+
+/// A server that seems to end so long after its caller had the whole answer has another
+/// clock; below, its thread was held up before it took the time.
+const OTHER_CLOCK: Nanos = 1_000_000;
+
+/// What the walk tells.
+pub(super) trait Sink<'a> {
+    /// A span is on the path, with what its parent leaves of it.
+    fn on_path(&mut self, span: &'a Span, from: Nanos, to: Nanos);
+
+    /// A stretch of the path. `peer` is the service that a client span called.
+    fn spend(&mut self, span: &'a Span, peer: &'a Name, cause: Cause, length: Nanos);
+
+    /// A child that could have taken longer, by at least so much, without harm.
+    fn slack(&mut self, span: &'a Span, slack: Nanos);
+
+    /// A child on the path that others ran beside: they all waited for it for so long.
+    fn critical(&mut self, span: &'a Span, alone: Nanos);
+}
+
+/// Calls that nobody waits for, as far as a topology says it of whole edges.
+#[derive(Debug, Default)]
+pub(super) struct Unawaited(HashSet<(String, String)>);
+
+impl Unawaited {
+    pub(super) fn of(topology: &Topology) -> Self {
+        fn calls(step: &Step, each: &mut impl FnMut(u32, bool)) {
+            match &step.action {
+                Action::Work(_) => {}
+                Action::Call(call) => each(call.edge.0, call.wait),
+                Action::Sequence(steps) => steps.iter().for_each(|step| calls(step, each)),
+                Action::Parallel { branches, .. } => {
+                    branches.iter().for_each(|step| calls(step, each));
+                }
+            }
+        }
+        let mut waits = HashSet::new();
+        let mut known = HashSet::new();
+        let endpoints = topology.services.iter().flat_map(|one| &one.endpoints);
+        for step in endpoints.flat_map(|endpoint| &endpoint.steps) {
+            calls(step, &mut |edge, wait| {
+                known.insert(edge);
+                if wait {
+                    waits.insert(edge);
+                }
+            });
+        }
+        let name = |edge: &u32| {
+            let edge = topology.edges.get(*edge as usize)?;
+            let name = |id| Some(topology.service(id)?.name.clone());
+            Some((name(edge.from)?, name(edge.to)?))
+        };
+        Self(known.difference(&waits).filter_map(name).collect())
+    }
+
+    fn has(&self, span: &Span) -> bool {
+        // Looking up a pair of texts needs a pair of them; most graphs have no such edge.
+        let same = |(from, to): &(String, String)| **from == *span.service && **to == *span.peer;
+        span.kind == SpanKind::Client && self.0.iter().any(same)
+    }
+}
+
+/// Walks critical paths. Memory is used again for the next request.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    stack: Vec<Frame>,
+    chosen: Vec<bool>,
+    /// Spans below which the service's own work ran beside what was chosen.
+    beside: Vec<bool>,
+    /// Server spans that were moved.
+    pub(super) moved: usize,
+}
+
+/// A span on the path: what its parent leaves of it, and how far it was moved.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    at: usize,
+    from: Nanos,
+    to: Nanos,
+    shift: i64,
+}
+
+/// The child that was chosen last.
+struct Latest<'a> {
+    span: &'a Span,
+    from: Nanos,
+    to: Nanos,
+    /// When the last of those beside it ended.
+    others: Option<Nanos>,
+}
+
+impl Walk {
+    /// Tells `sink` of the critical path from `root` on. The lengths that it spends add up
+    /// to the root's.
+    pub(super) fn request<'a>(
+        &mut self,
+        tree: &Tree<'a>,
+        root: usize,
+        unawaited: &Unawaited,
+        sink: &mut impl Sink<'a>,
+    ) {
+        for flags in [&mut self.chosen, &mut self.beside] {
+            flags.clear();
+            flags.resize(tree.len(), false);
+        }
+        let span = tree.node(root).span;
+        self.stack.clear();
+        self.stack.push(Frame {
+            at: root,
+            from: span.start,
+            to: span.end.max(span.start),
+            shift: 0,
+        });
+        while let Some(frame) = self.stack.pop() {
+            self.span(tree, frame, unawaited, sink);
+        }
+    }
+
+    fn span<'a>(
+        &mut self,
+        tree: &Tree<'a>,
+        frame: Frame,
+        unawaited: &Unawaited,
+        sink: &mut impl Sink<'a>,
+    ) {
+        let node = tree.node(frame.at);
+        let span = node.span;
+        let mut peer = &span.peer;
+        sink.on_path(span, frame.from, frame.to);
+        let mut gaps = Gaps::default();
+        let mut cursor = frame.to;
+        let mut latest: Option<Latest<'a>> = None;
+        for place in tree.children(frame.at) {
+            let at = tree.child(place);
+            let child = tree.node(at).span;
+            if unawaited.has(child) || !is_awaited(span, child) {
+                continue;
+            }
+            let shift = frame.shift.saturating_add(self.skew(span, child, frame));
+            let end = moved(child.end, shift).min(frame.to);
+            if end <= frame.from {
+                break;
+            }
+            if end > cursor.saturating_add(TOLERANCE) {
+                self.beside[frame.at] |= child.kind == SpanKind::Work;
+                if let Some(latest) = latest.as_mut().filter(|one| end > one.from) {
+                    sink.slack(child, latest.to.saturating_sub(end));
+                    latest.others = latest.others.max(Some(end));
+                }
+                continue;
+            }
+            let to = end.min(cursor);
+            let from = moved(child.start, shift).clamp(frame.from, to);
+            gaps.add(cursor - to);
+            if span.kind == SpanKind::Client && peer.is_empty() {
+                peer = &child.service;
+            }
+            tell_of(latest.take(), sink);
+            latest = Some(Latest {
+                span: child,
+                from,
+                to,
+                others: None,
+            });
+            self.chosen[at] = true;
+            self.stack.push(Frame {
+                at,
+                from,
+                to,
+                shift,
+            });
+            cursor = from;
+        }
+        tell_of(latest, sink);
+        gaps.first = cursor - frame.from;
+        match span.kind {
+            SpanKind::Server => {
+                let queue = span.queue.min(gaps.first);
+                sink.spend(span, peer, Cause::Queue, queue);
+                sink.spend(span, peer, Cause::Own, gaps.sum() - queue);
+            }
+            SpanKind::Work => work(span, gaps.sum(), sink),
+            SpanKind::Client => self.client(tree, &node, frame, peer, &gaps, sink),
+        }
+    }
+
+    /// A call: the queue, both ways on the wire, and what the service itself did meanwhile.
+    fn client<'a>(
+        &self,
+        tree: &Tree<'a>,
+        node: &Node<'a>,
+        frame: Frame,
+        peer: &'a Name,
+        gaps: &Gaps,
+        sink: &mut impl Sink<'a>,
+    ) {
+        let span = node.span;
+        let queue = span.queue.min(gaps.first);
+        sink.spend(span, peer, Cause::Queue, queue);
+        if gaps.count == 0 {
+            sink.spend(span, peer, Cause::Unseen, gaps.first - queue);
+            return;
+        }
+        let sent = frame.from + queue;
+        let arrived = frame.from + gaps.first;
+        let out = self.beside(tree, node.parent, frame, sent, arrived);
+        let back = self.beside(tree, node.parent, frame, frame.to - gaps.last, frame.to);
+        let between = gaps.sum() - gaps.first - gaps.last;
+        let out_length = gaps.first - queue - out + between;
+        sink.spend(span, peer, Cause::WireOut, out_length);
+        sink.spend(span, peer, Cause::WireBack, gaps.last - back);
+        sink.spend(span, peer, Cause::Sibling, out + back);
+    }
+
+    /// How long, of a stretch of time, own work ran beside the path below `parent`.
+    fn beside(
+        &self,
+        tree: &Tree<'_>,
+        parent: usize,
+        frame: Frame,
+        from: Nanos,
+        to: Nanos,
+    ) -> Nanos {
+        if !self.beside[parent] || from >= to {
+            return 0;
+        }
+        let mut sum = 0;
+        let mut cursor = to;
+        for place in tree.children(parent) {
+            let at = tree.child(place);
+            let child = tree.node(at).span;
+            if self.chosen[at] || child.kind != SpanKind::Work || !Cause::keeps_thread(&child.name)
+            {
+                continue;
+            }
+            let begun = child.start.saturating_add(child.queue);
+            let end = moved(child.end, frame.shift).min(cursor);
+            let start = moved(begun, frame.shift).max(from);
+            if start < end {
+                sum += end - start;
+                cursor = start;
+            }
+        }
+        sum
+    }
+
+    /// How far a server span must be moved to lie within its client's.
+    fn skew(&mut self, parent: &Span, child: &Span, frame: Frame) -> i64 {
+        let called = parent.kind == SpanKind::Client && child.kind == SpanKind::Server;
+        let length = child.end.saturating_sub(child.start);
+        if !called || has_failed(parent) || length > frame.to - frame.from {
+            return 0;
+        }
+        let start = moved(child.start, frame.shift);
+        let end = moved(child.end, frame.shift);
+        let within = start.saturating_add(TOLERANCE) >= frame.from
+            && end <= frame.to.saturating_add(OTHER_CLOCK);
+        if within {
+            return 0;
+        }
+        self.moved += 1;
+        let middle = frame.from + (frame.to - frame.from - length) / 2;
+        middle.cast_signed().wrapping_sub(start.cast_signed())
+    }
+}
+
+/// What no child covers.
+#[derive(Default)]
+struct Gaps {
+    /// After the last child. Without children there is only `first`.
+    last: Nanos,
+    /// Between children.
+    between: Nanos,
+    /// Before the first child.
+    first: Nanos,
+    /// Children.
+    count: usize,
+}
+
+impl Gaps {
+    fn add(&mut self, length: Nanos) {
+        match self.count {
+            0 => self.last = length,
+            _ => self.between += length,
+        }
+        self.count += 1;
+    }
+
+    fn sum(&self) -> Nanos {
+        self.first + self.between + self.last
+    }
+}
+
+/// Work: its queue, its processor time, and what passed beside it; of a span that was cut
+/// off, in proportion.
+fn work<'a>(span: &'a Span, length: Nanos, sink: &mut impl Sink<'a>) {
+    let queue = span.queue.min(length);
+    sink.spend(span, &span.peer, Cause::Queue, queue);
+    let rest = length - queue;
+    let wall = span.end.saturating_sub(span.start);
+    let wall = wall.saturating_sub(span.queue);
+    let cpu = match rest < wall {
+        true => {
+            let part = u128::from(span.cpu) * u128::from(rest) / u128::from(wall);
+            u64::try_from(part).unwrap_or(rest)
+        }
+        false => span.cpu,
+    };
+    let beside = Cause::beside_cpu(&span.name);
+    // Programs that do not measure processor time say nothing of what was stolen.
+    let cpu = match span.cpu == 0 && beside == Cause::Stolen && !is_measured(&span.name) {
+        true => rest,
+        false => cpu.min(rest),
+    };
+    sink.spend(span, &span.peer, Cause::Cpu, cpu);
+    sink.spend(span, &span.peer, beside, rest - cpu);
+}
+
+/// Whether work of this kind always tells its processor time.
+fn is_measured(work: &str) -> bool {
+    matches!(work, "cpu" | "ops" | "primes" | "memory")
+}
+
+fn tell_of<'a>(latest: Option<Latest<'a>>, sink: &mut impl Sink<'a>) {
+    let Some(latest) = latest else {
+        return;
+    };
+    if let Some(others) = latest.others {
+        sink.critical(latest.span, latest.to.saturating_sub(others));
+    }
+}
+
+/// Whether a span was given up or failed, so that children may outlast it.
+pub(super) fn has_failed(span: &Span) -> bool {
+    span.status >= 500 || (span.status == 0 && !span.cause.is_empty())
+}
+
+/// Whether a span may have waited for a child.
+fn is_awaited(span: &Span, child: &Span) -> bool {
+    span.kind == SpanKind::Client
+        || child.end <= span.end.saturating_add(TOLERANCE)
+        || has_failed(span)
+}
+
+fn moved(time: Nanos, shift: i64) -> Nanos {
+    time.saturating_add_signed(shift)
+}

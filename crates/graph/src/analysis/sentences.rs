@@ -1,0 +1,339 @@
+//! What the figures say, in plain words.
+
+use units::{grouped, show_count, show_seconds, show_share};
+
+use super::cause::Cause;
+use super::report::Component;
+use super::{Analysis, Question};
+use crate::Nanos;
+
+/// Parts of the median below this share are said together.
+const WORTH_SAYING: f64 = 0.01;
+
+/// Parts of the tail below this share are not said.
+const WORTH_SAYING_OF_TAIL: f64 = 0.1;
+
+/// A budget that is kept to within this share is kept.
+const AS_EXPECTED: f64 = 0.05;
+
+pub(super) fn time(nanos: f64) -> String {
+    match nanos < 0.0 {
+        true => format!("−{}", show_seconds(-nanos / 1e9)),
+        false => show_seconds(nanos / 1e9),
+    }
+}
+
+/// A percentage without digits that nobody needs.
+pub(super) fn percent(share: f64) -> String {
+    show_share((share * 100.0).round() / 100.0)
+}
+
+pub(super) fn add(analysis: &mut Analysis, question: &Question<'_>, beyond: u64) {
+    notes(analysis, question, beyond);
+    if analysis.latency.count == 0 {
+        let none = "No request succeeded, so there is no latency to explain.";
+        analysis.sentences.push(none.to_owned());
+    } else {
+        let mut said = vec![typical(analysis)];
+        said.extend(budget(analysis));
+        said.extend(tail(analysis));
+        said.extend(held_up(analysis));
+        said.extend(floor(analysis));
+        said.extend(branches(analysis));
+        said.extend(limits(analysis));
+        analysis.sentences = said;
+    }
+    analysis.sentences.extend(failed(analysis));
+}
+
+/// What the median is made of.
+fn typical(analysis: &Analysis) -> String {
+    let of = |cause: Cause| {
+        let found = analysis.causes.iter().find(|one| one.cause == cause);
+        found.map_or(0.0, |one| one.figures.typical_ns)
+    };
+    let hops: f64 = analysis.edges.iter().map(|edge| edge.on_path).sum();
+    let wire = of(Cause::WireOut) + of(Cause::WireBack);
+    let in_hops = match hops >= 1.5 {
+        true => format!(
+            "in {} hops ({} each)",
+            show_count((hops * 10.0).round() / 10.0),
+            time(wire / hops)
+        ),
+        false => "in one hop".to_owned(),
+    };
+    let phrases = [
+        (of(Cause::Cpu), "work as asked"),
+        (of(Cause::Sleep), "asleep as asked"),
+        (of(Cause::Stolen), "in which others had the processor"),
+        (of(Cause::Wait), "waiting for locks, disks or programs"),
+        (of(Cause::Queue), "in queues"),
+        (wire, &in_hops),
+        (of(Cause::Sibling), "in which own work kept answers waiting"),
+        (of(Cause::Unseen), "in calls whose callee left no span"),
+        (of(Cause::Own), "of the services' own handling"),
+    ];
+    let whole: f64 = phrases.iter().map(|(length, _)| length).sum();
+    let mut worth: Vec<_> = phrases
+        .iter()
+        .filter(|(length, _)| *length >= whole * WORTH_SAYING && *length > 0.0)
+        .collect();
+    worth.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let said: f64 = worth.iter().map(|(length, _)| length).sum();
+    let mut parts: Vec<String> = worth
+        .iter()
+        .map(|(length, phrase)| format!("{} {phrase}", time(*length)))
+        .collect();
+    if whole - said > 0.0 {
+        parts.push(format!("{} elsewhere", time(whole - said)));
+    }
+    let p50 = time(analysis.latency.p50_ns as f64);
+    format!("p50 {p50}: {}.", parts.join(", "))
+}
+
+/// How what was seen stands to what was expected.
+fn budget(analysis: &Analysis) -> Option<String> {
+    let expected = analysis.expected.as_ref().filter(|one| one.count > 0)?;
+    let (seen, budget) = (analysis.latency.mean_ns, expected.mean_ns);
+    let surplus = seen - budget;
+    let begin = format!(
+        "The mean is {}; without contention it would be {}",
+        time(seen),
+        time(budget)
+    );
+    if surplus.abs() <= budget * AS_EXPECTED {
+        return Some(format!("{begin}, so the budget is kept."));
+    }
+    let mut surpluses: Vec<(&Component, f64)> = analysis
+        .components
+        .iter()
+        .filter_map(|one| Some((one, one.figures.surplus_ns?)))
+        .filter(|(_, more)| more.signum() == surplus.signum())
+        .filter(|(_, more)| more.abs() >= surplus.abs() * WORTH_SAYING_OF_TAIL)
+        .collect();
+    surpluses.sort_by(|one, other| other.1.abs().total_cmp(&one.1.abs()));
+    let named = surpluses.iter().take(3);
+    let named: Vec<String> = named
+        .map(|(one, more)| format!("{} {}", time(*more), phrase(one)))
+        .collect();
+    let named = match named.is_empty() {
+        true => "spread over many places".to_owned(),
+        false => format!("of it {}", named.join(", ")),
+    };
+    Some(format!(
+        "{begin}. The surplus is {}: {named}.",
+        time(surplus)
+    ))
+}
+
+/// What the tail is made of.
+fn tail(analysis: &Analysis) -> Option<String> {
+    let tail = analysis.tail.as_ref()?;
+    let name = match tail.quantile >= 0.99 {
+        true => "p99",
+        false => "p90",
+    };
+    let begin = format!(
+        "{name} {} is {} above p50",
+        time(tail.quantile_ns as f64),
+        time(tail.above_ns)
+    );
+    if tail.difference_ns <= 0.0 {
+        return Some(format!("{begin}."));
+    }
+    let share = |one: &Component| one.figures.tail_share.unwrap_or(0.0);
+    let large = analysis.components.iter();
+    let large = large.filter(|one| share(one) >= WORTH_SAYING_OF_TAIL);
+    let parts: Vec<String> = large
+        .take(4)
+        .map(|one| format!("{} of that is {}", percent(share(one)), phrase(one)))
+        .collect();
+    if !parts.is_empty() {
+        return Some(format!("{begin}: {}.", parts.join(", ")));
+    }
+    let causes = analysis.causes.iter();
+    let mut causes: Vec<(Cause, f64)> = causes
+        .map(|one| (one.cause, one.figures.tail_share.unwrap_or(0.0)))
+        .filter(|(_, share)| *share >= WORTH_SAYING_OF_TAIL)
+        .collect();
+    causes.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let causes: Vec<String> = causes
+        .iter()
+        .map(|(cause, share)| format!("{} {}", percent(*share), cause.name()))
+        .collect();
+    Some(format!(
+        "{begin}, spread over many places: {}.",
+        causes.join(", ")
+    ))
+}
+
+/// The service that does not run when it should: its own time and what waits to arrive.
+fn held_up(analysis: &Analysis) -> Option<String> {
+    let shares = analysis.services.iter().map(|one| {
+        let own = one.figures.tail_share.unwrap_or(0.0);
+        let arrivals = one.arrivals.tail_share.unwrap_or(0.0);
+        (one, own + arrivals, arrivals)
+    });
+    let (most, share, arrivals) = shares.max_by(|one, other| one.1.total_cmp(&other.1))?;
+    (share >= 0.5 && arrivals >= WORTH_SAYING_OF_TAIL).then(|| {
+        format!(
+            "With what was on its way to it, `{}` holds {} of what is above p50.",
+            most.name,
+            percent(share)
+        )
+    })
+}
+
+/// The machine's noise.
+fn floor(analysis: &Analysis) -> Option<String> {
+    let floor = analysis.noise.as_ref()?;
+    Some(format!(
+        "This machine alone takes {} of a spinning thread's time, so about {} of a request's work; {} was taken. A sleep ends {} late (p99 {}), and every hop has such wake-ups.",
+        show_share(floor.lost_share),
+        time(floor.expected_ns),
+        time(floor.stolen_ns),
+        time(floor.wake_p50_ns as f64),
+        time(floor.wake_p99_ns as f64),
+    ))
+}
+
+/// The branch that all others wait for longest.
+fn branches(analysis: &Analysis) -> Option<String> {
+    let cost = |alone: Option<f64>, critical: f64| alone.unwrap_or(0.0) * critical;
+    let most = analysis
+        .slack
+        .iter()
+        .map(|one| (one, cost(one.alone_mean_ns, one.critical)))
+        .max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let (one, cost) = most;
+    if cost < analysis.latency.mean_ns * WORTH_SAYING {
+        return None;
+    }
+    let what = match (&one.peer, &one.work) {
+        (Some(peer), _) => format!("its call of `{peer}`"),
+        (None, Some(work)) => format!("its {work} work"),
+        (None, None) => "one of its branches".to_owned(),
+    };
+    Some(format!(
+        "Of branches at once, `{}` waits for {what} in {} of all cases, by {} longer than for the next.",
+        one.service,
+        percent(one.critical),
+        time(one.alone_mean_ns.unwrap_or(0.0)),
+    ))
+}
+
+/// Limits that show.
+fn limits(analysis: &Analysis) -> Vec<String> {
+    let found = analysis.concurrency.iter().filter_map(|one| {
+        let plateau = one.plateau.as_ref()?;
+        let allowed = match plateau.allowed {
+            Some(allowed) => format!(" (the profile allows {allowed})"),
+            None => String::new(),
+        };
+        Some(format!(
+            "`{}` is held up by a limit: {}. Never more than {} at once{allowed}, that many in {} of its busy time, and one waits {} in the mean.",
+            one.service,
+            plateau.limit,
+            plateau.level,
+            percent(plateau.share),
+            time(plateau.wait_ns),
+        ))
+    });
+    found.collect()
+}
+
+fn failed(analysis: &Analysis) -> Option<String> {
+    let counts = &analysis.counts;
+    let first = analysis.failures.first()?;
+    Some(format!(
+        "{} of {} requests failed, {} of them at {} ({}); they are in no latency here.",
+        grouped(counts.failed),
+        grouped(counts.failed + counts.analysed),
+        grouped(first.requests),
+        first.place,
+        first.cause,
+    ))
+}
+
+/// A component, as a part of a sentence.
+fn phrase(one: &Component) -> String {
+    let service = &one.service;
+    let peer = one.peer.as_deref().unwrap_or("");
+    let work = one.work.as_deref().unwrap_or("");
+    match one.cause {
+        Cause::Cpu => format!("`{service}`'s {work} work itself"),
+        Cause::Stolen => {
+            format!("processor time taken from `{service}`'s {work} work by others (stolen)")
+        }
+        Cause::Sleep => format!("`{service}`'s sleep"),
+        Cause::Wait => format!("`{service}` waiting in its {work} step"),
+        Cause::Queue if one.peer.is_some() => {
+            format!("`{service}` waiting for a connection to `{peer}`")
+        }
+        Cause::Queue if one.work.is_some() => format!("waiting for a worker of `{service}`"),
+        Cause::Queue => format!("waiting for `{service}` to read the request"),
+        Cause::WireOut => format!("requests on their way from `{service}` to `{peer}`"),
+        Cause::WireBack => format!("answers on their way from `{peer}` to `{service}`"),
+        Cause::Sibling => format!("answers of `{peer}` that waited for `{service}`'s own work"),
+        Cause::Unseen => format!("calls from `{service}` to `{peer}`, which left no span"),
+        Cause::Own => format!("`{service}`'s own handling"),
+    }
+}
+
+/// What keeps the figures from saying more.
+fn notes(analysis: &mut Analysis, question: &Question<'_>, beyond: u64) {
+    let counts = &analysis.counts;
+    let mut notes = Vec::new();
+    let count = analysis.latency.count;
+    match count {
+        0 => {}
+        1..100 => notes.push(format!(
+            "n too small: {count} requests give no p90 (100) and no tail."
+        )),
+        100..1_000 => notes.push(format!(
+            "n too small: {count} requests give no p99 (1,000); the tail here is that of p90."
+        )),
+        1_000..10_000 => notes.push(format!(
+            "n too small for p99.9: {} requests of 10,000.",
+            grouped(count)
+        )),
+        _ => {}
+    }
+    let mut say = |number: u64, text: &str| {
+        if number > 0 {
+            notes.push(format!("{} {text}", grouped(number)));
+        }
+    };
+    say(
+        counts.without_root,
+        "traces are left out: the span of the entry is missing. It was not sampled, or has been dropped.",
+    );
+    say(
+        counts.incomplete,
+        "requests lack spans, or have some twice; what is missing counts for the span above.",
+    );
+    say(
+        counts.moved_spans,
+        "server spans lay outside their callers' and were moved: clocks of machines differ, so the two ways of a hop cannot be told apart.",
+    );
+    say(beyond, "requests are left out: too many different paths.");
+    say(
+        analysis.conservation.broken,
+        "requests do not add up to their parts; this is a fault of the analysis.",
+    );
+    let others: u64 = analysis.other_entries.iter().map(|one| one.requests).sum();
+    say(others, "requests of other entries are not looked at.");
+    let sampled = question.topology.map_or(1.0, |one| one.tracing.sample);
+    if sampled < 1.0 {
+        notes.push(format!(
+            "Only {} of the requests are traced: fewer were seen at once than there were.",
+            show_share(sampled)
+        ));
+    }
+    analysis.notes.extend(notes);
+}
+
+/// For columns.
+pub(super) fn whole(nanos: Option<Nanos>) -> String {
+    nanos.map_or_else(|| "-".to_owned(), |nanos| time(nanos as f64))
+}

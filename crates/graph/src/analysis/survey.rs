@@ -1,0 +1,103 @@
+//! Traces sorted by where they entered and how they ended.
+
+use std::collections::BTreeMap;
+
+use super::forest::{Traces, Tree};
+use super::ledger::Ledger;
+use super::path::{Unawaited, has_failed};
+use crate::topology::Topology;
+use crate::trace::{Name, Span, SpanKind};
+
+/// Entries that are kept apart; further ones are counted together.
+const MOST_ENTRIES: usize = 1_000;
+
+/// What entered at one path of one service.
+#[derive(Default)]
+pub(super) struct Book {
+    /// Those that succeeded.
+    pub(super) ledger: Ledger,
+    /// Those that failed, by where and why.
+    pub(super) failures: BTreeMap<(String, &'static str), u64>,
+}
+
+impl Book {
+    pub(super) fn failed(&self) -> u64 {
+        self.failures.values().sum()
+    }
+
+    pub(super) fn requests(&self) -> u64 {
+        self.ledger.totals.len() as u64 + self.failed()
+    }
+}
+
+/// All traces.
+#[derive(Default)]
+pub(super) struct Survey {
+    pub(super) books: BTreeMap<(Name, Name), Book>,
+    pub(super) traces: u64,
+    pub(super) without_root: u64,
+    /// Requests of entries beyond the bound.
+    pub(super) beyond: u64,
+    /// Spans that stand below a missing one, or came twice.
+    pub(super) unused: u64,
+}
+
+impl Survey {
+    /// Takes in the spans of any number of requests, in any order.
+    pub(super) fn of(spans: &[Span], topology: Option<&Topology>, unawaited: &Unawaited) -> Self {
+        let entry = topology.and_then(|one| one.service(one.entry));
+        let entry = entry.map(|one| one.name.as_str());
+        let mut survey = Self::default();
+        let mut traces = Traces::new(spans);
+        let mut tree = Tree::default();
+        while let Some(trace) = traces.next() {
+            survey.traces += 1;
+            let Some(root) = tree.build(trace, entry) else {
+                survey.without_root += 1;
+                continue;
+            };
+            survey.unused += (tree.orphans + tree.twice) as u64;
+            let span = tree.node(root).span;
+            let key = (span.service.clone(), span.name.clone());
+            let full = survey.books.len() >= MOST_ENTRIES;
+            if full && !survey.books.contains_key(&key) {
+                survey.beyond += 1;
+                continue;
+            }
+            let book = survey.books.entry(key).or_default();
+            match has_failed(span) {
+                true => *book.failures.entry(failure(&tree, root)).or_default() += 1,
+                false => book.ledger.add(&tree, root, unawaited),
+            }
+        }
+        survey
+    }
+}
+
+/// Where a request failed first and why: from the root down along what failed.
+fn failure(tree: &Tree<'_>, root: usize) -> (String, &'static str) {
+    let failed = |at: &usize| {
+        let span = tree.node(*at).span;
+        has_failed(span) || (span.kind == SpanKind::Work && !span.cause.is_empty())
+    };
+    let mut at = root;
+    // The one that ended last is what its parent could not do without.
+    while let Some(below) = tree
+        .children(at)
+        .map(|place| tree.child(place))
+        .find(failed)
+    {
+        at = below;
+    }
+    let span = tree.node(at).span;
+    let place = match span.kind {
+        SpanKind::Client => format!("{}>{}", span.service, span.peer),
+        SpanKind::Server => span.service.to_string(),
+        SpanKind::Work => format!("{} {}", span.service, span.name),
+    };
+    let cause = match span.cause {
+        "" => "status",
+        cause => cause,
+    };
+    (place, cause)
+}
