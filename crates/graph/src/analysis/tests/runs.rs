@@ -73,7 +73,7 @@ fn time_that_others_take_from_one_service_is_found_there() {
     }
     let tail = analysis.tail.unwrap();
     assert!(
-        (tail.difference_ns / tail.above_ns - 1.0).abs() < 0.01,
+        (tail.difference_ns / tail.above_ns - 1.0).abs() < 0.03,
         "{tail:?}"
     );
     assert_eq!(analysis.latency.p999_ns, None);
@@ -155,7 +155,7 @@ fn simulated(topology: &Topology, requests: u64) -> Vec<Span> {
 #[test]
 fn a_run_without_contention_keeps_its_budget_and_another_does_not() {
     let topology = graph(DIAMOND);
-    let mut spans = simulated(&topology, 2_000);
+    let spans = simulated(&topology, 2_000);
     let kept = analyse(&spans, Some(&topology), None);
     assert_eq!(kept.latency, kept.expected.clone().unwrap());
     for one in &kept.components {
@@ -183,14 +183,8 @@ fn a_run_without_contention_keeps_its_budget_and_another_does_not() {
         "{price:?}"
     );
 
-    // All that stock does takes 5 ms more, and so does what waits for it.
-    for span in &mut spans {
-        let late = matches!(
-            (&*span.service, span.kind),
-            ("stock", _) | ("root", SpanKind::Server)
-        ) || &*span.peer == "stock";
-        span.end += if late { 5 * MS } else { 0 };
-    }
+    // Stock sleeps 5 ms longer than its profile says.
+    let spans = simulated(&graph(&DIAMOND.replace("20ms", "25ms")), 2_000);
     let slower = analyse(&spans, Some(&topology), None);
     let stock = slower
         .services
@@ -200,11 +194,8 @@ fn a_run_without_contention_keeps_its_budget_and_another_does_not() {
     let surplus = stock.figures.surplus_ns.unwrap();
     let all = slower.latency.mean_ns - kept.latency.mean_ns;
     assert!(surplus / all > 0.9, "{surplus} of {all}\n{slower}");
-    assert!(
-        slower.sentences[1].contains("The surplus is 4.9")
-            || slower.sentences[1].contains("The surplus is 5"),
-        "{slower}"
-    );
+    let said = "The surplus is 5 ms: of it 5 ms `stock`'s sleep.";
+    assert!(slower.sentences[1].ends_with(said), "{slower}");
 }
 
 #[test]
