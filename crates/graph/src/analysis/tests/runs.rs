@@ -91,18 +91,9 @@ fn a_service_that_is_stopped_now_and_then_is_found_with_what_waits_to_reach_it()
     let mut spans = Vec::new();
     for at in 0..3_000u64 {
         let start = at * 37 * MS + random.below(30_000_000) as u64;
-        let mut now = start;
-        let mut after = |length: u64| {
-            now += length + random.below(2_000) as u64;
-            now
-        };
-        let sent = after(MS);
-        let middle = stop(after(50_000));
-        now = middle;
-        let worked = match stop(middle + MS) {
-            end if end > middle + MS => end,
-            end => end,
-        };
+        let sent = start + MS + random.below(2_000) as u64;
+        let middle = stop(sent + 50_000 + random.below(2_000) as u64);
+        let worked = stop(middle + MS);
         let leaf = worked + 50_000;
         let left = leaf + MS;
         let back = stop(left + 50_000);
