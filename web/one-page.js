@@ -1,40 +1,66 @@
+import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 
 /** Most bytes of script, compressed: a report is sent by mail and opened on telephones. */
 const SCRIPT_MOST = 60_000;
 
 /**
- * Puts the script and the style into the page, so that it is one file.
+ * Puts the script and the style into the page, so that it is one file; and beside it the
+ * security policy that lets exactly this script and this style in.
  *
  * The replacements are functions: in a text, `$&` and the like would be expanded.
  */
-export function onePage() {
+export function onePage(file) {
   return {
     name: 'one-page',
     enforce: 'post',
     generateBundle(_options, bundle) {
-      const page = bundle['page.html'];
-      if (!page) throw new Error('one-page: page.html is not in the bundle');
+      const page = bundle[file];
+      if (!page) throw new Error(`one-page: ${file} is not in the bundle`);
       let html = String(page.source);
-      for (const [file, part] of Object.entries(bundle)) {
-        if (file === 'page.html') continue;
+      const allowed = { script: [], style: [] };
+      for (const [name, part] of Object.entries(bundle)) {
+        if (name === file) continue;
         const before = html;
         if (part.type === 'chunk') {
           const size = gzipSync(part.code, { level: 9 }).length;
           if (size > SCRIPT_MOST) throw new Error(`one-page: the script has ${size} bytes compressed, ${SCRIPT_MOST} at most`);
           const code = part.code.replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--');
-          html = html.replace(reference('script', file), '');
+          allowed.script.push(hash(code));
+          html = html.replace(reference('script', name), '');
           // Last in the body: the data above it is then there.
           html = html.replace('</body>', () => `<script type="module">${code}</script>\n</body>`);
-        } else if (file.endsWith('.css')) {
-          html = html.replace(reference('link', file), () => `<style>${part.source}</style>`);
+        } else if (name.endsWith('.css')) {
+          allowed.style.push(hash(part.source));
+          html = html.replace(reference('link', name), () => `<style>${part.source}</style>`);
         }
-        if (html === before) throw new Error(`one-page: nothing refers to ${file}`);
-        delete bundle[file];
+        if (html === before) throw new Error(`one-page: nothing refers to ${name}`);
+        delete bundle[name];
       }
       page.source = html;
+      // A page without a policy of its own is served by a program, which sends this one.
+      if (html.includes('Content-Security-Policy')) return;
+      this.emitFile({ type: 'asset', fileName: file.replace('.html', '.policy'), source: policy(allowed) });
     },
   };
+}
+
+/** What a browser may do with the page: run and style it, and ask its own server. */
+function policy({ script, style }) {
+  return [
+    "default-src 'none'",
+    `script-src ${script.join(' ')}`,
+    `style-src ${style.join(' ')}`,
+    'img-src data:',
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}
+
+function hash(text) {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
 /** The element that loads `file`. */

@@ -2,12 +2,23 @@ import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
 import { onePage } from './one-page.js';
 
-export default defineConfig({
-  plugins: [svelte(), onePage()],
-  build: {
-    target: 'es2022',
-    modulePreload: false,
-    assetsInlineLimit: 0,
-    rollupOptions: { input: 'page.html' },
-  },
+/** A running graph that `npm run dev` shows at /graph.html. */
+const GRAPH = process.env.GRAPH ?? 'http://127.0.0.1:9090';
+
+/** Each page is a build of its own, so that none waits for a part that it shares. */
+export default defineConfig(({ mode }) => {
+  const page = mode === 'graph' ? 'graph.html' : 'page.html';
+  return {
+    plugins: [svelte(), onePage(page)],
+    server: {
+      proxy: Object.fromEntries(['/topology', '/stats', '/traces', '/analysis'].map((path) => [path, GRAPH])),
+    },
+    build: {
+      target: 'es2022',
+      modulePreload: false,
+      assetsInlineLimit: 0,
+      emptyOutDir: mode !== 'graph',
+      rollupOptions: { input: page },
+    },
+  };
 });

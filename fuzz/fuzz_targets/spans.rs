@@ -4,7 +4,7 @@
 #![no_main]
 
 use graph::trace::names::Names;
-use graph::trace::{Origin, Store, StoreLimits, otlp, zipkin};
+use graph::trace::{Origin, Store, StoreLimits, Wanted, otlp, zipkin};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -31,5 +31,5 @@ fuzz_target!(|data: &[u8]| {
     let store = Store::new(StoreLimits { spans: 8, ..StoreLimits::default() });
     store.extend(spans);
     assert!(store.counts().spans <= 8);
-    let _ = (store.slowest(3, 0), store.since(0, 3), store.ended(u64::MAX, 3));
+    let _ = (store.slowest(3, 0), store.since(0, 3), store.whole(&Wanted::ended(u64::MAX)));
 });

@@ -12,6 +12,7 @@ mod kind;
 mod node;
 #[cfg(test)]
 mod tests;
+pub mod yaml;
 
 use std::fmt;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! What a request costs in a chain of three services, each a process of its own, asked
 //! over one connection: processor time of all three, and latency. Beside it a chain in C
-//! that does nothing but receive, send and wait (`bench/graph/chain.c`, where a compiler is
+//! that does nothing but receive, send and wait (`bench/chain.c`, where a compiler is
 //! found). Rounds are interleaved; the median of each row is shown with its range.
 //!
 //! `cargo run --release -p graph --example chain_cost [SECONDS [ROUNDS]]`: each row of a
@@ -291,7 +291,7 @@ fn cpu(process: u32) -> u64 {
 
 /// The chain in C, if it can be compiled.
 fn compile(folder: &Path) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/graph/chain.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/chain.c");
     let program = folder.join("chain");
     let compiler = Command::new("cc")
         .args(["-O2", "-o"])

@@ -21,7 +21,8 @@ use wire::clock;
 type Failure = Box<dyn std::error::Error>;
 
 const REQUESTS: u32 = 2_000_000;
-const TRACES: u64 = 20_000;
+/// No more spans than wait for a collector.
+const TRACES: u64 = 4_000;
 const SPANS: u64 = 7;
 
 fn main() -> Result<(), Failure> {
@@ -96,7 +97,9 @@ fn thousand_services() {
     println!("what came lately, for /stats: {:.1} ms", window / 1e6);
     let mut bytes = 0;
     let page = per(1, || {
-        bytes = graph::metrics::page(&metrics.snapshot(), None).len()
+        bytes = graph::metrics::page(&metrics.snapshot(), None)
+            .into_text()
+            .len()
     });
     println!(
         "the page of metrics: {:.1} ms, {:.1} MB",
@@ -226,7 +229,7 @@ fn exporting(format: Format) -> Result<f64, Failure> {
     let collector = std::thread::spawn(move || runtime.block_on(running.run(shutdown)));
     let before = process_cpu()?;
     // In portions, so that the queue of the exporter is long enough.
-    const PORTIONS: u64 = 8;
+    const PORTIONS: u64 = 20;
     for portion in 1..=PORTIONS {
         let seen = tracer.counts();
         let done = seen.exports.first().map_or(0, |export| export.sent);

@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 use lab_experiment::plan::Plan;
 use lab_experiment::{Source, check as check_file};
-use lab_report::terminal::{Style, ending, verdict_table};
+use lab_report::terminal::{Style, ending, said, verdict_table};
 use lab_runner::Options;
-use lab_store::{Outcome, RunFile, RunFolder};
+use lab_store::{Event, Outcome, RunFile, RunFolder};
 
 use crate::catalogue::catalogue;
 use crate::cli::{CheckArgs, ReportArgs, RunArgs};
@@ -49,6 +49,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
         print(&(json + "\n"))?;
     } else {
         let style = Style::of_stdout();
+        let events: Vec<Event> = finished.folder.records().unwrap_or_default();
+        print(&said(&events, style))?;
         print(&match &report {
             Ok(path) => ending(&finished.verdict, path, style),
             Err(_) => verdict_table(&finished.verdict, style),

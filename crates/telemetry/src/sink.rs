@@ -102,6 +102,13 @@ impl Sink {
         }
     }
 
+    /// Writes a line of another process (without its end) as it is. It may be dropped, as
+    /// any line that is no error.
+    pub fn pass_on(&self, mut line: String) {
+        line.push('\n');
+        self.write(line, Level::Info);
+    }
+
     pub(crate) fn write(&self, line: String, level: Level) {
         match &self.0 {
             Inner::Thread(writer) => writer.write(line, level),

@@ -11,8 +11,8 @@
 //! | `GET /counters` | all counters as plain data that adds up |
 //! | `GET /traces?slowest=20&seconds=60`, `?recent=50`, `?since=0` | traces, a line each |
 //! | `GET /traces/ID?format=zipkin` | one trace |
-//! | `GET /spans?limit=1000` | the spans of the last traces, as OTLP's JSON |
-//! | `GET /analysis` | where the time goes |
+//! | `GET /spans?limit=1000&seconds=60&path=/` | the spans of the last whole traces, as OTLP's JSON; `format=protobuf` |
+//! | `GET /analysis?limit=1000&seconds=60&path=/` | where the time goes |
 //! | `GET /profile`, `PUT /profile` | the topology file |
 //! | `POST /api/v2/spans`, `POST /v1/traces` | takes spans of others |
 //!
@@ -22,6 +22,7 @@
 mod answer;
 mod graph;
 mod ingest;
+mod page;
 mod peers;
 mod server;
 mod stats;
@@ -34,6 +35,8 @@ use std::sync::Arc;
 
 pub use peers::Peer;
 pub use server::{Admin, AdminConfig, AdminPage};
+
+use telemetry::prometheus::Page;
 
 use crate::topology::{ServiceId, Topology};
 use crate::trace::Span;
@@ -81,4 +84,9 @@ pub trait Control: Send + Sync + 'static {
     /// # Errors
     /// When there is nothing to be said, and why.
     fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<serde_json::Value, String>;
+
+    /// Adds metrics of its own to the page: their names begin with `headroom_graph_`.
+    fn metrics(&self, page: &mut Page) {
+        let _ = page;
+    }
 }

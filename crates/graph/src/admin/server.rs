@@ -31,11 +31,8 @@ const HEAVY: usize = 4;
 /// Seconds that `/stats` covers if nothing is said.
 const STATS_SECONDS: f64 = 5.0;
 
-/// How long a root must have ended before its trace counts as whole.
-const SETTLED: u64 = 300_000_000;
-
-/// Traces that an analysis looks at.
-const ANALYSED: usize = 20_000;
+/// Traces whose spans `/spans` gives if nothing is said.
+const SPANS_OF: usize = 1000;
 
 /// What a control server shows.
 pub struct AdminConfig {
@@ -47,6 +44,9 @@ pub struct AdminConfig {
     pub tracer: Tracer,
     /// The page at `/`.
     pub page: Option<AdminPage>,
+    /// Whether `/metrics` has testapi's names beside ours, without being asked for them:
+    /// what scrapes testapi asks for no others.
+    pub testapi_names: bool,
 }
 
 /// A page of one file.
@@ -65,6 +65,7 @@ pub struct Admin {
     pub(super) watch: Arc<Watch>,
     intake: Arc<Intake>,
     page: Option<AdminPage>,
+    testapi_names: bool,
     heavy: Semaphore,
     /// One profile after the other.
     profiles: Semaphore,
@@ -79,6 +80,7 @@ impl Admin {
             intake: Arc::new(Intake::new(config.tracer.clone())),
             tracer: config.tracer,
             page: config.page,
+            testapi_names: config.testapi_names,
             heavy: Semaphore::new(HEAVY),
             profiles: Semaphore::new(1),
         })
@@ -139,18 +141,12 @@ impl Admin {
             "/metrics" => self.metrics(query)?,
             "/counters" => json(&self.watch.own()),
             "/profile" => whole("application/toml", self.control.profile()),
-            "/analysis" => self.analysis().await?,
+            "/analysis" => self.analysis(query).await?,
             "/traces" => {
                 self.tracer.collect();
                 json(&traces::list(store, origin, query)?)
             }
-            "/spans" => {
-                let limit = query.number("limit", 1, ANALYSED)?.unwrap_or(1000);
-                self.tracer.collect();
-                let ended = wire::clock::now().saturating_sub(SETTLED);
-                let spans = store.ended(ended, limit).concat();
-                whole("application/json", otlp::write_json(&spans, origin))
-            }
+            "/spans" => self.spans(query).await?,
             path => match path.strip_prefix("/traces/") {
                 Some(id) => {
                     self.tracer.collect();
@@ -194,7 +190,15 @@ impl Admin {
     fn metrics(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
         let all = self.watch.all();
         let page = match query.text("names").as_deref() {
-            None => metrics::page(&all, Some(&self.tracer.counts())),
+            None => {
+                let mut page = metrics::page(&all, Some(&self.tracer.counts()));
+                self.control.metrics(&mut page);
+                let mut text = page.into_text();
+                if self.testapi_names {
+                    text += &metrics::testapi_page(&all);
+                }
+                text
+            }
             Some("testapi") => metrics::testapi_page(&all),
             Some(other) => {
                 return Err(Refusal::new(
@@ -206,14 +210,37 @@ impl Admin {
         Ok(whole(telemetry::prometheus::CONTENT_TYPE, page))
     }
 
-    async fn analysis(&self) -> Result<Response<Body>, Refusal> {
+    async fn spans(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
+        let protobuf = match query.text("format").as_deref() {
+            None | Some("otlp") => false,
+            Some("protobuf") => true,
+            Some(other) => {
+                return Err(Refusal::new(
+                    StatusCode::BAD_REQUEST,
+                    format!("format={other}: expected otlp (JSON) or protobuf"),
+                ));
+            }
+        };
         let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
         self.tracer.collect();
-        let (tracer, control) = (self.tracer.clone(), Arc::clone(&self.control));
-        let analysed = tokio::task::spawn_blocking(move || {
-            let ended = wire::clock::now().saturating_sub(SETTLED);
-            control.analysis(tracer.store().ended(ended, ANALYSED))
+        let spans = traces::whole(self.tracer.store(), query, SPANS_OF)?;
+        let origin = self.tracer.origin().clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let spans = spans.concat();
+            match protobuf {
+                true => whole(otlp::PROTOBUF, otlp::write_protobuf(&spans, &origin)),
+                false => whole("application/json", otlp::write_json(&spans, &origin)),
+            }
         });
+        written.await.map_err(|_| failed("writing the spans"))
+    }
+
+    async fn analysis(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
+        let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
+        self.tracer.collect();
+        let traces = traces::whole(self.tracer.store(), query, traces::MOST_WHOLE)?;
+        let control = Arc::clone(&self.control);
+        let analysed = tokio::task::spawn_blocking(move || control.analysis(traces));
         match analysed.await {
             Ok(Ok(analysis)) => Ok(json(&analysis)),
             Ok(Err(why)) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why)),

@@ -7,10 +7,19 @@ use serde_json::{Value, json};
 use super::answer::{self, Query, Refusal};
 use crate::Nanos;
 use crate::draw::{SpanId, TraceId};
-use crate::trace::{Origin, Span, SpanKind, Store, Summary, hex, otlp, zipkin};
+use crate::trace::{Origin, Span, SpanKind, Store, Summary, Wanted, hex, otlp, zipkin};
 
 /// Most traces of one answer.
 const MOST: usize = 10_000;
+
+/// Most traces that are looked at as a whole.
+pub(super) const MOST_WHOLE: usize = 20_000;
+
+/// Most spans of those: they take some 700 bytes each as JSON.
+const MOST_SPANS: usize = 200_000;
+
+/// How long a root must have ended before its trace counts as whole.
+const SETTLED: Nanos = 300_000_000;
 
 /// Traces of one answer if nothing is said.
 const USUAL: usize = 50;
@@ -20,16 +29,7 @@ pub(super) fn list(store: &Store, origin: &Origin, query: Query<'_>) -> Result<V
     let limit = query.number("limit", 1, MOST)?.unwrap_or(USUAL);
     let next = store.counts().changes;
     let traces = if let Some(most) = query.number("slowest", 1, MOST)? {
-        let seconds = query.number("seconds", 0.0, 1e9)?;
-        let from = seconds.map_or(0, |seconds: f64| {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "at most 10^18"
-            )]
-            let length = (seconds * 1e9) as Nanos;
-            wire::clock::now().saturating_sub(length)
-        });
+        let from = began(query)?;
         store.slowest(most, from)
     } else if let Some(after) = query.number("since", 0, u64::MAX)? {
         store.since(after, limit)
@@ -44,6 +44,36 @@ pub(super) fn list(store: &Store, origin: &Origin, query: Query<'_>) -> Result<V
     };
     let traces = traces.iter().map(|one| summary(one, origin));
     Ok(json!({ "next": next, "traces": traces.collect::<Vec<_>>() }))
+}
+
+/// The time that `seconds` reaches back to; 0: it is not asked for.
+fn began(query: Query<'_>) -> Result<Nanos, Refusal> {
+    let seconds = query.number("seconds", 0.0, 1e9)?;
+    Ok(seconds.map_or(0, |seconds: f64| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "at most 10^18"
+        )]
+        let length = (seconds * 1e9) as Nanos;
+        wire::clock::now().saturating_sub(length)
+    }))
+}
+
+/// The whole traces that `limit`, `seconds` and `path` ask for.
+pub(super) fn whole(
+    store: &Store,
+    query: Query<'_>,
+    usual: usize,
+) -> Result<Vec<Vec<Span>>, Refusal> {
+    let path = query.text("path");
+    Ok(store.whole(&Wanted {
+        from: began(query)?,
+        ended: wire::clock::now().saturating_sub(SETTLED),
+        path: path.as_deref(),
+        traces: query.number("limit", 1, MOST_WHOLE)?.unwrap_or(usual),
+        spans: MOST_SPANS,
+    }))
 }
 
 fn summary(of: &Summary, origin: &Origin) -> Value {

@@ -8,13 +8,14 @@ use super::bounds::SHOWN;
 use super::histogram::Times;
 use super::snapshot::{Key, Snapshot, Totals, cause_name, class_name};
 use crate::Nanos;
-use crate::trace::TracerCounts;
+use crate::trace::{Format, TracerCounts};
 
 /// The path of requests that no endpoint takes.
 const ELSEWHERE: &str = "other";
 
-/// The page of what services have counted, and of what became of their spans.
-pub fn page(snapshot: &Snapshot, tracer: Option<&TracerCounts>) -> String {
+/// The page of what services have counted, and of what became of their spans. More can be
+/// added to it.
+pub fn page(snapshot: &Snapshot, tracer: Option<&TracerCounts>) -> Page {
     let mut page = Page::new();
     servers(&mut page, &rows(snapshot, server));
     clients(&mut page, &rows(snapshot, client));
@@ -23,7 +24,7 @@ pub fn page(snapshot: &Snapshot, tracer: Option<&TracerCounts>) -> String {
     if let Some(counts) = tracer {
         spans(&mut page, counts);
     }
-    page.into_text()
+    page
 }
 
 /// Labels, and the totals that they are about.
@@ -327,27 +328,33 @@ fn spans(page: &mut Page, counts: &TracerCounts) {
     );
     let exports = || {
         let exports = counts.exports.iter();
-        exports.map(|export| (export.export.target.to_string(), export))
+        exports.map(|counts| {
+            let format = match counts.export.format {
+                Format::Zipkin => "zipkin",
+                Format::Otlp => "otlp",
+            };
+            ([format.to_owned(), counts.export.shown()], counts)
+        })
     };
-    page.family(
+    page.table(
         Kind::Counter,
         "headroom_graph_spans_exported_total",
         "Spans that a collector took.",
-        "target",
-        exports().map(|(target, counts)| (target, counts.sent)),
+        ["format", "target"],
+        exports().map(|(of, counts)| (of, counts.sent)),
     );
-    page.family(
+    page.table(
         Kind::Counter,
         "headroom_graph_spans_export_dropped_total",
         "Spans that were not sent: a collector was too slow, or refused them.",
-        "target",
-        exports().map(|(target, counts)| (target, counts.dropped)),
+        ["format", "target"],
+        exports().map(|(of, counts)| (of, counts.dropped)),
     );
-    page.family(
+    page.table(
         Kind::Counter,
         "headroom_graph_spans_export_failures_total",
         "Posts to a collector that failed.",
-        "target",
-        exports().map(|(target, counts)| (target, counts.failures)),
+        ["format", "target"],
+        exports().map(|(of, counts)| (of, counts.failures)),
     );
 }

@@ -7,6 +7,7 @@ use crate::topology::{
 };
 
 use super::*;
+use crate::trace::{Export, ExportCounts, Format, StoreCounts, TracerCounts};
 
 const MS: u64 = 1_000_000;
 
@@ -101,7 +102,7 @@ fn line<'a>(page: &'a str, start: &str) -> &'a str {
 
 #[test]
 fn the_page_says_what_was_counted_by_service_path_edge_and_status() {
-    let page = page(&counted().snapshot(), None);
+    let page = page(&counted().snapshot(), None).into_text();
     let of = "{service=\"the-root\",path=\"/\",status=\"2xx\"";
     for (bound, count) in [("0.008", "0"), ("0.013", "1"), ("+Inf", "1")] {
         let start = format!("headroom_graph_server_request_seconds_bucket{of},le=\"{bound}\"}}");
@@ -209,7 +210,11 @@ fn what_is_not_there_counts_for_nothing() {
     counters.work(StepId(2)).failed("no such cause");
     let elsewhere = metrics.instance(&topology(), ServiceId(9), 0);
     elsewhere.server(Some(0)).answered(200, 1);
-    assert!(!page(&metrics.snapshot(), None).contains("the-root"));
+    assert!(
+        !page(&metrics.snapshot(), None)
+            .into_text()
+            .contains("the-root")
+    );
     let again = metrics.instance(&topology(), ServiceId(0), 0);
     assert!(Arc::ptr_eq(
         again.client(EdgeId(7)),
@@ -227,4 +232,38 @@ fn a_snapshot_survives_json() {
     let attempts =
         |snapshot: &Snapshot| -> u64 { snapshot.0.values().map(|totals| totals.attempts).sum() };
     assert_eq!(attempts(&twice), 2 * attempts(&snapshot));
+}
+
+#[test]
+fn the_page_says_what_became_of_spans() {
+    let export = |format, target: &str| Export {
+        format,
+        target: target.parse().unwrap(),
+    };
+    let counts = TracerCounts {
+        recorded: 5,
+        dropped: 1,
+        store: StoreCounts::default(),
+        exports: vec![
+            ExportCounts {
+                export: export(Format::Otlp, "http://o:1/x"),
+                sent: 3,
+                dropped: 2,
+                failures: 0,
+            },
+            ExportCounts {
+                export: export(Format::Zipkin, "http://o:1/x"),
+                sent: 4,
+                dropped: 0,
+                failures: 7,
+            },
+        ],
+    };
+    let page = page(&Snapshot::default(), Some(&counts)).into_text();
+    assert_eq!(line(&page, "headroom_graph_spans_recorded_total"), "5");
+    let sent = "headroom_graph_spans_exported_total{format=\"otlp\",target=\"http://o:1/x\"}";
+    assert_eq!(line(&page, sent), "3");
+    let failed =
+        "headroom_graph_spans_export_failures_total{format=\"zipkin\",target=\"http://o:1/x\"}";
+    assert_eq!(line(&page, failed), "7");
 }

@@ -119,3 +119,39 @@ fn the_last_refusal_stands_until_one_is_taken() {
     );
     assert_eq!(profile.refusals(), 1);
 }
+
+const GRAPH: &str = r#"
+[services.root]
+entry = true
+cpus = "0"
+steps = [{ call = "leaf" }]
+[services.leaf]
+replicas = 2
+"#;
+
+#[test]
+fn some_things_cannot_change_while_a_graph_runs() {
+    let graph = |text: &str| {
+        let source = Source {
+            name: "graph.toml".into(),
+            text: text.into(),
+        };
+        crate::topology::read(&source).unwrap()
+    };
+    let change = |from: &str, to: &str| {
+        assert!(GRAPH.contains(from), "{from}");
+        let changed = GRAPH.replace(from, to);
+        fixed(&graph(GRAPH), &graph(&changed)).map_err(|error| error.to_string())
+    };
+    for (from, to, what) in [
+        ("replicas = 2", "replicas = 3", "replicas of the service leaf"),
+        ("replicas = 2", "replicas = 2\nprotocol = \"grpc\"", "protocol"),
+        ("cpus = \"0\"", "", "placement"),
+        ("[services.leaf]", "[services.leaf]\nsteps = [{ call = \"new\" }]\n[services.new]", "the absence of the service new"),
+        ("leaf", "stem", "the existence of the service leaf"),
+    ] {
+        let error = change(from, to).unwrap_err();
+        assert!(error.contains(what), "{error}");
+    }
+    change("replicas = 2", "replicas = 2\nsteps = [{ sleep = \"1ms\" }]").unwrap();
+}

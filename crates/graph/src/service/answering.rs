@@ -4,14 +4,13 @@ use std::mem;
 use std::sync::Arc;
 
 use wire::clock;
-use wire::http1::RequestHead;
 
 use super::event_loop::EventLoop;
 use super::flight::{Flight, What};
-use super::host::RUNNING;
+use super::http2::StreamBody;
 use super::intake::Sent;
 use super::message::{AnswerHead, write_answer};
-use super::plan::{Plan, REVISION};
+use super::plan::Plan;
 use super::recording::GONE;
 use super::session::{PATIENCE, Phase};
 use super::slab::Key;
@@ -25,12 +24,8 @@ impl EventLoop {
 
     /// What an instance does for a request: by the revision that it began under elsewhere,
     /// if that is still kept, else by the newest.
-    pub(super) fn plan_for(&self, instance: usize, head: &RequestHead) -> Option<Arc<Plan>> {
+    pub(super) fn plan_for(&self, instance: usize, asked: Option<&[u8]>) -> Option<Arc<Plan>> {
         let plans = &self.instances.get(instance)?.plans;
-        let asked = match plans.len() {
-            1 => None,
-            _ => head.field(REVISION),
-        };
         let of = |asked: &[u8]| plans.iter().find(|plan| plan.fingerprint == asked);
         asked.and_then(of).or_else(|| plans.front()).cloned()
     }
@@ -144,11 +139,6 @@ impl EventLoop {
     ) {
         let cause = failure.map_or("", |failure| failure.cause);
         flight.answer = Some((status, cause));
-        let session = flight.session.and_then(|key| self.sessions.take(key));
-        let Some(mut session) = session else {
-            self.conclude(flight, plan, GONE);
-            return;
-        };
         if let Some(failure) = failure
             && (flight.failed.is_empty() || flight.failed_edge != failure.edge)
         {
@@ -166,7 +156,25 @@ impl EventLoop {
             None if echoes => Body::Echo,
             None => Body::Bytes(bytes),
         };
-        session.last = !flight.keep_alive || self.state != RUNNING;
+        if flight.stream.is_some() {
+            let body = match body {
+                Body::Bytes(bytes) => StreamBody::Filler(bytes),
+                Body::Failure => StreamBody::Text([&flight.failed[..], b"\n"].concat()),
+                Body::Echo => {
+                    let mut text = Vec::new();
+                    write_echo(flight, plan, &mut text);
+                    StreamBody::Text(text)
+                }
+            };
+            self.answer_stream(flight, plan, status, body, failure);
+            return;
+        }
+        let session = flight.session.and_then(|key| self.sessions.take(key));
+        let Some(mut session) = session else {
+            self.conclude(flight, plan, GONE);
+            return;
+        };
+        session.last = !flight.keep_alive || self.is_leaving(session.instance);
         let head = AnswerHead {
             status,
             bytes: body.length(flight, plan),
@@ -222,6 +230,7 @@ impl EventLoop {
             session.phase = Phase::Closed;
             self.put_session(session);
         }
+        self.drop_stream(flight);
         self.conclude(flight, plan, crate::script::cause::FAULT);
     }
 
@@ -246,11 +255,19 @@ impl EventLoop {
         for open in mem::take(&mut flight.open) {
             match open.what {
                 What::Call(link) => self.cut_off(link, &flight),
+                What::Stream(channel) => {
+                    if let Some(attempt) = self.cancel_stream(channel, key, open.ticket) {
+                        self.record_call(&flight, &attempt, 0, "cancelled");
+                    }
+                }
                 What::Queued(slot, place) => {
-                    self.leave_queue(&flight, key, open.ticket, slot, place);
+                    if let Some(attempt) = self.leave_queue(&flight, key, open.ticket, slot, place)
+                    {
+                        self.record_call(&flight, &attempt, 0, GONE);
+                    }
                 }
                 What::Job(job) => self.jobs.release(job),
-                What::Sleep(..) | What::Pause => {}
+                What::Sleep(..) | What::Pause => self.alarms.spend(),
             }
         }
         if !flight.concluded {

@@ -15,8 +15,11 @@ use wire::http1::RequestHead;
 use wire::poller::{Event, Poller, Waker};
 
 use super::alarms::{Alarm, Alarms, NEVER};
+use super::calling::pool;
+use super::draining::QUIET;
 use super::flight::Flight;
-use super::host::{DRAINING, KEPT_REVISIONS, Orders, RUNNING, STOPPED};
+use super::host::{DRAINING, KEPT_REVISIONS, Orders, RUNNING};
+use super::http2::{Channel, Front};
 use super::link::{Link, PoolId, Route};
 use super::plan::Plan;
 use super::session::Session;
@@ -24,7 +27,7 @@ use super::slab::{Key, Slab, Token};
 use crate::Nanos;
 use crate::script::{Command, Outcome, Ticket};
 use crate::trace::Recorder;
-use crate::work::{Ended, Inbox, Site, Worker, Workers};
+use crate::work::{Ended, Inbox, Site, Worker};
 
 /// Requests whose memory is kept for the next ones.
 const SPARE_FLIGHTS: usize = 256;
@@ -37,13 +40,12 @@ pub(super) struct Instance {
     pub(super) listener: Option<OwnedFd>,
     /// Whether the listener is not watched now.
     pub(super) paused: bool,
+    /// It accepts nothing more, since the host drains.
+    pub(super) leaving: bool,
     /// The newest is the first.
     pub(super) plans: VecDeque<Arc<Plan>>,
     /// By the slots of callees.
     pub(super) routes: Vec<Route>,
-    pub(super) workers: Option<Workers>,
-    /// Their number, the length of their queue, and their processors.
-    pub(super) workers_for: ((u32, u32), Vec<u32>),
     /// The last request's head, to recognise the next one by.
     pub(super) head: RequestHead,
     /// The number of the next request without a trace, and what to add for the one after.
@@ -58,10 +60,9 @@ impl Instance {
         Self {
             listener: Some(listener),
             paused: false,
+            leaving: false,
             plans: VecDeque::new(),
             routes: Vec::new(),
-            workers: None,
-            workers_for: Default::default(),
             head: RequestHead::default(),
             number,
             step,
@@ -83,6 +84,10 @@ pub(super) enum Todo {
     Resume(Key),
     /// There may be a connection for those who wait.
     Dispatch(PoolId),
+    /// A caller's connection of HTTP/2 has something to send.
+    Front(Key),
+    /// A connection of HTTP/2 to a callee has.
+    Channel(Key),
     /// A request is of no use to anybody.
     Abandon(Key, &'static str),
 }
@@ -94,13 +99,14 @@ pub(super) struct EventLoop {
     pub(super) thread: usize,
     pub(super) poller: Poller,
     waker: Waker,
-    pub(super) inbox: Arc<Inbox>,
-    pub(super) site: Arc<Site>,
+    inbox: Arc<Inbox>,
     pub(super) worker: Worker,
     pub(super) recorder: Recorder,
     pub(super) instances: Vec<Instance>,
     pub(super) sessions: Slab<Box<Session>>,
     pub(super) links: Slab<Box<Link>>,
+    pub(super) fronts: Slab<Box<Front>>,
+    pub(super) channels: Slab<Box<Channel>>,
     pub(super) flights: Slab<Box<Flight>>,
     /// Work in hand of workers.
     pub(super) jobs: Slab<Job>,
@@ -119,6 +125,8 @@ pub(super) struct EventLoop {
     pub(super) most_sessions: usize,
     /// The state and the revision as this thread saw them last.
     pub(super) state: u8,
+    /// When some thread last had a request in hand, while the host drains.
+    pub(super) busy_at: Nanos,
     revision: u64,
 }
 
@@ -137,6 +145,7 @@ pub(super) struct Beginning {
     pub(super) thread: usize,
     pub(super) poller: Poller,
     pub(super) waker: Waker,
+    pub(super) inbox: Arc<Inbox>,
     pub(super) site: Arc<Site>,
     pub(super) recorder: Recorder,
     pub(super) instances: Vec<Instance>,
@@ -146,17 +155,18 @@ pub(super) struct Beginning {
 impl EventLoop {
     pub(super) fn new(beginning: Beginning) -> io::Result<Self> {
         let mut it = Self {
-            inbox: Inbox::new(beginning.waker.clone()),
+            inbox: beginning.inbox,
             orders: beginning.orders,
             thread: beginning.thread,
             poller: beginning.poller,
             waker: beginning.waker,
             worker: Worker::new(&beginning.site),
-            site: beginning.site,
             recorder: beginning.recorder,
             instances: beginning.instances,
             sessions: Slab::default(),
             links: Slab::default(),
+            fronts: Slab::default(),
+            channels: Slab::default(),
             flights: Slab::default(),
             jobs: Slab::default(),
             spare: Vec::new(),
@@ -169,6 +179,7 @@ impl EventLoop {
             woken: 0,
             most_sessions: beginning.most_sessions,
             state: RUNNING,
+            busy_at: 0,
             revision: 0,
         };
         it.adopt();
@@ -183,7 +194,10 @@ impl EventLoop {
             if !self.follow() {
                 break;
             }
-            let until = self.alarms.next();
+            let until = match self.state {
+                DRAINING => self.alarms.next().min(clock::now() + QUIET / 2),
+                _ => self.alarms.next(),
+            };
             let longest =
                 (until != NEVER).then(|| Duration::from_nanos(until.saturating_sub(clock::now())));
             // Only a broken poller fails here: nothing can be served any more.
@@ -218,6 +232,8 @@ impl EventLoop {
             Token::Listener(index) => self.accept(index as usize),
             Token::Session(key) => self.session_event(key, event),
             Token::Link(key) => self.link_event(key, event),
+            Token::Front(key) => self.front_event(key, event),
+            Token::Channel(key) => self.channel_event(key, event),
         }
     }
 
@@ -231,6 +247,8 @@ impl EventLoop {
                 Todo::Sent(key) => self.sent(key),
                 Todo::Resume(key) => self.resume(key),
                 Todo::Dispatch(pool) => self.dispatch(pool),
+                Todo::Front(key) => self.drive_front(key, false),
+                Todo::Channel(key) => self.drive_channel(key, false),
                 Todo::Abandon(key, cause) => self.abandon(key, cause),
             }
         }
@@ -245,11 +263,45 @@ impl EventLoop {
             match alarm {
                 Alarm::Session(key) => self.session_rings(key, at),
                 Alarm::Link(key) => self.link_rings(key, at),
+                Alarm::Front(key) => self.front_rings(key, at),
+                Alarm::Channel(key) => self.channel_rings(key, at),
                 Alarm::Ticket(key, ticket) => self.ticket_rings(key, ticket),
+                Alarm::Pool(pool) => self.pool_rings(pool, at),
                 Alarm::Accept => self.resume_accepting(),
             }
             self.settle();
         }
+        if self.alarms.wants_sweep() {
+            self.sweep();
+        }
+    }
+
+    /// Takes away the alarms that do not count any more.
+    fn sweep(&mut self) {
+        let Self {
+            alarms,
+            sessions,
+            links,
+            fronts,
+            channels,
+            flights,
+            instances,
+            ..
+        } = self;
+        alarms.sweep(|at, alarm| match alarm {
+            Alarm::Session(key) => sessions
+                .get_mut(key)
+                .is_some_and(|one| one.armed.counts(at)),
+            Alarm::Link(key) => links.get_mut(key).is_some_and(|one| one.armed.counts(at)),
+            Alarm::Front(key) => fronts.get_mut(key).is_some_and(|one| one.counts(at)),
+            Alarm::Channel(key) => channels.get_mut(key).is_some_and(|one| one.counts(at)),
+            Alarm::Ticket(key, ticket) => {
+                let flight = flights.get_mut(key);
+                flight.is_some_and(|flight| flight.find(ticket).is_some())
+            }
+            Alarm::Pool(id) => pool(instances, id).is_some_and(|pool| pool.armed.counts(at)),
+            Alarm::Accept => true,
+        });
     }
 
     /// What workers have done.
@@ -291,33 +343,18 @@ impl EventLoop {
         for (slot, route) in instance.routes.iter_mut().enumerate() {
             let callee = plan.callees.get(slot).and_then(Option::as_ref);
             let before: Vec<_> = route.pools.iter().map(|pool| pool.address).collect();
-            if let Some(callee) = callee {
-                route.adopt(&callee.addresses, callee.connections);
+            match callee {
+                Some(callee) => route.adopt(callee),
+                None => route.used = 0,
             }
             for (place, pool) in route.pools.iter_mut().enumerate() {
-                let used = callee.is_some_and(|callee| place < callee.addresses.len());
-                if !used || before.get(place) != Some(&pool.address) || !route.warm {
+                if place >= route.used || before.get(place) != Some(&pool.address) || !route.warm {
                     stale.append(&mut pool.idle);
                 }
             }
         }
         for key in stale {
             self.close_link(key);
-        }
-    }
-
-    /// Does what the host's state asks for; `false`: end.
-    fn follow(&mut self) -> bool {
-        let state = self.orders.state();
-        if state != self.state {
-            self.state = state;
-            self.stop_accepting();
-            self.settle();
-        }
-        match state {
-            STOPPED => false,
-            DRAINING => self.sessions.len() > 0 || self.flights.len() > 0,
-            _ => true,
         }
     }
 
@@ -331,6 +368,8 @@ impl EventLoop {
         for key in links {
             self.close_link(key);
         }
+        self.end_channels();
+        self.end_fronts();
         let sessions: Vec<_> = self.sessions.keys().collect();
         for key in sessions {
             if let Some(session) = self.sessions.take(key) {
@@ -338,8 +377,10 @@ impl EventLoop {
             }
         }
         for instance in &mut self.instances {
-            if let Some(workers) = instance.workers.take() {
-                workers.stop_within(Duration::from_secs(1));
+            for plan in instance.plans.drain(..) {
+                if let Ok(Some(workers)) = &plan.workers {
+                    workers.ask_to_stop();
+                }
             }
         }
     }

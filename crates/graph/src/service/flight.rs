@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use wire::http2::StreamKey;
+
 use super::plan::Plan;
 use super::slab::Key;
 use crate::Nanos;
 use crate::draw::{SpanId, TraceId};
 use crate::script::{Request, Ticket};
-use crate::topology::{EdgeId, StepId};
+use crate::topology::{EdgeId, Protocol, StepId};
 
 /// Most bytes of the bodies of its calls that an answer repeats; the rest is left out.
 pub(super) const MOST_ECHO: usize = 64 * 1024;
@@ -23,6 +25,10 @@ pub(super) struct Flight {
     pub(super) plan: Option<Arc<Plan>>,
     /// The caller's connection, until the answer is sent.
     pub(super) session: Option<Key>,
+    /// The caller's connection of HTTP/2 and the stream there, in place of a session.
+    pub(super) stream: Option<(Key, StreamKey)>,
+    /// What the caller speaks.
+    pub(super) protocol: Protocol,
     pub(super) request: Request,
     /// What it waits for.
     pub(super) open: Vec<Open>,
@@ -72,6 +78,8 @@ pub(super) struct Open {
 pub(super) enum What {
     /// A call over this connection.
     Call(Key),
+    /// A call over this connection of HTTP/2.
+    Stream(Key),
     /// A call that waits for a connection, at a callee's slot and instance.
     Queued(usize, usize),
     /// Work in hand, by its job.
@@ -97,6 +105,8 @@ impl Flight {
     pub(super) fn clear(&mut self) {
         self.plan = None;
         self.session = None;
+        self.stream = None;
+        self.protocol = Protocol::Http1;
         self.request.reset();
         self.open.clear();
         self.parts.clear();

@@ -1,10 +1,11 @@
 //! Instances of services on threads of this process, and what is told to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use super::slab::Token;
 use super::{HostConfig, Hosted, StartError, SwapError};
 use crate::metrics::Metrics;
 use crate::topology::{ServiceId, Topology};
+use crate::work::Inbox;
 
 /// What a host is doing.
 pub(super) const RUNNING: u8 = 0;
@@ -41,6 +43,8 @@ pub(super) struct Orders {
     newest: AtomicU64,
     /// The newest is the first.
     revisions: ArcSwap<Vec<Arc<Revision>>>,
+    /// How much each thread has in hand, while the host drains.
+    busy: Vec<AtomicUsize>,
 }
 
 /// What all instances do under one topology.
@@ -53,6 +57,15 @@ pub(super) struct Revision {
 impl Orders {
     pub(super) fn state(&self) -> u8 {
         self.state.load(Ordering::Acquire)
+    }
+
+    /// A thread says how much it has in hand. Whether no thread has any.
+    pub(super) fn say_busy(&self, thread: usize, busy: usize) -> bool {
+        if let Some(own) = self.busy.get(thread) {
+            own.store(busy, Ordering::SeqCst);
+        }
+        let mut all = self.busy.iter();
+        all.all(|busy| busy.load(Ordering::SeqCst) == 0)
     }
 
     pub(super) fn newest(&self) -> u64 {
@@ -100,13 +113,26 @@ impl Control {
     ) -> Result<Vec<Vec<Arc<Plan>>>, (String, String)> {
         let fingerprint = plan::fingerprint(topology);
         let mut plans: Vec<Vec<_>> = Vec::new();
+        let here: HashSet<_> = self.placed.iter().map(|one| one.service.clone()).collect();
         plans.resize_with(threads, Vec::new);
+        let is_here = |id: ServiceId| {
+            topology
+                .service(id)
+                .map(|one| &*one.name)
+                .filter(|name| here.contains(*name))
+        };
+        let called: HashSet<_> = topology
+            .edges
+            .iter()
+            .filter(|edge| is_here(edge.from).is_some())
+            .filter_map(|edge| is_here(edge.to))
+            .collect();
         for placed in &mut self.placed {
             let service = topology
                 .find(&placed.service)
                 .unwrap_or(ServiceId(u32::MAX));
             let counters = self.metrics.instance(topology, service, placed.replica);
-            let plan = placed
+            let mut plan = placed
                 .planner
                 .plan(
                     topology,
@@ -117,6 +143,7 @@ impl Control {
                     counters,
                 )
                 .map_err(|callee| (placed.service.clone(), callee))?;
+            plan.inner = called.contains(&*placed.service);
             if let Some(own) = plans.get_mut(placed.thread) {
                 own.push(Arc::new(plan));
             }
@@ -125,12 +152,28 @@ impl Control {
     }
 }
 
-/// Instances of one thread before it runs.
-#[derive(Default)]
+/// A thread before it runs.
 struct Seat {
     /// Processors that it is pinned to; empty: any.
     cpus: Vec<u32>,
     instances: Vec<Instance>,
+    poller: Poller,
+    waker: Waker,
+    inbox: Arc<Inbox>,
+}
+
+impl Seat {
+    fn new() -> io::Result<Self> {
+        let poller = Poller::new()?;
+        let waker = Waker::new(&poller, Token::Waker.number())?;
+        Ok(Self {
+            cpus: Vec::new(),
+            instances: Vec::new(),
+            poller,
+            inbox: Inbox::new(waker.clone()),
+            waker,
+        })
+    }
 }
 
 impl Host {
@@ -152,20 +195,21 @@ impl Host {
                 .ok_or(StartError::NoService(hosted.service.0))?;
             let (listener, address) = listen(&service.name, hosted.listen)?;
             directory.set(&service.name, hosted.replica, address);
-            if thread >= seats.len() {
-                seats.resize_with(thread + 1, Seat::default);
+            while seats.len() <= thread {
+                seats.push(Seat::new().map_err(StartError::Threads)?);
             }
-            if let Some(seat) = seats.get_mut(thread) {
-                seat.cpus = cpus;
-                let step = u64::from(service.replicas.max(1));
-                let number = u64::from(hosted.replica);
-                seat.instances.push(Instance::new(listener, number, step));
-            }
+            let Some(seat) = seats.get_mut(thread) else {
+                continue;
+            };
+            seat.cpus = cpus;
+            let step = u64::from(service.replicas.max(1));
+            let number = u64::from(hosted.replica);
+            seat.instances.push(Instance::new(listener, number, step));
             placed.push(Placed {
                 service: service.name.clone(),
                 replica: hosted.replica,
                 thread,
-                planner: Planner::new(config.site.equipment()),
+                planner: Planner::new(&config.site, &seat.inbox),
             });
         }
         // Plans are in the order of threads and of the instances in them, as `placed` is
@@ -184,6 +228,8 @@ impl Host {
             state: AtomicU8::new(RUNNING),
             newest: AtomicU64::new(1),
             revisions: ArcSwap::from_pointee(vec![Arc::new(Revision { number: 1, plans })]),
+            // Until a thread has said something, it may have anything.
+            busy: (0..seats.len()).map(|_| AtomicUsize::new(1)).collect(),
         });
         let most_sessions =
             usize::try_from(descriptors / 2).unwrap_or(usize::MAX) / seats.len().max(1);
@@ -194,13 +240,12 @@ impl Host {
             control: Mutex::new(control),
         };
         for (thread, seat) in seats.into_iter().enumerate() {
-            let poller = Poller::new().map_err(StartError::Threads)?;
-            let waker = Waker::new(&poller, Token::Waker.number()).map_err(StartError::Threads)?;
             let event_loop = EventLoop::new(Beginning {
                 orders: Arc::clone(&orders),
                 thread,
-                poller,
-                waker: waker.clone(),
+                poller: seat.poller,
+                waker: seat.waker.clone(),
+                inbox: seat.inbox,
                 site: Arc::clone(&config.site),
                 recorder: config.tracer.recorder(),
                 instances: seat.instances,
@@ -214,7 +259,7 @@ impl Host {
                     event_loop.run();
                 })
                 .map_err(StartError::Threads)?;
-            host.wakers.push(waker);
+            host.wakers.push(seat.waker);
             host.threads.push(running);
         }
         Ok(host)
@@ -305,7 +350,8 @@ impl Host {
     }
 
     /// Accepts nothing more, lets the requests in hand end, and says whether all did within
-    /// a time. What has not ended goes on until [`Host::stop`].
+    /// a time. Services that others of this host call go on for those until the last one.
+    /// What has not ended goes on until [`Host::stop`].
     pub fn drain(&self, longest: Duration) -> bool {
         self.order(DRAINING);
         let until = Instant::now() + longest;

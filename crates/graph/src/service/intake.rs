@@ -1,17 +1,16 @@
-//! Callers' connections: accepting, reading requests, ending.
+//! Callers' connections: reading requests, sending answers, ending.
 
 use std::mem;
 
-use rustix::io::Errno;
 use wire::http1::{RequestBody, RequestHead};
 use wire::poller::{Event, Interest};
-use wire::socket;
-use wire::stream::{Received, Stream};
+use wire::stream::Received;
 
 use super::alarms::{Alarm, NEVER};
 use super::event_loop::{EventLoop, Todo};
-use super::host::RUNNING;
+use super::flight::Flight;
 use super::message::{self, write_refusal};
+use super::plan::REVISION;
 use super::recording::GONE;
 use super::session::{IDLE, LINGER, LINGER_BYTES, MOST_AHEAD, MOST_BODY, PATIENCE, Phase, Session};
 use super::slab::{Key, Token};
@@ -19,89 +18,7 @@ use crate::Nanos;
 use crate::draw::{SpanId, TraceId};
 use crate::trace::context;
 
-/// Connections accepted at one wake-up: a flood of new ones must not hold up the others.
-const AT_ONCE: usize = 32;
-/// How long accepting pauses when the system has no descriptors left.
-const PAUSE: Nanos = 100_000_000;
-
 impl EventLoop {
-    /// Begins to watch the listeners.
-    pub(super) fn listen(&mut self) -> std::io::Result<()> {
-        for (index, instance) in self.instances.iter().enumerate() {
-            if let Some(listener) = &instance.listener {
-                let token = Token::Listener(index as u32).number();
-                self.poller.add(listener, token, Interest::Read)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Accepts the connections that wait.
-    pub(super) fn accept(&mut self, index: usize) {
-        for _ in 0..AT_ONCE {
-            let listener = self.instances.get(index).map(|one| &one.listener);
-            let Some(Some(listener)) = listener else {
-                return;
-            };
-            if self.sessions.len() >= self.most_sessions {
-                self.pause_accepting(index);
-                return;
-            }
-            match socket::accept(listener) {
-                Ok(Some((socket, _))) => self.welcome(index, Stream::Plain(socket)),
-                Ok(None) => return,
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    self.pause_accepting(index);
-                    return;
-                }
-                // One went away meanwhile.
-                Err(_) => {}
-            }
-        }
-    }
-
-    /// There are no descriptors left, or as many callers as may be: level-triggered
-    /// readiness would keep this thread busy.
-    fn pause_accepting(&mut self, index: usize) {
-        let Some(instance) = self.instances.get_mut(index) else {
-            return;
-        };
-        if let Some(listener) = &instance.listener {
-            let token = Token::Listener(index as u32).number();
-            let change = self.poller.change(listener, token, Interest::Nothing);
-            instance.paused = change.is_ok();
-        }
-        let again = self.now.saturating_add(PAUSE);
-        self.alarms.set(again, Alarm::Accept);
-    }
-
-    pub(super) fn resume_accepting(&mut self) {
-        for (index, instance) in self.instances.iter_mut().enumerate() {
-            if instance.paused
-                && let Some(listener) = &instance.listener
-            {
-                let token = Token::Listener(index as u32).number();
-                let change = self.poller.change(listener, token, Interest::Read);
-                instance.paused = change.is_err();
-            }
-        }
-    }
-
-    fn welcome(&mut self, index: usize, stream: Stream) {
-        let key = self.sessions.reserve();
-        let token = Token::Session(key).number();
-        if self.poller.add(&stream, token, Interest::Read).is_err() {
-            self.sessions.release(key);
-            return;
-        }
-        if let Some(plan) = self.current_plan(index) {
-            plan.counters.accepted();
-        }
-        let mut session = Session::new(key, index, stream);
-        session.deadline = self.now.saturating_add(IDLE);
-        self.put_session(Box::new(session));
-    }
-
     pub(super) fn session_event(&mut self, key: Key, event: Event) {
         let Some(mut session) = self.sessions.take(key) else {
             return;
@@ -127,7 +44,8 @@ impl EventLoop {
     }
 
     #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
-    pub(super) fn forget_session(&mut self, session: Box<Session>) {
+    pub(super) fn forget_session(&mut self, mut session: Box<Session>) {
+        session.armed.disarm(&mut self.alarms);
         if let Some(plan) = self.current_plan(session.instance) {
             plan.counters.closed();
         }
@@ -150,32 +68,8 @@ impl EventLoop {
         session.phase = Phase::Closed;
     }
 
-    /// Accepts nothing more, and closes the connections that carry no request.
-    pub(super) fn stop_accepting(&mut self) {
-        for index in 0..self.instances.len() {
-            // Those that were made already are not turned away.
-            self.accept(index);
-            if let Some(instance) = self.instances.get_mut(index) {
-                instance.listener = None;
-            }
-        }
-        let keys: Vec<_> = self.sessions.keys().collect();
-        for key in keys {
-            if let Some(mut session) = self.sessions.take(key) {
-                if session.phase == Phase::Head && session.rest.is_empty() {
-                    // A request may be there already.
-                    self.read(&mut session);
-                }
-                if session.phase == Phase::Head && session.rest.is_empty() {
-                    session.phase = Phase::Closed;
-                }
-                self.put_session(session);
-            }
-        }
-    }
-
     /// Takes in what came, once.
-    fn read(&mut self, session: &mut Session) {
+    pub(super) fn read(&mut self, session: &mut Session) {
         let mut room = mem::take(&mut self.room);
         match session.stream.receive(&mut room) {
             Ok(Received::Bytes(count)) => {
@@ -269,6 +163,7 @@ impl EventLoop {
                             self.refuse(session, 413);
                         } else {
                             session.phase = Phase::Body(flight, so_far);
+                            session.deadline = self.now.saturating_add(PATIENCE);
                             break;
                         }
                     }
@@ -298,24 +193,48 @@ impl EventLoop {
             self.refuse(session, 413);
             return;
         }
-        let Some(plan) = self.plan_for(session.instance, head) else {
+        let path = message::path(head.target());
+        let revision = head.field(REVISION);
+        let Some(mut flight) = self.new_request(session.instance, revision, path, head.fields())
+        else {
             self.refuse(session, 503);
             return;
         };
-        let mut flight = self.new_flight();
-        flight.instance = session.instance;
         flight.session = Some(session.key);
         flight.bodiless = bodiless;
         flight.keep_alive = head.keep_alive();
         flight.old = head.minor() == 0;
-        flight.path.extend_from_slice(message::path(head.target()));
+        flight.deadline = message::deadline(head.field(message::TIMEOUT), flight.started);
+        session.phase = Phase::Body(self.flights.insert(flight), 0);
+        session.deadline = self.now.saturating_add(PATIENCE);
+        if head.expects_continue() {
+            let sheet = session.outbox.sheet();
+            sheet.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            if self.send(session) == Sent::Failed {
+                self.close_session(session, GONE);
+            }
+        }
+    }
+
+    /// A request with a path and fields, which asks for a revision if it must; `None`: the
+    /// instance does nothing.
+    pub(super) fn new_request<'a>(
+        &mut self,
+        instance: usize,
+        revision: Option<&[u8]>,
+        path: &[u8],
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+    ) -> Option<Box<Flight>> {
+        let plan = self.plan_for(instance, revision)?;
+        let mut flight = self.new_flight();
+        flight.instance = instance;
+        flight.path.extend_from_slice(path);
         flight.endpoint = plan.find(&flight.path);
         flight.started = self.woken.min(self.now);
         flight.queue = self.now.saturating_sub(flight.started);
-        flight.deadline = message::deadline(head, flight.started);
-        let context = context::read(head.fields(), &mut flight.passed);
+        let context = context::read(fields, &mut flight.passed);
         if context.trace == TraceId::default() {
-            if let Some(instance) = self.instances.get_mut(session.instance) {
+            if let Some(instance) = self.instances.get_mut(instance) {
                 flight.trace = TraceId::of_request(plan.topology.seed, instance.number);
                 instance.number = instance.number.wrapping_add(instance.step);
             }
@@ -327,15 +246,7 @@ impl EventLoop {
         flight.sampled = plan.sampler.samples(&context, flight.trace);
         flight.debug = context.debug;
         flight.plan = Some(plan);
-        session.phase = Phase::Body(self.flights.insert(flight), 0);
-        session.deadline = self.now.saturating_add(PATIENCE);
-        if head.expects_continue() {
-            let sheet = session.outbox.sheet();
-            sheet.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-            if self.send(session) == Sent::Failed {
-                self.close_session(session, GONE);
-            }
-        }
+        Some(flight)
     }
 
     /// Answers what is no request that can be handled, and closes.
@@ -397,6 +308,7 @@ impl EventLoop {
     }
 
     fn go_on_sending(&mut self, session: &mut Session) {
+        session.deadline = self.now.saturating_add(PATIENCE);
         match (self.send(session), session.phase) {
             (Sent::Failed, _) => self.close_session(session, GONE),
             (Sent::All, Phase::Answering(flight)) => {
@@ -410,7 +322,7 @@ impl EventLoop {
 
     /// An answer is sent: the next request may come.
     pub(super) fn answered(&mut self, session: &mut Session) {
-        if session.last || self.state != RUNNING {
+        if session.last || self.is_leaving(session.instance) {
             session.phase = Phase::Closed;
             return;
         }
@@ -441,9 +353,10 @@ impl EventLoop {
 
     pub(super) fn session_rings(&mut self, key: Key, at: Nanos) {
         let Some(mut session) = self.sessions.take(key) else {
+            self.alarms.rang_for_nothing();
             return;
         };
-        if session.armed.rings(at) && session.deadline <= self.now {
+        if session.armed.rings(at, &mut self.alarms) && session.deadline <= self.now {
             session.deadline = NEVER;
             match session.phase {
                 Phase::Flight(flight) => self.todo.push_back(Todo::Expired(flight)),

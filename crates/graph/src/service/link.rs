@@ -10,17 +10,18 @@ use wire::stream::Stream;
 use super::alarms::Armed;
 use super::flight::MOST_ECHO;
 use super::outbox::Outbox;
+use super::plan::Callee;
 use super::slab::Key;
 use crate::Nanos;
 use crate::draw::SpanId;
 use crate::metrics::ClientCounters;
 use crate::script::Ticket;
-use crate::topology::{Connections, EdgeId, StepId};
+use crate::topology::{Connections, EdgeId, Protocol, StepId};
 
 /// Calls that may wait for a connection to one callee; further ones fail at once.
 pub(super) const MOST_WAITING: usize = 4096;
 /// Bytes of a callee's word on its failure that are kept.
-const MOST_FAILED: usize = 256;
+pub(super) const MOST_FAILED: usize = 256;
 /// Bounds of an answer's head.
 const LIMITS: Limits = Limits {
     head_bytes: 32 * 1024,
@@ -35,22 +36,28 @@ pub(super) const FAILED: &str = "x-headroom-failed";
 #[derive(Default)]
 pub(super) struct Route {
     pub(super) pools: Vec<Pool>,
+    /// How many of them the newest revision calls.
+    pub(super) used: usize,
     /// Whose turn it is.
     pub(super) turn: usize,
     /// Most connections to each of them.
     pub(super) most: usize,
     pub(super) warm: bool,
+    /// Whether calls share one connection, as streams of HTTP/2.
+    pub(super) streams: bool,
 }
 
 impl Route {
     /// Takes over how a revision connects, which may name other addresses.
-    pub(super) fn adopt(&mut self, addresses: &[SocketAddr], connections: Connections) {
-        (self.warm, self.most) = match connections {
+    pub(super) fn adopt(&mut self, callee: &Callee) {
+        self.streams = callee.protocol != Protocol::Http1;
+        (self.warm, self.most) = match callee.connections {
             Connections::Warm(most) => (true, most as usize),
             Connections::Cold(most) => (false, most as usize),
         };
         self.most = self.most.max(1);
-        for (place, address) in addresses.iter().enumerate() {
+        self.used = callee.addresses.len();
+        for (place, address) in callee.addresses.iter().enumerate() {
             match self.pools.get_mut(place) {
                 Some(pool) => pool.address = *address,
                 None => self.pools.push(Pool::new(*address)),
@@ -73,25 +80,43 @@ pub(super) struct Pool {
     pub(super) idle: Vec<Key>,
     /// All, idle or not.
     pub(super) open: usize,
+    /// The one that carries all calls, if it is HTTP/2.
+    pub(super) channel: Option<Key>,
+    /// Calls over HTTP/2 that have not ended.
+    pub(super) load: usize,
     pub(super) waiting: VecDeque<Attempt>,
+    /// For the first of those whose time is over.
+    pub(super) armed: Armed,
     /// What the callee's answers begin with.
     pub(super) known: KnownHead,
 }
 
 impl Pool {
+    /// Whether another call can be made now, beside at most `most`.
+    pub(super) fn has_room(&self, streams: bool, most: usize) -> bool {
+        if streams {
+            self.load < most
+        } else {
+            !self.idle.is_empty() || self.open < most
+        }
+    }
+
     fn new(address: SocketAddr) -> Self {
         Self {
             address,
             idle: Vec::new(),
             open: 0,
+            channel: None,
+            load: 0,
             waiting: VecDeque::new(),
+            armed: Armed::default(),
             known: KnownHead::default(),
         }
     }
 }
 
 /// Which pool, and whose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PoolId {
     pub(super) instance: usize,
     pub(super) slot: usize,

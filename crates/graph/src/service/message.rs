@@ -1,6 +1,6 @@
 //! The heads of requests and answers, and what of them means something here.
 
-use wire::http1::{RequestHead, write};
+use wire::http1::write;
 
 use super::alarms::NEVER;
 use super::flight::Flight;
@@ -11,7 +11,7 @@ use crate::Nanos;
 use crate::trace::context::{self, Outgoing};
 
 /// How many milliseconds the caller will wait (Envoy's field).
-const TIMEOUT: &str = "x-envoy-expected-rq-timeout-ms";
+pub(super) const TIMEOUT: &str = "x-envoy-expected-rq-timeout-ms";
 const MILLISECOND: Nanos = 1_000_000;
 
 /// Writes the request of a call, as a whole.
@@ -46,7 +46,7 @@ pub(super) fn write_request(
     out.extend_from_slice(TIMEOUT.as_bytes());
     out.extend_from_slice(b": ");
     let left = attempt.deadline.saturating_sub(now);
-    write::decimal(left.div_ceil(MILLISECOND).max(1), out);
+    write::decimal(milliseconds(left), out);
     if attempt.bytes > 0 {
         out.extend_from_slice(b"\r\nContent-Length: ");
         write::decimal(attempt.bytes, out);
@@ -55,10 +55,14 @@ pub(super) fn write_request(
     outbox.fill(attempt.bytes);
 }
 
+/// A length of time as callees are told it: at least one millisecond.
+pub(super) fn milliseconds(length: Nanos) -> u64 {
+    length.div_ceil(MILLISECOND).max(1)
+}
+
 /// When the request must have been answered, by what its caller says.
-pub(super) fn deadline(head: &RequestHead, started: Nanos) -> Nanos {
-    let milliseconds = head
-        .field(TIMEOUT)
+pub(super) fn deadline(timeout: Option<&[u8]>, started: Nanos) -> Nanos {
+    let milliseconds = timeout
         .and_then(|text| std::str::from_utf8(text).ok())
         .and_then(|text| text.parse::<u64>().ok());
     match milliseconds {
@@ -180,13 +184,8 @@ mod tests {
 
     #[test]
     fn a_caller_says_how_long_it_waits() {
-        let of = |value: &str| {
-            let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{TIMEOUT}: {value}\r\n\r\n");
-            let mut head = RequestHead::default();
-            let mut scanner = wire::http1::RequestScanner::new(Default::default());
-            scanner.head(request.as_bytes(), &mut head).unwrap();
-            deadline(&head, 5)
-        };
+        let of = |value: &str| deadline(Some(value.as_bytes()), 5);
+        assert_eq!(deadline(None, 5), NEVER);
         assert_eq!(of("20"), 20 * MILLISECOND + 5);
         assert_eq!(of("0"), NEVER);
         assert_eq!(of("soon"), NEVER);

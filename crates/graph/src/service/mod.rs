@@ -2,10 +2,12 @@
 //! for all of its sockets at once.
 //!
 //! ```text
-//! caller ──▶ session ──▶ flight: a script's request ──▶ link ──▶ callee     (intake, calling)
-//! caller ◀── answer ◀──┘    │ work      ▲ ended                            (answering)
-//!                           ▼           │
-//!                        here, or workers                                  (working)
+//! caller ──▶ session ──▶ flight: a script's request ──▶ link ──▶ callee
+//!        accepting, intake      │     ▲      calling, exchange
+//! caller ◀── answer ◀───────────┤     │ ended
+//!                  answering    ▼     │
+//!                         here, or workers
+//!                               working
 //! ```
 //!
 //! An instance lives on exactly one thread: its listener, its connections and its requests
@@ -32,13 +34,17 @@
 //! request is sent once more over a new one (RFC 9110 section 9.2.2). So a request that a
 //! fault drops may reach a service twice; draws are the same both times.
 
+mod accepting;
 mod alarms;
 mod answering;
 mod calling;
 mod directory;
+mod draining;
 mod event_loop;
+mod exchange;
 mod flight;
 mod host;
+mod http2;
 mod intake;
 mod link;
 mod message;

@@ -3,7 +3,7 @@
 use wire::stream::{Stream, StreamError};
 
 /// The text of all bodies that are so many bytes of nothing in particular, repeated.
-static FILLER: &[u8; 16 * 1024] = &filler();
+pub(super) static FILLER: &[u8; 16 * 1024] = &filler();
 /// A body up to this length is copied behind its head, so that one call sends both.
 const COPIED: u64 = FILLER.len() as u64;
 /// A buffer that has grown beyond this is given back to the system.

@@ -8,10 +8,11 @@ use super::directory::Directory;
 use crate::metrics::{self, ClientCounters, InstanceCounters, ServerCounters, WorkCounters};
 use crate::script::Program;
 use crate::topology::{
-    Action, Connections, EdgeId, Protocol, Response, ServiceId, Step, StepId, Topology, Work,
+    Action, Connections, EdgeId, Protocol, Response, Service, ServiceId, Step, StepId, Topology,
+    Work,
 };
 use crate::trace::{Name, Sampler};
-use crate::work::{Equipment, LoadStatus, Task};
+use crate::work::{Equipment, Inbox, LoadStatus, Site, Task, Workers, WorkersConfig};
 
 /// The field that names the revision that a request runs under.
 pub(super) const REVISION: &str = "x-headroom-revision";
@@ -23,8 +24,9 @@ pub(super) struct Plan {
     /// The same for every process with the same topology.
     pub(super) fingerprint: [u8; 16],
     pub(super) topology: Arc<Topology>,
-    pub(super) service: ServiceId,
     pub(super) name: Name,
+    /// What its callers speak.
+    pub(super) protocol: Protocol,
     /// The peer of those who have none.
     pub(super) nobody: Name,
     pub(super) program: Arc<Program>,
@@ -33,9 +35,11 @@ pub(super) struct Plan {
     steps: Vec<StepPlan>,
     /// By their slot: see [`Planner`]. `None`: this revision does not call it.
     pub(super) callees: Vec<Option<Callee>>,
-    /// Threads and waiting jobs for work.
-    pub(super) workers: (u32, u32),
-    pub(super) cpus: Vec<u32>,
+    /// Who does what would hold other requests up; `None`: the event loop. `Err`: why there
+    /// are none.
+    pub(super) workers: Result<Option<Arc<Workers>>, &'static str>,
+    /// Whether another service of this host calls this one.
+    pub(super) inner: bool,
     pub(super) sampler: Sampler,
     pub(super) counters: Arc<InstanceCounters>,
     /// How often the load beside the requests ran.
@@ -54,7 +58,6 @@ pub(super) struct EndpointPlan {
 
 /// Whom a service calls, and how.
 pub(super) struct Callee {
-    pub(super) name: Name,
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) connections: Connections,
     pub(super) protocol: Protocol,
@@ -69,7 +72,6 @@ enum StepPlan {
 
 /// A call.
 pub(super) struct CallPlan {
-    pub(super) edge: EdgeId,
     /// Of the callee.
     pub(super) slot: usize,
     /// `None`: that of the request at hand.
@@ -138,18 +140,61 @@ impl Plan {
 /// Makes the plans of one instance.
 pub(super) struct Planner {
     /// What its work needs, over all revisions.
-    pub(super) equipment: Equipment,
+    equipment: Equipment,
     /// Names of those whom it has ever called. A callee's place among them, its slot, is
     /// the same in all plans, so that connections outlive a revision.
     slots: Vec<Name>,
+    site: Arc<Site>,
+    /// Where the event loop finds the work that has ended.
+    inbox: Arc<Inbox>,
+    workers: Option<Crew>,
+}
+
+/// The newest workers, and what they were made for.
+struct Crew {
+    workers: Arc<Workers>,
+    threads: u32,
+    queue: u32,
+    cpus: Vec<u32>,
 }
 
 impl Planner {
-    pub(super) fn new(equipment: Equipment) -> Self {
+    pub(super) fn new(site: &Arc<Site>, inbox: &Arc<Inbox>) -> Self {
         Self {
-            equipment,
+            equipment: site.equipment(),
             slots: Vec::new(),
+            site: Arc::clone(site),
+            inbox: Arc::clone(inbox),
+            workers: None,
         }
+    }
+
+    /// The workers of a service. Those of an older revision live on with its requests.
+    fn workers(&mut self, own: &Service) -> Result<Option<Arc<Workers>>, &'static str> {
+        if own.workers == 0 {
+            return Ok(None);
+        }
+        if let Some(crew) = &self.workers
+            && (crew.threads, crew.queue) == (own.workers, own.queue)
+            && crew.cpus == own.placement.cpus
+        {
+            return Ok(Some(Arc::clone(&crew.workers)));
+        }
+        let config = WorkersConfig {
+            name: own.name.clone(),
+            threads: own.workers,
+            queue: own.queue,
+            cpus: own.placement.cpus.clone(),
+        };
+        let workers = Workers::new(&self.site, &self.inbox, config);
+        let workers = Arc::new(workers.map_err(|error| error.cause())?);
+        self.workers = Some(Crew {
+            workers: Arc::clone(&workers),
+            threads: own.workers,
+            queue: own.queue,
+            cpus: own.placement.cpus.clone(),
+        });
+        Ok(Some(workers))
     }
 
     /// The plan for a service of a topology; `Err`: the name of a callee of which no
@@ -167,15 +212,15 @@ impl Planner {
             revision,
             fingerprint,
             topology: Arc::clone(topology),
-            service,
             name: Name::from(""),
+            protocol: Protocol::default(),
             nobody: Name::from(""),
             program: Program::compile(topology, service),
             endpoints: Vec::new(),
             steps: Vec::new(),
             callees: Vec::new(),
-            workers: (0, 0),
-            cpus: Vec::new(),
+            workers: Ok(None),
+            inner: false,
             sampler: Sampler::new(topology.tracing.sample),
             counters,
             load_status: {
@@ -187,8 +232,8 @@ impl Planner {
             return Ok(plan);
         };
         plan.name = Name::from(&*own.name);
-        plan.workers = (own.workers, own.queue);
-        plan.cpus.clone_from(&own.placement.cpus);
+        plan.protocol = own.protocol;
+        plan.workers = self.workers(own);
         for (place, endpoint) in own.endpoints.iter().enumerate() {
             plan.endpoints.push(EndpointPlan {
                 path: Name::from(&*endpoint.path),
@@ -282,7 +327,6 @@ impl Planner {
         }
         if let Some(place) = plan.callees.get_mut(slot) {
             *place = Some(Callee {
-                name: Arc::clone(&peer),
                 addresses,
                 connections,
                 protocol: callee.protocol,
@@ -296,7 +340,6 @@ impl Planner {
             wire::http1::write::field(b"Connection", b"close", &mut head);
         }
         Ok(CallPlan {
-            edge,
             slot,
             path: path.map(Name::from),
             peer,

@@ -34,6 +34,7 @@ impl EventLoop {
     pub(super) fn conclude(&mut self, flight: &mut Flight, plan: &Plan, why: &'static str) {
         flight.concluded = true;
         flight.session = None;
+        flight.stream = None;
         let status = flight.answer.map_or(0, |(status, _)| status);
         let counters = plan.server_counters(flight.endpoint);
         let end = self.now.max(flight.started);

@@ -29,14 +29,18 @@ pub(super) enum Token {
     Session(Key),
     /// A connection to a callee.
     Link(Key),
+    /// A caller's connection of HTTP/2.
+    Front(Key),
+    /// A connection of HTTP/2 to a callee.
+    Channel(Key),
     /// The listener of an instance, by its place in the thread.
     Listener(u32),
     /// Another thread calls.
     Waker,
 }
 
-/// The two highest bits of a place say what it is; so there are 2^30 places.
-const KIND: u32 = 30;
+/// The three highest bits of a place say what it is; so there are 2^29 places.
+const KIND: u32 = 29;
 const INDEX: u32 = (1 << KIND) - 1;
 
 impl Token {
@@ -46,6 +50,8 @@ impl Token {
             Self::Link(key) => (1, key.index, key.generation),
             Self::Listener(index) => (2, index, 0),
             Self::Waker => (3, 0, 0),
+            Self::Front(key) => (4, key.index, key.generation),
+            Self::Channel(key) => (5, key.index, key.generation),
         };
         u64::from(generation) << 32 | u64::from(kind << KIND | index & INDEX)
     }
@@ -58,6 +64,8 @@ impl Token {
             0 => Self::Session(key),
             1 => Self::Link(key),
             2 => Self::Listener(index),
+            4 => Self::Front(key),
+            5 => Self::Channel(key),
             _ => Self::Waker,
         }
     }
@@ -156,6 +164,11 @@ impl<T> Slab<T> {
         })
     }
 
+    /// All values that are in their places.
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().filter_map(|place| place.value.as_ref())
+    }
+
     /// Values and places that are taken.
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.free.len()
@@ -201,6 +214,8 @@ mod tests {
         let tokens = [
             Token::Session(key),
             Token::Link(key),
+            Token::Front(key),
+            Token::Channel(key),
             Token::Listener(1),
             Token::Waker,
         ];

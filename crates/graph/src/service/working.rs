@@ -13,7 +13,7 @@ use super::plan::Plan;
 use super::recording::Piece;
 use super::slab::Key;
 use crate::script::{Command, Outcome, Ticket, cause};
-use crate::work::{self, Ended, Refused, Workers, WorkersConfig};
+use crate::work::{self, Ended, Refused};
 
 impl EventLoop {
     /// A script wants to be told when a time has come.
@@ -35,9 +35,10 @@ impl EventLoop {
         self.alarms.set(until, Alarm::Ticket(key, ticket));
     }
 
-    /// What a request waits for has come, or a place in a queue has not come in time.
+    /// What a request waits for has come.
     pub(super) fn ticket_rings(&mut self, key: Key, ticket: Ticket) {
         let Some(mut flight) = self.flights.take(key) else {
+            self.alarms.rang_for_nothing();
             return;
         };
         let mut outcome = Some(Outcome::Done);
@@ -59,14 +60,7 @@ impl EventLoop {
                 }
             }
             Some(What::Pause) => {}
-            Some(What::Queued(slot, place)) => {
-                if let Some(attempt) = self.leave_queue(&flight, key, ticket, slot, place) {
-                    self.record_call(&flight, &attempt, 0, cause::TIMEOUT);
-                }
-                outcome = Some(Outcome::Unanswered(cause::TIMEOUT));
-            }
-            // It waited for a connection, and has it.
-            Some(What::Call(_) | What::Job(_)) | None => outcome = None,
+            _ => outcome = None,
         }
         self.flights.put(key, flight);
         if let Some(outcome) = outcome {
@@ -113,7 +107,7 @@ impl EventLoop {
                 return;
             }
         };
-        if task.fits_event_loop() || plan.workers.0 == 0 {
+        if task.fits_event_loop() || matches!(plan.workers, Ok(None)) {
             let result = self.worker.perform(task, amount, second, flight.deadline);
             self.now = clock::now();
             piece.ended = self.now;
@@ -144,7 +138,15 @@ impl EventLoop {
             key: job.number(),
             deadline: flight.deadline,
         };
-        match self.hand_over(flight.instance, plan, handed) {
+        let refused = match &plan.workers {
+            Ok(Some(workers)) => workers.submit(handed).map_err(|refused| match refused {
+                Refused::Full => cause::FULL,
+                refused => refused.cause(),
+            }),
+            Ok(None) => Err(cause::WORK),
+            Err(cause) => Err(*cause),
+        };
+        match refused {
             Ok(()) => flight.open.push(Open {
                 ticket,
                 what: What::Job(job),
@@ -154,37 +156,6 @@ impl EventLoop {
                 piece.cause = refused;
                 self.not_done(key, flight, plan, ticket, work, &piece);
             }
-        }
-    }
-
-    /// Gives a job to the workers of an instance, which are made for the first one.
-    fn hand_over(
-        &mut self,
-        instance: usize,
-        plan: &Plan,
-        job: work::Job,
-    ) -> Result<(), &'static str> {
-        let Some(instance) = self.instances.get_mut(instance) else {
-            return Err(cause::WORK);
-        };
-        let wanted = (plan.workers, &plan.cpus);
-        if instance.workers.is_none() || (instance.workers_for.0, &instance.workers_for.1) != wanted
-        {
-            let config = WorkersConfig {
-                name: plan.name.to_string(),
-                threads: plan.workers.0,
-                queue: plan.workers.1,
-                cpus: plan.cpus.clone(),
-            };
-            let workers = Workers::new(&self.site, &self.inbox, config);
-            instance.workers = Some(workers.map_err(|error| error.cause())?);
-            instance.workers_for = (plan.workers, plan.cpus.clone());
-        }
-        match instance.workers.as_ref().map(|workers| workers.submit(job)) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(Refused::Full)) => Err(cause::FULL),
-            Some(Err(refused)) => Err(refused.cause()),
-            None => Err(cause::WORK),
         }
     }
 

@@ -6,6 +6,7 @@ use units::UnitError;
 
 use super::value::{expected, needs_unit, of_unit};
 use crate::amount::Amount;
+use crate::script::bound;
 
 /// What an amount is of, and the largest that a file can name.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,28 +22,28 @@ enum Unit {
     Count,
 }
 
-/// Times, in nanoseconds: to an hour.
+/// Times, in nanoseconds.
 pub(super) const TIME: Scale = Scale {
     unit: Unit::Time,
-    most: 3600.0 * 1e9,
+    most: bound::TIME as f64,
 };
 
-/// Sizes of bodies and files, in bytes: to 1 GiB.
+/// Sizes of bodies and files, in bytes.
 pub(super) const SIZE: Scale = Scale {
     unit: Unit::Size,
-    most: (1_u64 << 30) as f64,
+    most: bound::BYTES as f64,
 };
 
-/// Steps of work: to 10^12.
+/// Steps of work: to 10^12, which take minutes.
 pub(super) const STEPS: Scale = Scale {
     unit: Unit::Count,
     most: 1e12,
 };
 
-/// Calls made at once: to 1000.
+/// Calls made at once.
 pub(super) const CALLS: Scale = Scale {
     unit: Unit::Count,
-    most: 1000.0,
+    most: bound::COUNT as f64,
 };
 
 impl Scale {
@@ -50,7 +51,7 @@ impl Scale {
         let value = match self.unit {
             Unit::Time => units::parse_duration(text)?.as_nanos() as f64,
             Unit::Size => units::parse_bytes(text)? as f64,
-            Unit::Count => units::parse_number(text)?,
+            Unit::Count => count(text)?,
         };
         self.bounded(value).map_err(|message| wrong(text, message))
     }
@@ -118,6 +119,17 @@ fn constant(node: &Node, scale: Scale) -> Result<f64, Problem> {
             "B",
             node,
         )),
+    }
+}
+
+/// A number without a unit, to the last bit.
+fn count(text: &str) -> Result<f64, UnitError> {
+    let digits = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    match text.parse() {
+        Ok(number) if digits => Ok(number),
+        _ => units::parse_number(text),
     }
 }
 

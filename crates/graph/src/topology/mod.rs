@@ -15,6 +15,8 @@ mod names;
 mod print;
 mod read;
 mod rules;
+mod services;
+mod settings;
 mod steps;
 pub mod testapi;
 #[cfg(test)]
@@ -137,8 +139,8 @@ pub struct Endpoint {
 pub enum Response {
     /// So many bytes, always of the same text.
     Bytes(Amount),
-    /// `hello:SERVICE:PATH`, a colon, and the body of the call's answer (testapi's). A
-    /// service without calls ends with the colon.
+    /// `hello:SERVICE:PATH`, and behind a colon each the bodies of the calls' answers, in
+    /// the order of the steps (testapi's).
     Echo,
 }
 
@@ -191,7 +193,8 @@ pub struct Call {
     pub count: Amount,
     /// Bytes of the request's body; 0: a GET without a body.
     pub request: Amount,
-    /// Longest time for an attempt. What the request at hand has left bounds it too.
+    /// Longest time for an attempt. What the request at hand has left bounds it too, if the
+    /// step waits.
     pub timeout: Nanos,
     /// Attempts after a failed first one: no answer, or a status from 500. Within the
     /// call's timeout times all attempts and the request's deadline.
@@ -260,11 +263,12 @@ pub struct Edge {
     pub from: ServiceId,
     /// Who is called.
     pub to: ServiceId,
-    /// Connections, of each thread and instance of the caller.
+    /// Connections, from each instance of the caller to each of the callee.
     pub connections: Connections,
 }
 
-/// How connections are kept.
+/// How connections are kept. Over HTTP/2 and gRPC, one warm connection carries all calls at
+/// once, up to the number here; cold ones carry one call each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connections {
     /// Kept, up to so many; calls beyond wait for one.
@@ -274,9 +278,10 @@ pub enum Connections {
 }
 
 /// What is spoken over a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// HTTP/1.1.
+    #[default]
     Http1,
     /// HTTP/2 without TLS, known beforehand (RFC 9113 section 3.3).
     Http2,

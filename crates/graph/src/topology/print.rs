@@ -6,7 +6,7 @@ use std::time::Duration;
 use document::Kind;
 
 use super::amounts::{self, CALLS, SIZE, STEPS, TIME};
-use super::read::PROTOCOLS;
+use super::settings::PROTOCOLS;
 use super::{
     Action, Background, Call, Connections, EdgeId, Endpoint, Faults, Join, Protocol, Response,
     Service, ServiceId, Step, Topology, Tracing, Work, value,

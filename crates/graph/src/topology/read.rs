@@ -1,19 +1,39 @@
 //! Reads a graph's file.
+//!
+//! | table | keys |
+//! |---|---|
+//! | top | `name`, `seed` |
+//! | `[defaults]` | `timeout`, `protocol`, `connections`, `response`, `workers`, `queue` |
+//! | `[trace]` | `sample`, `propagate`, `zipkin`, `otlp` |
+//! | `[services.NAME]` | `entry`, `protocol`, `replicas`, `workers`, `queue`, `labels`, `cpus`, `limits` (`cpu`, `memory`), `faults` (`error`, `status`, `drop`, `delay` of `rate` and `by`), `response`, `latency`, `steps` |
+//! | `[services.NAME.endpoints."/PATH"]` | `response`, `latency`, `steps` |
+//! | `[[background]]` | `name`, `cpus`, `cpu`, `threads`, `memory`, `from`, `for` |
+//!
+//! | step | keys beside |
+//! |---|---|
+//! | `call = "NAME"` | `path`, `probability`, `count`, `request`, `timeout`, `retries`, `backoff`, `wait`, `connections` |
+//! | `parallel = [STEPS]` | `join`: `"all"`, `"any"` or how many must end well |
+//! | `steps = [STEPS]` | |
+//! | `cpu`, `sleep` = a time; `ops` = a count; `primes` = a number; `fork` = a program and its arguments | |
+//! | `memory` = a size | `touches` |
+//! | `disk` = `read`, `write`, `sync` | |
+//! | `lock = "NAME"` | `cpu` |
+//! | `stress-ng = "FILE"`, `stress-ng-status = true` | `wait` (of the first) |
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use document::{Entry, Node, Problem, Problems, Source, Span, Value};
+use document::{Node, Problem, Problems, Source, Span};
 
-use super::amounts::{self, SIZE, TIME};
 use super::fields::Fields;
-use super::names::{SERVICE_NAME, is_service_name};
-use super::steps::{At, WrittenCall, timeout_of};
-use super::{
-    Background, Connections, Edge, EdgeId, Endpoint, Faults, Placement, Protocol, Response,
-    Service, ServiceId, Topology, Tracing, rules, value,
+use super::settings::{
+    collector, connections, propagation, protocol, queue, response, seed, workers,
 };
-use crate::amount::Amount;
+use super::steps::{WrittenCall, timeout_of};
+use super::{
+    Background, Connections, Edge, EdgeId, Protocol, Response, ServiceId, Topology, Tracing, rules,
+    value,
+};
 
 /// The machine that a graph shall run on, for the checks that need it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,14 +104,17 @@ pub fn check(
     Ok(Checked { topology, warnings })
 }
 
+/// Problems for which the name that was likely meant is sought.
+const FEW_PROBLEMS: usize = 100;
+
 /// What services and calls have that say nothing of it.
 pub(super) struct Defaults {
     pub(super) timeout: u64,
-    protocol: Protocol,
+    pub(super) protocol: Protocol,
     connections: Connections,
-    response: Response,
-    workers: u32,
-    queue: u32,
+    pub(super) response: Response,
+    pub(super) workers: u32,
+    pub(super) queue: u32,
 }
 
 impl Default for Defaults {
@@ -129,12 +152,12 @@ pub(super) struct Reader<'a> {
     pub(super) folder: &'a Path,
     pub(super) last_step: u32,
     pub(super) calls: Vec<WrittenCall>,
-    names: HashMap<String, ServiceId>,
+    pub(super) names: HashMap<String, ServiceId>,
     edges: Vec<Edge>,
     edge_of: HashMap<(ServiceId, ServiceId), EdgeId>,
     /// Where the connections of an edge were written first.
     edge_spans: Vec<Option<Span>>,
-    places: Vec<ServicePlace>,
+    pub(super) places: Vec<ServicePlace>,
     background_cpus: Vec<Option<Span>>,
 }
 
@@ -186,7 +209,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A table, or none with the problem noted.
-    fn fields<'n>(&mut self, node: &'n Node) -> Option<Fields<'n>> {
+    pub(super) fn fields<'n>(&mut self, node: &'n Node) -> Option<Fields<'n>> {
         match Fields::of(node) {
             Ok(fields) => Some(fields),
             Err(problem) => {
@@ -213,192 +236,6 @@ impl<'a> Reader<'a> {
         fields.fill("workers", problems, &mut defaults.workers, workers);
         fields.fill("queue", problems, &mut defaults.queue, queue);
         fields.finish(problems);
-    }
-
-    fn services(&mut self, node: &Node) -> Vec<Service> {
-        let Value::Table(entries) = &node.value else {
-            let problem = value::expected("services as [services.NAME]", node);
-            self.problems.push(problem);
-            return Vec::new();
-        };
-        for (entry, id) in entries.iter().zip(0..) {
-            if !is_service_name(&entry.key) {
-                let message = format!("expected {SERVICE_NAME}, found \"{}\"", entry.key);
-                self.problems
-                    .push(Problem::new(entry.key_span.clone(), message));
-            }
-            self.names.insert(entry.key.clone(), ServiceId(id));
-        }
-        let services = entries.iter().zip(0..);
-        services
-            .map(|(entry, id)| self.service(entry, ServiceId(id)))
-            .collect()
-    }
-
-    fn service(&mut self, entry: &Entry, id: ServiceId) -> Service {
-        let mut service = Service {
-            name: entry.key.clone(),
-            protocol: self.defaults.protocol,
-            replicas: 1,
-            workers: self.defaults.workers,
-            queue: self.defaults.queue,
-            endpoints: Vec::new(),
-            faults: Faults::default(),
-            placement: Placement::default(),
-            labels: Vec::new(),
-        };
-        let mut place = ServicePlace {
-            name: entry.key_span.clone(),
-            ..ServicePlace::default()
-        };
-        let Some(mut fields) = self.fields(&entry.node) else {
-            self.places.push(place);
-            return service;
-        };
-        let problems = &mut self.problems;
-        let is_entry = fields.read("entry", problems, value::flag);
-        place.entry = fields
-            .entry("entry")
-            .filter(|_| is_entry == Some(true))
-            .map(|entry| entry.key_span.clone());
-        fields.fill("protocol", problems, &mut service.protocol, protocol);
-        fields.fill("replicas", problems, &mut service.replicas, |node| {
-            value::whole(node, 1..=super::MOST_REPLICAS)
-        });
-        fields.fill("workers", problems, &mut service.workers, workers);
-        fields.fill("queue", problems, &mut service.queue, queue);
-        fields.fill("labels", problems, &mut service.labels, labels);
-        let placement = &mut service.placement;
-        fields.fill("cpus", problems, &mut placement.cpus, value::cpus);
-        place.cpus = fields.node("cpus").map(|node| node.span.clone());
-        self.places.push(place);
-        if let Some(node) = fields.node("limits") {
-            self.limits(node, &mut service.placement);
-        }
-        if let Some(node) = fields.node("faults") {
-            service.faults = self.faults(node);
-        }
-        service.endpoints = self.endpoints(&mut fields, id);
-        fields.finish(&mut self.problems);
-        service
-    }
-
-    /// `steps` are those of `/`; `endpoints` has others.
-    fn endpoints(&mut self, fields: &mut Fields<'_>, service: ServiceId) -> Vec<Endpoint> {
-        let problems = &mut self.problems;
-        let mut model = Endpoint {
-            path: "/".to_owned(),
-            steps: Vec::new(),
-            response: self.defaults.response.clone(),
-            latency: Amount::ZERO,
-            step: super::StepId(0),
-        };
-        fields.fill("response", problems, &mut model.response, response);
-        fields.fill("latency", problems, &mut model.latency, |node| {
-            amounts::read(node, TIME)
-        });
-        let steps = fields.node("steps");
-        let others = fields.entry("endpoints").map(|entry| &entry.node);
-        let mut endpoints = Vec::new();
-        if steps.is_some() || others.is_none() {
-            let mut root = model.clone();
-            root.step = self.next_step();
-            let at = At {
-                service,
-                endpoint: 0,
-            };
-            root.steps = steps.map(|node| self.steps(node, at)).unwrap_or_default();
-            endpoints.push(root);
-        }
-        match others.map(|node| &node.value) {
-            Some(Value::Table(entries)) if !entries.is_empty() => {
-                for entry in entries {
-                    let at = At {
-                        service,
-                        endpoint: endpoints.len(),
-                    };
-                    let endpoint = self.endpoint(entry, &model, at);
-                    if endpoints.iter().any(|other| other.path == endpoint.path) {
-                        let message =
-                            "the steps of \"/\" stand here and in the service's \"steps\"";
-                        let problem = Problem::new(entry.key_span.clone(), message);
-                        self.problems.push(problem.help("keep one of both"));
-                    }
-                    endpoints.push(endpoint);
-                }
-            }
-            Some(_) => {
-                let what = "endpoints by their path, as [services.NAME.endpoints.\"/path\"]";
-                let problem = others.map(|node| value::expected(what, node));
-                self.problems.extend(problem);
-            }
-            None => {}
-        }
-        endpoints
-    }
-
-    fn endpoint(&mut self, entry: &Entry, model: &Endpoint, at: At) -> Endpoint {
-        let mut endpoint = model.clone();
-        endpoint.path.clone_from(&entry.key);
-        endpoint.step = self.next_step();
-        if entry.key != "*" && !super::steps::is_path(&entry.key) {
-            let message = format!(
-                "expected a path such as \"/busywork\", or \"*\" for all others, found \"{}\"",
-                entry.key
-            );
-            self.problems
-                .push(Problem::new(entry.key_span.clone(), message));
-        }
-        let Some(mut fields) = self.fields(&entry.node) else {
-            return endpoint;
-        };
-        let problems = &mut self.problems;
-        fields.fill("response", problems, &mut endpoint.response, response);
-        fields.fill("latency", problems, &mut endpoint.latency, |node| {
-            amounts::read(node, TIME)
-        });
-        if let Some(node) = fields.node("steps") {
-            endpoint.steps = self.steps(node, at);
-        }
-        fields.finish(&mut self.problems);
-        endpoint
-    }
-
-    fn limits(&mut self, node: &Node, placement: &mut Placement) {
-        let Some(mut fields) = self.fields(node) else {
-            return;
-        };
-        let problems = &mut self.problems;
-        placement.cpu_limit = fields.read("cpu", problems, value::positive);
-        placement.memory_limit = fields.read("memory", problems, value::size);
-        fields.finish(problems);
-    }
-
-    fn faults(&mut self, node: &Node) -> Faults {
-        let mut faults = Faults::default();
-        let Some(mut fields) = self.fields(node) else {
-            return faults;
-        };
-        let problems = &mut self.problems;
-        let mut status = u32::from(faults.status);
-        fields.fill("error", problems, &mut faults.error, value::share);
-        fields.fill("status", problems, &mut status, |node| {
-            value::whole(node, 400..=599)
-        });
-        faults.status = u16::try_from(status).unwrap_or(faults.status);
-        fields.fill("drop", problems, &mut faults.drop, value::share);
-        let delay = fields.node("delay");
-        fields.finish(problems);
-        if let Some(mut fields) = delay.and_then(|node| self.fields(node)) {
-            let problems = &mut self.problems;
-            faults.delay_rate = 1.0;
-            fields.fill("rate", problems, &mut faults.delay_rate, value::share);
-            fields.fill("by", problems, &mut faults.delay, |node| {
-                amounts::read(node, TIME)
-            });
-            fields.finish(problems);
-        }
-        faults
     }
 
     fn tracing(&mut self, node: &Node) -> Tracing {
@@ -473,7 +310,10 @@ impl<'a> Reader<'a> {
         let found = self.names.get(name).copied();
         if found.is_none() {
             let message = format!("there is no service \"{name}\"");
-            let mut names: Vec<&str> = self.names.keys().map(String::as_str).collect();
+            // Of a file with very many mistakes only the first are shown.
+            let few = self.problems.len() < FEW_PROBLEMS;
+            let names = self.names.keys().filter(|_| few);
+            let mut names: Vec<&str> = names.map(String::as_str).collect();
             names.sort_unstable();
             let help = match units::nearest(name, names) {
                 Some(near) => format!("did you mean \"{near}\"?"),
@@ -520,106 +360,4 @@ impl<'a> Reader<'a> {
         }
         id
     }
-}
-
-fn seed(node: &Node) -> Result<u64, Problem> {
-    let seed = match &node.value {
-        Value::Integer(number) => u64::try_from(*number).ok(),
-        // Numbers of TOML end at 2^63.
-        Value::Text(text) => units::parse_count(text).ok(),
-        _ => None,
-    };
-    seed.ok_or_else(|| value::expected("a whole number, 0 or more", node))
-}
-
-/// Names of the protocols.
-pub(super) const PROTOCOLS: [(&str, Protocol); 3] = [
-    ("http1", Protocol::Http1),
-    ("http2", Protocol::Http2),
-    ("grpc", Protocol::Grpc),
-];
-
-fn protocol(node: &Node) -> Result<Protocol, Problem> {
-    let name = value::text(node)?;
-    let found = PROTOCOLS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, protocol)| *protocol).ok_or_else(|| {
-        let problem = value::expected("one of http1, http2, grpc", node);
-        match units::nearest(name, PROTOCOLS.iter().map(|(known, _)| *known)) {
-            Some(near) => problem.help(format!("did you mean \"{near}\"?")),
-            None => problem,
-        }
-    })
-}
-
-/// `64`: kept; `"cold"`, `"cold 16"`: a new one for each call.
-pub(super) fn connections(node: &Node) -> Result<Connections, Problem> {
-    let most = super::MOST_CONNECTIONS;
-    if let Value::Text(text) = &node.value {
-        let number = match text.strip_prefix("cold") {
-            Some("") => Some(super::COLD_CONNECTIONS),
-            Some(number) => number.strip_prefix(' ').and_then(|text| text.parse().ok()),
-            None => None,
-        };
-        if let Some(number) = number.filter(|number| (1..=most).contains(number)) {
-            return Ok(Connections::Cold(number));
-        }
-    }
-    let what = format!(
-        "how many connections are kept, from 1 to {most}, or \"cold\" for a new one each call"
-    );
-    match value::whole(node, 1..=most) {
-        Ok(number) => Ok(Connections::Warm(number)),
-        Err(_) => Err(value::expected(&what, node)),
-    }
-}
-
-fn response(node: &Node) -> Result<Response, Problem> {
-    match &node.value {
-        Value::Text(text) if text == "echo" => Ok(Response::Echo),
-        _ => amounts::read(node, SIZE).map(Response::Bytes),
-    }
-}
-
-fn workers(node: &Node) -> Result<u32, Problem> {
-    value::whole(node, 0..=super::MOST_WORKERS)
-}
-
-fn queue(node: &Node) -> Result<u32, Problem> {
-    value::whole(node, 0..=super::MOST_QUEUE)
-}
-
-fn labels(node: &Node) -> Result<Vec<(String, String)>, Problem> {
-    let pairs: Option<Vec<(String, String)>> = match &node.value {
-        Value::Table(entries) => entries
-            .iter()
-            .map(|entry| {
-                let text = value::text(&entry.node).ok()?;
-                Some((entry.key.clone(), text.to_owned()))
-            })
-            .collect(),
-        _ => None,
-    };
-    pairs.ok_or_else(|| value::expected("labels such as { tier = \"front\" }", node))
-}
-
-/// Which contexts are sent: W3C's, B3.
-fn propagation(node: &Node) -> Result<(bool, bool), Problem> {
-    let (mut w3c, mut b3) = (false, false);
-    for node in value::list(node)? {
-        match &node.value {
-            Value::Text(text) if text == "w3c" => w3c = true,
-            Value::Text(text) if text == "b3" => b3 = true,
-            _ => return Err(value::expected("\"w3c\" or \"b3\"", node)),
-        }
-    }
-    Ok((w3c, b3))
-}
-
-/// Where spans go.
-fn collector(node: &Node) -> Result<url::Url, Problem> {
-    let url = url::Url::parse(value::text(node)?).ok();
-    url.filter(|url| url.scheme() == "http" && url.host().is_some())
-        .ok_or_else(|| {
-            value::expected("a URL such as \"http://localhost:9411/api/v2/spans\"", node)
-        })
 }

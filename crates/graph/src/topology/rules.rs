@@ -1,6 +1,6 @@
 //! What must hold of a graph as a whole.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use document::{Problem, Span};
 
@@ -57,9 +57,10 @@ fn entry(
         .zip(places.services)
         .filter_map(|(id, place)| Some((ServiceId(id), place.entry.clone()?)));
     let Some((entry, _)) = entries.next() else {
+        let called: HashSet<u32> = topology.edges.iter().map(|edge| edge.to.0).collect();
         let uncalled: Vec<&str> = (0..)
             .zip(&topology.services)
-            .filter(|(id, _)| topology.edges.iter().all(|edge| edge.to.0 != *id))
+            .filter(|(id, _)| !called.contains(id))
             .map(|(_, service)| service.name.as_str())
             .take(5)
             .collect();
@@ -174,7 +175,8 @@ fn paths(topology: &Topology, places: &Places<'_>, problems: &mut Vec<Problem>) 
 }
 
 /// A call cannot wait for longer than its callers do. A time-out that was not written
-/// shrinks to theirs; one that was written is a mistake.
+/// shrinks to theirs; one that was written is a mistake. A call that nobody waits for is
+/// bounded by its own time alone.
 fn timeouts(
     topology: &mut Topology,
     order: &[ServiceId],
@@ -183,7 +185,8 @@ fn timeouts(
 ) {
     let mut limits = Vec::with_capacity(places.calls.len());
     for endpoint in topology.services.iter().flat_map(|one| &one.endpoints) {
-        limits.extend(endpoint.calls().iter().map(|(_, call)| call.timeout));
+        let calls = endpoint.calls().into_iter();
+        limits.extend(calls.map(|(_, call)| (call.timeout, call.wait)));
     }
     let mut calls_of: Vec<Vec<usize>> = vec![Vec::new(); topology.services.len()];
     for (at, call) in places.calls.iter().enumerate() {
@@ -195,10 +198,10 @@ fn timeouts(
     for caller in order {
         let patience = waits[caller.0 as usize];
         for &at in &calls_of[caller.0 as usize] {
-            let (call, Some(limit)) = (&places.calls[at], limits.get_mut(at)) else {
+            let (call, Some((limit, wait))) = (&places.calls[at], limits.get_mut(at)) else {
                 continue;
             };
-            if *limit > patience && patience > 0 {
+            if *wait && *limit > patience && patience > 0 {
                 if let Some(span) = &call.timeout {
                     let duration =
                         |nanos| units::write_duration(std::time::Duration::from_nanos(nanos));
@@ -225,7 +228,7 @@ fn timeouts(
     {
         each_step_mut(&mut endpoint.steps, &mut |step| {
             if let Action::Call(call) = &mut step.action {
-                call.timeout = limits.next().unwrap_or(call.timeout);
+                call.timeout = limits.next().map_or(call.timeout, |(limit, _)| limit);
             }
         });
     }

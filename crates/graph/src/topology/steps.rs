@@ -152,7 +152,7 @@ impl Reader<'_> {
         fields.fill("wait", problems, &mut call.wait, value::flag);
         call.path = fields.read("path", problems, path_of);
         let connections = fields
-            .read("connections", problems, super::read::connections)
+            .read("connections", problems, super::settings::connections)
             .zip(connections.map(|node| node.span.clone()));
         let to = self.service_named(name)?;
         let connected = Connected {
@@ -203,7 +203,7 @@ impl Reader<'_> {
                 })
             }
             "stress-ng" => {
-                let job = fields.read(kind, problems, value::text);
+                let job = fields.read(kind, problems, job_file);
                 let waits = fields.read("wait", problems, value::flag);
                 let job: PathBuf = self.folder.join(job?);
                 Some(match waits.unwrap_or(true) {
@@ -333,6 +333,13 @@ fn program(node: &Node) -> Result<Vec<String>, Problem> {
     words
         .filter(|words| words.first().is_some_and(|program| !program.is_empty()))
         .ok_or_else(|| value::expected("a program and its arguments such as [\"date\"]", node))
+}
+
+fn job_file(node: &Node) -> Result<&str, Problem> {
+    match &node.value {
+        Value::Text(path) if !path.is_empty() => Ok(path),
+        _ => Err(value::expected("the path of a job file", node)),
+    }
 }
 
 fn lock_name(node: &Node) -> Result<String, Problem> {

@@ -3,14 +3,17 @@
 
 use std::collections::HashMap;
 
-use super::{Action, Call, Edge, EdgeId, Endpoint, ServiceId, Step, StepId, Topology};
+use super::{Action, Call, Edge, EdgeId, Endpoint, ServiceId, Step, StepId, Topology, Work};
+
+/// Cycles that are told; a graph of services that all call each other has very many.
+const MOST_CYCLES: usize = 32;
 
 /// What a walk along the calls finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
     /// Every service, behind those that call it; of no meaning if there are cycles.
     pub(super) order: Vec<ServiceId>,
-    /// The edges of each cycle: one for each edge that leads back.
+    /// The edges of each cycle, one for each edge that leads back: the first [`MOST_CYCLES`].
     pub(super) cycles: Vec<Vec<EdgeId>>,
 }
 
@@ -53,12 +56,12 @@ pub(super) fn along_calls(services: usize, edges: &[Edge]) -> Found {
                     marks[to] = Mark::OnPath;
                     path.push((to, 0));
                 }
-                Mark::OnPath => {
+                Mark::OnPath if cycles.len() < MOST_CYCLES => {
                     let from = path.iter().position(|(at, _)| *at == to).unwrap_or(0);
                     let cycle = path[from..].iter();
                     cycles.push(cycle.map(|(at, followed)| out[*at][followed - 1]).collect());
                 }
-                Mark::Left => {}
+                Mark::OnPath | Mark::Left => {}
             }
         }
     }
@@ -112,6 +115,21 @@ impl Topology {
     /// Every service, behind all that call it.
     pub fn callers_first(&self) -> Vec<ServiceId> {
         along_calls(self.services.len(), &self.edges).order
+    }
+
+    /// Visits all work of all services.
+    pub(crate) fn each_work_mut(&mut self, mut visit: impl FnMut(&mut Work)) {
+        let endpoints = self
+            .services
+            .iter_mut()
+            .flat_map(|service| &mut service.endpoints);
+        for endpoint in endpoints {
+            each_step_mut(&mut endpoint.steps, &mut |step| {
+                if let Action::Work(work) = &mut step.action {
+                    visit(work);
+                }
+            });
+        }
     }
 
     /// Gives edges and steps the numbers that they would have if the graph was read from a

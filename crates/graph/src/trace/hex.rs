@@ -4,11 +4,14 @@ use crate::draw::{SpanId, TraceId};
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Appends the lowest `digits` digits of a number, in lower case.
-fn write(number: u128, digits: u32, out: &mut Vec<u8>) {
-    for digit in (0..digits).rev() {
-        out.push(DIGITS[(number >> (4 * digit) & 0xf) as usize]);
+/// Appends the lowest `digits` digits of a number, at most 32, in lower case.
+fn write(number: u128, digits: usize, out: &mut Vec<u8>) {
+    let mut text = [b'0'; 32];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 0xf)];
     }
+    out.extend_from_slice(&text[32 - digits..]);
 }
 
 /// Appends the 32 digits of a trace id.

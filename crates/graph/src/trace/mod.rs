@@ -21,7 +21,7 @@ pub use collector::{Tracer, TracerCounts};
 pub use export::{Export, ExportCounts, Format};
 pub use recorder::Recorder;
 pub use sampling::Sampler;
-pub use store::{Store, StoreCounts, StoreLimits, Summary};
+pub use store::{Store, StoreCounts, StoreLimits, Summary, Wanted};
 
 use std::sync::Arc;
 

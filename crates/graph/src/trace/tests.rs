@@ -278,4 +278,9 @@ fn targets_come_from_the_profile() {
         ["http://z:9411/api/v2/spans", "http://o:4318/v1/traces"]
     );
     assert!(Export::all(&Default::default()).is_empty());
+    let secret = Export {
+        format: Format::Otlp,
+        target: "http://me:word@o/v1/traces?key=1".parse().unwrap(),
+    };
+    assert_eq!(secret.shown(), "http://o:80/v1/traces");
 }

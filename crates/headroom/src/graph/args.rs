@@ -55,7 +55,7 @@ pub(crate) struct CheckArgs {
     /// The topology
     pub(crate) file: PathBuf,
     /// Time that a hop adds, for the expected latency
-    #[arg(long, value_name = "DURATION", default_value = "50us", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "25us", value_parser = duration)]
     pub(crate) hop: std::time::Duration,
     /// Print JSON, times in seconds
     #[arg(long)]
@@ -66,7 +66,8 @@ pub(crate) struct CheckArgs {
 pub(crate) struct UpArgs {
     /// The topology
     pub(crate) file: PathBuf,
-    /// Where the entry listens; the others take free ports of the same address
+    /// Where the entry listens; the others take free ports of 127.0.0.1. With --namespaces
+    /// each has an address of its own, and only the port counts
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
     /// Where the graph is watched and changed
@@ -97,18 +98,43 @@ pub(crate) struct ServiceArgs {
     /// Its name there
     #[arg(long, value_name = "NAME", requires = "file")]
     pub(crate) name: Option<String>,
-    /// Where it listens
+    /// Its number among the replicas, counted from 0
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "file")]
+    pub(crate) replica: u32,
+    /// Where it listens [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR", requires = "file")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Where a service that it calls listens; may be repeated
+    /// Where a service that it calls listens, host:port; once for each replica
     #[arg(long, value_name = "NAME=ADDR", value_parser = peer, requires = "file")]
     pub(crate) peer: Vec<(String, String)>,
-    /// Where metrics answer, and a profile is taken [testapi: 127.0.0.1:METRICS_PORT]
+    /// Where it is watched and its profile changed [default: 127.0.0.1:8887; without --file
+    /// 127.0.0.1:METRICS_PORT]
     #[arg(long, value_name = "ADDR")]
     pub(crate) admin: Option<SocketAddr>,
+    /// Where its spans go, besides what the profile says: OTLP over HTTP
+    #[arg(long, value_name = "URL", value_parser = collector)]
+    pub(crate) collector: Option<http::Uri>,
     /// Threads that read and answer requests
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: u16,
+    /// Keep to the profile the service was started with, whatever happens to its file
+    #[arg(long)]
+    pub(crate) no_watch: bool,
+    /// Keep the whole process to the processors of the service, not its own threads alone
+    #[arg(long, requires = "file")]
+    pub(crate) pin: bool,
+    /// End with this process (set by `graph up`)
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(crate) parent: Option<u32>,
+    /// Folder of a control group to run in (set by `graph up`)
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) group: Vec<PathBuf>,
+    /// Network namespace to run in (set by `graph up`)
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) namespace: Option<PathBuf>,
+    /// How fast this machine is, as JSON, instead of measuring it (set by `graph up`)
+    #[arg(long, value_name = "JSON", hide = true)]
+    pub(crate) calibration: Option<String>,
     #[command(flatten)]
     pub(crate) log: LogArgs,
 }
@@ -170,6 +196,9 @@ pub(crate) struct KubernetesArgs {
     /// Namespace of everything
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) namespace: String,
+    /// Leave out the ServiceMonitor, which needs the Prometheus operator
+    #[arg(long)]
+    pub(crate) no_monitor: bool,
 }
 
 #[derive(Debug, Args)]
@@ -179,6 +208,18 @@ pub(crate) struct AnalyseArgs {
     /// The topology that the spans are of, for a budget (known if SOURCE is a running graph)
     #[arg(long, value_name = "FILE")]
     pub(crate) topology: Option<PathBuf>,
+    /// Requests to this path of the entry [default: that of most of them]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<String>,
+    /// The newest traces, at most so many; of a running graph
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) last: u32,
+    /// Keep the spans in this file, OTLP's JSON, for `compare`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Time that a hop adds, for the expected latency
+    #[arg(long, value_name = "DURATION", default_value = "25us", value_parser = duration)]
+    pub(crate) hop: std::time::Duration,
     /// Print JSON, times in nanoseconds
     #[arg(long)]
     pub(crate) json: bool,
@@ -213,5 +254,15 @@ fn peer(text: &str) -> Result<(String, String), String> {
             Ok((name.into(), address.into()))
         }
         _ => Err("expected NAME=ADDR, for instance store=127.0.0.1:9001".into()),
+    }
+}
+
+fn collector(text: &str) -> Result<http::Uri, String> {
+    let uri: http::Uri = text
+        .parse()
+        .map_err(|error| format!("{error}; expected http://HOST:PORT/v1/traces"))?;
+    match uri.scheme_str() {
+        Some("http") if uri.authority().is_some() => Ok(uri),
+        _ => Err("expected http://HOST:PORT/v1/traces".into()),
     }
 }

@@ -1,23 +1,24 @@
 //! Services of this process, and what belongs to them: their counters, their spans, the
 //! work beside them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use document::Source;
-use graph::background::Neighbours;
+use graph::admin::{Control, Instance};
 use graph::metrics::Metrics;
-use graph::profile::Profile;
+use graph::profile::{Profile, fixed};
 use graph::service::{Directory, Host, HostConfig, Hosted};
-use graph::topology::{Background, Topology};
-use graph::trace::{Export, StoreLimits, Tracer};
+use graph::topology::Topology;
+use graph::trace::{Export, Span, StoreLimits, Tracer};
 use graph::work::{Calibration, Site};
+use telemetry::Logger;
+use telemetry::prometheus::Page;
 
-use super::profile::{PutError, unix_s};
-
-/// Longest wait for the end of background work.
-const NEIGHBOURS_END: Duration = Duration::from_secs(2);
+use super::beside::Beside;
+use super::deployment::Deployment;
+use super::profile::{self, Profiled, PutError};
 
 /// What to start.
 pub(super) struct LocalConfig {
@@ -34,28 +35,37 @@ pub(super) struct LocalConfig {
     pub(super) collector: Option<Export>,
     /// Whether the background work of the profile is done here.
     pub(super) background: bool,
+    pub(super) deployment: Deployment,
+    pub(super) logger: Logger,
 }
 
 /// Services that run in this process.
 pub(super) struct Local {
     pub(super) host: Host,
-    pub(super) site: Arc<Site>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) tracer: Tracer,
-    pub(super) profile: Profile,
+    site: Arc<Site>,
+    profile: Profile,
+    hosted: Vec<(String, u32)>,
     collector: Option<Export>,
-    /// What runs beside the services, and what it follows; `None`: not here.
-    background: Mutex<Option<(Vec<Background>, Option<Neighbours>)>>,
+    /// What runs beside the services; `None`: not here.
+    background: Option<Beside>,
+    deployment: Deployment,
+    logger: Logger,
 }
 
 impl Local {
     /// Starts them.
     pub(super) fn start(config: LocalConfig) -> Result<Arc<Self>> {
-        let folder = std::env::temp_dir();
-        let site = Site::open(config.calibration, &folder)?;
+        let site = Site::open(config.calibration, &std::env::temp_dir())?;
         let metrics = Arc::new(Metrics::new());
         let exports = exports(&config.topology, config.collector.as_ref());
         let tracer = Tracer::new(StoreLimits::default(), exports);
+        let names = config.hosted.iter().filter_map(|hosted| {
+            let service = config.topology.service(hosted.service)?;
+            Some((service.name.clone(), hosted.replica))
+        });
+        let hosted = names.collect();
         let host = Host::start(HostConfig {
             topology: Arc::clone(&config.topology),
             hosted: config.hosted,
@@ -66,59 +76,38 @@ impl Local {
             tracer: tracer.clone(),
         })?;
         let background = match config.background {
-            true => Some(beside(&site, &config.topology.background)?),
+            true => {
+                let background = Beside::new(&site);
+                background.follow(&config.topology.background)?;
+                Some(background)
+            }
             false => None,
         };
         Ok(Arc::new(Self {
             host,
-            site,
             metrics,
             tracer,
+            site,
             profile: Profile::new(config.source),
+            hosted,
             collector: config.collector,
-            background: Mutex::new(background),
+            background,
+            deployment: config.deployment,
+            logger: config.logger,
         }))
     }
 
-    /// Puts another profile in force, or keeps the one before and says why. Gives the
-    /// number of the revision in force.
-    pub(super) fn put(&self, source: Source) -> Result<u32, PutError> {
-        let put = self.try_put(&source);
-        match &put {
-            Ok(_) => self.profile.taken(source),
-            Err(error) => self.profile.refused(error.to_string(), unix_s()),
-        }
-        put
-    }
-
-    fn try_put(&self, source: &Source) -> Result<u32, PutError> {
+    fn put(&self, source: &Source) -> Result<u32, PutError> {
         let checked = super::checked(source, Some(&super::machine()))?;
         let topology = Arc::new(checked.topology);
+        if let Some(background) = &self.background {
+            fixed(&self.host.topology().0, &topology)?;
+            background.follow(&topology.background)?;
+        }
         let revision = self.host.swap(Arc::clone(&topology))?;
         let exports = exports(&topology, self.collector.as_ref());
         self.tracer.export_to(exports);
-        self.follow_background(&topology.background)?;
         Ok(revision)
-    }
-
-    /// Background work that is another now begins anew.
-    fn follow_background(&self, wanted: &[Background]) -> Result<(), PutError> {
-        let mut background = self
-            .background
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let Some((running, neighbours)) = &mut *background else {
-            return Ok(());
-        };
-        if running == wanted {
-            return Ok(());
-        }
-        if let Some(before) = neighbours.take() {
-            before.stop_within(NEIGHBOURS_END);
-        }
-        running.clear();
-        (*running, *neighbours) = beside(&self.site, wanted)?;
-        Ok(())
     }
 
     /// Accepts nothing more, and waits for the requests in hand.
@@ -127,15 +116,61 @@ impl Local {
         let drained = tokio::task::spawn_blocking(move || local.host.drain(longest)).await;
         drained.unwrap_or(false)
     }
+}
 
-    /// The background work of this process, and what it took so far.
-    pub(super) fn neighbours(&self) -> Vec<graph::background::Seen> {
-        let background = self
-            .background
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let running = background.as_ref().and_then(|(_, running)| running.as_ref());
-        running.map(Neighbours::seen).unwrap_or_default()
+impl Profiled for Local {
+    fn take(&self, found: Result<Source, String>) -> Result<u32, PutError> {
+        let put = match &found {
+            Ok(source) => self.put(source),
+            Err(error) => Err(PutError::Unread(error.clone())),
+        };
+        profile::note(&self.profile, &self.logger, found.ok(), &put);
+        put
+    }
+}
+
+impl Control for Local {
+    fn topology(&self) -> (Arc<Topology>, u32) {
+        self.host.topology()
+    }
+
+    fn instances(&self) -> Vec<Instance> {
+        let (topology, _) = self.host.topology();
+        let directory = self.host.directory();
+        let instances = self.hosted.iter().filter_map(|(name, replica)| {
+            Some(Instance {
+                service: topology.find(name)?,
+                replica: *replica,
+                address: directory.get(name, *replica)?,
+                pid: std::process::id(),
+                admin: None,
+            })
+        });
+        instances.collect()
+    }
+
+    fn deployment(&self) -> serde_json::Value {
+        let (topology, _) = self.host.topology();
+        let seen = self.background.as_ref().map(Beside::seen).unwrap_or_default();
+        self.deployment
+            .describe(&topology, &self.site, &self.profile, &seen)
+    }
+
+    fn profile(&self) -> String {
+        self.profile.source().text
+    }
+
+    fn put_profile(&self, text: &str) -> Result<u32, String> {
+        let source = self.deployment.source(text);
+        self.take(Ok(source)).map_err(|error| error.to_string())
+    }
+
+    fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<serde_json::Value, String> {
+        super::analyse::analysis(&self.host.topology().0, traces)
+    }
+
+    fn metrics(&self, page: &mut Page) {
+        profile::metrics(page, self.host.topology().1, &self.profile);
     }
 }
 
@@ -143,14 +178,4 @@ fn exports(topology: &Topology, collector: Option<&Export>) -> Vec<Export> {
     let mut exports = Export::all(&topology.tracing);
     exports.extend(collector.cloned());
     exports
-}
-
-type Beside = (Vec<Background>, Option<Neighbours>);
-
-fn beside(site: &Arc<Site>, wanted: &[Background]) -> Result<Beside, graph::work::WorkError> {
-    let neighbours = match wanted {
-        [] => None,
-        wanted => Some(Neighbours::start(site, wanted)?),
-    };
-    Ok((wanted.to_owned(), neighbours))
 }

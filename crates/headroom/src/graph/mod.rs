@@ -1,17 +1,30 @@
 //! `headroom graph`: service graphs, from their file to the sentence about their latency.
 
+mod analyse;
 mod args;
+mod beside;
 mod check;
+mod deployment;
+mod family;
+mod kubernetes;
 mod local;
+mod make;
+mod noise;
 mod profile;
+mod service;
+mod serving;
+mod spans;
 mod up;
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 pub(crate) use args::GraphCommand;
 use document::{Problems, Source};
+use graph::topology::budget::Costs;
 use graph::topology::{self, Checked, Machine};
+use graph::work::Calibration;
 use lab_store::Outcome;
 
 /// Does what was asked for; the services of `up` and `service` run until a signal.
@@ -19,6 +32,11 @@ pub(crate) fn run(command: GraphCommand) -> Result<Outcome> {
     match command {
         GraphCommand::Check(args) => check::check(&args)?,
         GraphCommand::Up(args) => up::up(&args)?,
+        GraphCommand::Service(args) => service::service(&args)?,
+        GraphCommand::Import(args) => make::import(&args)?,
+        GraphCommand::Generate(command) => make::generate(&command)?,
+        GraphCommand::Noise(args) => noise::noise(&args)?,
+        GraphCommand::Kubernetes(args) => kubernetes::kubernetes(&args)?,
         _ => unimplemented!(),
     }
     Ok(Outcome::Pass)
@@ -49,6 +67,15 @@ fn machine() -> Machine {
     Machine {
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
         rate: None,
+    }
+}
+
+/// What work and hops take on this machine.
+fn costs(hop: Duration) -> Costs {
+    Costs {
+        hop: u64::try_from(hop.as_nanos()).unwrap_or(u64::MAX),
+        op: Calibration::measure().op_ns,
+        ..Costs::default()
     }
 }
 

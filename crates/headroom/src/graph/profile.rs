@@ -5,15 +5,19 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use document::{Problems, Source};
-use graph::profile::{EVERY, Watch};
+use graph::profile::{EVERY, Fixed, Profile, Watch};
 use graph::service::SwapError;
 use graph::work::WorkError;
 use net::Shutdown;
+use telemetry::prometheus::Page;
 use telemetry::{Fields, Logger};
 
 /// Why a profile was not put in force. The one before still is.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PutError {
+    /// It cannot be read.
+    #[error("{0}")]
+    Unread(String),
     /// It is no topology.
     #[error("{0}")]
     Wrong(#[from] Problems),
@@ -23,19 +27,62 @@ pub(super) enum PutError {
     /// Its background work cannot be done here.
     #[error("start the background work: {0}")]
     Background(#[from] WorkError),
-    /// Another process did not take it.
+    /// It changes what stays as it was at the start.
     #[error("{0}")]
+    Fixed(#[from] Fixed),
+    /// Another process did not take it.
+    #[error("change the profile: {0}")]
     Elsewhere(String),
 }
 
-/// What takes a profile: it is put in force, or refused and the reason kept.
+/// What takes a profile: it is put in force, or what is wrong with it is kept and told.
 pub(super) trait Profiled: Send + Sync + 'static {
-    fn put(&self, source: Source) -> Result<u32, PutError>;
-    fn refused(&self, error: String);
+    fn take(&self, found: Result<Source, String>) -> Result<u32, PutError>;
+}
+
+/// Keeps and tells what became of a profile.
+pub(super) fn note(
+    profile: &Profile,
+    logger: &Logger,
+    source: Option<Source>,
+    put: &Result<u32, PutError>,
+) {
+    match (put, source) {
+        (Ok(revision), source) => {
+            if let Some(source) = source {
+                profile.taken(source);
+            }
+            logger.info("profile-taken", Fields::new().and("revision", revision));
+        }
+        (Err(error), _) => {
+            profile.refused(error.to_string(), unix_s());
+            let fields = Fields::new().and("kept", "the profile before");
+            logger.error("profile-refused", error, fields);
+        }
+    }
+}
+
+/// What is counted about profiles.
+pub(super) fn metrics(page: &mut Page, revision: u32, profile: &Profile) {
+    page.gauge(
+        "headroom_graph_profile_revision",
+        "The profile in force, counted from 1 at the start.",
+        revision,
+    );
+    page.counter(
+        "headroom_graph_profiles_refused_total",
+        "Profiles that were wrong; the one before stayed in force.",
+        profile.refusals(),
+    );
+    page.gauge(
+        "headroom_graph_profile_refused",
+        "1 if the last profile was refused.",
+        u8::from(profile.refusal().is_some()),
+    );
 }
 
 /// Seconds since 1970.
-pub(super) fn unix_s() -> u64 {
+fn unix_s() -> u64 {
     let time = SystemTime::now().duration_since(UNIX_EPOCH);
     time.map_or(0, |time| time.as_secs())
 }
@@ -44,7 +91,7 @@ pub(super) fn unix_s() -> u64 {
 pub(super) async fn follow(
     path: &Path,
     first: &Source,
-    to: Arc<dyn Profiled>,
+    to: Arc<impl Profiled>,
     logger: Logger,
     mut shutdown: Shutdown,
 ) {
@@ -60,27 +107,12 @@ pub(super) async fn follow(
         let Some(found) = watch.look(now) else {
             continue;
         };
-        let (to, logger) = (Arc::clone(&to), logger.clone());
-        // Checking and compiling a large graph takes a while.
-        let put = tokio::task::spawn_blocking(move || take(&*to, found, &logger));
-        // One that panicked has said so, and the profile before is in force.
-        let _ = put.await;
-    }
-}
-
-fn take(to: &dyn Profiled, found: Result<Source, String>, logger: &Logger) {
-    let put = match found {
-        Ok(source) => to.put(source).map_err(|error| error.to_string()),
-        Err(error) => {
-            to.refused(error.clone());
-            Err(error)
-        }
-    };
-    match put {
-        Ok(revision) => logger.info("profile-taken", Fields::new().and("revision", revision)),
-        Err(error) => {
-            let fields = Fields::new().and("kept", "the profile before");
-            logger.error("profile-refused", &error, fields);
+        let to = Arc::clone(&to);
+        // Checking and compiling a large graph takes a while. What it says is told by it.
+        let put = tokio::task::spawn_blocking(move || to.take(found).is_ok());
+        if let Err(error) = put.await {
+            // The profile before is in force.
+            logger.error("profile-failed", &error, Fields::new());
         }
     }
 }

@@ -1,28 +1,21 @@
-//! `headroom graph up`.
+//! `headroom graph up`, all services in this process.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context, Result};
-use document::Source;
+use anyhow::Result;
+use graph::processes::READY;
 use graph::service::{Directory, Hosted};
 use graph::topology::{ServiceId, Topology};
 use graph::work::Calibration;
 use telemetry::Fields;
-use tokio::runtime::Runtime;
 
 use super::args::UpArgs;
+use super::deployment::Deployment;
 use super::local::{Local, LocalConfig};
-use super::profile::{self, Profiled, PutError};
+use super::serving::{self, DRAIN, Serving};
 use crate::cells::{ended, logger, on_signal};
 use crate::output::tell;
-
-/// Threads of the control server. Services have threads of their own.
-const CONTROL_THREADS: usize = 2;
-
-/// Longest wait for requests in hand when the graph stops.
-pub(super) const DRAIN: Duration = Duration::from_secs(10);
 
 pub(super) fn up(args: &UpArgs) -> Result<()> {
     let (source, checked) = super::read(&args.file)?;
@@ -30,51 +23,54 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
         tell(format_args!("warning: {warning}"));
     }
     let topology = Arc::new(checked.topology);
-    let calibration = Calibration::measure();
-    let local = Local::start(LocalConfig {
-        source: source.clone(),
-        hosted: all(&topology, args.listen),
-        topology,
-        directory: Directory::default(),
-        threads: args.threads.map_or(0, usize::from),
-        calibration,
-        collector: None,
-        background: true,
-    })?;
-    runtime()?.block_on(async {
-        let shutdown = on_signal()?;
+    serving::processors(&topology, &args.file)?;
+    if args.processes {
+        return super::family::up(args, source, topology);
+    }
+    let warnings = unkept_limits(&topology);
+    for warning in &warnings {
+        tell(format_args!("warning: {warning}"));
+    }
+    serving::runtime()?.block_on(async {
+        let mut shutdown = on_signal()?;
         let logger = logger("graph", &args.log)?;
-        let tracing = tokio::spawn(local.tracer.clone().run(shutdown.clone()));
+        let (listener, admin) = serving::listen(args.admin).await?;
+        let local = Local::start(LocalConfig {
+            source: source.clone(),
+            hosted: all(&topology, args.listen),
+            topology: Arc::clone(&topology),
+            directory: Directory::default(),
+            threads: args.threads.map_or(0, usize::from),
+            calibration: Calibration::measure(),
+            collector: None,
+            background: true,
+            deployment: Deployment::new("process", &source, warnings),
+            logger: logger.clone(),
+        })?;
+        let serving = Serving {
+            control: Arc::clone(&local),
+            metrics: Arc::clone(&local.metrics),
+            tracer: local.tracer.clone(),
+            logger: logger.clone(),
+            testapi_names: false,
+        };
         if !args.no_watch {
-            let (path, to) = (args.file.clone(), Arc::clone(&local));
-            let (logger, shutdown) = (logger.clone(), shutdown.clone());
-            tokio::spawn(async move {
-                profile::follow(&path, &source, to, logger, shutdown).await;
-            });
+            serving.follow(args.file.clone(), source, shutdown.clone());
         }
-        let (topology, _) = local.host.topology();
+        let served = serving.start(listener);
         let entry = entry_address(&topology, &local.host.directory());
         let fields = Fields::new()
             .and("name", &topology.name)
             .and("services", topology.services.len())
-            .and("address", entry.map(|address| address.to_string()));
-        logger.info("ready", fields);
-        shutdown.clone().asked().await;
+            .and("address", entry.map(|address| address.to_string()))
+            .and("admin", admin.to_string());
+        logger.info(READY, fields);
+        shutdown.asked().await;
         let drained = local.drain(DRAIN).await;
-        let _ = tracing.await;
+        served.stop().await;
         logger.info("stopped", Fields::new().and("drained", drained));
         ended(&logger, Ok::<(), std::io::Error>(()))
     })
-}
-
-impl Profiled for Local {
-    fn put(&self, source: Source) -> Result<u32, PutError> {
-        self.put(source)
-    }
-
-    fn refused(&self, error: String) {
-        self.profile.refused(error, profile::unix_s());
-    }
 }
 
 /// Where the entry's first instance listens.
@@ -82,9 +78,10 @@ pub(super) fn entry_address(topology: &Topology, directory: &Directory) -> Optio
     directory.get(&topology.service(topology.entry)?.name, 0)
 }
 
-/// Every instance. The entry's first one takes the address, the others free ports of it.
+/// Every instance. The entry's first one takes the address, the others free ports that
+/// only this machine reaches.
 fn all(topology: &Topology, listen: SocketAddr) -> Vec<Hosted> {
-    let free = SocketAddr::new(listen.ip(), 0);
+    let free = SocketAddr::from(([127, 0, 0, 1], 0));
     let services = (0..).map(ServiceId).zip(&topology.services);
     let instances = services.flat_map(|(service, of)| {
         (0..of.replicas).map(move |replica| Hosted {
@@ -99,10 +96,18 @@ fn all(topology: &Topology, listen: SocketAddr) -> Vec<Hosted> {
     instances.collect()
 }
 
-pub(super) fn runtime() -> Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(CONTROL_THREADS)
-        .enable_all()
-        .build()
-        .context("start the runtime")
+/// A limit is one of a process.
+fn unkept_limits(topology: &Topology) -> Vec<String> {
+    let limited = topology.services.iter().filter(|service| {
+        let placement = &service.placement;
+        placement.cpu_limit.is_some() || placement.memory_limit.is_some()
+    });
+    let names: Vec<&str> = limited.map(|service| &*service.name).collect();
+    match names[..] {
+        [] => Vec::new(),
+        _ => vec![format!(
+            "the limits of {} do not hold within one process; --processes keeps them",
+            names.join(", ")
+        )],
+    }
 }

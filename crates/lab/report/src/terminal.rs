@@ -1,7 +1,7 @@
 //! The verdict as a table for the terminal.
 
 use console::{Style as Paint, measure_text_width, truncate_str};
-use lab_store::{Expectation, Outcome, Verdict};
+use lab_store::{Event, EventKind, Expectation, Outcome, Verdict};
 
 /// Narrowest table that is drawn; a narrower terminal wraps it.
 const WIDTH_MIN: usize = 40;
@@ -67,6 +67,27 @@ pub fn verdict_table(verdict: &Verdict, style: Style) -> String {
         for line in reason.lines() {
             push_indented(&mut out, line, width);
         }
+    }
+    out
+}
+
+/// What the commands of steps printed, under the names of the steps; empty if they were
+/// silent.
+#[must_use]
+pub fn said(events: &[Event], style: Style) -> String {
+    let width = style.width.clamp(WIDTH_MIN, WIDTH_MAX);
+    let mut out = String::new();
+    for event in events.iter().filter(|event| event.kind == EventKind::Said) {
+        let name = printable(&event.name);
+        push_line(&mut out, &paint(&name, Paint::new().bold(), style));
+        for line in event.text.lines() {
+            // Columns of a table stay where they are if there is room.
+            match measure_text_width(line) + GAP <= width {
+                true => push_line(&mut out, &format!("  {}", printable(line))),
+                false => push_indented(&mut out, line, width),
+            }
+        }
+        out.push('\n');
     }
     out
 }

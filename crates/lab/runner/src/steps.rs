@@ -12,7 +12,7 @@ use units::{show_rate, show_seconds};
 use crate::drivers::{Counts, Driver};
 use crate::judge::Ending;
 use crate::loads::Loads;
-use crate::processes::{Addresses, Children, Launch, Output, itself, last_lines};
+use crate::processes::{Addresses, Children, Launch, Output, first_lines, itself, last_lines};
 use crate::progress::Status;
 use crate::record::Recorder;
 
@@ -195,7 +195,13 @@ impl Bench<'_> {
             })
             .map_err(|error| Trouble::Broken(error.to_string()))?;
         let what = match tokio::time::timeout(step.run_within, child.exit()).await {
-            Ok(ended) if ended.well() => return Ok(()),
+            Ok(ended) if ended.well() => {
+                let said = first_lines(&log(&name));
+                if !said.is_empty() {
+                    self.recorder.event(EventKind::Said, &step.name, &said);
+                }
+                return Ok(());
+            }
             Ok(ended) => ended.to_string(),
             Err(_) => {
                 child.stop().await;

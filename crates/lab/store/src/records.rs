@@ -69,6 +69,8 @@ pub enum EventKind {
     StepFailed,
     /// Everything that the step asked to make was asked for and answered.
     Made,
+    /// A step's command ended well; the text is what it printed, its first lines if long.
+    Said,
     /// A load or a search ended; the text says what came of it.
     Measured,
     /// The run was interrupted; the text says by what.

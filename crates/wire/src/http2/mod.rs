@@ -33,6 +33,7 @@ pub use client::{Client, ClientSettings};
 pub use connection::Connection;
 pub use driver::Progress;
 pub use error::{Http2Error, StreamError};
+pub use h2::Reason;
 pub use payload::Payload;
 pub use server::{Accepted, Server, ServerSettings};
 pub use serving::{Asked, Served, Serving};

@@ -9,7 +9,7 @@ use crate::service::Directory;
 use crate::topology::ServiceId;
 
 /// Asks over so many connections at once, so often each.
-fn load(stage: &Stage, connections: usize, requests: usize) {
+pub(super) fn load(stage: &Stage, connections: usize, requests: usize) {
     let address = stage.address(&stage.topology.services[0].name);
     std::thread::scope(|scope| {
         for _ in 0..connections {
@@ -25,7 +25,7 @@ fn load(stage: &Stage, connections: usize, requests: usize) {
 }
 
 /// What was accepted by a service.
-fn accepted(stage: &Stage, service: &str) -> u64 {
+pub(super) fn accepted(stage: &Stage, service: &str) -> u64 {
     let id = stage.topology.find(service).unwrap();
     let counters = stage.metrics.instance(&stage.topology, id, 0);
     counters.connections().0
@@ -167,6 +167,50 @@ fn sockets_of(ports: &[u16]) -> usize {
     rows.filter(|row| own.contains(row[9]))
         .filter(|row| ports.contains(&port(row[1])) || ports.contains(&port(row[2])))
         .count()
+}
+
+#[test]
+fn who_drains_lets_requests_end_with_all_that_they_call() {
+    let stage = Stage::on(
+        r#"
+[defaults]
+response = "echo"
+[services.root]
+entry = true
+steps = [{ sleep = "50ms" }, { call = "branch" }, { call = "leaf", wait = false }]
+[services.branch]
+steps = [{ sleep = "20ms" }, { call = "leaf" }]
+[services.leaf]
+"#,
+        2,
+    );
+    // Connections that are idle when the draining begins, and new ones.
+    for _ in 0..2 {
+        assert_eq!(stage.client("root").get("/").status, 200);
+    }
+    let mut clients: Vec<_> = (0..4).map(|_| stage.client("root")).collect();
+    let mut idle = stage.client("root");
+    for client in &mut clients {
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    let metrics = Arc::clone(&stage.metrics);
+    stage.drain();
+    for client in &mut clients {
+        let answer = client.answer(true);
+        assert_eq!(answer.body, "hello:root:/:hello:branch:/:hello:leaf:/");
+        assert_eq!(answer.field("connection"), Some("close"));
+        assert!(client.is_closed());
+    }
+    assert!(idle.is_closed());
+    for (key, totals) in metrics.snapshot().0 {
+        let all = (
+            totals.in_flight,
+            totals.waiting,
+            totals.open,
+            totals.dropped,
+        );
+        assert_eq!((all, totals.failures.len()), ((0, 0, 0, 0), 0), "{key:?}");
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod answers;
 mod callers;
+mod churn;
 mod failures;
 mod profiles;
 mod stage;
+mod streams;

@@ -164,7 +164,11 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+        Self::of(TcpStream::connect(address).unwrap())
+    }
+
+    /// Over a connection that is made.
+    pub(super) fn of(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(20)))

@@ -13,6 +13,8 @@ pub struct Costs {
     /// Added to the callee's time in the caller's: both kernels, both wake-ups and the
     /// handling of a call, in nanoseconds. 25 us: warm connections, one processor.
     pub hop: Nanos,
+    /// Added to a call over a connection of its own, in nanoseconds: making and closing it.
+    pub connect: Nanos,
     /// An operation of `ops`; also of a number that is sieved for primes. Nanoseconds.
     pub op: f64,
     /// A cache line of `memory` that is touched, in nanoseconds.
@@ -31,6 +33,7 @@ impl Default for Costs {
     fn default() -> Self {
         Self {
             hop: 25_000,
+            connect: 35_000,
             op: 1.0,
             touch: 5.0,
             fork: 650_000,

@@ -9,7 +9,7 @@ use crate::Nanos;
 use crate::draw::{SpanId, TraceId};
 use crate::metrics;
 use crate::script::{Arrival, Command, Outcome, Program, Request, Ticket, cause};
-use crate::topology::{EdgeId, Endpoint, ServiceId, StepId, Topology};
+use crate::topology::{Connections, EdgeId, Endpoint, ServiceId, StepId, Topology};
 use crate::trace::{Name, Span, SpanKind};
 
 /// Runs requests, one at a time, each from time 0 on.
@@ -308,13 +308,18 @@ impl<'a> Simulation<'a> {
 
     fn call(&mut self, at: usize, ticket: Ticket, attempt: Attempt, deadline: Nanos) {
         let callee = self.callee(at, attempt);
+        let edge = self.topology.edge(attempt.edge);
+        let connect = match edge.map(|edge| edge.connections) {
+            Some(Connections::Cold(_)) => self.costs.connect,
+            _ => 0,
+        };
         self.at(deadline, Event::GivenUp(at, ticket));
         if let Some((service, endpoint)) = callee {
             let arrival = Arrival {
                 endpoint,
                 trace: self.trace,
                 span: attempt.span.child(self.trace, 0, 0),
-                now: attempt.begun + self.costs.hop / 2,
+                now: attempt.begun + connect + self.costs.hop / 2,
                 deadline,
             };
             self.visit(service, arrival, Some((at, ticket, attempt.span)));

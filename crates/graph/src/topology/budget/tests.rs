@@ -14,6 +14,7 @@ fn graph(text: &str) -> Topology {
 
 const FREE: Costs = Costs {
     hop: 0,
+    connect: 0,
     op: 1.0,
     touch: 1.0,
     fork: 7,
@@ -61,6 +62,25 @@ fn branches_at_once_take_the_longer_and_steps_in_order_the_sum() {
             ("root", "price", 1.0)
         );
         assert_eq!(edge.latency.p50, 11 * MS + 2000);
+    }
+}
+
+#[test]
+fn a_connection_of_its_own_costs_a_call_more() {
+    let chain = |connections| {
+        graph(&format!(
+            "[defaults]\nconnections = {connections}\n[services.a]\nentry = true\n\
+             steps = [{{ call = \"b\" }}]\n[services.b]"
+        ))
+    };
+    let costs = Costs {
+        hop: 1000,
+        connect: 300,
+        ..FREE
+    };
+    for (connections, expected) in [("8", 2000), ("\"cold\"", 2300)] {
+        let budget = expect(&chain(connections), "/", &costs, 3).unwrap();
+        assert_eq!(budget.client.p50, expected);
     }
 }
 
@@ -202,4 +222,17 @@ fn a_budget_reads_as_a_table() {
          price>store      1  1.03 ms  1.03 ms\n\
          stock>store      1  1.03 ms  1.03 ms\n"
     );
+}
+
+#[test]
+fn of_a_large_graph_the_parts_that_weigh_most_are_shown() {
+    let graph = generate::random(&generate::RandomShape::default(), 5).unwrap();
+    let text = expect(&graph, "/", &Costs::default(), 200)
+        .unwrap()
+        .to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.len() < 100, "{text}");
+    assert!(lines.contains(&"and 960 more that weigh less"), "{text}");
+    // The entry is on every way.
+    assert!(lines.iter().any(|line| line.starts_with("s1 ")), "{text}");
 }

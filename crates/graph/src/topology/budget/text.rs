@@ -44,41 +44,65 @@ impl fmt::Display for Budget {
             grouped(self.requests),
             grouped(self.failed),
         )?;
-        let services = self.parts.services.iter().map(|one| {
-            let work = time(one.work.mean);
-            let cells = [
+        let services = self.parts.services.iter().map(|one| Row {
+            name: one.service.clone(),
+            often: one.visits,
+            weight: one.visits * one.work.mean.max(1.0),
+            cells: [
                 middle(&one.latency),
                 high(&one.latency),
-                work,
+                time(one.work.mean),
                 time(one.cpu),
-            ];
-            (one.service.clone(), one.visits, cells)
+            ],
         });
-        table(
-            out,
-            ["service", "visits", "p50", "p99", "own work", "processor"],
-            services.collect(),
-        )?;
-        let edges = self.parts.edges.iter().map(|one| {
-            let cells = [middle(&one.latency), high(&one.latency)];
-            (format!("{}>{}", one.from, one.to), one.calls, cells)
+        let heads = ["service", "visits", "p50", "p99", "own work", "processor"];
+        table(out, heads, services.collect())?;
+        let edges = self.parts.edges.iter().map(|one| Row {
+            name: format!("{}>{}", one.from, one.to),
+            often: one.calls,
+            weight: one.calls * one.latency.mean,
+            cells: [middle(&one.latency), high(&one.latency)],
         });
         table(out, ["edge", "calls", "p50", "p99"], edges.collect())
     }
 }
 
-/// Rows with a name, how often for each request, and texts; columns as wide as they must be.
+struct Row<const TEXTS: usize> {
+    name: String,
+    /// For each request.
+    often: f64,
+    /// What decides if there are too many rows.
+    weight: f64,
+    cells: [String; TEXTS],
+}
+
+/// The rows that weigh most, in their order, and how many were left out.
+fn weightiest<const TEXTS: usize>(rows: Vec<Row<TEXTS>>) -> (Vec<Row<TEXTS>>, usize) {
+    const MOST: usize = 40;
+    let left_out = rows.len().saturating_sub(MOST);
+    let mut weights: Vec<(f64, usize)> = rows.iter().map(|row| row.weight).zip(0..).collect();
+    weights.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+    weights.truncate(MOST);
+    let mut shown: Vec<usize> = weights.into_iter().map(|(_, at)| at).collect();
+    shown.sort_unstable();
+    let rows = rows.into_iter().zip(0..);
+    let rows = rows.filter(|(_, at)| shown.binary_search(at).is_ok());
+    (rows.map(|(row, _)| row).collect(), left_out)
+}
+
+/// Columns as wide as they must be.
 fn table<const TEXTS: usize, const COLUMNS: usize>(
     out: &mut fmt::Formatter<'_>,
     heads: [&str; COLUMNS],
-    rows: Vec<(String, f64, [String; TEXTS])>,
+    rows: Vec<Row<TEXTS>>,
 ) -> fmt::Result {
     if rows.is_empty() {
         return Ok(());
     }
-    let cells = rows.into_iter().map(|(name, often, texts)| {
-        let often = units::show_count(often);
-        [name, often].into_iter().chain(texts).collect()
+    let (rows, left_out) = weightiest(rows);
+    let cells = rows.into_iter().map(|row| {
+        let often = units::show_count(row.often);
+        [row.name, often].into_iter().chain(row.cells).collect()
     });
     let cells: Vec<Vec<String>> = cells.collect();
     let wide = |column: usize| {
@@ -102,5 +126,8 @@ fn table<const TEXTS: usize, const COLUMNS: usize>(
         let row: Vec<&str> = row.iter().map(String::as_str).collect();
         line(&row)?;
     }
-    Ok(())
+    match left_out {
+        0 => Ok(()),
+        _ => writeln!(out, "and {left_out} more that weigh less"),
+    }
 }

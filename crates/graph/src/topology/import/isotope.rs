@@ -11,7 +11,7 @@
 //!
 //! Keys that isotope does not know are ignored there, and here with a warning.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use document::{Entry, Node, Problem, Problems, Source, Value};
 
@@ -187,9 +187,10 @@ impl Reader {
             return Some(*entry);
         }
         let ids = (0..topology.services.len()).filter_map(|at| u32::try_from(at).ok());
+        let called: HashSet<ServiceId> = topology.edges.iter().map(|edge| edge.to).collect();
         let uncalled: Vec<ServiceId> = ids
             .map(ServiceId)
-            .filter(|id| topology.edges.iter().all(|edge| edge.to != *id))
+            .filter(|id| !called.contains(id))
             .collect();
         if let [only] = uncalled.as_slice() {
             return Some(*only);

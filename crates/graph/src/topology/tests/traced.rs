@@ -1,10 +1,13 @@
 //! Graphs from traces.
 
+use proptest::prelude::*;
+
 use super::super::budget::{self, Costs, Simulation};
 use super::super::import::{Imported, RowError, RowLimits, rows, spans};
 use super::super::*;
 use super::reading::{CHECKOUT, source};
-use crate::trace::Span;
+use crate::draw::{SpanId, TraceId};
+use crate::trace::{Span, SpanKind};
 
 fn named(graph: &Topology) -> Vec<&str> {
     graph.services.iter().map(|one| one.name.as_str()).collect()
@@ -307,4 +310,73 @@ fn spans_without_a_call_are_no_graph() {
     let error = spans("none", &simulated(&graph, 3)).unwrap_err();
     assert_eq!(error, import::TraceError::Nothing);
     assert!(spans("none", &[]).is_err());
+}
+
+/// Rows of few names, so that they belong together; some are broken.
+fn any_rows() -> impl Strategy<Value = String> {
+    let name = prop_oneof![
+        Just("a"),
+        Just("b"),
+        Just("c_1"),
+        Just(""),
+        Just("NAN"),
+        Just("(?)")
+    ];
+    let rpc = prop_oneof![
+        Just("0"),
+        Just("0.1"),
+        Just("0.2"),
+        Just("0.1.1"),
+        Just("0.1.1.1"),
+        Just("1"),
+        Just("x")
+    ];
+    let kind = prop_oneof![Just("rpc"), Just("mq"), Just("")];
+    let row = (0..4, rpc, name.clone(), name, -20..40, 0..100, kind);
+    prop::collection::vec(row, 0..40).prop_map(|rows| {
+        let mut text = "traceid,rpcid,um,dm,rt,timestamp,rpctype\n".to_owned();
+        for (trace, rpc, um, dm, rt, at, kind) in rows {
+            text += &format!("{trace},{rpc},{um},{dm},{rt},{at},{kind}\n");
+        }
+        text
+    })
+}
+
+prop_compose! {
+    fn any_span()(
+        (trace, id, parent) in (1_u128..3, 1_u64..8, 0_u64..8),
+        kind in prop_oneof![Just(SpanKind::Server), Just(SpanKind::Client), Just(SpanKind::Work)],
+        (service, peer) in ("[ab]?", "[abc]?"),
+        name in prop_oneof![Just("/"), Just("/x"), Just("sleep"), Just("")],
+        (start, end, cpu) in (0_u64..50, 0_u64..50, 0_u64..9),
+        (status, attempt) in (prop_oneof![Just(0_u16), Just(200), Just(503)], 0_u8..2),
+    ) -> Span {
+        Span {
+            trace: TraceId(trace), id: SpanId(id), parent: SpanId(parent), kind,
+            service: service.into(), name: name.into(), peer: peer.into(),
+            start, end, cpu, queue: 0, status, attempt, revision: 0, cause: "",
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_rows_make_a_graph_that_can_be_used_or_none(text in any_rows()) {
+        if let Ok(imported) = from_rows(&text) {
+            reads_back(&imported);
+        }
+    }
+
+    #[test]
+    fn no_text_ends_the_reading_of_rows(text in "\\PC{0,40}(\n\\PC{0,20}){0,4}") {
+        let _ = from_rows(&text);
+        let _ = from_rows(&format!("traceid,rpcid,um,dm,rt\n{text}"));
+    }
+
+    #[test]
+    fn any_spans_make_a_graph_that_can_be_used_or_none(all in prop::collection::vec(any_span(), 0..30)) {
+        if let Ok(imported) = spans("any", &all) {
+            reads_back(&imported);
+        }
+    }
 }

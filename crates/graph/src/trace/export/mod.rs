@@ -69,6 +69,13 @@ impl Export {
         exports.collect()
     }
 
+    /// The target without what may be secret in it: a name, a password, a query.
+    pub fn shown(&self) -> String {
+        let host = self.target.host().unwrap_or_default();
+        let port = self.target.port_u16().unwrap_or(80);
+        format!("http://{host}:{port}{}", self.target.path())
+    }
+
     fn content_type(&self) -> &'static str {
         match self.format {
             Format::Zipkin => super::zipkin::JSON,

@@ -8,6 +8,7 @@ mod entry;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -39,6 +40,40 @@ impl Default for StoreLimits {
             trace_spans: 20_000,
             slowest: 64,
         }
+    }
+}
+
+/// Which traces are asked for, by their roots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    /// Those that began then or later.
+    pub from: Nanos,
+    /// Those that ended then or earlier, so that late spans had time to come.
+    pub ended: Nanos,
+    /// Those of one path; `None`: of all.
+    pub path: Option<&'a str>,
+    /// At most so many.
+    pub traces: usize,
+    /// With at most so many spans together.
+    pub spans: usize,
+}
+
+impl Wanted<'_> {
+    /// All traces that have ended so.
+    pub fn ended(ended: Nanos) -> Self {
+        Self {
+            from: 0,
+            ended,
+            path: None,
+            traces: usize::MAX,
+            spans: usize::MAX,
+        }
+    }
+
+    fn wants(&self, root: &Span) -> bool {
+        root.start >= self.from
+            && root.end <= self.ended
+            && self.path.is_none_or(|path| *root.name == *path)
     }
 }
 
@@ -115,7 +150,8 @@ impl Store {
         inner.make_room(&self.limits);
     }
 
-    /// All spans of a trace, by their start; empty: it is not known.
+    /// All spans of a trace, by their start, what holds others before those; empty: it is
+    /// not known.
     pub fn trace(&self, trace: TraceId) -> Vec<Span> {
         let inner = self.lock();
         let gone = inner.hall.iter().filter(|((_, id), _)| *id == trace);
@@ -123,7 +159,7 @@ impl Store {
         let entries = inner.traces.get(&trace).into_iter().chain(gone);
         let spans = entries.flat_map(|entry| entry.spans.iter().cloned());
         let mut spans: Vec<_> = spans.collect();
-        spans.sort_by_key(|span| (span.start, span.id));
+        spans.sort_by_key(|span| (span.start, Reverse(span.end), span.id));
         spans
     }
 
@@ -141,7 +177,7 @@ impl Store {
             .chain(gone.filter(late).take(most))
             .filter_map(Entry::summary)
             .collect();
-        found.sort_by_key(|one| std::cmp::Reverse(one.root.end - one.root.start));
+        found.sort_by_key(|one| Reverse(one.root.end - one.root.start));
         // A late span may have brought back a trace that is in the hall.
         let mut seen = HashSet::new();
         found.retain(|one| seen.insert(one.trace));
@@ -166,17 +202,21 @@ impl Store {
         entries.take(most).collect()
     }
 
-    /// The spans of the traces whose roots ended at `before` or earlier, so that late
-    /// spans had time to come: of at most `most` traces, those that changed last, in the
-    /// order of their change. The slowest that are remembered beyond the bounds are not
-    /// among them: they would make requests look slower than they are.
-    pub fn ended(&self, before: Nanos, most: usize) -> Vec<Vec<Span>> {
+    /// The spans of whole traces: of those that changed last, in the order of their
+    /// change. The slowest that are remembered beyond the bounds are not among them: they
+    /// would make requests look slower than they are.
+    pub fn whole(&self, wanted: &Wanted<'_>) -> Vec<Vec<Span>> {
         let inner = self.lock();
+        let mut room = wanted.spans;
         let whole = inner.order.values().rev().filter_map(|id| {
             let entry = inner.traces.get(id)?;
-            (entry.root()?.end <= before).then(|| entry.spans.clone())
+            wanted.wants(entry.root()?).then_some(&entry.spans)
         });
-        let mut traces: Vec<_> = whole.take(most).collect();
+        let whole = whole.take(wanted.traces).map_while(|spans| {
+            room = room.checked_sub(spans.len())?;
+            Some(spans.clone())
+        });
+        let mut traces: Vec<_> = whole.collect();
         traces.reverse();
         traces
     }

@@ -37,6 +37,12 @@ fn spans_are_joined_however_they_come() {
         spans.iter().map(|span| span.id.0).collect::<Vec<_>>(),
         [1, 2, 3]
     );
+    store.extend([work(2, 9, 5, 6), work(2, 8, 5, 7)]);
+    let spans = store.trace(TraceId(2));
+    assert_eq!(
+        spans.iter().map(|span| span.id.0).collect::<Vec<_>>(),
+        [8, 1, 9]
+    );
     let slowest = store.slowest(10, 0);
     assert_eq!(ids(&slowest), [1, 2]);
     // The root is the server span that began first.
@@ -86,7 +92,7 @@ fn the_oldest_are_forgotten_and_the_slowest_of_them_last() {
     assert_eq!(store.trace(TraceId(3)).len(), 1);
     assert!(store.trace(TraceId(1)).is_empty());
     // What is told of all requests is not bent by them.
-    let ended = store.ended(u64::MAX, 100);
+    let ended = store.whole(&Wanted::ended(u64::MAX));
     assert_eq!(ended.len(), 16);
     assert!(ended.iter().all(|spans| spans[0].trace.0 > 24));
     // A late span of one that is remembered.
@@ -113,9 +119,30 @@ fn a_trace_that_goes_on_and_on_does_not_fill_the_store() {
 fn requests_under_way_are_not_whole() {
     let store = store(100, 0);
     store.extend([server(1, 1, 0, 10), server(2, 1, 0, 20), work(3, 1, 0, 1)]);
-    let whole = store.ended(10, 100);
-    assert_eq!((whole.len(), whole[0][0].trace), (1, TraceId(1)));
-    assert_eq!(store.ended(20, 1)[0][0].trace, TraceId(2));
+    let whole = |wanted: &Wanted<'_>| -> Vec<u128> {
+        let traces = store.whole(wanted);
+        traces.iter().map(|spans| spans[0].trace.0).collect()
+    };
+    assert_eq!(whole(&Wanted::ended(10)), [1]);
+    let all = Wanted::ended(20);
+    assert_eq!(whole(&all), [1, 2]);
+    assert_eq!(whole(&Wanted { traces: 1, ..all }), [2]);
+    assert_eq!(whole(&Wanted { spans: 1, ..all }), [2]);
+    assert_eq!(whole(&Wanted { from: 1, ..all }), [0; 0]);
+    assert_eq!(
+        whole(&Wanted {
+            path: Some("/"),
+            ..all
+        }),
+        [1, 2]
+    );
+    assert_eq!(
+        whole(&Wanted {
+            path: Some("/x"),
+            ..all
+        }),
+        [0; 0]
+    );
 }
 
 proptest! {

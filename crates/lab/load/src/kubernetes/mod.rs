@@ -4,14 +4,13 @@
 mod pods;
 #[cfg(test)]
 mod tests;
-mod yaml;
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
 use pods::{coordinator, nats, workers};
-use yaml::{Yaml, map};
+use document::yaml::{Yaml, map};
 
 /// Most bytes of files: Kubernetes refuses a ConfigMap above 1 MiB, its keys included.
 const FILES_BYTES: usize = 1_000_000;

@@ -1,6 +1,6 @@
 //! What runs: the pods of workers, coordinator and NATS.
 
-use super::yaml::{Yaml, map, texts};
+use document::yaml::{Yaml, map, texts};
 use super::{FILES, Manifests, NatsServer, labels, metadata};
 
 /// How long everybody waits for everybody: images must be pulled first.

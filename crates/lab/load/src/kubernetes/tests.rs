@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use saphyr::{LoadableYamlNode, Yaml as Read};
 use serde_json::Value;
 
-use super::yaml::{Yaml, map};
+use document::yaml::{Yaml, map};
 use super::*;
 
 /// Reads a YAML text as JSON values, one for each document.

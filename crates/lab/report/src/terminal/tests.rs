@@ -205,3 +205,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_steps_said_stands_under_their_names() {
+    let event = |kind, text: &str| Event {
+        t_s: 1.0,
+        kind,
+        name: "look".into(),
+        text: text.into(),
+    };
+    let style = Style {
+        width: 40,
+        color: false,
+    };
+    let long = "a sentence that is longer than forty columns";
+    let events = [
+        event(EventKind::StepEnded, "1 s"),
+        event(EventKind::Said, &format!("{long}\nmean    3 ms\n\u{1b}[2J")),
+    ];
+    let expected =
+        "look\n  a sentence that is longer than forty\n  columns\n  mean    3 ms\n  \\u{1b}[2J\n\n";
+    assert_eq!(said(&events, style), expected);
+    assert_eq!(said(&events[..1], style), "");
+}

@@ -18,4 +18,4 @@ pub use ports::PortError;
 pub(crate) use ports::Ports;
 pub use systems::StartError;
 pub(crate) use systems::{Running, Starting, Systems, copy_names};
-pub(crate) use tail::{last_lines, shown};
+pub(crate) use tail::{first_lines, last_lines, shown};

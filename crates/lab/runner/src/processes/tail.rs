@@ -1,9 +1,13 @@
-//! The end of a log, for error messages.
+//! The end of a log, for error messages; its beginning, for what a command said.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+/// Lines shown of what a command said.
+const FIRST_LINES: usize = 40;
+/// Bytes read of what a command said.
+const FIRST_BYTES: u64 = 4096;
 /// Lines shown of each file.
 const LINES: usize = 20;
 /// Bytes read from the end of each file.
@@ -29,6 +33,23 @@ pub(crate) fn last_lines(files: &[PathBuf]) -> String {
         text.push_str("\nit wrote no output");
     }
     text
+}
+
+/// The first lines of a file, for as long as what it says is short. Empty if there is none.
+pub(crate) fn first_lines(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(FIRST_BYTES).read_to_end(&mut bytes));
+    if read.is_err() {
+        return String::new();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines: Vec<String> = text.lines().map(|line| shown(line, WIDTH)).collect();
+    let cut = bytes.len() as u64 == FIRST_BYTES || lines.len() > FIRST_LINES;
+    lines.truncate(FIRST_LINES);
+    if cut {
+        lines.push("…".to_owned());
+    }
+    lines.join("\n")
 }
 
 fn tail(path: &Path) -> Vec<String> {
@@ -91,6 +112,19 @@ mod tests {
         );
         assert!(!text.contains("line 29"), "{text}");
         assert!(!text.contains("none.log"), "{text}");
+    }
+
+    #[test]
+    fn what_a_command_says_is_shown_from_its_first_line_within_bounds() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.log");
+        assert_eq!(first_lines(&path), "");
+        std::fs::write(&path, "one\n\u{1b}two\n").unwrap();
+        assert_eq!(first_lines(&path), "one\n\u{fffd}two");
+        std::fs::write(&path, "line\n".repeat(41)).unwrap();
+        assert!(first_lines(&path).ends_with("line\n…"));
+        std::fs::write(&path, "x".repeat(200_000)).unwrap();
+        assert!(first_lines(&path).len() <= 4096 + "…\n…".len());
     }
 
     #[test]

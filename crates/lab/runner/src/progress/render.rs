@@ -208,6 +208,10 @@ pub(super) fn event(event: &Event) -> String {
         EventKind::StepEnded => format!("{name}: done in {}", event.text),
         EventKind::StepFailed => format!("{name}: FAILED: {}", event.text),
         EventKind::Made => format!("{name}: made {}", event.text),
+        EventKind::Said => {
+            let first = event.text.lines().next().unwrap_or_default();
+            format!("{name}: said {first}")
+        }
         EventKind::Measured => format!("{name}: measured {}", event.text),
         EventKind::Interrupted => format!("interrupted by {}", event.text),
     };

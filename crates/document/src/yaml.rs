@@ -1,10 +1,11 @@
-//! YAML, as much as manifests need: maps in the order given, lists, texts, numbers.
+//! YAML that is written, as much as manifests need: maps in the order given, lists, texts,
+//! numbers.
 
 use std::fmt::Write;
 
 /// A YAML value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Yaml {
+pub enum Yaml {
     /// A text; also where it looks like something else.
     Text(String),
     /// A whole number.
@@ -18,12 +19,12 @@ pub(crate) enum Yaml {
 }
 
 /// A map of these keys and values.
-pub(crate) fn map<const N: usize>(entries: [(&str, Yaml); N]) -> Yaml {
+pub fn map<const N: usize>(entries: [(&str, Yaml); N]) -> Yaml {
     Yaml::Map(entries.map(|(key, value)| (key.to_owned(), value)).to_vec())
 }
 
 /// A list of texts.
-pub(crate) fn texts<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Yaml {
+pub fn texts<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Yaml {
     Yaml::List(texts.into_iter().map(|text| text.as_ref().into()).collect())
 }
 
@@ -53,7 +54,7 @@ impl From<u32> for Yaml {
 
 impl Yaml {
     /// The value as a document, with a line end.
-    pub(crate) fn document(&self) -> String {
+    pub fn document(&self) -> String {
         let mut out = String::new();
         self.write(0, &mut out);
         out

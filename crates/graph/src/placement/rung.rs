@@ -1,0 +1,90 @@
+//! How well the services are shielded from each other and from others.
+
+use serde::Serialize;
+
+use crate::topology::Topology;
+
+/// The rungs of a ladder; each is quieter than the one below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rung {
+    /// Some services run wherever the scheduler puts them.
+    Free,
+    /// Every service keeps to its processors, which others may use too (`cpus`).
+    Pinned,
+    /// Every service keeps to its processors, and the scheduler puts nobody else there
+    /// (`isolcpus=` of the kernel's command line).
+    Isolated,
+}
+
+impl Rung {
+    /// That of a graph on a machine whose kernel isolates these processors, written as
+    /// `1-3,5` (`/sys/devices/system/cpu/isolated`).
+    pub fn of(topology: &Topology, isolated: Option<&str>) -> Self {
+        let isolated = isolated.map(numbers).unwrap_or_default();
+        let mut services = topology.services.iter().map(|one| &one.placement.cpus);
+        if services.clone().any(Vec::is_empty) {
+            Self::Free
+        } else if services.all(|cpus| cpus.iter().all(|cpu| isolated.contains(cpu))) {
+            Self::Isolated
+        } else {
+            Self::Pinned
+        }
+    }
+}
+
+/// The numbers of a list such as `1-3,5`; what is no number is left out.
+fn numbers(list: &str) -> Vec<u32> {
+    let ranges = list.split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let first: u32 = first.trim().parse().ok()?;
+        let last: u32 = last.trim().parse().ok()?;
+        Some(first..=last.min(first.saturating_add(4095)))
+    });
+    ranges.flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(cpus: &[&str]) -> Topology {
+        let mut text = String::new();
+        for (place, cpus) in cpus.iter().enumerate() {
+            text += &format!("[services.s{place}]\n");
+            text += if place == 0 { "entry = true\n" } else { "" };
+            if !cpus.is_empty() {
+                text += &format!("cpus = \"{cpus}\"\n");
+            }
+            if place + 1 < cpus.len().max(1) {
+                text += &format!("steps = [{{ call = \"s{}\" }}]\n", place + 1);
+            }
+        }
+        let source = document::Source {
+            name: "graph.toml".into(),
+            text,
+        };
+        crate::topology::read(&source).unwrap()
+    }
+
+    #[test]
+    fn the_least_shielded_service_decides() {
+        for (cpus, isolated, expected) in [
+            ("", None, Rung::Free),
+            ("0", None, Rung::Pinned),
+            ("0", Some(""), Rung::Pinned),
+            ("1-2", Some("1-3,5"), Rung::Isolated),
+            ("1,4", Some("1-3,5"), Rung::Pinned),
+            ("5", Some("1-3,5"), Rung::Isolated),
+        ] {
+            assert_eq!(Rung::of(&graph(&[cpus]), isolated), expected, "{cpus}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_read() {
+        assert_eq!(numbers("0-2,5"), [0, 1, 2, 5]);
+        assert!(numbers("").is_empty());
+        assert!(numbers("x-,y").is_empty());
+    }
+}

@@ -1,0 +1,176 @@
+use std::future::pending;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::family::levels;
+use super::lines::Lines;
+use super::*;
+use crate::service::Directory;
+use crate::topology::{ServiceId, Topology};
+
+fn graph(text: &str) -> Topology {
+    let source = document::Source {
+        name: "graph.toml".into(),
+        text: text.into(),
+    };
+    crate::topology::read(&source).unwrap()
+}
+
+const DIAMOND: &str = r#"
+[services.root]
+entry = true
+steps = [{ parallel = [{ call = "price" }, { call = "stock" }], join = "all" }]
+[services.price]
+replicas = 2
+steps = [{ call = "store" }]
+[services.stock]
+[services.store]
+"#;
+
+#[test]
+fn callees_start_first() {
+    let levels = levels(&graph(DIAMOND));
+    let id = ServiceId;
+    let expected = [
+        vec![(id(2), 0), (id(3), 0)],
+        vec![(id(1), 0), (id(1), 1)],
+        vec![(id(0), 0)],
+    ];
+    assert_eq!(levels, expected);
+}
+
+#[test]
+fn a_line_of_the_log_announces() {
+    let line = r#"{"timestamp":"1.0","source":"leaf","message":"leaf.ready","log_level":1,"data":{"address":"127.0.0.1:81","admin":"127.0.0.1:82","more":1}}"#;
+    let at = Announcement::read(line).unwrap();
+    assert_eq!((at.address.port(), at.admin.port()), (81, 82));
+    for other in ["", "leaf.ready", &line.replace(".ready", ".already"), &line.replace("admin", "x")] {
+        assert_eq!(Announcement::read(other), None, "{other}");
+    }
+}
+
+#[tokio::test]
+async fn lines_come_whole_and_bounded() {
+    let long = "x".repeat(200_000);
+    let text = format!("one\n\n{long}\ntwo\nend");
+    let mut lines = Lines::new(text.as_bytes());
+    let mut found = Vec::new();
+    while let Some(line) = lines.next().await {
+        found.push(line);
+    }
+    assert_eq!(found.len(), 5, "{:?}", found.iter().map(String::len).collect::<Vec<_>>());
+    assert_eq!((&*found[0], &*found[1], &*found[3], &*found[4]), ("one", "", "two", "end"));
+    assert!(found[2].len() >= 64 << 10 && long.starts_with(&found[2]));
+}
+
+/// A shell that announces itself and waits.
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(script);
+    command
+}
+
+fn announced(then: &str) -> Command {
+    shell(&format!(
+        r#"echo '{{"message":"x.ready","data":{{"address":"127.0.0.1:1","admin":"127.0.0.1:2"}}}}'; {then}"#
+    ))
+}
+
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Heard {
+    fn new() -> (Self, Arc<dyn Fn(String) + Send + Sync>) {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let to = Arc::clone(&lines);
+        (Self(lines), Arc::new(move |line| to.lock().unwrap().push(line)))
+    }
+}
+
+#[tokio::test]
+async fn a_family_starts_and_stops_in_order() {
+    let topology = graph(DIAMOND);
+    let (heard, said) = Heard::new();
+    let command = |service: ServiceId, replica: u32, known: &Directory| {
+        let count = known.iter().count();
+        let name = format!("{}-{replica} knows {count}", service.0);
+        announced(&format!("echo {name}; trap 'echo stops {}; exit 0' TERM; while :; do sleep 0.01; done", service.0))
+    };
+    let start = Start {
+        topology: &topology,
+        command: &command,
+        said,
+    };
+    let family = Family::start(&start, pending()).await.unwrap().unwrap();
+    assert_eq!((family.members().len(), family.running()), (5, 5));
+    assert!(family.stop(topology.entry, Duration::from_secs(30)).await);
+    assert_eq!(family.running(), 0);
+    let heard = heard.0.lock().unwrap();
+    assert!(heard.contains(&"0-0 knows 4".to_owned()), "{heard:?}");
+    assert!(heard.contains(&"1-1 knows 2".to_owned()), "{heard:?}");
+    let stops: Vec<_> = heard.iter().filter(|line| line.starts_with("stops")).collect();
+    assert_eq!((stops.len(), &**stops[0]), (5, "stops 0"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn one_that_does_not_start_ends_all() {
+    let topology = graph(DIAMOND);
+    let pids = Arc::<Mutex<Vec<String>>>::default();
+    let to = Arc::clone(&pids);
+    let command = |service: ServiceId, _: u32, _: &Directory| match service.0 {
+        0 => shell("echo no such thing; exit 3"),
+        _ => announced("echo $$; while :; do sleep 0.01; done"),
+    };
+    let start = Start {
+        topology: &topology,
+        command: &command,
+        said: Arc::new(move |line| to.lock().unwrap().push(line)),
+    };
+    let error = Family::start(&start, pending()).await.unwrap_err().to_string();
+    assert!(error.contains("root") && error.contains("status 3"), "{error}");
+    let pids = pids.lock().unwrap().clone();
+    let pids = pids.iter().filter(|line| line.parse::<u32>().is_ok());
+    for pid in pids {
+        assert!(!std::path::Path::new("/proc").join(pid).exists(), "{pid} is left");
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_one_is_seen() {
+    let topology = graph(DIAMOND);
+    let (_, said) = Heard::new();
+    let command = |service: ServiceId, _: u32, _: &Directory| match service.0 {
+        3 => announced("kill -9 $$"),
+        _ => announced("sleep 600"),
+    };
+    let start = Start {
+        topology: &topology,
+        command: &command,
+        said,
+    };
+    let family = Family::start(&start, pending()).await.unwrap().unwrap();
+    let mut watched: Vec<usize> = (0..family.members().len()).collect();
+    let (place, how) = family.next_end(&mut watched).await;
+    assert_eq!(how, "signal 9");
+    assert_eq!(family.members()[place].name, "store");
+    assert_eq!(watched.len(), 4);
+    // `sleep` ends by SIGTERM.
+    assert!(family.stop(topology.entry, Duration::from_secs(30)).await);
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_start() {
+    let topology = graph(DIAMOND);
+    let (_, said) = Heard::new();
+    let command = |service: ServiceId, _: u32, _: &Directory| match service.0 {
+        0 => shell("sleep 600"),
+        _ => announced("sleep 600"),
+    };
+    let start = Start {
+        topology: &topology,
+        command: &command,
+        said,
+    };
+    let stop = tokio::time::sleep(Duration::from_millis(300));
+    assert!(Family::start(&start, stop).await.unwrap().is_none());
+}

@@ -1,0 +1,258 @@
+//! Heads and bodies of HTTP/2 and gRPC, and what of them means something here.
+
+use bytes::Bytes;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header,
+};
+use wire::http2::{Answer, Payload, grpc as framing};
+
+use super::grpc;
+use crate::script::Outcome;
+use crate::script::cause;
+use crate::service::flight::Flight;
+use crate::service::link::{Attempt, FAILED, MOST_FAILED};
+use crate::service::message::{self, TIMEOUT};
+use crate::service::outbox::FILLER;
+use crate::service::plan::{CallPlan, Plan, REVISION};
+use crate::trace::context::{self, Outgoing};
+use crate::{Nanos, topology::Protocol};
+
+/// The request of a call; `None`: its path or callee has no form in HTTP/2.
+pub(super) fn request(
+    plan: &Plan,
+    call: &CallPlan,
+    flight: &Flight,
+    attempt: &Attempt,
+    protocol: Protocol,
+    now: Nanos,
+) -> Option<(Request<()>, Payload)> {
+    let path = match &call.path {
+        Some(path) => path.as_bytes(),
+        None => &flight.path,
+    };
+    let is_grpc = protocol == Protocol::Grpc;
+    let mut uri = http::uri::Parts::default();
+    uri.scheme = Some(Scheme::HTTP);
+    uri.authority = Authority::try_from(call.peer.as_bytes()).ok();
+    uri.path_and_query = Some(if is_grpc {
+        PathAndQuery::from_static(grpc::METHOD)
+    } else {
+        PathAndQuery::try_from(path).ok()?
+    });
+    let mut request = Request::new(());
+    *request.uri_mut() = Uri::from_parts(uri).ok()?;
+    if is_grpc || attempt.bytes > 0 {
+        *request.method_mut() = Method::POST;
+    }
+    let fields = request.headers_mut();
+    put(fields, REVISION, &plan.fingerprint);
+    let mut lines = Vec::with_capacity(256);
+    context::write(
+        &plan.topology.tracing,
+        &Outgoing {
+            trace: flight.trace,
+            span: attempt.span,
+            parent: flight.span,
+            sampled: flight.sampled,
+            debug: flight.debug,
+            passed: &flight.passed,
+        },
+        &mut lines,
+    );
+    put_lines(fields, &lines);
+    let left = attempt.deadline.saturating_sub(now).max(1);
+    if is_grpc {
+        fields.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(grpc::CONTENT_TYPE),
+        );
+        fields.insert(header::TE, HeaderValue::from_static("trailers"));
+        put(fields, grpc::PATH, path);
+        put(fields, grpc::TIMEOUT, grpc::timeout(left).as_bytes());
+        return Some((request, message_of(attempt.bytes)));
+    }
+    fields.insert(TIMEOUT, HeaderValue::from(message::milliseconds(left)));
+    Some((request, filled(Vec::new(), attempt.bytes)))
+}
+
+/// What a request asks for.
+pub(super) struct Ask<'a> {
+    pub(super) path: &'a [u8],
+    pub(super) deadline: Nanos,
+    /// The method is HEAD.
+    pub(super) bodiless: bool,
+}
+
+/// What a head asks for; `Err`: the status, or gRPC's code, that refuses it.
+pub(super) fn ask(
+    head: &http::request::Parts,
+    protocol: Protocol,
+    started: Nanos,
+) -> Result<Ask<'_>, u16> {
+    let field = |name: &str| head.headers.get(name).map(HeaderValue::as_bytes);
+    if protocol == Protocol::Grpc {
+        let kind = field("content-type").unwrap_or_default();
+        if head.method != Method::POST || !kind.starts_with(grpc::CONTENT_TYPE.as_bytes()) {
+            return Err(415);
+        }
+        if head.uri.path() != grpc::METHOD {
+            return Err(501);
+        }
+        let length = field(grpc::TIMEOUT).and_then(grpc::read_timeout);
+        return Ok(Ask {
+            path: field(grpc::PATH).unwrap_or(b"/"),
+            deadline: length.map_or(Nanos::MAX, |length| started.saturating_add(length)),
+            bodiless: false,
+        });
+    }
+    if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
+        return Err(405);
+    }
+    Ok(Ask {
+        path: head.uri.path().as_bytes(),
+        deadline: message::deadline(field(TIMEOUT), started),
+        bodiless: head.method == Method::HEAD,
+    })
+}
+
+/// An answer without a body that says no more than its status.
+pub(super) fn refusal(status: u16, protocol: Protocol) -> Response<()> {
+    let mut response = Response::new(());
+    if protocol == Protocol::Grpc && status != 415 {
+        // All that gRPC says of such a call stands in the head ("Trailers-Only").
+        let fields = response.headers_mut();
+        fields.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(grpc::CONTENT_TYPE),
+        );
+        fields.insert(grpc::STATUS, HeaderValue::from(grpc::code(status)));
+    } else {
+        *response.status_mut() =
+            StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    }
+    response
+}
+
+/// The body of an answer.
+pub(in crate::service) enum Body {
+    Filler(u64),
+    Text(Vec<u8>),
+}
+
+/// A whole answer: head, body, trailers.
+pub(super) fn answer(
+    plan: &Plan,
+    flight: &Flight,
+    protocol: Protocol,
+    status: u16,
+    body: Body,
+    failed: Option<&[u8]>,
+) -> (Response<()>, Payload, Option<HeaderMap>) {
+    let is_grpc = protocol == Protocol::Grpc;
+    if is_grpc && grpc::code(status) != 0 {
+        let mut head = refusal(status, protocol);
+        put(head.headers_mut(), REVISION, &plan.fingerprint);
+        if let Some(failed) = failed {
+            put(head.headers_mut(), FAILED, failed);
+            put(head.headers_mut(), "grpc-message", failed);
+        }
+        return (head, Payload::default(), None);
+    }
+    let mut head = Response::new(());
+    *head.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let fields = head.headers_mut();
+    put(fields, REVISION, &plan.fingerprint);
+    if let Some(failed) = failed {
+        put(fields, FAILED, failed);
+    }
+    if is_grpc {
+        fields.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(grpc::CONTENT_TYPE),
+        );
+        let mut trailers = HeaderMap::with_capacity(1);
+        trailers.insert(grpc::STATUS, HeaderValue::from_static("0"));
+        let body = match body {
+            Body::Filler(bytes) => message_of(bytes),
+            Body::Text(text) => {
+                let mut message = grpc::prefix(text.len() as u64);
+                message.extend_from_slice(&text);
+                filled(message, 0)
+            }
+        };
+        return (head, body, Some(trailers));
+    }
+    fields.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    let body = match body {
+        Body::Filler(bytes) => filled(Vec::new(), bytes),
+        Body::Text(text) => filled(text, 0),
+    };
+    fields.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    let body = if flight.bodiless {
+        Payload::default()
+    } else {
+        body
+    };
+    (head, body, None)
+}
+
+/// How a call was answered: its outcome, what its answer says about a failure, the part of
+/// the body that was kept.
+pub(super) fn outcome(answer: &Answer, protocol: Protocol) -> (Outcome, &[u8], &[u8]) {
+    let failed = answer
+        .headers
+        .get(FAILED)
+        .or_else(|| answer.trailers.as_ref()?.get(FAILED))
+        .map_or(&b""[..], HeaderValue::as_bytes);
+    let failed = failed.get(..MOST_FAILED).unwrap_or(failed);
+    if protocol != Protocol::Grpc {
+        return (Outcome::Answered(answer.status), failed, &answer.body);
+    }
+    match framing::status(answer).code {
+        0 if answer.body_bytes < framing::PREFIX as u64 => {
+            (Outcome::Unanswered(cause::MALFORMED), failed, b"")
+        }
+        0 => {
+            let body = grpc::body(&answer.body).unwrap_or_default();
+            (Outcome::Answered(200), failed, body)
+        }
+        code => (Outcome::Answered(grpc::status(code)), failed, b""),
+    }
+}
+
+/// A message of so many bytes of no meaning.
+fn message_of(bytes: u64) -> Payload {
+    filled(grpc::prefix(bytes), bytes)
+}
+
+fn filled(first: Vec<u8>, bytes: u64) -> Payload {
+    Payload::filled(first.into(), Bytes::from_static(FILLER), bytes)
+}
+
+/// Sets a field; one that HTTP/2 does not allow is left out.
+fn put(fields: &mut HeaderMap, name: &'static str, value: &[u8]) {
+    if let Ok(value) = HeaderValue::from_bytes(value) {
+        fields.insert(name, value);
+    }
+}
+
+/// Adds field lines, each with its line end.
+fn put_lines(fields: &mut HeaderMap, lines: &[u8]) {
+    for line in lines.split(|byte| *byte == b'\n') {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+            continue;
+        };
+        let (name, value) = line.split_at(colon);
+        let value = value.get(1..).unwrap_or_default().trim_ascii();
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+        {
+            fields.append(name, value);
+        }
+    }
+}

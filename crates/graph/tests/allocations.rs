@@ -1,0 +1,122 @@
+//! A plain request takes no memory from the allocator once everything has grown.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use graph::metrics::Metrics;
+use graph::service::{Directory, Host, HostConfig, Hosted};
+use graph::topology::{self, ServiceId};
+use graph::trace::{StoreLimits, Tracer};
+use graph::work::{Calibration, Site};
+
+/// Counts what all threads ask of the allocator, but the one that asks the graph.
+struct Counting;
+
+static ASKED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static EXEMPT: Cell<bool> = const { Cell::new(false) };
+}
+
+fn count() {
+    if !EXEMPT.get() {
+        ASKED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: everything is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller says.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as the caller says.
+        unsafe { System.realloc(block, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as the caller says.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[test]
+fn a_plain_chain_takes_no_memory() {
+    EXEMPT.set(true);
+    let source = document::Source {
+        name: "chain".to_owned(),
+        text: r#"
+[trace]
+sample = "0%"
+[defaults]
+response = "echo"
+[services.root]
+entry = true
+steps = [{ cpu = "1us" }, { call = "branch" }]
+[services.branch]
+steps = [{ parallel = [{ call = "leaf" }, { call = "leaf", request = "300B" }] }]
+[services.leaf]
+response = "1KiB"
+"#
+        .to_owned(),
+    };
+    let topology = topology::read(&source).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::start(HostConfig {
+        hosted: (0..3)
+            .map(|service| Hosted {
+                service: ServiceId(service),
+                replica: 0,
+                listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            })
+            .collect(),
+        topology: Arc::new(topology),
+        directory: Directory::default(),
+        threads: 1,
+        site: Site::open(Calibration::measure(), folder.path()).unwrap(),
+        metrics: Arc::new(Metrics::new()),
+        tracer: Tracer::new(StoreLimits::default(), Vec::new()),
+    })
+    .unwrap();
+    let mut stream = TcpStream::connect(host.directory().get("root", 0).unwrap()).unwrap();
+    let mut room = vec![0; 16 * 1024];
+    let mut ask = |times: usize| {
+        for _ in 0..times {
+            stream
+                .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                .unwrap();
+            let mut taken = 0;
+            while !ended(&room[..taken]) {
+                taken += stream.read(&mut room[taken..]).unwrap();
+            }
+        }
+    };
+    ask(2000);
+    let before = ASKED.load(Ordering::Relaxed);
+    ask(1000);
+    let taken = ASKED.load(Ordering::Relaxed) - before;
+    assert_eq!(taken, 0, "for a thousand requests");
+    host.stop();
+}
+
+/// Whether an answer is whole.
+fn ended(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head.split("Content-Length: ").nth(1).unwrap();
+    body.len() == length.parse::<usize>().unwrap()
+}

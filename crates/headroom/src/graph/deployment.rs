@@ -1,0 +1,70 @@
+//! How a graph was started: what is worth knowing beside its results.
+
+use std::path::Path;
+
+use document::Source;
+use graph::background::Seen;
+use graph::noise::Facts;
+use graph::placement::Rung;
+use graph::profile::Profile;
+use graph::topology::Topology;
+use graph::work::Site;
+use serde_json::{Value, json};
+
+/// What does not change while a graph runs.
+#[derive(Debug)]
+pub(super) struct Deployment {
+    /// `process`, `processes`, `namespaces` or `service`.
+    pub(super) mode: &'static str,
+    /// Where the profile came from at first.
+    pub(super) file: String,
+    /// The machine, as of the start.
+    pub(super) facts: Facts,
+    /// What could not be done as the topology says, each a sentence.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Deployment {
+    pub(super) fn new(mode: &'static str, source: &Source, warnings: Vec<String>) -> Self {
+        Self {
+            mode,
+            file: source.name.clone(),
+            facts: Facts::read(Path::new("/")),
+            warnings,
+        }
+    }
+
+    /// A profile that came without a file: what it names stands where the file's do.
+    pub(super) fn source(&self, text: &str) -> Source {
+        Source {
+            name: self.file.clone(),
+            text: text.to_owned(),
+        }
+    }
+
+    pub(super) fn describe(
+        &self,
+        topology: &Topology,
+        site: &Site,
+        profile: &Profile,
+        background: &[Seen],
+    ) -> Value {
+        let background = background.iter().map(|seen| {
+            json!({ "name": seen.name, "active": seen.active, "cpu_ns": seen.cpu })
+        });
+        json!({
+            "mode": self.mode,
+            "rung": Rung::of(topology, self.facts.isolated.as_deref()),
+            "machine": self.facts,
+            "calibration": site.calibration(),
+            "disk_is_memory": site.disk_is_memory(),
+            "background": background.collect::<Vec<_>>(),
+            "profile": {
+                "file": self.file,
+                "refused": profile.refusal(),
+                "refusals": profile.refusals(),
+            },
+            "warnings": self.warnings,
+        })
+    }
+}

@@ -1,0 +1,234 @@
+//! The control of a graph whose services are other processes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use document::Source;
+use graph::admin::{Control, Instance, Peer};
+use graph::processes::{Family, Member, State};
+use graph::profile::{Profile, fixed};
+use graph::topology::Topology;
+use graph::trace::Span;
+use graph::work::Site;
+use http_body_util::Full;
+use net::{Client, ClientOptions};
+use serde_json::{Value, json};
+use telemetry::Logger;
+use telemetry::prometheus::Page;
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+
+use crate::graph::beside::Beside;
+use crate::graph::deployment::Deployment;
+use crate::graph::profile::{self, Profiled, PutError};
+
+/// Longest wait for a process to take a profile.
+const TAKEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Answers for all processes.
+pub(super) struct Conductor {
+    family: Arc<Family>,
+    /// In force, with its revision.
+    topology: Mutex<(Arc<Topology>, u32)>,
+    profile: Profile,
+    deployment: Deployment,
+    site: Arc<Site>,
+    background: Beside,
+    logger: Logger,
+    client: Client,
+    runtime: Handle,
+}
+
+impl Conductor {
+    /// Must be called within a runtime.
+    pub(super) fn new(
+        family: Arc<Family>,
+        topology: Arc<Topology>,
+        source: Source,
+        deployment: Deployment,
+        site: Arc<Site>,
+        background: Beside,
+        logger: Logger,
+    ) -> Self {
+        Self {
+            family,
+            topology: Mutex::new((topology, 1)),
+            profile: Profile::new(source),
+            deployment,
+            site,
+            background,
+            logger,
+            client: Client::new(ClientOptions {
+                connections_per_host: 1,
+                connect_within: TAKEN_WITHIN,
+                answer_within: TAKEN_WITHIN,
+                answer_bytes: 1 << 20,
+                tls: None,
+            }),
+            runtime: Handle::current(),
+        }
+    }
+
+    fn put(&self, source: &Source) -> Result<u32, PutError> {
+        let checked = super::super::checked(source, Some(&super::super::machine()))?;
+        let topology = Arc::new(checked.topology);
+        let (before, revision) = self.in_force().clone();
+        fixed(&before, &topology)?;
+        if *before == *topology {
+            return Ok(revision);
+        }
+        self.background.follow(&topology.background)?;
+        self.runtime.block_on(self.spread(&before, &topology))?;
+        let revision = revision + 1;
+        *self.in_force() = (topology, revision);
+        Ok(revision)
+    }
+
+    /// Gives a profile to all processes, the entry's last: it decides under which one a
+    /// request runs, and the others know that by then. If one refuses, those that took it
+    /// get the one before again.
+    async fn spread(&self, before: &Topology, topology: &Topology) -> Result<(), PutError> {
+        let text = Bytes::from(topology.to_toml());
+        let members = self.family.members();
+        let running = members.iter().filter(|one| one.state() == State::Running);
+        let (entries, others): (Vec<_>, Vec<_>) =
+            running.partition(|one| one.service == topology.entry);
+        for some in [others, entries] {
+            if let Err(why) = self.give(&some, &text).await {
+                let old = Bytes::from(before.to_toml());
+                let all: Vec<_> = members.iter().collect();
+                // Whoever cannot take it back has ended, and that is told already.
+                let _ = self.give(&all, &old).await;
+                return Err(PutError::Elsewhere(why));
+            }
+        }
+        Ok(())
+    }
+
+    async fn give(&self, to: &[&Arc<Member>], text: &Bytes) -> Result<(), String> {
+        let mut giving = JoinSet::new();
+        for member in to {
+            let (client, text) = (self.client.clone(), text.clone());
+            let member = Arc::clone(member);
+            giving.spawn(async move { give(&client, &member, text).await });
+        }
+        let mut all = Ok(());
+        while let Some(given) = giving.join_next().await {
+            let given = given.unwrap_or_else(|error| Err(error.to_string()));
+            all = all.and(given);
+        }
+        all
+    }
+
+    fn in_force(&self) -> MutexGuard<'_, (Arc<Topology>, u32)> {
+        self.topology.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn give(client: &Client, member: &Member, text: Bytes) -> Result<(), String> {
+    let request = http::Request::put(format!("http://{}/profile", member.at.admin));
+    let request = request.body(Full::new(text)).map_err(|error| error.to_string())?;
+    let answer = client.request(request).await;
+    let answer = answer.map_err(|error| format!("the service {}: {error}", member.name))?;
+    match answer.status.is_success() {
+        true => Ok(()),
+        false => Err(format!(
+            "the service {} refused it: {}",
+            member.name,
+            String::from_utf8_lossy(&answer.body)
+        )),
+    }
+}
+
+/// The processes that run, as the control server reads their counters.
+pub(super) fn peers(family: &Family) -> Vec<Peer> {
+    let running = family
+        .members()
+        .iter()
+        .filter(|member| member.state() == State::Running);
+    let peers = running.filter_map(|member| {
+        Some(Peer {
+            name: member.name.clone(),
+            counters: format!("http://{}/counters", member.at.admin).parse().ok()?,
+        })
+    });
+    peers.collect()
+}
+
+impl Profiled for Conductor {
+    fn take(&self, found: Result<Source, String>) -> Result<u32, PutError> {
+        let put = match &found {
+            Ok(source) => self.put(source),
+            Err(error) => Err(PutError::Unread(error.clone())),
+        };
+        profile::note(&self.profile, &self.logger, found.ok(), &put);
+        put
+    }
+}
+
+impl Control for Conductor {
+    fn topology(&self) -> (Arc<Topology>, u32) {
+        self.in_force().clone()
+    }
+
+    fn instances(&self) -> Vec<Instance> {
+        let members = self.family.members().iter();
+        let instances = members.map(|member| Instance {
+            service: member.service,
+            replica: member.replica,
+            address: member.at.address,
+            pid: member.pid,
+            admin: Some(member.at.admin),
+        });
+        instances.collect()
+    }
+
+    fn deployment(&self) -> Value {
+        let (topology, _) = self.topology();
+        let seen = self.background.seen();
+        let mut all = self
+            .deployment
+            .describe(&topology, &self.site, &self.profile, &seen);
+        let processes = self.family.members().iter().map(|member| {
+            let ended = match member.state() {
+                State::Running => None,
+                State::Ended(how) => Some(how),
+            };
+            json!({ "name": member.name, "pid": member.pid, "ended": ended })
+        });
+        if let Some(all) = all.as_object_mut() {
+            all.insert("processes".to_owned(), processes.collect());
+        }
+        all
+    }
+
+    fn profile(&self) -> String {
+        self.profile.source().text
+    }
+
+    fn put_profile(&self, text: &str) -> Result<u32, String> {
+        let source = self.deployment.source(text);
+        self.take(Ok(source)).map_err(|error| error.to_string())
+    }
+
+    fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<Value, String> {
+        crate::graph::analyse::analysis(&self.topology().0, traces)
+    }
+
+    fn metrics(&self, page: &mut Page) {
+        profile::metrics(page, self.in_force().1, &self.profile);
+        let all = self.family.members().len();
+        let running = self.family.running();
+        page.gauge(
+            "headroom_graph_processes_running",
+            "Processes of services that run.",
+            running,
+        );
+        page.gauge(
+            "headroom_graph_processes_ended",
+            "Processes of services that have ended though the graph runs.",
+            all - running.min(all),
+        );
+    }
+}

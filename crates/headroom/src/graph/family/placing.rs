@@ -1,0 +1,189 @@
+//! What each process is started with, and what it is started in.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use graph::placement::{Group, Groups, Network};
+use graph::service::Directory;
+use graph::topology::{ServiceId, Topology};
+use graph::work::Calibration;
+
+use crate::cli::LogLevel;
+use crate::graph::args::UpArgs;
+
+/// Port of the control server of a process that has an address of its own.
+const ADMIN_PORT: u16 = 8887;
+
+/// What decides how processes are started.
+pub(super) struct PlacingConfig<'a> {
+    pub(super) args: &'a UpArgs,
+    pub(super) topology: &'a Topology,
+    /// Our own control server: spans go there.
+    pub(super) admin: SocketAddr,
+    pub(super) calibration: &'a Calibration,
+}
+
+/// The file, groups and namespaces of processes. Dropping it removes them.
+pub(super) struct Placing {
+    program: PathBuf,
+    /// In which the topology is, as the children read it.
+    folder: tempfile::TempDir,
+    calibration: String,
+    collector: String,
+    listen: SocketAddr,
+    threads: u16,
+    log_level: &'static str,
+    topology: Topology,
+    instances: Vec<(ServiceId, u32)>,
+    /// Those of instances with limits, by their place in `instances`.
+    groups: Vec<Option<Group>>,
+    network: Option<Network>,
+}
+
+impl Placing {
+    /// Makes groups for instances with limits, and namespaces if they are wanted.
+    pub(super) fn new(config: &PlacingConfig<'_>) -> Result<Self> {
+        let (args, topology) = (config.args, config.topology);
+        let own = std::process::id();
+        let services = (0..).map(ServiceId).zip(&topology.services);
+        let instances: Vec<_> = services
+            .flat_map(|(id, of)| (0..of.replicas).map(move |replica| (id, replica)))
+            .collect();
+        let network = match args.namespaces {
+            true => Some(Network::make(own, instances.len())?),
+            false => None,
+        };
+        let folder = tempfile::Builder::new()
+            .prefix("headroom-graph-")
+            .tempdir()
+            .context("make a folder for the topology of the processes")?;
+        let file = folder.path().join("graph.toml");
+        std::fs::write(&file, topology.to_toml())
+            .with_context(|| format!("write {}", file.display()))?;
+        let collector = match &network {
+            Some(network) => SocketAddr::from((network.gateway(), config.admin.port())),
+            None => config.admin,
+        };
+        Ok(Self {
+            program: std::env::current_exe().context("find the own program")?,
+            folder,
+            calibration: serde_json::to_string(config.calibration)?,
+            collector: format!("http://{}/v1/traces", reachable(collector)),
+            listen: args.listen,
+            threads: args.threads.unwrap_or(1),
+            log_level: match args.log.log_level {
+                LogLevel::Debug => "debug",
+                LogLevel::Info => "info",
+                LogLevel::Error => "error",
+            },
+            topology: topology.clone(),
+            groups: groups(topology, &instances, own)?,
+            instances,
+            network,
+        })
+    }
+
+    /// Where processes in namespaces reach this one.
+    pub(super) fn gateway(&self) -> Option<Ipv4Addr> {
+        self.network.as_ref().map(Network::gateway)
+    }
+
+    /// The command of an instance. Callees are known already.
+    pub(super) fn command(&self, service: ServiceId, replica: u32, known: &Directory) -> Command {
+        let mut command = Command::new(&self.program);
+        let of = self.topology.service(service);
+        let name = of.map_or("", |of| of.name.as_str());
+        let place = self.place(service, replica);
+        let (listen, admin) = self.addresses(service, replica, place);
+        command
+            .args(["graph", "service", "--pin", "--no-watch", "--name", name])
+            .arg("--file")
+            .arg(self.folder.path().join("graph.toml"))
+            .args(["--replica", &replica.to_string()])
+            .args(["--listen", &listen.to_string()])
+            .args(["--admin", &admin.to_string()])
+            .args(["--threads", &self.threads.to_string()])
+            .args(["--log-level", self.log_level])
+            .args(["--collector", &self.collector])
+            .args(["--calibration", &self.calibration])
+            .args(["--parent", &std::process::id().to_string()]);
+        if let (Some(network), Some(place)) = (&self.network, place) {
+            command.arg("--namespace").arg(network.namespace(place));
+        }
+        let group = place.and_then(|place| self.groups.get(place)?.as_ref());
+        for folder in group.map(Group::folders).unwrap_or_default() {
+            command.arg("--group").arg(folder);
+        }
+        let edges = self.topology.edges.iter();
+        for edge in edges.filter(|edge| edge.from == service) {
+            let Some(callee) = self.topology.service(edge.to) else {
+                continue;
+            };
+            for address in known.all(&callee.name) {
+                command.args(["--peer", &format!("{}={address}", callee.name)]);
+            }
+        }
+        command
+    }
+
+    fn place(&self, service: ServiceId, replica: u32) -> Option<usize> {
+        let mut instances = self.instances.iter();
+        instances.position(|one| *one == (service, replica))
+    }
+
+    /// Where an instance listens, and its control server.
+    fn addresses(
+        &self,
+        service: ServiceId,
+        replica: u32,
+        place: Option<usize>,
+    ) -> (SocketAddr, SocketAddr) {
+        if let (Some(network), Some(place)) = (&self.network, place) {
+            let address = network.address(place);
+            return ((address, self.listen.port()).into(), (address, ADMIN_PORT).into());
+        }
+        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        match service == self.topology.entry && replica == 0 {
+            true => (self.listen, free),
+            false => (free, free),
+        }
+    }
+}
+
+/// Groups of the instances that have limits.
+fn groups(
+    topology: &Topology,
+    instances: &[(ServiceId, u32)],
+    owner: u32,
+) -> Result<Vec<Option<Group>>> {
+    let limits = |service: ServiceId| {
+        let placement = &topology.service(service)?.placement;
+        let limits = (placement.cpu_limit, placement.memory_limit);
+        (limits != (None, None)).then_some(limits)
+    };
+    if instances.iter().all(|(service, _)| limits(*service).is_none()) {
+        return Ok(Vec::new());
+    }
+    let all = Groups::open(std::path::Path::new("/"), owner);
+    let made = instances.iter().map(|(service, replica)| {
+        let Some((cpus, memory)) = limits(*service) else {
+            return Ok(None);
+        };
+        let name = topology.service(*service).map_or("", |of| of.name.as_str());
+        let group = all
+            .make(&format!("{name}-{replica}"), cpus, memory)
+            .with_context(|| format!("limit the service {name}"))?;
+        Ok(Some(group))
+    });
+    made.collect()
+}
+
+/// An address that connections can be made to: one that listens everywhere is here too.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip().is_unspecified() {
+        true => SocketAddr::from((Ipv4Addr::LOCALHOST, address.port())),
+        false => address,
+    }
+}

@@ -1,0 +1,45 @@
+//! `headroom graph kubernetes`.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use graph::kubernetes::{Manifests, manifests, portable};
+
+use super::args::KubernetesArgs;
+use super::make::whole;
+use crate::output::{print, tell};
+
+/// Longest job of stress-ng: a ConfigMap takes no more.
+const FILE_BYTES: u64 = 1_000_000;
+
+/// Prints the manifests of a topology.
+pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<()> {
+    // Not for this machine: it may have fewer processors than a node.
+    let source = document::Source::read(&args.file).map_err(|problems| super::wrong(&problems))?;
+    let checked = super::checked(&source, None).map_err(|problems| super::wrong(&problems))?;
+    for warning in &checked.warnings {
+        tell(format_args!("warning: {warning}"));
+    }
+    let topology = checked.topology;
+    let (portable, files) = portable(&topology)?;
+    if portable.background != topology.background {
+        tell("warning: background work is left out; run it as pods of its own");
+    }
+    let pinned = topology.services.iter().any(|one| !one.placement.cpus.is_empty());
+    if pinned {
+        tell("warning: cpus are left out; the static policy of the CPU manager pins pods with whole processors");
+    }
+    let mut texts = BTreeMap::new();
+    for (name, path) in files {
+        let text = String::from_utf8(whole(&path, FILE_BYTES)?)
+            .with_context(|| format!("read {}", path.display()))?;
+        texts.insert(name, text);
+    }
+    print(&manifests(&Manifests {
+        topology: portable,
+        files: texts,
+        image: args.image.clone(),
+        namespace: args.namespace.clone(),
+        monitor: !args.no_monitor,
+    })?)
+}
