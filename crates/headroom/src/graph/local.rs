@@ -151,7 +151,11 @@ impl Control for Local {
 
     fn deployment(&self) -> serde_json::Value {
         let (topology, _) = self.host.topology();
-        let seen = self.background.as_ref().map(Beside::seen).unwrap_or_default();
+        let seen = self
+            .background
+            .as_ref()
+            .map(Beside::seen)
+            .unwrap_or_default();
         self.deployment
             .describe(&topology, &self.site, &self.profile, &seen)
     }
