@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod graph;
+mod graph_experiments;
 mod interruptions;
 mod knee;
 mod lab;
