@@ -75,6 +75,23 @@ fn a_check_says_what_to_expect() {
 }
 
 #[test]
+fn the_file_of_the_documentation_is_right() {
+    let lab = Lab::new();
+    let text = include_str!("../../../docs/graph.md");
+    let example = text
+        .split("```toml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
+    let file = lab.write("graph.toml", example.expect("an example"));
+    let (text, errors, status) = graph(&lab, &["check", &file.display().to_string()]);
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(
+        errors.is_empty() && text.contains("4 services"),
+        "{text} {errors}"
+    );
+}
+
+#[test]
 fn shapes_are_made_that_can_run() {
     let lab = Lab::new();
     for (shape, services) in [

@@ -75,6 +75,37 @@ fn profiles_change_in_one_process() {
 }
 
 #[test]
+fn pinned_processes_take_profiles_too() {
+    let lab = Lab::new();
+    let allowed = rustix::thread::sched_getaffinity(None).expect("processors");
+    let numbers = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    let cpus: Vec<usize> = numbers.collect();
+    let pinned = |text: &str| {
+        let pin = |name: &str, cpu: usize| (name.to_owned(), format!("{name}\ncpus = \"{cpu}\""));
+        let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+        let pins = [
+            pin("[services.broot]", first),
+            pin("[services.bbranch]", first),
+            pin("[services.bleaf]", last),
+        ];
+        pins.iter()
+            .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    };
+    let graph = Graph::up(
+        &lab,
+        &lab.write("graph.toml", &pinned(CHAIN)),
+        &["--processes"],
+    );
+    let (address, admin) = graph.ready();
+    assert_eq!(ask(&address, "/").body, ECHO);
+    assert_eq!(json(&admin, "/topology")["deployment"]["rung"], "pinned");
+    let answer = put(&admin, "/profile", &pinned(&changed("response = \"2B\"")));
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_ne!(ask(&address, "/").body, ECHO);
+    assert_eq!(graph.stop(), Some(0));
+}
+
+#[test]
 fn profiles_change_in_many_processes() {
     profiles_change(&["--processes"]);
 }
