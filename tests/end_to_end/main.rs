@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod graph_experiments;
+mod graph;
 mod interruptions;
 mod knee;
 mod lab;

@@ -151,7 +151,11 @@ impl Control for Local {
 
     fn deployment(&self) -> serde_json::Value {
         let (topology, _) = self.host.topology();
-        let seen = self.background.as_ref().map(Beside::seen).unwrap_or_default();
+        let seen = self
+            .background
+            .as_ref()
+            .map(Beside::seen)
+            .unwrap_or_default();
         self.deployment
             .describe(&topology, &self.site, &self.profile, &seen)
     }
@@ -166,7 +170,7 @@ impl Control for Local {
     }
 
     fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<serde_json::Value, String> {
-        super::analyse::analysis(&self.host.topology().0, traces)
+        super::analyse::live(&self.host.topology().0, self.site.calibration(), traces)
     }
 
     fn metrics(&self, page: &mut Page) {
