@@ -152,7 +152,7 @@ describe('a budget', () => {
       { name: 'a', visits: 1, causes: { cpu: 30, stolen: 10 }, ...shares(40, 10, 0.1) },
       { name: 'b', visits: 1, causes: {}, ...shares(90, null, null) },
     ],
-    edges: [{ id: 'a>b', from: 'a', to: 'b', calls: 1, causes: { wire: 5 }, ...shares(5, 20, 0.9) }],
+    edges: [{ id: 'a>b', from: 'a', to: 'b', calls: 1, causes: { 'wire-out': 5 }, ...shares(5, 20, 0.9) }],
   };
 
   it('has the largest first, and last what cannot be said', () => {
@@ -161,13 +161,13 @@ describe('a budget', () => {
     expect(order('seen')).toEqual(['b', 'a', 'a → b']);
     expect(order('tail')).toEqual(['a → b', 'a', 'b']);
     expect(order('variance')).toEqual(['b', 'a', 'a → b']);
-    expect(budget(analysis, 'seen').map(({ mostly }) => mostly)).toEqual([null, { cause: 'cpu', share: 0.75 }, { cause: 'wire', share: 1 }]);
+    expect(budget(analysis, 'seen').map(({ mostly }) => mostly)).toEqual([null, { cause: 'cpu', share: 0.75 }, { cause: 'wire-out', share: 1 }]);
   });
 
   it('stacks causes in one order, without those that saved time', () => {
-    const causes = ['wire', 'new', 'cpu', 'stolen'].map((cause, i) => ({ cause, ...shares([10, 20, 70, -5][i], null, null) }));
+    const causes = ['wire-back', 'new', 'cpu', 'stolen'].map((cause, i) => ({ cause, ...shares([10, 20, 70, -5][i], null, null) }));
     const parts = stacked(causes, ({ mean_ns }) => mean_ns);
-    expect(parts.map(({ cause, from, share }) => [cause, from, share])).toEqual([['cpu', 0, 0.7], ['wire', 0.7, 0.1], ['new', expect.closeTo(0.8, 9), 0.2]]);
+    expect(parts.map(({ cause, from, share }) => [cause, from, share])).toEqual([['cpu', 0, 0.7], ['wire-back', 0.7, 0.1], ['new', expect.closeTo(0.8, 9), 0.2]]);
     expect(stacked(causes, () => null)).toEqual([]);
   });
 });

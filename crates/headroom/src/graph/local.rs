@@ -166,7 +166,7 @@ impl Control for Local {
     }
 
     fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<serde_json::Value, String> {
-        super::analyse::analysis(&self.host.topology().0, traces)
+        super::analyse::live(&self.host.topology().0, self.site.calibration(), traces)
     }
 
     fn metrics(&self, page: &mut Page) {

@@ -37,7 +37,8 @@ pub(crate) fn run(command: GraphCommand) -> Result<Outcome> {
         GraphCommand::Generate(command) => make::generate(&command)?,
         GraphCommand::Noise(args) => noise::noise(&args)?,
         GraphCommand::Kubernetes(args) => kubernetes::kubernetes(&args)?,
-        _ => unimplemented!(),
+        GraphCommand::Analyse(args) => analyse::analyse(&args)?,
+        GraphCommand::Compare(args) => return analyse::compare(&args),
     }
     Ok(Outcome::Pass)
 }

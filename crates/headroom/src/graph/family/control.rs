@@ -19,6 +19,7 @@ use telemetry::prometheus::Page;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
+use crate::graph::analyse;
 use crate::graph::beside::Beside;
 use crate::graph::deployment::Deployment;
 use crate::graph::profile::{self, Profiled, PutError};
@@ -213,7 +214,7 @@ impl Control for Conductor {
     }
 
     fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<Value, String> {
-        crate::graph::analyse::analysis(&self.topology().0, traces)
+        analyse::live(&self.topology().0, self.site.calibration(), traces)
     }
 
     fn metrics(&self, page: &mut Page) {
