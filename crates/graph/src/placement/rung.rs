@@ -50,13 +50,14 @@ mod tests {
 
     fn graph(cpus: &[&str]) -> Topology {
         let mut text = String::new();
+        let count = cpus.len();
         for (place, cpus) in cpus.iter().enumerate() {
             text += &format!("[services.s{place}]\n");
             text += if place == 0 { "entry = true\n" } else { "" };
             if !cpus.is_empty() {
                 text += &format!("cpus = \"{cpus}\"\n");
             }
-            if place + 1 < cpus.len().max(1) {
+            if place + 1 < count {
                 text += &format!("steps = [{{ call = \"s{}\" }}]\n", place + 1);
             }
         }

@@ -156,8 +156,8 @@ fn some_things_cannot_change_while_a_graph_runs() {
         ),
         ("cpus = \"0\"", "", "placement"),
         (
-            "[services.leaf]",
-            "[services.leaf]\nsteps = [{ call = \"new\" }]\n[services.new]",
+            "replicas = 2",
+            "replicas = 2\nsteps = [{ call = \"new\" }]\n[services.new]",
             "the absence of the service new",
         ),
         ("leaf", "stem", "the existence of the service leaf"),
