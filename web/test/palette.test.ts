@@ -2,12 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { codeColours, oklch, phaseColours, type Rgb } from '../src/chart/palette';
 import { BACKGROUND } from '../src/chart/raster';
-
-/** Relative luminance as WCAG has it. */
-function luminance([r, g, b]: Rgb): number {
-  const linear = (c: number) => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-}
+import { luminance, oklab, SIGHT } from './sight';
 
 describe('colours of phases', () => {
   it.each(['light', 'dark'] as const)('grow lighter from phase to phase (%s)', (theme) => {
@@ -33,24 +28,6 @@ it('fades all phases but the lit one', () => {
   expect(colours[2]).not.toBe(0xff000000);
   expect(colours[BACKGROUND]).toBe(0xffffffff);
 });
-
-/** What people see who lack one kind of cone; Machado, Oliveira and Fernandes 2009, in linear RGB. */
-const SIGHT: Record<string, number[][]> = {
-  all: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
-  'no red': [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.052]],
-  'no green': [[0.3673, 0.8606, -0.228], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]],
-  'no blue': [[1.2555, -0.0767, -0.1788], [-0.0784, 0.9308, 0.1476], [0.0047, 0.6914, 0.3039]],
-};
-
-/** A colour in OKLab as seen with `sight`. */
-function oklab(colour: Rgb, sight: number[][]): number[] {
-  const linear = colour.map((c) => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4));
-  const [r, g, b] = sight.map((row) => Math.min(Math.max(row.reduce((sum, k, i) => sum + k * linear[i], 0), 0), 1));
-  const l = Math.cbrt(0.4122 * r + 0.5363 * g + 0.0514 * b);
-  const m = Math.cbrt(0.2119 * r + 0.6807 * g + 0.1074 * b);
-  const s = Math.cbrt(0.0883 * r + 0.2817 * g + 0.63 * b);
-  return [0.2105 * l + 0.7936 * m - 0.0041 * s, 1.978 * l - 2.4286 * m + 0.4506 * s, 0.0259 * l + 0.7828 * m - 0.8087 * s];
-}
 
 describe('colours of lines', () => {
   const style = readFileSync(new URL('../src/page.css', import.meta.url), 'utf8');

@@ -193,7 +193,8 @@ pub struct Call {
     pub count: Amount,
     /// Bytes of the request's body; 0: a GET without a body.
     pub request: Amount,
-    /// Longest time for an attempt. What the request at hand has left bounds it too.
+    /// Longest time for an attempt. What the request at hand has left bounds it too, if the
+    /// step waits.
     pub timeout: Nanos,
     /// Attempts after a failed first one: no answer, or a status from 500. Within the
     /// call's timeout times all attempts and the request's deadline.
@@ -266,7 +267,8 @@ pub struct Edge {
     pub connections: Connections,
 }
 
-/// How connections are kept.
+/// How connections are kept. Over HTTP/2 and gRPC, one warm connection carries all calls at
+/// once, up to the number here; cold ones carry one call each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connections {
     /// Kept, up to so many; calls beyond wait for one.

@@ -66,6 +66,8 @@ impl Default for ServerSettings {
 pub struct Server<S> {
     stage: Stage<S>,
     driver: Driver,
+    /// To be shut down as soon as its handshake is done.
+    shutting: bool,
 }
 
 enum Stage<S> {
@@ -92,6 +94,7 @@ impl<S: Read + Write + Unpin + Send + 'static> Server<S> {
         Self {
             stage: Stage::Handshake(Box::pin(async move { builder.handshake(socket).await })),
             driver,
+            shutting: false,
         }
     }
 
@@ -120,7 +123,12 @@ impl<S: Read + Write + Unpin + Send + 'static> Server<S> {
             self.driver.take_woken();
             match &mut self.stage {
                 Stage::Handshake(handshake) => match handshake.as_mut().poll(&mut context) {
-                    Poll::Ready(Ok(wire)) => self.stage = Stage::Open(Box::new(wire)),
+                    Poll::Ready(Ok(mut wire)) => {
+                        if self.shutting {
+                            wire.graceful_shutdown();
+                        }
+                        self.stage = Stage::Open(Box::new(wire));
+                    }
                     Poll::Ready(Err(error)) => return Err(Http2Error::from(&error)),
                     Poll::Pending => return Ok(()),
                 },
@@ -142,11 +150,12 @@ impl<S: Read + Write + Unpin + Send + 'static> Server<S> {
     }
 
     /// Tells the client to open no more streams (GOAWAY). The connection ends with the
-    /// last one that is open.
+    /// last one that is open. Requests that are on their way are still served, also those
+    /// of a client whose handshake is not done.
     pub fn shut_down(&mut self) {
         match &mut self.stage {
             Stage::Open(wire) => wire.graceful_shutdown(),
-            Stage::Handshake(_) => self.stage = Stage::Ended(Http2Error::Closed),
+            Stage::Handshake(_) => self.shutting = true,
             Stage::Ended(_) => {}
         }
         self.driver.wake();

@@ -50,6 +50,10 @@ const LABELS = 0.6;
 const MOST_LABELS = 60;
 /** What does not stand out while something else does. */
 const FADED = 0.18;
+/** So many edges together still show what is between them; more are let through by each other. */
+const CLEAR_EDGES = 150;
+/** A service without text is drawn smaller, so that columns stay apart. */
+const MARK = 0.66;
 
 export function paint(canvas: CanvasRenderingContext2D, picture: Picture, camera: Camera): void {
   const { scene } = picture;
@@ -59,14 +63,16 @@ export function paint(canvas: CanvasRenderingContext2D, picture: Picture, camera
   const lit = neighbourhood(scene, picture.pointed ?? picture.chosen);
   const most = picture.edges.reduce((most, { rate }) => Math.max(most, rate), 0);
 
-  // Lit edges lie above the others.
+  // Lit edges lie above the others, and failing ones above those that are not.
   const order = scene.edges.map((_, i) => i);
-  if (lit) order.sort((a, b) => Number(lit.edges.has(a)) - Number(lit.edges.has(b)));
+  const rank = (i: number) => (lit?.edges.has(i) ? 10 : 0) + errorStep(picture.edges[i].errors);
+  order.sort((a, b) => rank(a) - rank(b));
+  const clear = scene.edges.length <= CLEAR_EDGES ? 1 : Math.max(0.25, Math.min(1, camera.scale));
   const labelled: number[] = [];
   for (const i of order) {
     if (!inSight(scene.edges[i].curves, camera)) continue;
     const bright = !lit || lit.edges.has(i);
-    canvas.globalAlpha = bright ? 1 : FADED;
+    canvas.globalAlpha = !bright ? FADED * clear : lit || errorStep(picture.edges[i].errors) > 0 ? 1 : clear;
     edge(canvas, picture, camera, i, most);
     if (bright) labelled.push(i);
   }
@@ -102,7 +108,7 @@ function edge(canvas: CanvasRenderingContext2D, picture: Picture, camera: Camera
   const { curves } = picture.scene.edges[i];
   const { rate, errors } = picture.edges[i];
   const { ink, chosen } = picture;
-  const size = Math.min(Math.max(scale, 0.35), 1.4);
+  const size = Math.min(Math.max(scale, 0.22), 1.4);
   const width = edgeWidth(rate, most) * size;
   const colour = ink.errors[errorStep(errors)];
   canvas.beginPath();
@@ -156,7 +162,8 @@ function node(canvas: CanvasRenderingContext2D, picture: Picture, camera: Camera
   // What is behind a faded box must not show through it.
   canvas.globalAlpha = 1;
   canvas.beginPath();
-  canvas.roundRect(x, y, width, height, Math.min(7 * scale, 8));
+  if (large) canvas.roundRect(x, y, width, height, Math.min(7 * scale, 8));
+  else canvas.roundRect(x + (width * (1 - MARK)) / 2, y + (height * (1 - MARK)) / 2, width * MARK, height * MARK, 2);
   canvas.fillStyle = large ? ink.plot : ink.page;
   canvas.fill();
   canvas.globalAlpha = alpha;
@@ -174,14 +181,17 @@ function node(canvas: CanvasRenderingContext2D, picture: Picture, camera: Camera
   canvas.strokeStyle = picked ? ink.accent : under ? ink.text : step > 0 && !idle ? colour : ink.control;
   canvas.lineWidth = picked ? 2.5 : step > 0 && !idle ? 1.75 : 1;
   if (large || picked || under) canvas.stroke();
-  if (large) lines(canvas, picture, i, { x: x + (8 + 3 * step) * Math.min(scale, 1) + 3, y, width, height, size: Math.max(1, scale) });
+  if (!large) return;
+  const bar = (8 + 3 * step) * Math.min(scale, 1) + 3;
+  lines(canvas, picture, i, { x: x + bar, y, height, room: width - bar - 4, size: Math.max(1, scale) });
 }
 
 interface Box {
   x: number;
   y: number;
-  width: number;
   height: number;
+  /** For text. */
+  room: number;
   /** Times the usual size of text. */
   size: number;
 }
@@ -200,7 +210,7 @@ function lines(canvas: CanvasRenderingContext2D, picture: Picture, i: number, bo
       : [`${rate(perSecond)} · ${in_flight} in flight`, ink.muted],
     [`p50 ${time(p50_ns)} · p99 ${time(p99_ns)}`, ink.muted],
   ];
-  const room = box.width - (box.x - 0) % 1 - 18 * Math.min(box.size, 1);
+  const room = box.room;
   const top = box.y + (box.height - most * line) / 2;
   canvas.textBaseline = 'middle';
   canvas.textAlign = 'left';

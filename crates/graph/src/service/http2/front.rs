@@ -20,6 +20,9 @@ use crate::service::session::{IDLE, LIMITS, MOST_BODY, PATIENCE};
 use crate::service::slab::{Key, Token};
 use crate::topology::Protocol;
 
+/// How long a caller that was told that its connection ends may take to end it.
+const FAREWELL: Nanos = 5_000_000_000;
+
 /// A caller's connection, each stream of which is a request.
 pub(in crate::service) struct Front {
     key: Key,
@@ -164,6 +167,7 @@ impl EventLoop {
         // Only a connection without a request in hand runs out of patience; one in the
         // middle of a request does sooner.
         front.deadline = match (front.in_hand, front.serving.open_streams()) {
+            (0, 0) if front.shut => self.now.saturating_add(FAREWELL),
             (0, 0) => self.now.saturating_add(IDLE),
             (0, _) => self.now.saturating_add(PATIENCE),
             _ if writing => self.now.saturating_add(PATIENCE),
@@ -179,7 +183,6 @@ impl EventLoop {
     }
 
     /// The connection has ended: so have its requests.
-    #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
     fn forget_front(&mut self, mut front: Box<Front>) {
         for one in front.flights.iter().flatten() {
             self.todo.push_back(Todo::Abandon(one.flight, GONE));

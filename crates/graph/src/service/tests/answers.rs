@@ -260,7 +260,7 @@ steps = [{ cpu = "2ms" }]
 #[test]
 fn a_random_graph_of_two_hundred_services_answers() {
     // Each service calls up to three later ones.
-    let mut text = String::from("seed = 7\n[defaults]\nresponse = \"16B\"\n");
+    let mut text = String::from("seed = 7\n[defaults]\nresponse = \"16B\"\ntimeout = \"60s\"\n");
     let mut random = stats::SplitMix::new(3);
     for number in 0..200_u64 {
         let entry = if number == 0 { "entry = true\n" } else { "" };

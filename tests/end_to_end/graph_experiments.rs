@@ -1,0 +1,129 @@
+//! The experiments about service graphs: every file is right, and some of them, made small,
+//! run and are judged.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::lab::{Lab, experiment, processes_of_run};
+
+/// What is asked of every small run: a busy machine sends late, and that is no fault of it.
+const SMALL: &[&str] = &["--json", "--set", "late=10s"];
+
+/// A run of an experiment that was made small.
+struct Small {
+    lab: Lab,
+    verdict: Value,
+}
+
+impl Small {
+    #[track_caller]
+    fn run(name: &str, settings: &[&str]) -> Self {
+        let lab = Lab::alone();
+        let mut arguments = SMALL.to_vec();
+        arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+        let run = lab.run(&lab.patient(name), &arguments);
+        // How fast an unoptimised graph on a busy machine is says nothing; but every step
+        // must end well.
+        assert!(matches!(run.code, 0..=2), "{}\n{}", run.stdout, run.stderr);
+        let verdict = run.json();
+        assert_eq!(verdict["reason"], Value::Null, "{verdict:#}");
+        Self { lab, verdict }
+    }
+
+    /// Whether the expectation that begins so held.
+    #[track_caller]
+    fn held(&self, begin: &str) -> bool {
+        let expectations = self.verdict["expectations"].as_array().expect("a list");
+        let mut all = expectations.iter();
+        let found = all.find(|one| {
+            one["that"]
+                .as_str()
+                .is_some_and(|that| that.starts_with(begin))
+        });
+        let found = found.unwrap_or_else(|| panic!("nothing expected begins with {begin:?}"));
+        found["outcome"] == "pass"
+    }
+
+    /// What the command of a step printed.
+    #[track_caller]
+    fn said(&self, step: &str) -> String {
+        let events =
+            fs::read_to_string(self.lab.run_folder().join("events.jsonl")).expect("events");
+        let mut events = events
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let said = events.find(|event| event["kind"] == "said" && event["name"] == step);
+        let said = said.unwrap_or_else(|| panic!("{step:?} said nothing"));
+        said["text"].as_str().expect("text").to_owned()
+    }
+
+    fn leaves_nothing(&self) {
+        let left = processes_of_run(&self.lab.run_folder());
+        assert_eq!(left, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn every_experiment_about_graphs_is_right() {
+    let folder = experiment("");
+    let names = fs::read_dir(folder).expect("experiments").map(|entry| {
+        let name = entry.expect("an entry").file_name();
+        name.into_string().expect("a name")
+    });
+    let graphs: Vec<_> = names.filter(|name| name.starts_with("graph-")).collect();
+    assert!(graphs.len() >= 7, "{graphs:?}");
+    for name in graphs {
+        let lab = Lab::new();
+        let checked = lab.command().arg("check").arg(experiment(&name)).output();
+        let checked = checked.expect("headroom starts");
+        let said = String::from_utf8_lossy(&checked.stderr);
+        assert!(checked.status.success(), "{name}: {said}");
+    }
+}
+
+#[test]
+fn every_topology_of_an_experiment_is_right() {
+    let lab = Lab::new();
+    let mut found = 0;
+    for entry in fs::read_dir(experiment("graphs")).expect("topologies") {
+        let path = entry.expect("an entry").path();
+        let checked = lab.command().args(["graph", "check"]).arg(&path).output();
+        let checked = checked.expect("headroom starts");
+        let said = String::from_utf8_lossy(&checked.stderr);
+        assert!(checked.status.success(), "{}: {said}", path.display());
+        found += 1;
+    }
+    assert!(found >= 9, "{found}");
+}
+
+#[test]
+fn a_chain_does_its_work_and_says_where_the_time_went() {
+    let small = Small::run("graph-chain-3.toml", &["turn=3s"]);
+    assert!(small.held("nothing errors == 0%"));
+    let said = small.said("busywork");
+    for service in ["broot", "bbranch", "bleaf"] {
+        assert!(said.contains(service), "{said}");
+    }
+    let opened = small.said("connections");
+    assert!(opened.contains("bbranch>bleaf 1"), "{opened}");
+    small.leaves_nothing();
+}
+
+#[test]
+fn faults_that_come_with_a_profile_are_found() {
+    let small = Small::run("graph-bookinfo.toml", &["turn=4s", "rate=80/s"]);
+    assert!(small.held("'as it is': page errors == 0%"));
+    assert!(small.held("'failing ratings': page errors > 2%"));
+    assert!(small.held("'asked again': page errors"));
+    assert!(small.said("slow ratings").contains("ratings"));
+    small.leaves_nothing();
+}
+
+#[test]
+fn time_that_a_neighbour_takes_is_called_stolen() {
+    let small = Small::run("graph-noisy-neighbour.toml", &["turn=3s", "last=40"]);
+    assert!(small.held("'alone, 1': front errors == 0%"));
+    assert!(small.said("neighbour, 1").contains("stolen"));
+    small.leaves_nothing();
+}
