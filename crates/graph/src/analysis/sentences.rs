@@ -148,7 +148,11 @@ fn tail(analysis: &Analysis) -> Option<String> {
     let large = large.filter(|one| share(one) >= WORTH_SAYING_OF_TAIL);
     let parts: Vec<String> = large
         .take(4)
-        .map(|one| format!("{} of that is {}", percent(share(one)), phrase(one)))
+        .enumerate()
+        .map(|(at, one)| {
+            let of_that = if at == 0 { " of that is" } else { "" };
+            format!("{}{of_that} {}", percent(share(one)), phrase(one))
+        })
         .collect();
     if !parts.is_empty() {
         return Some(format!("{begin}: {}.", parts.join(", ")));

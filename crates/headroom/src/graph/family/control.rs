@@ -129,7 +129,9 @@ impl Conductor {
 
 async fn give(client: &Client, member: &Member, text: Bytes) -> Result<(), String> {
     let request = http::Request::put(format!("http://{}/profile", member.at.admin));
-    let request = request.body(Full::new(text)).map_err(|error| error.to_string())?;
+    let request = request
+        .body(Full::new(text))
+        .map_err(|error| error.to_string())?;
     let answer = client.request(request).await;
     let answer = answer.map_err(|error| format!("the service {}: {error}", member.name))?;
     match answer.status.is_success() {
@@ -151,7 +153,9 @@ pub(super) fn peers(family: &Family) -> Vec<Peer> {
     let peers = running.filter_map(|member| {
         Some(Peer {
             name: member.name.clone(),
-            counters: format!("http://{}/counters", member.at.admin).parse().ok()?,
+            counters: format!("http://{}/counters", member.at.admin)
+                .parse()
+                .ok()?,
         })
     });
     peers.collect()
