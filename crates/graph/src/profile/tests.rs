@@ -157,7 +157,7 @@ fn some_things_cannot_change_while_a_graph_runs() {
         ("cpus = \"0\"", "", "placement"),
         (
             "[services.leaf]",
-            "[services.leaf]\nsteps = [{ call = \"new\" }]\n[services.new]",
+            "[services.new]\n[services.leaf]\nsteps = [{ call = \"new\" }]",
             "the absence of the service new",
         ),
         ("leaf", "stem", "the existence of the service leaf"),

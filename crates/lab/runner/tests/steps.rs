@@ -113,16 +113,14 @@ that = "duration('orders') < 1m"
 
 #[test]
 fn what_a_command_prints_is_kept_with_the_events() {
-    let (_folder, finished) = run(
-        r#"
+    let (_folder, finished) = run(r#"
 [[step]]
 name = "look"
 run = "echo three of five; echo not this >&2"
 [[step]]
 name = "silence"
 run = "true"
-"#,
-    );
+"#);
     let finished = finished.unwrap();
     assert_eq!(events(&finished, EventKind::Said), ["look"]);
     let all: Vec<Event> = finished.folder.records().unwrap();
