@@ -12,6 +12,7 @@ import sys
 import urllib.request
 
 OPENED = re.compile(r'^headroom_graph_client_connections_opened_total\{(.*)\} (\S+)', re.MULTILINE)
+SHOWN = 5
 EDGE = re.compile(r'edge="([^"]*)"')
 
 
@@ -28,8 +29,9 @@ def main():
         opened[edge] = opened.get(edge, 0) + int(float(count))
     if not opened:
         sys.exit("connections.py: the metrics say nothing of connections")
-    print("connections opened: " + ", ".join(f"{edge} {count}" for edge, count in sorted(opened.items())))
     worst = max(opened, key=opened.get)
+    shown = ", ".join(f"{edge} {count}" for edge, count in sorted(opened.items())[:SHOWN])
+    print(f"connections opened by {len(opened)} edges: at most {opened[worst]} ({shown}{', …' if len(opened) > SHOWN else ''})")
     if opened[worst] > options.most:
         sys.exit(f"connections.py: {worst} opened {opened[worst]} connections; at most {options.most} were expected")
 

@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,7 @@ def main():
     errors = tempfile.TemporaryFile()
     graph = started(["graph", "up", *more, "--processes", "--listen", "127.0.0.1:0", "--admin", options.admin], errors)
     children = [graph]
+    host, port = options.listen.rsplit(":", 1)
     try:
         address = entry(options.admin, graph)
         if address is None:
@@ -62,9 +64,10 @@ def main():
             why = errors.read().decode(errors="replace")
             if "make network namespaces" not in why:
                 sys.exit(f"relayed.py: the graph ended: {why}")
-            print(f"relayed.py: not done, and waiting: {why}", flush=True)
-            signal.pause()
-        host, port = options.listen.rsplit(":", 1)
+            # Loads can connect, and get no answer: nothing is measured of them.
+            with socket.create_server((host, int(port))):
+                print(f"relayed.py: not done, and waiting: {why}", flush=True)
+                signal.pause()
         router = started(["router", "tcp", "--listen", host, "--route", f"{port}={address}", "--threads", "1"])
         children.append(router)
         print(f"relayed.py: {options.listen} leads to {address}", flush=True)

@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod bad_input;
+mod graph;
 mod graph_experiments;
 mod interruptions;
 mod knee;

@@ -112,6 +112,7 @@ impl Process {
             metrics,
             tracer: tracer.clone(),
             page: None,
+            testapi_names: false,
         });
         let listener = net::bind((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
         let control = listener.local_addr().unwrap();

@@ -165,7 +165,12 @@ impl Walk {
                 continue;
             }
             let shift = frame.shift.saturating_add(self.skew(span, child, frame));
-            let end = moved(child.end, shift).min(frame.to);
+            let (start, end) = (moved(child.start, shift), moved(child.end, shift));
+            // What a parent that was cut off began only then, or ended before it began.
+            if end > frame.to && start >= frame.to || child.end < child.start {
+                continue;
+            }
+            let end = end.min(frame.to);
             if end <= frame.from {
                 break;
             }
@@ -178,7 +183,7 @@ impl Walk {
                 continue;
             }
             let to = end.min(cursor);
-            let from = moved(child.start, shift).clamp(frame.from, to);
+            let from = start.clamp(frame.from, to);
             gaps.add(cursor - to);
             if span.kind == SpanKind::Client && peer.is_empty() {
                 peer = &child.service;

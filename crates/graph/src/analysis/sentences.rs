@@ -16,7 +16,9 @@ const WORTH_SAYING_OF_TAIL: f64 = 0.1;
 /// A budget that is kept to within this share is kept.
 const AS_EXPECTED: f64 = 0.05;
 
+/// A length of time; what is less than a tenth of a nanosecond is what sums leave.
 pub(super) fn time(nanos: f64) -> String {
+    let nanos = (nanos * 10.0).round() / 10.0;
     match nanos < 0.0 {
         true => format!("−{}", show_seconds(-nanos / 1e9)),
         false => show_seconds(nanos / 1e9),
@@ -146,7 +148,11 @@ fn tail(analysis: &Analysis) -> Option<String> {
     let large = large.filter(|one| share(one) >= WORTH_SAYING_OF_TAIL);
     let parts: Vec<String> = large
         .take(4)
-        .map(|one| format!("{} of that is {}", percent(share(one)), phrase(one)))
+        .enumerate()
+        .map(|(at, one)| {
+            let of_that = if at == 0 { " of that is" } else { "" };
+            format!("{}{of_that} {}", percent(share(one)), phrase(one))
+        })
         .collect();
     if !parts.is_empty() {
         return Some(format!("{begin}: {}.", parts.join(", ")));

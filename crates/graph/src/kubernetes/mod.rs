@@ -124,13 +124,33 @@ pub fn manifests(graph: &Manifests) -> Result<String, KubernetesError> {
 fn check(graph: &Manifests) -> Result<(), KubernetesError> {
     let name = "a label of DNS: lower-case letters, digits and -, beginning with a letter";
     for service in &graph.topology.services {
-        must(is_name(&service.name), "the name of a service", &service.name, name)?;
+        must(
+            is_name(&service.name),
+            "the name of a service",
+            &service.name,
+            name,
+        )?;
     }
-    must(is_name(&graph.namespace), "the namespace", &graph.namespace, name)?;
+    must(
+        is_name(&graph.namespace),
+        "the namespace",
+        &graph.namespace,
+        name,
+    )?;
     let image = &graph.image;
-    let fits = (1..=500).contains(&image.len()) && image.bytes().all(|byte| byte.is_ascii_graphic());
-    must(fits, "the image", image, "the name of an image, without spaces")?;
-    let files: usize = graph.files.iter().map(|(name, text)| name.len() + text.len()).sum();
+    let fits =
+        (1..=500).contains(&image.len()) && image.bytes().all(|byte| byte.is_ascii_graphic());
+    must(
+        fits,
+        "the image",
+        image,
+        "the name of an image, without spaces",
+    )?;
+    let files: usize = graph
+        .files
+        .iter()
+        .map(|(name, text)| name.len() + text.len())
+        .sum();
     let bytes = files + graph.topology.to_toml().len();
     must(
         bytes <= MOST_BYTES,
@@ -173,7 +193,10 @@ fn is_name(text: &str) -> bool {
 /// What may name a value of a ConfigMap.
 fn is_key(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    (1..=253).contains(&text.len()) && text.bytes().all(plain) && !text.starts_with("..") && text != "."
+    (1..=253).contains(&text.len())
+        && text.bytes().all(plain)
+        && !text.starts_with("..")
+        && text != "."
 }
 
 /// A graph's name as the value of a label and as the begin of names.
@@ -205,7 +228,10 @@ fn config_map(graph: &Manifests) -> Yaml {
     map([
         ("apiVersion", "v1".into()),
         ("kind", "ConfigMap".into()),
-        ("metadata", metadata(graph, &config_map_name(graph), "topology")),
+        (
+            "metadata",
+            metadata(graph, &config_map_name(graph), "topology"),
+        ),
         ("data", Yaml::Map(data)),
     ])
 }
@@ -221,11 +247,17 @@ fn monitor(graph: &Manifests) -> Yaml {
         ("path", "/metrics".into()),
         ("interval", "5s".into()),
     ]);
-    let selected = map([("app.kubernetes.io/part-of", label(&graph.topology.name).into())]);
+    let selected = map([(
+        "app.kubernetes.io/part-of",
+        label(&graph.topology.name).into(),
+    )]);
     map([
         ("apiVersion", "monitoring.coreos.com/v1".into()),
         ("kind", "ServiceMonitor".into()),
-        ("metadata", metadata(graph, &label(&graph.topology.name), "monitor")),
+        (
+            "metadata",
+            metadata(graph, &label(&graph.topology.name), "monitor"),
+        ),
         (
             "spec",
             map([
@@ -249,7 +281,10 @@ fn metadata(graph: &Manifests, name: &str, part: &str) -> Yaml {
 fn labels(graph: &Manifests, part: &str) -> Yaml {
     map([
         ("app.kubernetes.io/name", part.into()),
-        ("app.kubernetes.io/part-of", label(&graph.topology.name).into()),
+        (
+            "app.kubernetes.io/part-of",
+            label(&graph.topology.name).into(),
+        ),
         ("app.kubernetes.io/managed-by", "headroom".into()),
     ])
 }

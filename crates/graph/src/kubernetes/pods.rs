@@ -75,10 +75,7 @@ pub(super) fn deployment(graph: &Manifests, of: &Service) -> Yaml {
             "spec",
             map([
                 ("replicas", of.replicas.into()),
-                (
-                    "selector",
-                    map([("matchLabels", labels(graph, &of.name))]),
-                ),
+                ("selector", map([("matchLabels", labels(graph, &of.name))])),
                 ("template", template),
             ]),
         ),
@@ -100,10 +97,7 @@ fn pod(graph: &Manifests, of: &Service) -> Yaml {
         ("runAsUser", USER.into()),
         ("runAsGroup", USER.into()),
         ("fsGroup", USER.into()),
-        (
-            "seccompProfile",
-            map([("type", "RuntimeDefault".into())]),
-        ),
+        ("seccompProfile", map([("type", "RuntimeDefault".into())])),
     ]);
     map([
         ("automountServiceAccountToken", false.into()),
@@ -204,7 +198,12 @@ fn resources(of: &Service) -> Yaml {
         || format!("{}Mi", MEMORY_MIB + sets(of).div_ceil(1 << 20)),
         |bytes| bytes.to_string(),
     );
-    let all = || map([("cpu", cpu.as_str().into()), ("memory", memory.as_str().into())]);
+    let all = || {
+        map([
+            ("cpu", cpu.as_str().into()),
+            ("memory", memory.as_str().into()),
+        ])
+    };
     map([("requests", all()), ("limits", all())])
 }
 

@@ -66,7 +66,11 @@ fn json(yaml: &Read) -> Value {
 /// The objects of the manifests, held against the API.
 fn objects(graph: &Manifests) -> Vec<Value> {
     let text = manifests(graph).unwrap();
-    let objects: Vec<Value> = Read::load_from_str(&text).unwrap().iter().map(json).collect();
+    let objects: Vec<Value> = Read::load_from_str(&text)
+        .unwrap()
+        .iter()
+        .map(json)
+        .collect();
     let api: Value =
         serde_json::from_str(include_str!("../../tests/data/kubernetes-1.21.2.json")).unwrap();
     for object in &objects {
@@ -99,13 +103,17 @@ fn hold_against(api: &Value, schema: &Value, value: &Value, place: &str) {
         Some("integer") => assert!(value.is_i64(), "{place}: {value}"),
         Some("boolean") => assert!(value.is_boolean(), "{place}: {value}"),
         Some("array") => {
-            let values = value.as_array().unwrap_or_else(|| panic!("{place}: {value}"));
+            let values = value
+                .as_array()
+                .unwrap_or_else(|| panic!("{place}: {value}"));
             for (index, one) in values.iter().enumerate() {
                 hold_against(api, &schema["items"], one, &format!("{place}[{index}]"));
             }
         }
         Some("object") => {
-            let entries = value.as_object().unwrap_or_else(|| panic!("{place}: {value}"));
+            let entries = value
+                .as_object()
+                .unwrap_or_else(|| panic!("{place}: {value}"));
             for (key, one) in entries {
                 let place = format!("{place}.{key}");
                 let known = match &schema["properties"][key] {
@@ -139,7 +147,11 @@ fn every_object_is_one_of_the_api() {
     let objects = objects(&graph());
     // A ConfigMap, a Service and a Deployment for each of three, a ServiceMonitor.
     assert_eq!(objects.len(), 8);
-    assert!(objects.iter().all(|one| one["metadata"]["namespace"] == "lab"));
+    assert!(
+        objects
+            .iter()
+            .all(|one| one["metadata"]["namespace"] == "lab")
+    );
 }
 
 #[test]
@@ -152,7 +164,10 @@ fn the_schema_finds_mistakes() {
     for (pointer, change) in [
         ("/spec/template/spec/containers/0/name", None),
         ("/spec/replicas", Some(Value::from("2"))),
-        ("/spec/template/spec/containers/0/argz", Some(Value::from("x"))),
+        (
+            "/spec/template/spec/containers/0/argz",
+            Some(Value::from("x")),
+        ),
     ] {
         let mut bad = good.clone();
         let (parent, key) = pointer.rsplit_once('/').unwrap();
@@ -185,14 +200,20 @@ fn pods_are_guaranteed_what_they_may_use() {
 fn pods_find_each_other() {
     let objects = objects(&graph());
     let arguments = |service: &str| {
-        let all = container(&objects, service)["args"].as_array().unwrap().iter();
+        let all = container(&objects, service)["args"]
+            .as_array()
+            .unwrap()
+            .iter();
         let all: Vec<&str> = all.map(|one| one.as_str().unwrap()).collect();
         all.join(" ")
     };
     let expected = "graph service --file /etc/headroom/graph.toml --name root --listen 0.0.0.0:8080 --admin 0.0.0.0:8887 --peer price=price:8080 --peer store=store:8080";
     assert_eq!(arguments("root"), expected);
     let price = arguments("price");
-    assert!(price.contains("--collector http://root:8887/v1/traces"), "{price}");
+    assert!(
+        price.contains("--collector http://root:8887/v1/traces"),
+        "{price}"
+    );
     for service in ["root", "price", "store"] {
         let deployment = &find(&objects, "Deployment", service)["spec"];
         let pods = &deployment["template"]["metadata"]["labels"];
@@ -219,7 +240,11 @@ fn all_follow_one_config_map_by_its_folder() {
     };
     let read = crate::topology::read(&source).unwrap();
     assert_eq!(read, graph.topology);
-    assert!(read.services.iter().all(|one| one.placement.cpus.is_empty()));
+    assert!(
+        read.services
+            .iter()
+            .all(|one| one.placement.cpus.is_empty())
+    );
     assert!(read.background.is_empty());
     assert_eq!(map["data"]["job.cfg"], "cpu 1\n");
     for service in ["root", "price", "store"] {
@@ -253,7 +278,10 @@ fn prometheus_finds_the_services() {
     for (key, value) in wanted.as_object().unwrap() {
         assert_eq!(&service["metadata"]["labels"][key], value);
     }
-    assert_eq!(monitor["endpoints"][0]["port"], service["spec"]["ports"][1]["name"]);
+    assert_eq!(
+        monitor["endpoints"][0]["port"],
+        service["spec"]["ports"][1]["name"]
+    );
     let without = Manifests {
         monitor: false,
         ..graph()

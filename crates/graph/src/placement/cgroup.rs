@@ -210,7 +210,9 @@ impl Controller {
         for folder in self.folders() {
             let file = folder.join("cgroup.subtree_control");
             let enabled = fs::read_to_string(&file).unwrap_or_default();
-            let enabled = enabled.split_ascii_whitespace().any(|one| one == controller);
+            let enabled = enabled
+                .split_ascii_whitespace()
+                .any(|one| one == controller);
             let done = match enabled {
                 true => Ok(()),
                 false => write(&file, &format!("+{controller}")),
@@ -246,7 +248,9 @@ fn controller(root: &Path, groups: &str, name: &str) -> Option<Controller> {
             version: Version::One,
         });
     }
-    let (_, path) = lines.clone().find(|(controllers, _)| controllers.is_empty())?;
+    let (_, path) = lines
+        .clone()
+        .find(|(controllers, _)| controllers.is_empty())?;
     let tops = [mount.clone(), mount.join("unified")];
     let top = tops.into_iter().find(|top| {
         let known = fs::read_to_string(top.join("cgroup.controllers")).unwrap_or_default();
@@ -327,8 +331,14 @@ mod tests {
         let group = groups.make("leaf-0", Some(0.5), Some(1 << 20)).unwrap();
         assert_eq!(group.folders().len(), 2);
         let of = |file: &str| text(&root, file);
-        assert_eq!(of("cpu,cpuacct/headroom-7-leaf-0/cpu.cfs_quota_us"), "50000");
-        assert_eq!(of("cpu,cpuacct/headroom-7-leaf-0/cpu.cfs_period_us"), "100000");
+        assert_eq!(
+            of("cpu,cpuacct/headroom-7-leaf-0/cpu.cfs_quota_us"),
+            "50000"
+        );
+        assert_eq!(
+            of("cpu,cpuacct/headroom-7-leaf-0/cpu.cfs_period_us"),
+            "100000"
+        );
         let memory = "memory/box/headroom-7-leaf-0/memory.limit_in_bytes";
         assert_eq!(of(memory), "1048576");
     }
@@ -341,7 +351,10 @@ mod tests {
         let groups = Groups::open(root.path(), 7);
         let group = groups.make("leaf-0", Some(2.0), Some(4096)).unwrap();
         assert_eq!(group.folders(), [top.join("a/b/headroom-7-leaf-0")]);
-        assert_eq!(text(&root, "a/b/headroom-7-leaf-0/cpu.max"), "200000 100000");
+        assert_eq!(
+            text(&root, "a/b/headroom-7-leaf-0/cpu.max"),
+            "200000 100000"
+        );
         assert_eq!(text(&root, "a/b/headroom-7-leaf-0/memory.max"), "4096");
         assert_eq!(text(&root, "a/b/cgroup.subtree_control"), "+memory");
     }
@@ -352,12 +365,21 @@ mod tests {
         let groups = Groups::open(root.path(), 7);
         let error = groups.make("leaf-0", Some(0.5), None).unwrap_err();
         assert!(error.to_string().contains("\"cpu\""), "{error}");
-        assert!(groups.make("leaf-0", None, None).unwrap().folders().is_empty());
+        assert!(
+            groups
+                .make("leaf-0", None, None)
+                .unwrap()
+                .folders()
+                .is_empty()
+        );
     }
 
     #[test]
     fn groups_of_the_dead_are_removed() {
-        let root = machine("1:cpu:/\n", &["cpu/headroom-8-x-0", "cpu/headroom-9-x-0", "cpu/other-8-x"]);
+        let root = machine(
+            "1:cpu:/\n",
+            &["cpu/headroom-8-x-0", "cpu/headroom-9-x-0", "cpu/other-8-x"],
+        );
         fs::create_dir_all(root.path().join("proc/9")).unwrap();
         Groups::open(root.path(), 7);
         let left = fs::read_dir(root.path().join("sys/fs/cgroup/cpu")).unwrap();

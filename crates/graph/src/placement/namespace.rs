@@ -154,7 +154,9 @@ pub fn enter(namespace: &Path) -> io::Result<()> {
 }
 
 fn host(instance: usize) -> u32 {
-    u32::try_from(instance).unwrap_or(u32::MAX).saturating_add(2)
+    u32::try_from(instance)
+        .unwrap_or(u32::MAX)
+        .saturating_add(2)
 }
 
 fn address(part: u32, host: u32) -> Ipv4Addr {
@@ -219,7 +221,11 @@ fn remove_left_behind(root: &Path) {
     let mut owners: Vec<u32> = interfaces
         .iter()
         .filter_map(|name| owner_of_interface(name))
-        .chain(namespaces.iter().filter_map(|name| owner_of_namespace(name)))
+        .chain(
+            namespaces
+                .iter()
+                .filter_map(|name| owner_of_namespace(name)),
+        )
         .filter(|owner| !super::is_alive(root, *owner))
         .collect();
     owners.sort_unstable();
@@ -289,7 +295,15 @@ mod tests {
         assert_eq!(owner_of_interface(&bridge_name(owner)), Some(owner));
         assert_eq!(owner_of_interface(&port_name(owner, 12)), Some(owner));
         assert_eq!(owner_of_namespace(&namespace_name(owner, 12)), Some(owner));
-        for other in ["eth0", "hr", "hrx", "hr7vx", "hr7v", "headroom-7", "headroom-x-1"] {
+        for other in [
+            "eth0",
+            "hr",
+            "hrx",
+            "hr7vx",
+            "hr7v",
+            "headroom-7",
+            "headroom-x-1",
+        ] {
             assert_eq!(owner_of_interface(other), None, "{other}");
             assert_eq!(owner_of_namespace(other), None, "{other}");
         }

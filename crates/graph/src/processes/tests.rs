@@ -45,7 +45,12 @@ fn a_line_of_the_log_announces() {
     let line = r#"{"timestamp":"1.0","source":"leaf","message":"leaf.ready","log_level":1,"data":{"address":"127.0.0.1:81","admin":"127.0.0.1:82","more":1}}"#;
     let at = Announcement::read(line).unwrap();
     assert_eq!((at.address.port(), at.admin.port()), (81, 82));
-    for other in ["", "leaf.ready", &line.replace(".ready", ".already"), &line.replace("admin", "x")] {
+    for other in [
+        "",
+        "leaf.ready",
+        &line.replace(".ready", ".already"),
+        &line.replace("admin", "x"),
+    ] {
         assert_eq!(Announcement::read(other), None, "{other}");
     }
 }
@@ -59,8 +64,16 @@ async fn lines_come_whole_and_bounded() {
     while let Some(line) = lines.next().await {
         found.push(line);
     }
-    assert_eq!(found.len(), 5, "{:?}", found.iter().map(String::len).collect::<Vec<_>>());
-    assert_eq!((&*found[0], &*found[1], &*found[3], &*found[4]), ("one", "", "two", "end"));
+    assert_eq!(
+        found.len(),
+        5,
+        "{:?}",
+        found.iter().map(String::len).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        (&*found[0], &*found[1], &*found[3], &*found[4]),
+        ("one", "", "two", "end")
+    );
     assert!(found[2].len() >= 64 << 10 && long.starts_with(&found[2]));
 }
 
@@ -83,7 +96,10 @@ impl Heard {
     fn new() -> (Self, Arc<dyn Fn(String) + Send + Sync>) {
         let lines = Arc::<Mutex<Vec<String>>>::default();
         let to = Arc::clone(&lines);
-        (Self(lines), Arc::new(move |line| to.lock().unwrap().push(line)))
+        (
+            Self(lines),
+            Arc::new(move |line| to.lock().unwrap().push(line)),
+        )
     }
 }
 
@@ -94,7 +110,10 @@ async fn a_family_starts_and_stops_in_order() {
     let command = |service: ServiceId, replica: u32, known: &Directory| {
         let count = known.iter().count();
         let name = format!("{}-{replica} knows {count}", service.0);
-        announced(&format!("echo {name}; trap 'echo stops {}; exit 0' TERM; while :; do sleep 0.01; done", service.0))
+        announced(&format!(
+            "echo {name}; trap 'echo stops {}; exit 0' TERM; while :; do sleep 0.01; done",
+            service.0
+        ))
     };
     let start = Start {
         topology: &topology,
@@ -108,7 +127,10 @@ async fn a_family_starts_and_stops_in_order() {
     let heard = heard.0.lock().unwrap();
     assert!(heard.contains(&"0-0 knows 4".to_owned()), "{heard:?}");
     assert!(heard.contains(&"1-1 knows 2".to_owned()), "{heard:?}");
-    let stops: Vec<_> = heard.iter().filter(|line| line.starts_with("stops")).collect();
+    let stops: Vec<_> = heard
+        .iter()
+        .filter(|line| line.starts_with("stops"))
+        .collect();
     assert_eq!((stops.len(), &**stops[0]), (5, "stops 0"), "{heard:?}");
 }
 
@@ -126,12 +148,21 @@ async fn one_that_does_not_start_ends_all() {
         command: &command,
         said: Arc::new(move |line| to.lock().unwrap().push(line)),
     };
-    let error = Family::start(&start, pending()).await.unwrap_err().to_string();
-    assert!(error.contains("root") && error.contains("status 3"), "{error}");
+    let error = Family::start(&start, pending())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("root") && error.contains("status 3"),
+        "{error}"
+    );
     let pids = pids.lock().unwrap().clone();
     let pids = pids.iter().filter(|line| line.parse::<u32>().is_ok());
     for pid in pids {
-        assert!(!std::path::Path::new("/proc").join(pid).exists(), "{pid} is left");
+        assert!(
+            !std::path::Path::new("/proc").join(pid).exists(),
+            "{pid} is left"
+        );
     }
 }
 

@@ -48,7 +48,9 @@ pub fn fixed(before: &Topology, after: &Topology) -> Result<(), Fixed> {
     }
     let entry = |topology: &Topology| {
         let entry = topology.service(topology.entry);
-        entry.map(|service| service.name.clone()).unwrap_or_default()
+        entry
+            .map(|service| service.name.clone())
+            .unwrap_or_default()
     };
     match entry(before) == entry(after) {
         true => Ok(()),

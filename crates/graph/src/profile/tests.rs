@@ -144,14 +144,30 @@ fn some_things_cannot_change_while_a_graph_runs() {
         fixed(&graph(GRAPH), &graph(&changed)).map_err(|error| error.to_string())
     };
     for (from, to, what) in [
-        ("replicas = 2", "replicas = 3", "replicas of the service leaf"),
-        ("replicas = 2", "replicas = 2\nprotocol = \"grpc\"", "protocol"),
+        (
+            "replicas = 2",
+            "replicas = 3",
+            "replicas of the service leaf",
+        ),
+        (
+            "replicas = 2",
+            "replicas = 2\nprotocol = \"grpc\"",
+            "protocol",
+        ),
         ("cpus = \"0\"", "", "placement"),
-        ("[services.leaf]", "[services.leaf]\nsteps = [{ call = \"new\" }]\n[services.new]", "the absence of the service new"),
+        (
+            "[services.leaf]",
+            "[services.new]\n[services.leaf]\nsteps = [{ call = \"new\" }]",
+            "the absence of the service new",
+        ),
         ("leaf", "stem", "the existence of the service leaf"),
     ] {
         let error = change(from, to).unwrap_err();
         assert!(error.contains(what), "{error}");
     }
-    change("replicas = 2", "replicas = 2\nsteps = [{ sleep = \"1ms\" }]").unwrap();
+    change(
+        "replicas = 2",
+        "replicas = 2\nsteps = [{ sleep = \"1ms\" }]",
+    )
+    .unwrap();
 }

@@ -18,6 +18,8 @@
 //!   the answer is 504. An answer that is ready early is held back to the endpoint's latency.
 //! - **Failures** are never 200: see [`Failure`]. A failed answer is not held back.
 
+mod calls;
+mod drawing;
 mod program;
 mod request;
 mod turn;

@@ -1,7 +1,8 @@
 //! What a request does at one moment.
 
+use super::drawing;
 use super::program::{Entry, Kind, Program};
-use super::request::{Attempt, Flight, Frame, Purpose, Request};
+use super::request::{Flight, Frame, Purpose, Request};
 use super::verdict::{self, Failing};
 use super::{Command, Failure, Outcome, Ticket, bound, cause};
 use crate::Nanos;
@@ -9,28 +10,9 @@ use crate::amount::Amount;
 use crate::draw::SpanId;
 use crate::topology::{Call, EdgeId, Join, Response, StepId, Work};
 
-/// Which of a step's draws is for what.
-mod draw {
-    // Of an endpoint.
-    pub(super) const DROP: u32 = 0;
-    pub(super) const ERROR: u32 = 1;
-    pub(super) const DELAYED: u32 = 2;
-    pub(super) const DELAY: u32 = 3;
-    pub(super) const LATENCY: u32 = 4;
-    pub(super) const RESPONSE: u32 = 5;
-    // Of a call.
-    pub(super) const CALLED: u32 = 0;
-    pub(super) const COUNT: u32 = 1;
-    /// That of the first repeat's body; those of the others follow.
-    pub(super) const BYTES: u32 = 2;
-    // Of work.
-    pub(super) const FIRST: u32 = 0;
-    pub(super) const SECOND: u32 = 1;
-}
-
 /// How a node ended.
 #[derive(Debug, Clone, Copy)]
-enum End {
+pub(super) enum End {
     Well,
     /// There was nothing to wait for: chance left it out, or nobody waits for it.
     Nothing,
@@ -39,10 +21,10 @@ enum End {
 
 /// A request, with all that it needs to go on now.
 pub(super) struct Turn<'a> {
-    request: &'a mut Request,
-    program: &'a Program,
-    now: Nanos,
-    commands: &'a mut Vec<Command>,
+    pub(super) request: &'a mut Request,
+    pub(super) program: &'a Program,
+    pub(super) now: Nanos,
+    pub(super) commands: &'a mut Vec<Command>,
 }
 
 impl<'a> Turn<'a> {
@@ -69,8 +51,8 @@ impl<'a> Turn<'a> {
             return self.expire(None);
         }
         let faults = &self.program.faults;
-        if self.by_chance(faults.delay_rate, entry.step, draw::DELAYED) {
-            let delay = self.time(&faults.delay, entry.step, draw::DELAY);
+        if self.by_chance(faults.delay_rate, entry.step, drawing::DELAYED) {
+            let delay = self.time(&faults.delay, entry.step, drawing::DELAY);
             self.wait(Purpose::Delay, delay, None);
         } else {
             self.start(entry);
@@ -135,10 +117,10 @@ impl<'a> Turn<'a> {
     /// Begins the steps, unless a fault comes first.
     fn start(&mut self, entry: &'a Entry) {
         let faults = &self.program.faults;
-        if self.by_chance(faults.drop, entry.step, draw::DROP) {
+        if self.by_chance(faults.drop, entry.step, drawing::DROP) {
             self.request.live = false;
             self.commands.push(Command::Drop);
-        } else if self.by_chance(faults.error, entry.step, draw::ERROR) {
+        } else if self.by_chance(faults.error, entry.step, drawing::ERROR) {
             self.fail(Failing::new(faults.status, None, cause::FAULT));
         } else if let Some(end) = self.begin(entry.root) {
             self.ended(entry.root, end);
@@ -191,7 +173,7 @@ impl<'a> Turn<'a> {
     }
 
     /// A node has ended: goes on with what waits for it.
-    fn ended(&mut self, mut node: usize, mut end: End) {
+    pub(super) fn ended(&mut self, mut node: usize, mut end: End) {
         loop {
             self.frame(node).over = true;
             let Some(parent) = self.program.nodes[node].parent else {
@@ -222,7 +204,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Whether enough branches have ended. Those that had nothing to do count neither way.
-    fn joined(&mut self, node: usize, join: Join) -> Option<End> {
+    pub(super) fn joined(&mut self, node: usize, join: Join) -> Option<End> {
         let frame = *self.frame(node);
         match join {
             Join::All if frame.running > 0 => None,
@@ -248,7 +230,7 @@ impl<'a> Turn<'a> {
         let step = self.program.nodes[node].step;
         let (first, most) = match work {
             Work::Sleep(length) => {
-                let length = self.time(length, step, draw::FIRST);
+                let length = self.time(length, step, drawing::FIRST);
                 return self.wait(Purpose::Work(node), length, Some(step));
             }
             Work::Cpu(time) | Work::Lock { hold: time, .. } => (time, bound::TIME),
@@ -260,9 +242,9 @@ impl<'a> Turn<'a> {
             | Work::StressNgBackground { .. }
             | Work::StressNgStatus => (&Amount::ZERO, 0),
         };
-        let amount = self.drawn(first, step, draw::FIRST, most);
+        let amount = self.drawn(first, step, drawing::FIRST, most);
         let second = match work {
-            Work::Disk { write, .. } => self.drawn(write, step, draw::SECOND, bound::BYTES),
+            Work::Disk { write, .. } => self.drawn(write, step, drawing::SECOND, bound::BYTES),
             _ => 0.0,
         };
         let amount = match work {
@@ -281,111 +263,12 @@ impl<'a> Turn<'a> {
         });
     }
 
-    /// Makes a call: all its repeats at once.
-    fn make(&mut self, node: usize, call: &Call) -> Option<End> {
-        let step = self.program.nodes[node].step;
-        if !self.by_chance(call.probability, step, draw::CALLED) {
-            return Some(End::Nothing);
-        }
-        let count = self.drawn(&call.count, step, draw::COUNT, bound::COUNT.into());
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "bounded by COUNT"
-        )]
-        let count = count.round() as u32;
-        let attempts = u64::from(call.retries.min(bound::RETRIES)) + 1;
-        let mut until = self
-            .now
-            .saturating_add(call.timeout.saturating_mul(attempts));
-        if call.wait {
-            until = until.min(self.request.deadline);
-        }
-        for repeat in 0..count {
-            let bytes = self.bytes(&call.request, step, draw::BYTES + repeat);
-            let attempt = Attempt {
-                node,
-                repeat,
-                number: 0,
-                bytes,
-                until,
-            };
-            self.attempt(call, attempt);
-        }
-        if !call.wait || count == 0 {
-            return Some(End::Nothing);
-        }
-        self.frame(node).running = count;
-        None
-    }
-
-    /// Makes one attempt of a call.
-    fn attempt(&mut self, call: &Call, attempt: Attempt) {
-        let step = self.program.nodes[attempt.node].step;
-        let turn = attempt.repeat * (bound::RETRIES + 1) + attempt.number;
-        let ticket = self.open(Purpose::Attempt(attempt));
-        let deadline = attempt.until.min(self.now.saturating_add(call.timeout));
-        let span = self.child(step, turn);
-        self.commands.push(Command::Call {
-            ticket,
-            edge: call.edge,
-            step,
-            bytes: attempt.bytes,
-            deadline,
-            attempt: u8::try_from(attempt.number).unwrap_or(u8::MAX),
-            span,
-        });
-    }
-
-    /// Whether a failed attempt is followed by another one, which is then under way.
-    fn again(&mut self, call: &Call, failed: Attempt, outcome: Outcome) -> bool {
-        let number = failed.number + 1;
-        let at = self.now.saturating_add(call.backoff);
-        let may = number <= call.retries.min(bound::RETRIES) && at < failed.until;
-        if !may || !verdict::may_improve(outcome) {
-            return false;
-        }
-        let attempt = Attempt { number, ..failed };
-        if call.backoff == 0 {
-            self.attempt(call, attempt);
-        } else {
-            self.wait(Purpose::Pause(attempt), call.backoff, None);
-        }
-        true
-    }
-
-    fn land_attempt(&mut self, attempt: Attempt, outcome: Outcome) {
-        let Some(call) = self.call(attempt.node) else {
-            return;
-        };
-        let end = match verdict::of_call(call.edge, outcome) {
-            Some(_) if self.again(call, attempt, outcome) => return,
-            Some(failing) => End::Failed(failing),
-            None => End::Well,
-        };
-        self.frame(attempt.node).count(end);
-        if let Some(end) = self.joined(attempt.node, Join::All) {
-            self.ended(attempt.node, end);
-        }
-    }
-
-    /// A call that nobody waits for: another attempt at most.
-    fn land_unawaited(&mut self, call: &Call, purpose: Purpose, outcome: Outcome) {
-        match purpose {
-            Purpose::Attempt(attempt) if verdict::of_call(call.edge, outcome).is_some() => {
-                self.again(call, attempt, outcome);
-            }
-            Purpose::Pause(attempt) if self.now < attempt.until => self.attempt(call, attempt),
-            _ => {}
-        }
-    }
-
     /// All steps have ended well: answers, not before the endpoint's latency has passed.
     fn hold(&mut self) {
         let Some(entry) = self.entry() else {
             return;
         };
-        let latency = self.time(&entry.latency, entry.step, draw::LATENCY);
+        let latency = self.time(&entry.latency, entry.step, drawing::LATENCY);
         let at = self.request.started.saturating_add(latency);
         if at > self.now {
             self.wait(Purpose::Hold, at - self.now, None);
@@ -399,7 +282,7 @@ impl<'a> Turn<'a> {
             return;
         };
         let bytes = match &entry.response {
-            Response::Bytes(bytes) => self.bytes(bytes, entry.step, draw::RESPONSE),
+            Response::Bytes(bytes) => self.bytes(bytes, entry.step, drawing::RESPONSE),
             Response::Echo => 0,
         };
         self.settle(200, bytes, None);
@@ -420,7 +303,7 @@ impl<'a> Turn<'a> {
 
     /// Commands a wait. One that would end behind the deadline ends at it; a pause has
     /// been weighed against its call's time already.
-    fn wait(&mut self, purpose: Purpose, length: Nanos, step: Option<StepId>) {
+    pub(super) fn wait(&mut self, purpose: Purpose, length: Nanos, step: Option<StepId>) {
         let ticket = self.open(purpose);
         let most = match purpose {
             Purpose::Pause(attempt) => attempt.until,
@@ -436,7 +319,7 @@ impl<'a> Turn<'a> {
         });
     }
 
-    fn open(&mut self, purpose: Purpose) -> Ticket {
+    pub(super) fn open(&mut self, purpose: Purpose) -> Ticket {
         let flights = &mut self.request.flights;
         let ticket = Ticket(u32::try_from(flights.len()).unwrap_or(u32::MAX));
         flights.push(Flight {
@@ -466,47 +349,21 @@ impl<'a> Turn<'a> {
         self.program.endpoints.get(self.request.endpoint)
     }
 
-    fn call(&self, node: usize) -> Option<&'a Call> {
+    pub(super) fn call(&self, node: usize) -> Option<&'a Call> {
         match &self.program.nodes.get(node)?.kind {
             Kind::Call(call) => Some(call),
             _ => None,
         }
     }
 
-    fn frame(&mut self, node: usize) -> &mut Frame {
+    pub(super) fn frame(&mut self, node: usize) -> &mut Frame {
         &mut self.request.frames[node - self.request.root]
-    }
-
-    fn child(&self, step: StepId, turn: u32) -> SpanId {
-        self.request.span.child(self.request.trace, step.0, turn)
-    }
-
-    fn by_chance(&self, share: f64, step: StepId, of: u32) -> bool {
-        share > 0.0 && (share >= 1.0 || self.request.draws.uniform(step.0, of) < share)
-    }
-
-    fn drawn(&self, amount: &Amount, step: StepId, of: u32, most: u64) -> f64 {
-        let u = match amount {
-            Amount::Constant(_) => 0.0,
-            _ => self.request.draws.uniform(step.0, of),
-        };
-        #[expect(clippy::cast_precision_loss, reason = "a bound is no figure")]
-        let most = most as f64;
-        amount.at(u, most).max(0.0)
-    }
-
-    fn time(&self, amount: &Amount, step: StepId, of: u32) -> Nanos {
-        whole(self.drawn(amount, step, of, bound::TIME))
-    }
-
-    fn bytes(&self, amount: &Amount, step: StepId, of: u32) -> u64 {
-        whole(self.drawn(amount, step, of, bound::BYTES))
     }
 }
 
 impl Frame {
     /// A branch or repeat has ended.
-    fn count(&mut self, end: End) {
+    pub(super) fn count(&mut self, end: End) {
         self.running = self.running.saturating_sub(1);
         match end {
             End::Well => self.well += 1,
@@ -526,15 +383,4 @@ impl Frame {
             None => End::Nothing,
         }
     }
-}
-
-/// A drawn amount as a number; fractions are cut off.
-fn whole(amount: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "drawn amounts are not negative, and bounded; `as` cuts and never wraps"
-    )]
-    let whole = amount as u64;
-    whole
 }

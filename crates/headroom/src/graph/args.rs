@@ -27,6 +27,7 @@ pub(crate) enum GraphCommand {
     /// Say where the latency of a graph's requests comes from
     Analyse(AnalyseArgs),
     /// Say whether one environment is slower than another, and what moved
+    #[command(after_help = COMPARE)]
     Compare(CompareArgs),
     /// Measure what this machine takes from services that run on it
     Noise(NoiseArgs),
@@ -49,6 +50,13 @@ Environment, without --file (as testapi's):
   PRIME_MAX       largest number of /prime
   JOBFILE         stress-ng job of /stress-ng
   LOADFILE        stress-ng job of /load";
+
+const COMPARE: &str = "\
+Exit codes:
+  0  B is not slower, as far as can be told
+  1  B is slower
+  2  there are too few requests to tell
+  4  error";
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
@@ -214,6 +222,9 @@ pub(crate) struct AnalyseArgs {
     /// The newest traces, at most so many; of a running graph
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) last: u32,
+    /// The machine's noise, as `graph noise --json` printed it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) noise: Option<PathBuf>,
     /// Keep the spans in this file, OTLP's JSON, for `compare`
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,

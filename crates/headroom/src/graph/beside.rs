@@ -51,7 +51,11 @@ impl Beside {
     /// What each has done so far.
     pub(super) fn seen(&self) -> Vec<Seen> {
         let state = self.state();
-        state.running.as_ref().map(Neighbours::seen).unwrap_or_default()
+        state
+            .running
+            .as_ref()
+            .map(Neighbours::seen)
+            .unwrap_or_default()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,8 +1,8 @@
 //! `headroom graph check`.
 
 use anyhow::Result;
-use graph::topology::budget::{self, Budget};
 use graph::topology::Topology;
+use graph::topology::budget::{self, Budget};
 use serde_json::json;
 
 use super::args::CheckArgs;

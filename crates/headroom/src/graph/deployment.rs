@@ -49,9 +49,9 @@ impl Deployment {
         profile: &Profile,
         background: &[Seen],
     ) -> Value {
-        let background = background.iter().map(|seen| {
-            json!({ "name": seen.name, "active": seen.active, "cpu_ns": seen.cpu })
-        });
+        let background = background
+            .iter()
+            .map(|seen| json!({ "name": seen.name, "active": seen.active, "cpu_ns": seen.cpu }));
         json!({
             "mode": self.mode,
             "rung": Rung::of(topology, self.facts.isolated.as_deref()),

@@ -36,7 +36,7 @@ async fn run(args: &UpArgs, source: Source, topology: Arc<Topology>) -> Result<(
     let calibration = Calibration::measure();
     let site = Site::open(calibration.clone(), &std::env::temp_dir())?;
     // Dropped after the children are gone: their groups and namespaces go with it.
-    let placing = Placing::new(&PlacingConfig {
+    let mut placing = Placing::new(&PlacingConfig {
         args,
         topology: &topology,
         admin,
@@ -59,6 +59,7 @@ async fn run(args: &UpArgs, source: Source, topology: Arc<Topology>) -> Result<(
     let Some(family) = family.inspect_err(|_| logger.sink().flush())? else {
         return ended(&logger, Ok::<(), std::io::Error>(()));
     };
+    placing.all_started();
     let family = Arc::new(family);
     let background = Beside::new(&site);
     background.follow(&topology.background)?;

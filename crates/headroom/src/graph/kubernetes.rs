@@ -25,9 +25,14 @@ pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<()> {
     if portable.background != topology.background {
         tell("warning: background work is left out; run it as pods of its own");
     }
-    let pinned = topology.services.iter().any(|one| !one.placement.cpus.is_empty());
+    let pinned = topology
+        .services
+        .iter()
+        .any(|one| !one.placement.cpus.is_empty());
     if pinned {
-        tell("warning: cpus are left out; the static policy of the CPU manager pins pods with whole processors");
+        tell(
+            "warning: cpus are left out; the static policy of the CPU manager pins pods with whole processors",
+        );
     }
     let mut texts = BTreeMap::new();
     for (name, path) in files {

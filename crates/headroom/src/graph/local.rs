@@ -98,7 +98,10 @@ impl Local {
     }
 
     fn put(&self, source: &Source) -> Result<u32, PutError> {
-        let checked = super::checked(source, Some(&super::machine()))?;
+        // One of several processes is pinned itself, and sees fewer processors than there
+        // are: whoever started it has looked.
+        let machine = self.background.as_ref().map(|_| super::machine());
+        let checked = super::checked(source, machine.as_ref())?;
         let topology = Arc::new(checked.topology);
         if let Some(background) = &self.background {
             fixed(&self.host.topology().0, &topology)?;
@@ -151,7 +154,11 @@ impl Control for Local {
 
     fn deployment(&self) -> serde_json::Value {
         let (topology, _) = self.host.topology();
-        let seen = self.background.as_ref().map(Beside::seen).unwrap_or_default();
+        let seen = self
+            .background
+            .as_ref()
+            .map(Beside::seen)
+            .unwrap_or_default();
         self.deployment
             .describe(&topology, &self.site, &self.profile, &seen)
     }
@@ -166,7 +173,7 @@ impl Control for Local {
     }
 
     fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<serde_json::Value, String> {
-        super::analyse::analysis(&self.host.topology().0, traces)
+        super::analyse::live(&self.host.topology().0, self.site.calibration(), traces)
     }
 
     fn metrics(&self, page: &mut Page) {

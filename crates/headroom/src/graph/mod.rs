@@ -37,7 +37,8 @@ pub(crate) fn run(command: GraphCommand) -> Result<Outcome> {
         GraphCommand::Generate(command) => make::generate(&command)?,
         GraphCommand::Noise(args) => noise::noise(&args)?,
         GraphCommand::Kubernetes(args) => kubernetes::kubernetes(&args)?,
-        _ => unimplemented!(),
+        GraphCommand::Analyse(args) => analyse::analyse(&args)?,
+        GraphCommand::Compare(args) => return analyse::compare(&args),
     }
     Ok(Outcome::Pass)
 }
@@ -52,17 +53,22 @@ fn read(path: &Path) -> Result<(Source, Checked)> {
 /// Checks a topology; files that it names stand in the folder of its own.
 fn checked(source: &Source, machine: Option<&Machine>) -> Result<Checked, Problems> {
     let folder = Path::new(&source.name).parent().unwrap_or(Path::new(""));
-    topology::check(source, folder, machine)
+    // Another process may start elsewhere; without a current folder there is no other.
+    let folder = std::path::absolute(folder.join("x")).ok();
+    let folder = folder.as_deref().and_then(Path::parent);
+    topology::check(source, folder.unwrap_or(Path::new("")), machine)
 }
 
 /// The processors that a topology may name.
 fn machine() -> Machine {
     // Numbers of processors, not how many this process may use: one of those with a high
     // number may be among the few that it may.
-    let highest = rustix::thread::sched_getaffinity(None).ok().and_then(|set| {
-        let numbers = 0..rustix::thread::CpuSet::MAX_CPU;
-        numbers.rev().find(|number| set.is_set(*number))
-    });
+    let highest = rustix::thread::sched_getaffinity(None)
+        .ok()
+        .and_then(|set| {
+            let numbers = 0..rustix::thread::CpuSet::MAX_CPU;
+            numbers.rev().find(|number| set.is_set(*number))
+        });
     let cpus = highest.map_or(1, |highest| highest + 1);
     Machine {
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),

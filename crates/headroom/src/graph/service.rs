@@ -237,7 +237,10 @@ async fn looked_up(text: &str) -> Result<SocketAddr> {
         };
         if tokio::time::Instant::now() >= until {
             return Err(error).with_context(|| {
-                format!("look up {text}: no address within {} s", NAMES_WITHIN.as_secs())
+                format!(
+                    "look up {text}: no address within {} s",
+                    NAMES_WITHIN.as_secs()
+                )
             });
         }
         tokio::time::sleep(NAMES_EVERY).await;

@@ -83,9 +83,11 @@ impl Running {
         let uri: Uri = uri.parse().with_context(|| {
             format!("{uri} is no address; expected http://HOST:PORT of a graph's control server")
         })?;
-        let answer = self.client.get(&uri).await.with_context(|| {
-            format!("ask the graph at {}; does it run?", self.address)
-        })?;
+        let answer = self
+            .client
+            .get(&uri)
+            .await
+            .with_context(|| format!("ask the graph at {}; does it run?", self.address))?;
         if !answer.status.is_success() {
             bail!(
                 "ask the graph at {uri}: {}: {}",

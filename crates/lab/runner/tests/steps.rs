@@ -4,7 +4,7 @@
 
 mod support;
 
-use lab_store::{EntityCount, EventKind, LoopTurn, Outcome};
+use lab_store::{EntityCount, Event, EventKind, LoopTurn, Outcome};
 use support::{events, run, script};
 
 /// A driver whose entities are placed at once and paid one by one.
@@ -109,6 +109,23 @@ that = "duration('orders') < 1m"
     assert_eq!(events(&finished, EventKind::StepFailed), ["orders"]);
     assert_eq!(events(&finished, EventKind::StepStarted), ["orders"]);
     assert_eq!(verdict.expectations[0].outcome, Outcome::Inconclusive);
+}
+
+#[test]
+fn what_a_command_prints_is_kept_with_the_events() {
+    let (_folder, finished) = run(r#"
+[[step]]
+name = "look"
+run = "echo three of five; echo not this >&2"
+[[step]]
+name = "silence"
+run = "true"
+"#);
+    let finished = finished.unwrap();
+    assert_eq!(events(&finished, EventKind::Said), ["look"]);
+    let all: Vec<Event> = finished.folder.records().unwrap();
+    let said = all.iter().find(|event| event.kind == EventKind::Said);
+    assert_eq!(said.unwrap().text, "three of five");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! carries as many calls at a time as the edge has connections; a cold edge makes a
 //! channel for each call.
 
+mod calling;
 mod channel;
 mod front;
 mod grpc;

@@ -19,6 +19,7 @@ use telemetry::prometheus::Page;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
+use crate::graph::analyse;
 use crate::graph::beside::Beside;
 use crate::graph::deployment::Deployment;
 use crate::graph::profile::{self, Profiled, PutError};
@@ -128,7 +129,9 @@ impl Conductor {
 
 async fn give(client: &Client, member: &Member, text: Bytes) -> Result<(), String> {
     let request = http::Request::put(format!("http://{}/profile", member.at.admin));
-    let request = request.body(Full::new(text)).map_err(|error| error.to_string())?;
+    let request = request
+        .body(Full::new(text))
+        .map_err(|error| error.to_string())?;
     let answer = client.request(request).await;
     let answer = answer.map_err(|error| format!("the service {}: {error}", member.name))?;
     match answer.status.is_success() {
@@ -150,7 +153,9 @@ pub(super) fn peers(family: &Family) -> Vec<Peer> {
     let peers = running.filter_map(|member| {
         Some(Peer {
             name: member.name.clone(),
-            counters: format!("http://{}/counters", member.at.admin).parse().ok()?,
+            counters: format!("http://{}/counters", member.at.admin)
+                .parse()
+                .ok()?,
         })
     });
     peers.collect()
@@ -213,7 +218,7 @@ impl Control for Conductor {
     }
 
     fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<Value, String> {
-        crate::graph::analyse::analysis(&self.topology().0, traces)
+        analyse::live(&self.topology().0, self.site.calibration(), traces)
     }
 
     fn metrics(&self, page: &mut Page) {

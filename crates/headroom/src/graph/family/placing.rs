@@ -1,7 +1,7 @@
 //! What each process is started with, and what it is started in.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -28,8 +28,8 @@ pub(super) struct PlacingConfig<'a> {
 /// The file, groups and namespaces of processes. Dropping it removes them.
 pub(super) struct Placing {
     program: PathBuf,
-    /// In which the topology is, as the children read it.
-    folder: tempfile::TempDir,
+    /// In which the topology is, as the children read it when they start.
+    folder: Option<tempfile::TempDir>,
     calibration: String,
     collector: String,
     listen: SocketAddr,
@@ -68,7 +68,7 @@ impl Placing {
         };
         Ok(Self {
             program: std::env::current_exe().context("find the own program")?,
-            folder,
+            folder: Some(folder),
             calibration: serde_json::to_string(config.calibration)?,
             collector: format!("http://{}/v1/traces", reachable(collector)),
             listen: args.listen,
@@ -85,6 +85,12 @@ impl Placing {
         })
     }
 
+    /// All have started, and read what they need: nothing stays in the file system if this
+    /// process is killed.
+    pub(super) fn all_started(&mut self) {
+        self.folder = None;
+    }
+
     /// Where processes in namespaces reach this one.
     pub(super) fn gateway(&self) -> Option<Ipv4Addr> {
         self.network.as_ref().map(Network::gateway)
@@ -97,10 +103,11 @@ impl Placing {
         let name = of.map_or("", |of| of.name.as_str());
         let place = self.place(service, replica);
         let (listen, admin) = self.addresses(service, replica, place);
+        let folder = self.folder.as_ref().map(tempfile::TempDir::path);
         command
             .args(["graph", "service", "--pin", "--no-watch", "--name", name])
             .arg("--file")
-            .arg(self.folder.path().join("graph.toml"))
+            .arg(folder.unwrap_or(Path::new("")).join("graph.toml"))
             .args(["--replica", &replica.to_string()])
             .args(["--listen", &listen.to_string()])
             .args(["--admin", &admin.to_string()])
@@ -142,7 +149,10 @@ impl Placing {
     ) -> (SocketAddr, SocketAddr) {
         if let (Some(network), Some(place)) = (&self.network, place) {
             let address = network.address(place);
-            return ((address, self.listen.port()).into(), (address, ADMIN_PORT).into());
+            return (
+                (address, self.listen.port()).into(),
+                (address, ADMIN_PORT).into(),
+            );
         }
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         match service == self.topology.entry && replica == 0 {
@@ -163,10 +173,13 @@ fn groups(
         let limits = (placement.cpu_limit, placement.memory_limit);
         (limits != (None, None)).then_some(limits)
     };
-    if instances.iter().all(|(service, _)| limits(*service).is_none()) {
+    if instances
+        .iter()
+        .all(|(service, _)| limits(*service).is_none())
+    {
         return Ok(Vec::new());
     }
-    let all = Groups::open(std::path::Path::new("/"), owner);
+    let all = Groups::open(Path::new("/"), owner);
     let made = instances.iter().map(|(service, replica)| {
         let Some((cpus, memory)) = limits(*service) else {
             return Ok(None);

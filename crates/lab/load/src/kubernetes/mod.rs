@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use pods::{coordinator, nats, workers};
 use document::yaml::{Yaml, map};
+use pods::{coordinator, nats, workers};
 
 /// Most bytes of files: Kubernetes refuses a ConfigMap above 1 MiB, its keys included.
 const FILES_BYTES: usize = 1_000_000;

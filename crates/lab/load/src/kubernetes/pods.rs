@@ -1,7 +1,7 @@
 //! What runs: the pods of workers, coordinator and NATS.
 
-use document::yaml::{Yaml, map, texts};
 use super::{FILES, Manifests, NatsServer, labels, metadata};
+use document::yaml::{Yaml, map, texts};
 
 /// How long everybody waits for everybody: images must be pulled first.
 const WITHIN: &str = "5m";

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use saphyr::{LoadableYamlNode, Yaml as Read};
 use serde_json::Value;
 
-use document::yaml::{Yaml, map};
 use super::*;
+use document::yaml::{Yaml, map};
 
 /// Reads a YAML text as JSON values, one for each document.
 fn read(text: &str) -> Vec<Value> {
