@@ -10,7 +10,8 @@ SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 HEADROOM := $(TARGET)/release/headroom
-PAGE := web/dist/page.html
+# Both pages come of one build.
+PAGE := web/dist/graph.html
 PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 
 .PHONY: demo
@@ -35,7 +36,7 @@ lint: $(PAGE) ## Formatting and clippy, warnings denied
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 .PHONY: test-web
-test-web: $(PAGE) ## Types and unit tests of the page
+test-web: $(PAGE) ## Types and unit tests of the pages
 	cd web && npm run --silent check && npm test --silent
 
 .PHONY: test-rust
@@ -43,17 +44,18 @@ test-rust: $(PAGE) ## Unit, property, integration and end-to-end tests
 	$(CARGO) test --workspace --locked --quiet
 
 .PHONY: test-page
-test-page: release ## Every control of the page, on sample runs in a real browser
+test-page: release ## Every control of both pages, on sample runs and on a graph that runs, in a real browser
 	rm -rf $(TARGET)/samples
 	$(CARGO) run --release --locked --quiet -p lab-report --example sample -- $(TARGET)/samples
 	cd web && npm run --silent e2e -- $(abspath $(TARGET))/samples
+	cd web && npm run --silent e2e:graph -- $(abspath $(HEADROOM))
 
 .PHONY: test-demo
 test-demo: release ## The demo itself, then its report in a real browser
 	scripts/test-demo $(HEADROOM)
 
 .PHONY: web
-web: $(PAGE) ## Build the page that the binary embeds
+web: $(PAGE) ## Build the pages that the binary embeds
 
 $(PAGE): web/node_modules/.package-lock.json $(PAGE_SOURCES)
 	cd web && npm run --silent build

@@ -3,7 +3,7 @@ import { defineConfig } from 'vite';
 import { onePage } from './one-page.js';
 
 /** A running graph that `npm run dev` shows at /graph.html. */
-const GRAPH = process.env.GRAPH ?? 'http://127.0.0.1:9090';
+const GRAPH = process.env.GRAPH ?? 'http://127.0.0.1:8090';
 
 /** Each page is a build of its own, so that none waits for a part that it shares. */
 export default defineConfig(({ mode }) => {

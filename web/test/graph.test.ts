@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Rgb } from '../src/chart/palette';
-import { budget, stacked, type Shares } from '../src/graph/data/analysis';
+import { budget, stacked, type Analysis, type Shares } from '../src/graph/data/analysis';
 import { facts, refusal, warnings } from '../src/graph/data/deployment';
 import { errorShare, errorStep, figures, rate, time } from '../src/graph/data/figures';
 import { script } from '../src/graph/data/script';
@@ -147,7 +147,7 @@ describe('a budget', () => {
     mean_ns, typical_ns: mean_ns, tail_ns: null, above_ns: null, tail_share, variance_share: null,
     expected_ns: surplus_ns === null ? null : mean_ns - surplus_ns, surplus_ns,
   });
-  const analysis = {
+  const analysis: Pick<Analysis, 'services' | 'edges'> = {
     services: [
       { name: 'a', visits: 1, causes: { cpu: 30, stolen: 10 }, ...shares(40, 10, 0.1) },
       { name: 'b', visits: 1, causes: {}, ...shares(90, null, null) },
