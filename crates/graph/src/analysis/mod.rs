@@ -37,7 +37,7 @@ use crate::topology::budget::Costs;
 use crate::trace::Span;
 
 pub use cause::Cause;
-pub use compare::{Change, Comparison, Moved, Run, Verdict, compare};
+pub use compare::{Change, Comparison, Failing, Moved, Run, Verdict, compare};
 pub use concurrency::{Concurrency, Plateau};
 pub use critical::{Stretch, critical_path};
 pub use figures::{FEWEST, Figures, Latency, Tail, quantile};

@@ -101,7 +101,7 @@ fn noise(file: &Path) -> Result<Noise> {
     })
 }
 
-/// Says whether B is slower than A: pass, unless it is.
+/// Says whether B is slower than A, or fails more: pass, unless it does.
 pub(super) fn compare(args: &CompareArgs) -> Result<Outcome> {
     let runs = |files: &[PathBuf]| -> Result<Vec<Run>> {
         let each = files.iter().map(|file| {
@@ -113,8 +113,9 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Outcome> {
     let comparison: Comparison = compare_runs(&runs(&args.a)?, &runs(&args.b)?);
     show(&comparison, args.json)?;
     Ok(match comparison.verdict {
-        _ if comparison.changes.is_empty() => Outcome::Inconclusive,
         Verdict::Worse => Outcome::Fail,
+        Verdict::PossiblyWorse => Outcome::Inconclusive,
+        _ if comparison.changes.is_empty() => Outcome::Inconclusive,
         Verdict::Better | Verdict::NoDifferenceResolvable => Outcome::Pass,
     })
 }

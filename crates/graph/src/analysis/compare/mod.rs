@@ -7,6 +7,7 @@
 //! would give it; that counts the scatter within runs twice, on the safe side. The interval
 //! has the width of Student's distribution, since runs are few.
 
+mod failing;
 mod run;
 mod text;
 
@@ -17,6 +18,7 @@ use super::cause::Cause;
 use super::figures::FEWEST;
 use crate::Nanos;
 
+pub use failing::Failing;
 pub use run::Run;
 
 /// Quantiles that are compared.
@@ -44,10 +46,12 @@ const WORTH_TELLING: f64 = 0.1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// B is faster.
+    /// B is faster, or fails less.
     Better,
-    /// B is slower.
+    /// B is slower, or fails more.
     Worse,
+    /// B may fail more, but chance or the scatter of runs may be why.
+    PossiblyWorse,
     /// A difference, if there is one, is lost in the scatter.
     NoDifferenceResolvable,
 }
@@ -98,7 +102,8 @@ pub struct Comparison {
     pub sentences: Vec<String>,
     /// What keeps them from saying more.
     pub notes: Vec<String>,
-    /// Worse if any quantile is; else better if any is.
+    /// Worse if failures or any quantile are; else possibly so if failures are; else better
+    /// if any of these is.
     pub verdict: Verdict,
     /// Runs of A.
     pub a_runs: usize,
@@ -108,6 +113,8 @@ pub struct Comparison {
     pub a_requests: (u64, u64),
     /// The same of B.
     pub b_requests: (u64, u64),
+    /// How their failures compare; `None`: a side has no requests.
+    pub failing: Option<Failing>,
     /// Each quantile for which there are enough requests.
     pub changes: Vec<Change>,
 }
@@ -150,14 +157,15 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         }
         changes.push(change);
     }
-    let any = |verdict| changes.iter().any(|one| one.verdict == verdict);
-    let verdict = if any(Verdict::Worse) {
-        Verdict::Worse
-    } else if any(Verdict::Better) {
-        Verdict::Better
-    } else {
-        Verdict::NoDifferenceResolvable
-    };
+    let failing = Failing::of(a, b);
+    let of_failures = failing.iter().map(|one| one.verdict);
+    let verdicts: Vec<Verdict> = changes
+        .iter()
+        .map(|one| one.verdict)
+        .chain(of_failures)
+        .collect();
+    let decisive = [Verdict::Worse, Verdict::PossiblyWorse, Verdict::Better];
+    let verdict = decisive.into_iter().find(|one| verdicts.contains(one));
     let requests = |runs: &[Run]| {
         let sum = |of: fn(&Run) -> u64| runs.iter().map(of).sum();
         (sum(Run::succeeded), sum(Run::failed))
@@ -165,11 +173,12 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
     let mut comparison = Comparison {
         sentences: Vec::new(),
         notes,
-        verdict,
+        verdict: verdict.unwrap_or(Verdict::NoDifferenceResolvable),
         a_runs: a.len(),
         b_runs: b.len(),
         a_requests: requests(a),
         b_requests: requests(b),
+        failing,
         changes,
     };
     comparison.sentences = text::sentences(&comparison);

@@ -55,6 +55,12 @@ impl Run {
         }
     }
 
+    /// With so many requests that failed beside them.
+    #[must_use]
+    pub fn with_failed(self, failed: u64) -> Self {
+        Self { failed, ..self }
+    }
+
     pub(super) fn succeeded(&self) -> u64 {
         self.latencies.len() as u64
     }

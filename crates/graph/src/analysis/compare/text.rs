@@ -2,10 +2,11 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use units::grouped;
+use units::{grouped, show_share};
 
 use super::super::sentences::{percent, time};
 use super::super::text::table;
+use super::failing::Failing;
 use super::{Change, Comparison, Verdict};
 
 fn name(quantile: f64) -> String {
@@ -23,6 +24,7 @@ fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
+        Verdict::PossiblyWorse => "possibly worse",
         Verdict::NoDifferenceResolvable => "no difference resolvable",
     }
 }
@@ -33,16 +35,60 @@ pub(super) fn sentences(comparison: &Comparison) -> Vec<String> {
         said.push("There are too few requests to compare.".to_owned());
     }
     let ((a, a_failed), (b, b_failed)) = (comparison.a_requests, comparison.b_requests);
-    if a_failed + b_failed > 0 {
-        said.push(format!(
-            "Failed, and in no latency: {} of {} requests of A, {} of {} of B.",
-            grouped(a_failed),
-            grouped(a + a_failed),
-            grouped(b_failed),
-            grouped(b + b_failed),
-        ));
+    let of_a = format!(
+        "{} of {} requests of A",
+        grouped(a_failed),
+        grouped(a + a_failed)
+    );
+    let of_b = format!("{} of {} of B", grouped(b_failed), grouped(b + b_failed));
+    match comparison.failing.as_ref().and_then(more_failed) {
+        Some((begin, why)) => {
+            let all = format!(
+                "{begin}: {of_a} and {of_b} failed; {why}. They are in no latency, so the side that fails more looks faster than it is."
+            );
+            said.insert(0, all);
+        }
+        None if a_failed + b_failed > 0 => {
+            said.push(format!("Failed, and in no latency: {of_a}, {of_b}."));
+        }
+        None => {}
     }
     said
+}
+
+/// Which side fails more, and what speaks for chance; nothing if that may be all.
+fn more_failed(failing: &Failing) -> Option<(&'static str, String)> {
+    let chance = match failing.by_chance < 0.001 {
+        true => "less than 0.1 %".to_owned(),
+        false => show_share(failing.by_chance),
+    };
+    let chance = format!("chance alone gives that in {chance} of all cases");
+    match failing.verdict {
+        Verdict::Worse => Some(("B fails more", chance)),
+        Verdict::Better => Some(("A fails more", chance)),
+        Verdict::PossiblyWorse => Some(("B may fail more", possibly(failing, chance))),
+        Verdict::NoDifferenceResolvable => None,
+    }
+}
+
+/// Why it is only possibly so.
+fn possibly(failing: &Failing, chance: String) -> String {
+    match failing.interval {
+        Some((low, high)) if low <= 0.0 => format!(
+            "{chance}, and runs differ so much that B less A is between {} and {}",
+            points(low),
+            points(high)
+        ),
+        _ => chance,
+    }
+}
+
+/// A difference of shares.
+fn points(share: f64) -> String {
+    match share < 0.0 {
+        true => format!("−{}", percent(-share)),
+        false => format!("+{}", percent(share)),
+    }
 }
 
 fn sentence(change: &Change) -> String {

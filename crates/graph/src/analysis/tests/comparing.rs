@@ -137,3 +137,80 @@ fn it_says_what_moved() {
     let spans = chain(&mut SplitMix::new(1), 300, |_| 0);
     assert_eq!(analyse(&spans, None, None).counts.analysed, 300);
 }
+
+/// Runs of 250 requests of one build, of which so many failed in each.
+fn failing(random: &mut SplitMix, failed: &[u64]) -> Vec<Run> {
+    let run = |failed: &u64| {
+        let rest = 250 - *failed as usize;
+        Run::of_latencies(latencies(random, rest, 1e6)).with_failed(*failed)
+    };
+    failed.iter().map(run).collect()
+}
+
+#[test]
+fn more_failures_than_chance_gives_are_worse_whatever_the_latency_is() {
+    let mut random = SplitMix::new(11);
+    let a = failing(&mut random, &[0, 0, 0]);
+    let b = failing(&mut random, &[24, 22, 26]);
+    let worse = compare(&a, &b);
+    assert_eq!(worse.verdict, Verdict::Worse);
+    let said = "B fails more: 0 of 750 requests of A and 72 of 750 of B failed; chance alone gives that in less than 0.1 % of all cases.";
+    assert!(worse.sentences[0].starts_with(said), "{worse}");
+
+    let better = compare(&b, &a);
+    assert_eq!(better.failing.unwrap().verdict, Verdict::Better);
+    let said = "A fails more: 72 of 750 requests of A and 0 of 750 of B failed;";
+    assert!(better.sentences[0].starts_with(said), "{better}");
+
+    // Nothing left of B to have a latency.
+    let none = compare(&a, &failing(&mut random, &[250, 250, 250]));
+    assert_eq!((none.verdict, none.changes.len()), (Verdict::Worse, 0));
+    // One run of each is enough for chance.
+    let single = compare(&a[..1], &b[..1]);
+    assert_eq!(single.verdict, Verdict::Worse, "{single}");
+    assert_eq!(single.failing.unwrap().interval, None);
+}
+
+#[test]
+fn failures_that_chance_or_one_bad_run_can_explain_are_possibly_more() {
+    let mut random = SplitMix::new(12);
+    let mut verdict = |a: &[u64], b: &[u64]| {
+        let (a, b) = (failing(&mut random, a), failing(&mut random, b));
+        let comparison = compare(&a, &b);
+        (comparison.failing.unwrap().verdict, comparison.to_string())
+    };
+    let (few, text) = verdict(&[0, 0, 0], &[2, 1, 2]);
+    assert_eq!(few, Verdict::PossiblyWorse);
+    let said = "B may fail more: 0 of 750 requests of A and 5 of 750 of B failed; chance alone gives that in 3.";
+    assert!(text.starts_with(said), "{text}");
+    let (burst, text) = verdict(&[0, 0, 0], &[72, 0, 0]);
+    assert_eq!(burst, Verdict::PossiblyWorse);
+    assert!(text.contains("runs differ so much"), "{text}");
+
+    for (a, b) in [([0, 0, 0], [0, 1, 1]), ([9, 12, 10], [11, 10, 12])] {
+        let (same, text) = verdict(&a, &b);
+        assert_eq!(same, Verdict::NoDifferenceResolvable);
+        assert!(text.contains("Failed, and in no latency:"), "{text}");
+    }
+}
+
+#[test]
+fn equal_shares_of_failures_are_hardly_ever_told_apart() {
+    let mut random = SplitMix::new(13);
+    let (mut worse, mut possibly) = (0, 0);
+    for _ in 0..200 {
+        let mut drawn = || {
+            let count = |random: &mut SplitMix| (0..250).filter(|_| random.below(20) == 0).count();
+            let failed: Vec<u64> = (0..4).map(|_| count(&mut random) as u64).collect();
+            let run = |failed: &u64| Run::of_latencies(vec![1; 250]).with_failed(*failed);
+            failed.iter().map(run).collect::<Vec<Run>>()
+        };
+        let verdict = compare(&drawn(), &drawn()).failing.unwrap().verdict;
+        worse += usize::from(verdict == Verdict::Worse);
+        possibly += usize::from(verdict == Verdict::PossiblyWorse);
+    }
+    assert!(
+        worse <= 10 && possibly <= 30,
+        "{worse} and {possibly} of 200"
+    );
+}
