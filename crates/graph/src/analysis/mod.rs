@@ -115,7 +115,8 @@ pub struct Counts {
 /// Requests that failed in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failures {
-    /// The innermost that failed: an edge `root>store`, a service, a service and its work.
+    /// The innermost that failed for a reason of its own: an edge `root>store`, a service, a
+    /// service and its work.
     pub place: String,
     /// Why.
     pub cause: &'static str,

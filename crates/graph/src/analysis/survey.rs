@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use super::forest::{Traces, Tree};
 use super::ledger::Ledger;
-use super::path::{Unawaited, has_failed};
+use super::path::{TOLERANCE, Unawaited, has_failed};
+use crate::script::cause::TIMEOUT;
 use crate::topology::Topology;
 use crate::trace::{Name, Span, SpanKind};
 
 /// Entries that are kept apart; further ones are counted together.
 const MOST_ENTRIES: usize = 1_000;
+
+/// The cause of what was cut off because its caller went: never why a request failed.
+const GONE: &str = "gone";
 
 /// What entered at one path of one service.
 #[derive(Default)]
@@ -74,18 +78,16 @@ impl Survey {
     }
 }
 
-/// Where a request failed first and why: from the root down along what failed.
+/// Where a request failed first and why: from the root down along what failed for a reason
+/// of its own. Below a call that ran out of time, or whose caller went, is only what that
+/// cut off.
 fn failure(tree: &Tree<'_>, root: usize) -> (String, &'static str) {
-    let failed = |at: &usize| {
-        let span = tree.node(*at).span;
-        has_failed(span) || (span.kind == SpanKind::Work && !span.cause.is_empty())
-    };
     let mut at = root;
     // The one that ended last is what its parent could not do without.
     while let Some(below) = tree
         .children(at)
         .map(|place| tree.child(place))
-        .find(failed)
+        .find(|below| explains(tree.node(*below).span, tree.node(at).span))
     {
         at = below;
     }
@@ -100,4 +102,13 @@ fn failure(tree: &Tree<'_>, root: usize) -> (String, &'static str) {
         cause => cause,
     };
     (place, cause)
+}
+
+/// Whether a failed span can owe that to one below it.
+fn explains(below: &Span, above: &Span) -> bool {
+    let failed = has_failed(below) || (below.kind == SpanKind::Work && !below.cause.is_empty());
+    // Of a call that was answered, the other end's clock may be another.
+    let is_comparable = above.kind != SpanKind::Client || above.cause == TIMEOUT;
+    let came_later = is_comparable && below.end > above.end.saturating_add(TOLERANCE);
+    failed && above.cause != GONE && below.cause != GONE && !came_later
 }

@@ -222,6 +222,44 @@ fn failed_requests_are_counted_with_their_place_and_are_in_no_figure() {
 }
 
 #[test]
+fn a_request_failed_where_time_ran_out_and_not_at_what_that_cut_off() {
+    let failed = |one: Span, status, cause| Span {
+        status,
+        cause,
+        ..one
+    };
+    let place = |spans: &[Span]| {
+        let analysis = analyse(spans, None, None);
+        let first = analysis.failures[0].clone();
+        (first.place, first.cause)
+    };
+    let spans = [
+        failed(server((1, 0), "front", (0, 21 * MS)), 504, "timeout"),
+        failed(client((2, 1), "front>stock", (MS, 20 * MS)), 0, "timeout"),
+        failed(server((3, 2), "stock", (2 * MS, 20 * MS)), 0, "gone"),
+        // Reset once, and again on its way when its caller left.
+        failed(client((4, 3), "stock>store", (3 * MS, 9 * MS)), 0, "reset"),
+        failed(client((5, 3), "stock>store", (9 * MS, 20 * MS)), 0, "gone"),
+        failed(server((6, 5), "store", (10 * MS, 20 * MS)), 0, "gone"),
+    ];
+    assert_eq!(place(&spans), ("front>stock".to_owned(), "timeout"));
+
+    // A callee that goes on, and fails when nobody waits any more.
+    let mut late = spans[..3].to_vec();
+    late[2] = failed(server((3, 2), "stock", (2 * MS, 50 * MS)), 503, "fault");
+    assert_eq!(place(&late), ("front>stock".to_owned(), "timeout"));
+    // One that failed in time is why, and a clock that is ahead changes nothing.
+    late[1] = failed(client((2, 1), "front>stock", (MS, 20 * MS)), 503, "status");
+    assert_eq!(place(&late), ("stock".to_owned(), "fault"));
+    // The client of the entry went.
+    let gone = failed(server((1, 0), "front", (0, 21 * MS)), 0, "gone");
+    assert_eq!(
+        place(&[gone, spans[1].clone()]),
+        ("front".to_owned(), "gone")
+    );
+}
+
+#[test]
 fn missing_spans_are_borne_and_told() {
     let topology = graph(DIAMOND);
     let mut spans = simulated(&topology, 300);
