@@ -10,6 +10,10 @@ use crate::Nanos;
 /// Parts of the median below this share are said together.
 const WORTH_SAYING: f64 = 0.01;
 
+/// What parts of the median leave unsaid is said from this share of it on, and from this
+/// length on, in nanoseconds: less is what sums of floating point leave.
+const WORTH_ADDING: (f64, f64) = (0.001, 1.0);
+
 /// Parts of the tail below this share are not said.
 const WORTH_SAYING_OF_TAIL: f64 = 0.1;
 
@@ -78,7 +82,7 @@ fn typical(analysis: &Analysis) -> String {
     let whole: f64 = phrases.iter().map(|(length, _)| length).sum();
     let mut worth: Vec<_> = phrases
         .iter()
-        .filter(|(length, _)| *length >= whole * WORTH_SAYING && *length > 0.0)
+        .filter(|(length, _)| *length >= (whole * WORTH_SAYING).max(WORTH_ADDING.1))
         .collect();
     worth.sort_by(|one, other| other.0.total_cmp(&one.0));
     let said: f64 = worth.iter().map(|(length, _)| length).sum();
@@ -86,11 +90,15 @@ fn typical(analysis: &Analysis) -> String {
         .iter()
         .map(|(length, phrase)| format!("{} {phrase}", time(*length)))
         .collect();
-    if whole - said > 0.0 {
-        parts.push(format!("{} elsewhere", time(whole - said)));
+    let unsaid = whole - said;
+    if unsaid >= (whole * WORTH_ADDING.0).max(WORTH_ADDING.1) {
+        parts.push(format!("{} elsewhere", time(unsaid)));
     }
     let p50 = time(analysis.latency.p50_ns as f64);
-    format!("p50 {p50}: {}.", parts.join(", "))
+    match parts.is_empty() {
+        true => format!("p50 {p50}."),
+        false => format!("p50 {p50}: {}.", parts.join(", ")),
+    }
 }
 
 /// How what was seen stands to what was expected.
@@ -190,14 +198,20 @@ fn held_up(analysis: &Analysis) -> Option<String> {
     })
 }
 
-/// The machine's noise.
+/// The machine's noise. Of requests without work it takes wake-ups alone.
 fn floor(analysis: &Analysis) -> Option<String> {
     let floor = analysis.noise.as_ref()?;
+    let work = match floor.expected_ns.max(floor.stolen_ns) < WORTH_ADDING.1 {
+        true => String::new(),
+        false => format!(
+            "This machine alone takes {} of a spinning thread's time, so about {} of a request's work; {} was taken. ",
+            show_share(floor.lost_share),
+            time(floor.expected_ns),
+            time(floor.stolen_ns),
+        ),
+    };
     Some(format!(
-        "This machine alone takes {} of a spinning thread's time, so about {} of a request's work; {} was taken. A sleep ends {} late (p99 {}), and every hop has such wake-ups.",
-        show_share(floor.lost_share),
-        time(floor.expected_ns),
-        time(floor.stolen_ns),
+        "{work}A sleep on this machine alone ends {} late (p99 {}), and every hop has such wake-ups.",
         time(floor.wake_p50_ns as f64),
         time(floor.wake_p99_ns as f64),
     ))

@@ -260,6 +260,51 @@ fn a_request_failed_where_time_ran_out_and_not_at_what_that_cut_off() {
 }
 
 #[test]
+fn what_is_too_small_to_matter_is_not_said() {
+    let first = |spans: &[Span]| analyse(spans, None, None).sentences.remove(0);
+    let said = |worked: Nanos| {
+        first(&[
+            server((1, 0), "root", (0, MS)),
+            work((2, 1), "root cpu", (0, worked), worked),
+        ])
+    };
+    assert_eq!(
+        said(995_000),
+        "p50 1 ms: 995 µs work as asked, 5 µs elsewhere."
+    );
+    assert_eq!(said(999_900), "p50 1 ms: 1 ms work as asked.");
+    assert_eq!(first(&[server((1, 0), "root", (5, 5))]), "p50 0 s.");
+
+    // Sums of thirds and sevenths leave a rest.
+    let mut spans = Vec::new();
+    for at in 0..70u64 {
+        let length = MS + at * 997;
+        let mut both = [
+            server((1, 0), "root", (0, length)),
+            work((2, 1), "root cpu", (0, length / 7 * 6), length / 3),
+        ];
+        both.iter_mut()
+            .for_each(|span| span.trace = TraceId(u128::from(at) + 1));
+        spans.extend(both);
+    }
+    let first = first(&spans);
+    assert!(first.ends_with("of the services' own handling."), "{first}");
+}
+
+#[test]
+fn without_work_the_machine_takes_none_of_it() {
+    let topology = graph("[services.root]\nentry = true\nsteps = [{ sleep = \"1ms\" }]\n");
+    let noise = noise();
+    let analysis = analyse(&simulated(&topology, 100), Some(&topology), Some(&noise));
+    let text = analysis.sentences.join("\n");
+    assert!(
+        text.contains("\nA sleep on this machine alone ends 27 µs late (p99 69 µs)"),
+        "{text}"
+    );
+    assert!(!text.contains("spinning"), "{text}");
+}
+
+#[test]
 fn missing_spans_are_borne_and_told() {
     let topology = graph(DIAMOND);
     let mut spans = simulated(&topology, 300);
