@@ -20,6 +20,7 @@ mod floor;
 mod forest;
 mod ledger;
 mod path;
+mod phrases;
 mod report;
 mod sentences;
 mod survey;

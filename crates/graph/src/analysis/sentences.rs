@@ -3,9 +3,11 @@
 use units::{grouped, show_count, show_seconds, show_share};
 
 use super::cause::Cause;
+use super::phrases::{is_held_back, phrase};
 use super::report::Component;
 use super::{Analysis, Question};
 use crate::Nanos;
+use crate::topology::Topology;
 
 /// Parts of the median below this share are said together.
 const WORTH_SAYING: f64 = 0.01;
@@ -40,9 +42,9 @@ pub(super) fn add(analysis: &mut Analysis, question: &Question<'_>, beyond: u64)
         let none = "No request succeeded, so there is no latency to explain.";
         analysis.sentences.push(none.to_owned());
     } else {
-        let mut said = vec![typical(analysis)];
+        let mut said = vec![typical(analysis, question.topology)];
         said.extend(budget(analysis));
-        said.extend(tail(analysis));
+        said.extend(tail(analysis, question.topology));
         said.extend(held_up(analysis));
         said.extend(floor(analysis));
         said.extend(branches(analysis));
@@ -53,7 +55,7 @@ pub(super) fn add(analysis: &mut Analysis, question: &Question<'_>, beyond: u64)
 }
 
 /// What the median is made of.
-fn typical(analysis: &Analysis) -> String {
+fn typical(analysis: &Analysis, topology: Option<&Topology>) -> String {
     let of = |cause: Cause| {
         let found = analysis.causes.iter().find(|one| one.cause == cause);
         found.map_or(0.0, |one| one.figures.typical_ns)
@@ -68,6 +70,11 @@ fn typical(analysis: &Analysis) -> String {
         ),
         false => "in one hop".to_owned(),
     };
+    let components = analysis.components.iter();
+    let held_back: f64 = components
+        .filter(|one| is_held_back(one, topology))
+        .map(|one| one.figures.typical_ns)
+        .sum();
     let phrases = [
         (of(Cause::Cpu), "work as asked"),
         (of(Cause::Sleep), "asleep as asked"),
@@ -77,7 +84,8 @@ fn typical(analysis: &Analysis) -> String {
         (wire, &in_hops),
         (of(Cause::Sibling), "in which own work kept answers waiting"),
         (of(Cause::Unseen), "in calls whose callee left no span"),
-        (of(Cause::Own), "of the services' own handling"),
+        (held_back, "held back by profiles"),
+        (of(Cause::Own) - held_back, "of the services' own handling"),
     ];
     let whole: f64 = phrases.iter().map(|(length, _)| length).sum();
     let mut worth: Vec<_> = phrases
@@ -137,7 +145,7 @@ fn budget(analysis: &Analysis) -> Option<String> {
 }
 
 /// What the tail is made of.
-fn tail(analysis: &Analysis) -> Option<String> {
+fn tail(analysis: &Analysis, topology: Option<&Topology>) -> Option<String> {
     let tail = analysis.tail.as_ref()?;
     let name = match tail.quantile >= 0.99 {
         true => "p99",
@@ -152,6 +160,10 @@ fn tail(analysis: &Analysis) -> Option<String> {
         return Some(format!("{begin}."));
     }
     let share = |one: &Component| one.figures.tail_share.unwrap_or(0.0);
+    let of_whole = |one: &Component| match is_held_back(one, topology) {
+        true => format!("`{}` held back by its profile", one.service),
+        false => phrase(one),
+    };
     let large = analysis.components.iter();
     let large = large.filter(|one| share(one) >= WORTH_SAYING_OF_TAIL);
     let parts: Vec<String> = large
@@ -159,7 +171,7 @@ fn tail(analysis: &Analysis) -> Option<String> {
         .enumerate()
         .map(|(at, one)| {
             let of_that = if at == 0 { " of that is" } else { "" };
-            format!("{}{of_that} {}", percent(share(one)), phrase(one))
+            format!("{}{of_that} {}", percent(share(one)), of_whole(one))
         })
         .collect();
     if !parts.is_empty() {
@@ -273,31 +285,6 @@ fn failed(analysis: &Analysis) -> Option<String> {
         first.place,
         first.cause,
     ))
-}
-
-/// A component, as a part of a sentence.
-fn phrase(one: &Component) -> String {
-    let service = &one.service;
-    let peer = one.peer.as_deref().unwrap_or("");
-    let work = one.work.as_deref().unwrap_or("");
-    match one.cause {
-        Cause::Cpu => format!("`{service}`'s {work} work itself"),
-        Cause::Stolen => {
-            format!("processor time taken from `{service}`'s {work} work by others (stolen)")
-        }
-        Cause::Sleep => format!("`{service}`'s sleep"),
-        Cause::Wait => format!("`{service}` waiting in its {work} step"),
-        Cause::Queue if one.peer.is_some() => {
-            format!("`{service}` waiting for a connection to `{peer}`")
-        }
-        Cause::Queue if one.work.is_some() => format!("waiting for a worker of `{service}`"),
-        Cause::Queue => format!("waiting for `{service}` to read the request"),
-        Cause::WireOut => format!("requests on their way from `{service}` to `{peer}`"),
-        Cause::WireBack => format!("answers on their way from `{peer}` to `{service}`"),
-        Cause::Sibling => format!("answers of `{peer}` that waited for `{service}`'s own work"),
-        Cause::Unseen => format!("calls from `{service}` to `{peer}`, which left no span"),
-        Cause::Own => format!("`{service}`'s own handling"),
-    }
 }
 
 /// What keeps the figures from saying more.

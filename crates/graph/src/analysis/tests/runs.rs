@@ -305,6 +305,42 @@ fn without_work_the_machine_takes_none_of_it() {
 }
 
 #[test]
+fn a_delay_of_the_profile_is_not_called_handling() {
+    let text = |leaf: &str| {
+        format!(
+            "[services.root]\nentry = true\nsteps = [{{ call = \"leaf\" }}]\n\
+             [services.leaf]\n{leaf}\nsteps = [{{ sleep = \"1ms\" }}]\n"
+        )
+    };
+    let delayed = "faults = { delay = { rate = \"10%\", by = \"50ms\" } }";
+    let known = graph(&text(delayed));
+    let spans = simulated(&known, 2_000);
+    let said = |spans: &[Span], topology: Option<&Topology>| {
+        analyse(spans, topology, None).sentences.join("\n")
+    };
+    let tail = said(&spans, Some(&known));
+    assert!(
+        tail.contains("of that is `leaf` held back by its profile."),
+        "{tail}"
+    );
+    assert!(!tail.contains("handling"), "{tail}");
+
+    let slow = graph(&text("latency = \"20ms\""));
+    let typical = said(&simulated(&slow, 200), Some(&slow));
+    assert!(
+        typical.starts_with("p50 20 ms: 19 ms held back by profiles, 1 ms asleep"),
+        "{typical}"
+    );
+
+    // Not known, or a small part of what was seen: it is the service's own.
+    assert!(said(&spans, None).contains("of that is `leaf`'s own handling."));
+    let little = graph(&text(&delayed.replace("50ms", "1ms")));
+    let own = said(&spans, Some(&little));
+    assert!(own.contains("of that is `leaf`'s own handling."), "{own}");
+    assert!(own.contains("ms `leaf`'s own handling."), "{own}");
+}
+
+#[test]
 fn missing_spans_are_borne_and_told() {
     let topology = graph(DIAMOND);
     let mut spans = simulated(&topology, 300);
