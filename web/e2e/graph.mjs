@@ -238,6 +238,7 @@ await check('the drawing is used with the pointer', small.url, async (page) => {
     assert.notEqual(await picture(page), now, name);
   }
   await all.click();
+  box = await place();
   const top = await page.evaluate(() => scrollY);
   await page.mouse.move(box.x + 300, box.y + 200);
   await page.keyboard.down('Control');
