@@ -357,7 +357,7 @@ await check('asks every second, other stretches, and nothing while it is paused 
 await check('a graph that is gone is told, and comes back', small.url, async (page) => {
   await text(page, 'header .badge', /live/);
   const stats = small.answers['/stats'];
-  small.answers['/stats'] = null;
+  small.answers['/stats'] = () => null;
   await text(page, 'header', /does not answer: no connection.*What is shown is of \d\d:\d\d:\d\d/);
   assert.equal(await badge(page).innerText(), 'LOST');
   assert((await colours(page)) > 30, 'the last figures are gone');
