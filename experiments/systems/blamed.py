@@ -1,5 +1,5 @@
-"""Runs a command of headroom, shows what it says, and fails if that names none of what it
-should.
+"""Runs a command of headroom, shows what it says, and fails if its sentences, which are
+what it says first, name none of what they should.
 
 Usage: blamed.py NAME[,NAME...] -- ARGUMENT...
 """
@@ -21,7 +21,8 @@ def main():
     print(said, end="", flush=True)
     if ran.returncode != 0:
         sys.exit(f"blamed.py: {' '.join(options.command)} ended with {ran.returncode}")
-    if not any(name in said for name in options.names.split(",")):
+    sentences = said.split("\n\n")[0]
+    if not any(name in sentences for name in options.names.split(",")):
         sys.exit(f"blamed.py: nothing was said of {options.names}")
 
 

@@ -86,8 +86,8 @@ fn of_running(args: &AnalyseArgs) -> Result<(Vec<Span>, Option<Topology>)> {
 
 /// A topology that need not run here.
 fn of_file(file: &Path) -> Result<Topology> {
-    let source = document::Source::read(file).map_err(|problems| super::wrong(&problems))?;
-    let checked = super::checked(&source, None).map_err(|problems| super::wrong(&problems))?;
+    let source = document::Source::read(file)?;
+    let checked = super::checked(&source, None)?;
     Ok(checked.topology)
 }
 

@@ -15,8 +15,8 @@ const FILE_BYTES: u64 = 1_000_000;
 /// Prints the manifests of a topology.
 pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<()> {
     // Not for this machine: it may have fewer processors than a node.
-    let source = document::Source::read(&args.file).map_err(|problems| super::wrong(&problems))?;
-    let checked = super::checked(&source, None).map_err(|problems| super::wrong(&problems))?;
+    let source = document::Source::read(&args.file)?;
+    let checked = super::checked(&source, None)?;
     for warning in &checked.warnings {
         tell(format_args!("warning: {warning}"));
     }

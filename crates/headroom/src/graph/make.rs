@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use document::Source;
 use graph::topology::generate::{RandomShape, chain, random, tree};
 use graph::topology::import::{self, Imported, RowLimits};
@@ -28,8 +28,8 @@ fn imported(form: Form, file: &Path) -> Result<Imported> {
     let name = name.unwrap_or("imported");
     Ok(match form {
         Form::Isotope => {
-            let source = Source::read(file).map_err(|problems| anyhow!("\n{problems}"))?;
-            import::isotope(&source).map_err(|problems| anyhow!("\n{problems}"))?
+            let source = Source::read(file)?;
+            import::isotope(&source)?
         }
         Form::Calls => {
             let opened = File::open(file).with_context(reading)?;

@@ -19,7 +19,7 @@ mod up;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 pub(crate) use args::GraphCommand;
 use document::{Problems, Source};
 use graph::topology::budget::Costs;
@@ -27,26 +27,39 @@ use graph::topology::{self, Checked, Machine};
 use graph::work::Calibration;
 use lab_store::Outcome;
 
+use crate::output::tell;
+
 /// Does what was asked for; the services of `up` and `service` run until a signal.
 pub(crate) fn run(command: GraphCommand) -> Result<Outcome> {
+    match done(command) {
+        Err(error) if error.is::<Problems>() => {
+            // They have places: each begins a line, as editors expect.
+            tell(error);
+            Ok(Outcome::Error)
+        }
+        done => done,
+    }
+}
+
+fn done(command: GraphCommand) -> Result<Outcome> {
     match command {
         GraphCommand::Check(args) => check::check(&args)?,
         GraphCommand::Up(args) => up::up(&args)?,
         GraphCommand::Service(args) => service::service(&args)?,
         GraphCommand::Import(args) => make::import(&args)?,
         GraphCommand::Generate(command) => make::generate(&command)?,
-        GraphCommand::Noise(args) => noise::noise(&args)?,
         GraphCommand::Kubernetes(args) => kubernetes::kubernetes(&args)?,
         GraphCommand::Analyse(args) => analyse::analyse(&args)?,
         GraphCommand::Compare(args) => return analyse::compare(&args),
+        GraphCommand::Noise(args) => noise::noise(&args)?,
     }
     Ok(Outcome::Pass)
 }
 
 /// Reads a topology for this machine; everything that is wrong with it becomes the error.
 fn read(path: &Path) -> Result<(Source, Checked)> {
-    let source = Source::read(path).map_err(|problems| wrong(&problems))?;
-    let checked = checked(&source, Some(&machine())).map_err(|problems| wrong(&problems))?;
+    let source = Source::read(path)?;
+    let checked = checked(&source, Some(&machine()))?;
     Ok((source, checked))
 }
 
@@ -83,9 +96,4 @@ fn costs(hop: Duration) -> Costs {
         op: Calibration::measure().op_ns,
         ..Costs::default()
     }
-}
-
-/// Every problem stands on lines of its own.
-fn wrong(problems: &Problems) -> anyhow::Error {
-    anyhow!("\n{problems}")
 }

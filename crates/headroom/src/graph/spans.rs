@@ -74,7 +74,7 @@ impl Running {
             name: format!("{}/profile", self.address),
             text: String::from_utf8(text).context("read the graph's profile")?,
         };
-        let checked = super::checked(&source, None).map_err(|problems| super::wrong(&problems))?;
+        let checked = super::checked(&source, None)?;
         Ok(checked.topology)
     }
 
