@@ -12,7 +12,7 @@ const policy = readFileSync(new URL('graph.policy', dist), 'utf8');
 
 /**
  * Serves `answers`: for each path a value, or a function of the query that gives one; one
- * with a `status` is an answer of that status. Changes of `answers` show at once. `asked`
+ * with a `status` is an answer of that status; null is none at all. Changes of `answers` show at once. `asked`
  * counts by path.
  */
 export async function serve(answers) {

@@ -238,6 +238,7 @@ await check('the drawing is used with the pointer', small.url, async (page) => {
     assert.notEqual(await picture(page), now, name);
   }
   await all.click();
+  box = await place();
   const top = await page.evaluate(() => scrollY);
   await page.mouse.move(box.x + 300, box.y + 200);
   await page.keyboard.down('Control');
@@ -356,7 +357,7 @@ await check('asks every second, other stretches, and nothing while it is paused 
 await check('a graph that is gone is told, and comes back', small.url, async (page) => {
   await text(page, 'header .badge', /live/);
   const stats = small.answers['/stats'];
-  small.answers['/stats'] = null;
+  small.answers['/stats'] = () => null;
   await text(page, 'header', /does not answer: no connection.*What is shown is of \d\d:\d\d:\d\d/);
   assert.equal(await badge(page).innerText(), 'LOST');
   assert((await colours(page)) > 30, 'the last figures are gone');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Rgb } from '../src/chart/palette';
-import { budget, stacked, type Analysis, type Shares } from '../src/graph/data/analysis';
+import { budget, pieces, stacked, type Analysis, type Shares } from '../src/graph/data/analysis';
 import { facts, refusal, warnings } from '../src/graph/data/deployment';
 import { errorShare, errorStep, figures, rate, time } from '../src/graph/data/figures';
 import { script } from '../src/graph/data/script';
@@ -170,4 +170,12 @@ describe('a budget', () => {
     expect(parts.map(({ cause, from, share }) => [cause, from, share])).toEqual([['cpu', 0, 0.7], ['wire-back', 0.7, 0.1], ['new', expect.closeTo(0.8, 9), 0.2]]);
     expect(stacked(causes, () => null)).toEqual([]);
   });
+});
+
+it('names in sentences stand between backticks', () => {
+  expect(pieces('waits for `a-b` and `c`')).toEqual([
+    { text: 'waits for ', name: false }, { text: 'a-b', name: true }, { text: ' and ', name: false }, { text: 'c', name: true },
+  ]);
+  expect(pieces('an open ` one')).toEqual([{ text: 'an open ` one', name: false }]);
+  expect(pieces('')).toEqual([]);
 });

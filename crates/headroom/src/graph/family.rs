@@ -34,7 +34,7 @@ async fn run(args: &UpArgs, source: Source, topology: Arc<Topology>) -> Result<(
     let logger = logger("graph", &args.log)?;
     let (listener, admin) = serving::listen(args.admin).await?;
     let calibration = Calibration::measure();
-    let site = Site::open(calibration.clone(), &std::env::temp_dir())?;
+    let site = Site::open(calibration, &std::env::temp_dir())?;
     // Dropped after the children are gone: their groups and namespaces go with it.
     let mut placing = Placing::new(&PlacingConfig {
         args,

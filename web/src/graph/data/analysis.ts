@@ -32,15 +32,23 @@ export interface Analysis {
 export const CAUSES: Record<string, string> = {
   cpu: 'work as asked',
   sleep: 'sleep as asked',
-  wait: 'waiting for a lock, a disk or a program',
+  wait: 'locks, disks and programs',
   stolen: 'work held up by others',
-  queue: 'queues for workers, connections and threads',
-  'wire-out': 'requests on their way: kernels, the network, the callee’s wake-up',
-  'wire-back': 'answers on their way: kernels, the network, the caller’s wake-up',
-  sibling: 'a parallel branch that kept the answer from being read',
-  own: 'the services’ own handling',
+  queue: 'queues',
+  'wire-out': 'requests on their way',
+  'wire-back': 'answers on their way',
+  sibling: 'parallel branches in the way',
+  own: 'own handling',
   unseen: 'spans that are missing',
 };
+
+/** The pieces of a sentence; names stand between backticks. */
+export function pieces(sentence: string): { text: string; name: boolean }[] {
+  const parts = sentence.split('`');
+  // One that is left open names nothing.
+  if (parts.length % 2 === 0) return [{ text: sentence, name: false }];
+  return parts.map((text, i) => ({ text, name: i % 2 === 1 })).filter(({ text }) => text !== '');
+}
 
 /** A line of the budget: a service's own time, or an edge's. */
 export interface Line extends Shares {
