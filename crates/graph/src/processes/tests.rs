@@ -85,8 +85,14 @@ fn shell(script: &str) -> Command {
 }
 
 fn announced(then: &str) -> Command {
+    prepared("", then)
+}
+
+/// One that does something before it announces itself.
+fn prepared(first: &str, then: &str) -> Command {
     shell(&format!(
-        r#"echo '{{"message":"x.ready","data":{{"address":"127.0.0.1:1","admin":"127.0.0.1:2"}}}}'; {then}"#
+        r#"{first}
+        echo '{{"message":"x.ready","data":{{"address":"127.0.0.1:1","admin":"127.0.0.1:2"}}}}'; {then}"#
     ))
 }
 
@@ -110,10 +116,11 @@ async fn a_family_starts_and_stops_in_order() {
     let command = |service: ServiceId, replica: u32, known: &Directory| {
         let count = known.iter().count();
         let name = format!("{}-{replica} knows {count}", service.0);
-        announced(&format!(
-            "echo {name}; trap 'echo stops {}; exit 0' TERM; while :; do sleep 0.01; done",
-            service.0
-        ))
+        // Whoever has announced itself may be stopped at once.
+        prepared(
+            &format!("echo {name}; trap 'echo stops {}; exit 0' TERM", service.0),
+            "while :; do sleep 0.01; done",
+        )
     };
     let start = Start {
         topology: &topology,
