@@ -179,7 +179,7 @@ async fn the_end_of_one_is_seen() {
     let (_, said) = Heard::new();
     let command = |service: ServiceId, _: u32, _: &Directory| match service.0 {
         3 => announced("kill -9 $$"),
-        _ => announced("sleep 600"),
+        _ => announced("exec sleep 600"),
     };
     let start = Start {
         topology: &topology,
@@ -201,8 +201,8 @@ async fn a_stop_ends_the_start() {
     let topology = graph(DIAMOND);
     let (_, said) = Heard::new();
     let command = |service: ServiceId, _: u32, _: &Directory| match service.0 {
-        0 => shell("sleep 600"),
-        _ => announced("sleep 600"),
+        0 => shell("exec sleep 600"),
+        _ => announced("exec sleep 600"),
     };
     let start = Start {
         topology: &topology,
