@@ -10,6 +10,7 @@
 mod form;
 mod kind;
 mod node;
+mod set;
 #[cfg(test)]
 mod tests;
 pub mod yaml;
@@ -24,6 +25,7 @@ use std::path::Path;
 pub use form::Form;
 pub use kind::{Kind, parse_go_duration};
 pub use node::{Entry, Node, Value, parse_toml, parse_yaml};
+pub use set::SetError;
 
 /// Bytes of a settings file; a larger one is refused.
 pub const MOST_BYTES: usize = 4 * 1024 * 1024;
