@@ -128,10 +128,16 @@ fn the_spans_of_a_graph_are_analysed_compared_and_imported() {
         let (text, errors, status) = graph(&lab, &args);
         assert_eq!(status, Some(0), "{errors}");
         let found: Value = serde_json::from_str(&text).expect("JSON");
+        assert!(found["graph"]["deployment"]["machine"]["kernel"].is_string());
+        let fields = ["seed", "fingerprint", "revision", "instances"];
+        assert!(fields.iter().all(|field| !found["graph"][field].is_null()));
+        let withheld = found["latency"]["p99_ns"].is_null();
+        assert!(withheld, "120 requests give no p99");
         found["counts"]["analysed"] == 120
     });
     let (text, _, _) = graph(&lab, &["analyse", &url, "--last", "10"]);
     assert!(text.contains("10 requests"), "{text}");
+    assert!(text.contains("Of `chain`: profile "), "{text}");
     let (text, errors, status) = graph(&lab, &["analyse", &spans]);
     assert_eq!(status, Some(0), "{errors}");
     assert!(text.contains("p50"), "{text}");

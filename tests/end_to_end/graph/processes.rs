@@ -91,6 +91,40 @@ fn failures_are_told_with_their_edge() {
 }
 
 #[test]
+fn a_service_that_stands_still_now_and_then_is_named() {
+    let lab = Lab::new();
+    let graph = Graph::up(&lab, &lab.write("graph.toml", CHAIN), &["--processes"]);
+    let (address, admin) = graph.ready();
+    let branch = process(&admin, "bbranch");
+    for at in 0..120 {
+        let stands = at % 4 == 0;
+        if stands {
+            signal(branch, Signal::SIGSTOP);
+        }
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| ask(&address, "/").status);
+            if stands {
+                std::thread::sleep(Duration::from_millis(200));
+                signal(branch, Signal::SIGCONT);
+            }
+            assert_eq!(asked.join().expect("an answer"), 200);
+        });
+    }
+    let mut analysis = Value::Null;
+    until("all traces", || {
+        analysis = json(&admin, "/analysis");
+        analysis["counts"]["analysed"] == 120
+    });
+    let services = analysis["services"].as_array().expect("services");
+    let found = services.iter().find(|one| one["name"] == "bbranch");
+    let found = found.expect("the service that stood still");
+    let share = |figures: &Value| figures["tail_share"].as_f64().expect("a tail");
+    let held = share(found) + share(&found["arrivals"]);
+    assert!(held > 0.8, "{held}: {}", analysis["sentences"]);
+    assert_eq!(graph.stop(), Some(0));
+}
+
+#[test]
 fn nothing_outlives_a_killed_parent() {
     let lab = Lab::new();
     let mut graph = Graph::up(&lab, &lab.write("graph.toml", CHAIN), &["--processes"]);

@@ -36,6 +36,7 @@ pub(super) fn graph(control: &dyn Control) -> Value {
         "name": topology.name,
         "seed": topology.seed,
         "revision": revision,
+        "fingerprint": crate::service::fingerprint(&topology),
         "entry": name(topology.entry),
         "services": services.map(|of| service(&topology, of)).collect::<Vec<_>>(),
         "edges": edges.collect::<Vec<_>>(),

@@ -25,6 +25,8 @@ pub enum Cause {
     WireBack,
     /// As the wire, but the caller's own work of a parallel branch ran meanwhile.
     Sibling,
+    /// A pause before a call that failed was made again.
+    Backoff,
     /// A call whose other end left no span.
     Unseen,
     /// Everything else in a service: handling, delays that a profile adds.
@@ -33,7 +35,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every one, in the order of a report.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Cpu,
         Self::Stolen,
         Self::Sleep,
@@ -42,6 +44,7 @@ impl Cause {
         Self::WireOut,
         Self::WireBack,
         Self::Sibling,
+        Self::Backoff,
         Self::Unseen,
         Self::Own,
     ];
@@ -57,6 +60,7 @@ impl Cause {
             Self::WireOut => "wire-out",
             Self::WireBack => "wire-back",
             Self::Sibling => "sibling",
+            Self::Backoff => "backoff",
             Self::Unseen => "unseen",
             Self::Own => "own",
         }

@@ -24,6 +24,9 @@ pub struct Concurrency {
     pub mean: f64,
     /// The most.
     pub maximum: u64,
+    /// Of the time in which work waited for a worker, the share in which as many worked as
+    /// are allowed, or as ever did. `None`: none waited, or several instances share it.
+    pub waited_while_full: Option<f64>,
     /// What bounds its work, or its calls, if something does.
     pub plateau: Option<Plateau>,
 }
@@ -60,6 +63,15 @@ struct Levels {
     at_maximum: Nanos,
     waiting: Nanos,
     waiting_at_maximum: Nanos,
+    /// While at least as many ran as were allowed.
+    waiting_while_full: Nanos,
+}
+
+impl Levels {
+    fn waited_while_full(&self) -> Option<f64> {
+        let waited = self.waiting > 0;
+        waited.then(|| self.waiting_while_full as f64 / self.waiting as f64)
+    }
 }
 
 impl Flow {
@@ -77,7 +89,7 @@ impl Flow {
         self.count += 1;
     }
 
-    fn levels(&mut self) -> Levels {
+    fn levels(&mut self, allowed: Option<u64>) -> Levels {
         // At one moment, ends come before beginnings.
         self.changes.sort_unstable();
         let (mut level, mut maximum) = (0_i64, 0_i64);
@@ -85,6 +97,8 @@ impl Flow {
             level += i64::from(*running);
             maximum = maximum.max(level);
         }
+        let allowed = allowed.and_then(|allowed| i64::try_from(allowed).ok());
+        let allowed = allowed.unwrap_or(maximum);
         let mut levels = Levels {
             busy: 0,
             mean: 0.0,
@@ -92,6 +106,7 @@ impl Flow {
             at_maximum: 0,
             waiting: 0,
             waiting_at_maximum: 0,
+            waiting_while_full: 0,
         };
         let (mut level, mut waiting, mut since, mut area) = (0_i64, 0_i64, 0, 0.0);
         for (at, running, waiters) in &self.changes {
@@ -99,8 +114,10 @@ impl Flow {
             let full = level == maximum;
             levels.busy += if level > 0 { length } else { 0 };
             levels.at_maximum += if full { length } else { 0 };
-            levels.waiting += if waiting > 0 { length } else { 0 };
-            levels.waiting_at_maximum += if full && waiting > 0 { length } else { 0 };
+            let waited = if waiting > 0 { length } else { 0 };
+            levels.waiting += waited;
+            levels.waiting_at_maximum += if full { waited } else { 0 };
+            levels.waiting_while_full += if level >= allowed { waited } else { 0 };
             area += length as f64 * level as f64;
             level += i64::from(*running);
             waiting += i64::from(*waiters);
@@ -110,8 +127,7 @@ impl Flow {
         levels
     }
 
-    fn plateau(mut self, limit: String, allowed: Option<u64>) -> Option<Plateau> {
-        let levels = self.levels();
+    fn plateau(&self, levels: &Levels, limit: String, allowed: Option<u64>) -> Option<Plateau> {
         let share = |part: Nanos, whole: Nanos| part as f64 / whole.max(1) as f64;
         let limited = levels.waiting > 0
             && share(levels.waiting, levels.busy) >= WAITED
@@ -148,16 +164,23 @@ pub(super) fn of(spans: &[Span], topology: Option<&Topology>) -> Vec<Concurrency
         }
     }
     let mut plateaus: BTreeMap<&Name, Plateau> = BTreeMap::new();
-    for (service, flow) in works {
+    let mut full: BTreeMap<&Name, f64> = BTreeMap::new();
+    for (service, mut flow) in works {
         let limit = format!("workers of {service}");
-        if let Some(found) = flow.plateau(limit, topology.and_then(|one| workers(one, service))) {
-            plateaus.insert(service, found);
-        }
+        let allowed = topology.and_then(|one| workers(one, service));
+        let levels = flow.levels(allowed);
+        // Of several instances one can be full while others are not.
+        let one_instance = topology.is_none_or(|one| replicas(one, service) == Some(1));
+        let waited = levels.waited_while_full().filter(|_| one_instance);
+        full.extend(waited.map(|share| (service, share)));
+        let found = flow.plateau(&levels, limit, allowed);
+        plateaus.extend(found.map(|found| (service, found)));
     }
-    for ((from, to), flow) in calls {
+    for ((from, to), mut flow) in calls {
         let limit = format!("connections of {from}>{to}");
         let allowed = topology.and_then(|one| connections(one, from, to));
-        let Some(found) = flow.plateau(limit, allowed) else {
+        let levels = flow.levels(allowed);
+        let Some(found) = flow.plateau(&levels, limit, allowed) else {
             continue;
         };
         let worse = plateaus
@@ -168,15 +191,20 @@ pub(super) fn of(spans: &[Span], topology: Option<&Topology>) -> Vec<Concurrency
         }
     }
     let all = servers.into_iter().map(|(service, mut flow)| {
-        let levels = flow.levels();
+        let levels = flow.levels(None);
         Concurrency {
             service: service.to_string(),
             mean: levels.mean,
             maximum: levels.maximum.unsigned_abs(),
+            waited_while_full: full.remove(service),
             plateau: plateaus.remove(service),
         }
     });
     all.collect()
+}
+
+fn replicas(topology: &Topology, name: &str) -> Option<u32> {
+    Some(topology.service(topology.find(name)?)?.replicas)
 }
 
 fn workers(topology: &Topology, name: &str) -> Option<u64> {

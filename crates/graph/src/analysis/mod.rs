@@ -24,6 +24,7 @@ mod phrases;
 mod report;
 mod sentences;
 mod survey;
+mod suspects;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -156,6 +156,7 @@ impl Walk {
         let mut peer = &span.peer;
         sink.on_path(span, frame.from, frame.to);
         let mut gaps = Gaps::default();
+        let mut backoff = 0;
         let mut cursor = frame.to;
         let mut latest: Option<Latest<'a>> = None;
         for place in tree.children(frame.at) {
@@ -185,6 +186,9 @@ impl Walk {
             let to = end.min(cursor);
             let from = start.clamp(frame.from, to);
             gaps.add(cursor - to);
+            if latest.as_ref().is_some_and(|one| is_retry(child, one.span)) {
+                backoff += cursor - to;
+            }
             if span.kind == SpanKind::Client && peer.is_empty() {
                 peer = &child.service;
             }
@@ -210,7 +214,8 @@ impl Walk {
             SpanKind::Server => {
                 let queue = span.queue.min(gaps.first);
                 sink.spend(span, peer, Cause::Queue, queue);
-                sink.spend(span, peer, Cause::Own, gaps.sum() - queue);
+                sink.spend(span, peer, Cause::Backoff, backoff);
+                sink.spend(span, peer, Cause::Own, gaps.sum() - queue - backoff);
             }
             SpanKind::Work => work(span, gaps.sum(), sink),
             SpanKind::Client => self.client(tree, &node, frame, peer, &gaps, sink),
@@ -366,6 +371,15 @@ fn tell_of<'a>(latest: Option<Latest<'a>>, sink: &mut impl Sink<'a>) {
 /// Whether a span was given up or failed, so that children may outlast it.
 pub(super) fn has_failed(span: &Span) -> bool {
     span.status >= 500 || (span.status == 0 && !span.cause.is_empty())
+}
+
+/// Whether a call is another attempt of one that failed.
+fn is_retry(failed: &Span, again: &Span) -> bool {
+    let both_call = failed.kind == SpanKind::Client && again.kind == SpanKind::Client;
+    both_call
+        && again.attempt > 0
+        && again.attempt - 1 == failed.attempt
+        && again.peer == failed.peer
 }
 
 /// Whether a span may have waited for a child.

@@ -1,5 +1,6 @@
 //! Components as parts of sentences.
 
+use super::Analysis;
 use super::cause::Cause;
 use super::report::Component;
 use crate::topology::Topology;
@@ -7,8 +8,11 @@ use crate::topology::Topology;
 /// A profile explains a service's own time if the budget has this share of it.
 const EXPLAINED: f64 = 0.5;
 
+/// Work that waits while so much of its service's workers' time is free waits for wake-ups.
+const FULL: f64 = 0.5;
+
 /// A component, as a part of a sentence.
-pub(super) fn phrase(one: &Component) -> String {
+pub(super) fn phrase(one: &Component, analysis: &Analysis) -> String {
     let service = &one.service;
     let peer = one.peer.as_deref().unwrap_or("");
     let work = one.work.as_deref().unwrap_or("");
@@ -22,19 +26,32 @@ pub(super) fn phrase(one: &Component) -> String {
         Cause::Queue if one.peer.is_some() => {
             format!("`{service}` waiting for a connection to `{peer}`")
         }
-        Cause::Queue if one.work.is_some() => format!("waiting for a worker of `{service}`"),
+        Cause::Queue if one.work.is_some() => worker(service, analysis),
         Cause::Queue => format!("waiting for `{service}` to read the request"),
         Cause::WireOut => format!("requests on their way from `{service}` to `{peer}`"),
         Cause::WireBack => format!("answers on their way from `{peer}` to `{service}`"),
         Cause::Sibling => format!("answers of `{peer}` that waited for `{service}`'s own work"),
+        Cause::Backoff => format!("`{service}` pausing before it calls again"),
         Cause::Unseen => format!("calls from `{service}` to `{peer}`, which left no span"),
         Cause::Own => format!("`{service}`'s own handling"),
     }
 }
 
-/// Whether a service's own time is what its profile adds: an injected delay, or a least
-/// time to the answer. What is beyond the budget never is.
-pub(super) fn is_held_back(one: &Component, topology: Option<&Topology>) -> bool {
+/// Waiting for a worker: for one that was busy, or for one that was free and had to wake up.
+fn worker(service: &str, analysis: &Analysis) -> String {
+    let levels = analysis.concurrency.iter();
+    let mut levels = levels.filter(|one| one.service == service);
+    let full = levels.find_map(|one| one.waited_while_full);
+    match full.is_some_and(|share| share < FULL) {
+        true => format!("a worker of `{service}` that was free and slow to run"),
+        false => format!("waiting for a worker of `{service}`"),
+    }
+}
+
+/// Whether a service's own time, of this length, is what its profile adds: an injected
+/// delay, or a least time to the answer. What is beyond the budget never is, and neither is
+/// what is far below it: no delay struck there.
+pub(super) fn is_held_back(one: &Component, topology: Option<&Topology>, length: f64) -> bool {
     let services = topology.map_or(&[][..], |topology| &topology.services);
     let adds = services.iter().any(|service| {
         let faults = &service.faults;
@@ -42,6 +59,7 @@ pub(super) fn is_held_back(one: &Component, topology: Option<&Topology>) -> bool
             && (faults.delay_rate > 0.0 && !faults.delay.is_zero()
                 || service.endpoints.iter().any(|one| !one.latency.is_zero()))
     });
-    let explains = |expected| expected >= one.figures.mean_ns * EXPLAINED;
+    let explains =
+        |expected| expected >= one.figures.mean_ns * EXPLAINED && length >= expected * EXPLAINED;
     one.cause == Cause::Own && adds && one.figures.expected_ns.is_none_or(explains)
 }

@@ -5,19 +5,19 @@ use units::{grouped, show_count, show_seconds, show_share};
 use super::cause::Cause;
 use super::phrases::{is_held_back, phrase};
 use super::report::Component;
-use super::{Analysis, Question};
+use super::{Analysis, Question, suspects};
 use crate::Nanos;
 use crate::topology::Topology;
 
 /// Parts of the median below this share are said together.
-const WORTH_SAYING: f64 = 0.01;
+pub(super) const WORTH_SAYING: f64 = 0.01;
 
 /// What parts of the median leave unsaid is said from this share of it on, and from this
 /// length on, in nanoseconds: less is what sums of floating point leave.
 const WORTH_ADDING: (f64, f64) = (0.001, 1.0);
 
 /// Parts of the tail below this share are not said.
-const WORTH_SAYING_OF_TAIL: f64 = 0.1;
+pub(super) const WORTH_SAYING_OF_TAIL: f64 = 0.1;
 
 /// A budget that is kept to within this share is kept.
 const AS_EXPECTED: f64 = 0.05;
@@ -39,19 +39,33 @@ pub(super) fn percent(share: f64) -> String {
 pub(super) fn add(analysis: &mut Analysis, question: &Question<'_>, beyond: u64) {
     notes(analysis, question, beyond);
     if analysis.latency.count == 0 {
-        let none = "No request succeeded, so there is no latency to explain.";
-        analysis.sentences.push(none.to_owned());
+        analysis
+            .sentences
+            .push(nothing(analysis, question.topology));
     } else {
         let mut said = vec![typical(analysis, question.topology)];
         said.extend(budget(analysis));
         said.extend(tail(analysis, question.topology));
-        said.extend(held_up(analysis));
+        said.extend(suspects::network(analysis).or_else(|| suspects::held_up(analysis)));
+        said.extend(suspects::contended(analysis, question.topology));
         said.extend(floor(analysis));
         said.extend(branches(analysis));
         said.extend(limits(analysis));
         analysis.sentences = said;
     }
     analysis.sentences.extend(failed(analysis));
+}
+
+/// Why there is no latency.
+fn nothing(analysis: &Analysis, topology: Option<&Topology>) -> String {
+    let untraced = topology.is_some_and(|topology| topology.tracing.sample <= 0.0);
+    let why = match (analysis.counts.traces, analysis.counts.failed) {
+        (0, _) if untraced => "No request is traced: `sample` is 0 %. Raise it, and ask again.",
+        (0, _) => "There are no traces yet. Send requests to the entry, and ask again.",
+        (_, 0) => "No trace is of a request to the entry, so there is no latency to explain.",
+        _ => "No request succeeded, so there is no latency to explain.",
+    };
+    why.to_owned()
 }
 
 /// What the median is made of.
@@ -72,7 +86,7 @@ fn typical(analysis: &Analysis, topology: Option<&Topology>) -> String {
     };
     let components = analysis.components.iter();
     let held_back: f64 = components
-        .filter(|one| is_held_back(one, topology))
+        .filter(|one| is_held_back(one, topology, one.figures.typical_ns))
         .map(|one| one.figures.typical_ns)
         .sum();
     let phrases = [
@@ -82,6 +96,7 @@ fn typical(analysis: &Analysis, topology: Option<&Topology>) -> String {
         (of(Cause::Wait), "waiting for locks, disks or programs"),
         (of(Cause::Queue), "in queues"),
         (wire, &in_hops),
+        (of(Cause::Backoff), "pausing before calling again"),
         (of(Cause::Sibling), "in which own work kept answers waiting"),
         (of(Cause::Unseen), "in calls whose callee left no span"),
         (held_back, "held back by profiles"),
@@ -132,16 +147,17 @@ fn budget(analysis: &Analysis) -> Option<String> {
     surpluses.sort_by(|one, other| other.1.abs().total_cmp(&one.1.abs()));
     let named = surpluses.iter().take(3);
     let named: Vec<String> = named
-        .map(|(one, more)| format!("{} {}", time(*more), phrase(one)))
+        .map(|(one, more)| format!("{} {}", time(more.abs()), phrase(one, analysis)))
         .collect();
     let named = match named.is_empty() {
         true => "spread over many places".to_owned(),
         false => format!("of it {}", named.join(", ")),
     };
-    Some(format!(
-        "{begin}. The surplus is {}: {named}.",
-        time(surplus)
-    ))
+    let by = time(surplus.abs());
+    Some(match surplus < 0.0 {
+        true => format!("{begin}. It is {by} faster than expected: {named}."),
+        false => format!("{begin}. The surplus is {by}: {named}."),
+    })
 }
 
 /// What the tail is made of.
@@ -160,9 +176,12 @@ fn tail(analysis: &Analysis, topology: Option<&Topology>) -> Option<String> {
         return Some(format!("{begin}."));
     }
     let share = |one: &Component| one.figures.tail_share.unwrap_or(0.0);
-    let of_whole = |one: &Component| match is_held_back(one, topology) {
-        true => format!("`{}` held back by its profile", one.service),
-        false => phrase(one),
+    let of_whole = |one: &Component| {
+        let length = one.figures.tail_ns.unwrap_or(0.0);
+        match is_held_back(one, topology, length) {
+            true => format!("`{}` held back by its profile", one.service),
+            false => phrase(one, analysis),
+        }
     };
     let large = analysis.components.iter();
     let large = large.filter(|one| share(one) >= WORTH_SAYING_OF_TAIL);
@@ -191,23 +210,6 @@ fn tail(analysis: &Analysis, topology: Option<&Topology>) -> Option<String> {
         "{begin}, spread over many places: {}.",
         causes.join(", ")
     ))
-}
-
-/// The service that does not run when it should: its own time and what waits to arrive.
-fn held_up(analysis: &Analysis) -> Option<String> {
-    let shares = analysis.services.iter().map(|one| {
-        let own = one.figures.tail_share.unwrap_or(0.0);
-        let arrivals = one.arrivals.tail_share.unwrap_or(0.0);
-        (one, own + arrivals, arrivals)
-    });
-    let (most, share, arrivals) = shares.max_by(|one, other| one.1.total_cmp(&other.1))?;
-    (share >= 0.5 && arrivals >= WORTH_SAYING_OF_TAIL).then(|| {
-        format!(
-            "With what was on its way to it, `{}` holds {} of what is above p50.",
-            most.name,
-            percent(share)
-        )
-    })
 }
 
 /// The machine's noise. Of requests without work it takes wake-ups alone.

@@ -69,6 +69,12 @@ use crate::topology::{ServiceId, Topology};
 use crate::trace::Tracer;
 use crate::work::Site;
 
+/// What `x-headroom-revision` says of answers under a profile: 16 hexadecimal digits, the
+/// same in every process of this build, and others for another profile.
+pub fn fingerprint(topology: &Topology) -> String {
+    String::from_utf8_lossy(&plan::fingerprint(topology)).into_owned()
+}
+
 /// An instance to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hosted {

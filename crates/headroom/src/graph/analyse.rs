@@ -1,6 +1,7 @@
 //! `headroom graph analyse` and `headroom graph compare`: where latency comes from, and
 //! what moved.
 
+use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -12,6 +13,7 @@ use graph::trace::Span;
 use graph::work::Calibration;
 use lab_store::Outcome;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::args::{AnalyseArgs, CompareArgs};
 use super::make::whole;
@@ -26,7 +28,7 @@ pub(super) fn live(
     topology: &Topology,
     calibration: &Calibration,
     traces: Vec<Vec<Span>>,
-) -> Result<serde_json::Value, String> {
+) -> Result<Value, String> {
     let question = Question {
         topology: Some(topology),
         costs: Costs {
@@ -41,14 +43,16 @@ pub(super) fn live(
 
 /// Says where the latency of a running graph's requests, or of a file's, comes from.
 pub(super) fn analyse(args: &AnalyseArgs) -> Result<()> {
+    let given = args.topology.as_deref().map(of_file).transpose()?;
     let (spans, running) = match is_address(&args.source) {
-        true => of_running(args)?,
+        true => {
+            let (spans, running) = of_running(args)?;
+            (spans, Some(running))
+        }
         false => (spans::of_file(Path::new(&args.source))?, None),
     };
-    let topology = match &args.topology {
-        Some(file) => Some(of_file(file)?),
-        None => running,
-    };
+    let (running, graph) = running.unzip();
+    let topology = given.or(running);
     let noise = args.noise.as_deref().map(noise).transpose()?;
     let question = Question {
         topology: topology.as_ref(),
@@ -56,24 +60,62 @@ pub(super) fn analyse(args: &AnalyseArgs) -> Result<()> {
         costs: super::costs(args.hop),
         path: args.path.as_deref(),
     };
-    let analysis: Analysis = question.analyse(&spans);
-    show(&analysis, args.json)
+    let answer = Answer {
+        analysis: question.analyse(&spans),
+        graph,
+        baseline: noise.as_ref(),
+    };
+    show(&answer, args.json)
+}
+
+/// An analysis with what it is of, so that it can be understood and made again.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    analysis: Analysis,
+    /// What ran, and where; nothing of a file.
+    graph: Option<Value>,
+    /// The machine's noise, if it was given.
+    baseline: Option<&'a Noise>,
+}
+
+impl Display for Answer<'_> {
+    fn fmt(&self, text: &mut Formatter<'_>) -> fmt::Result {
+        self.analysis.fmt(text)?;
+        let Some(graph) = &self.graph else {
+            return Ok(());
+        };
+        let said = |path: &str| match graph.pointer(path) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => "unknown".to_owned(),
+            Some(value) => value.to_string(),
+        };
+        writeln!(
+            text,
+            "\nOf `{}`: profile {}, seed {}, mode {}, processors {}; {} on {} processors ({}), load average {} at its start.",
+            said("/name"),
+            said("/fingerprint"),
+            said("/seed"),
+            said("/deployment/mode"),
+            said("/deployment/rung"),
+            said("/deployment/machine/kernel"),
+            said("/deployment/machine/cpus"),
+            said("/deployment/machine/cpu_model"),
+            said("/deployment/machine/load/m1"),
+        )
+    }
 }
 
 fn is_address(source: &str) -> bool {
     source.starts_with("http://")
 }
 
-/// The last spans of a running graph, and its topology.
-fn of_running(args: &AnalyseArgs) -> Result<(Vec<Span>, Option<Topology>)> {
+/// The last spans of a running graph, its topology, and what it says of itself.
+fn of_running(args: &AnalyseArgs) -> Result<(Vec<Span>, (Topology, Value))> {
     let running = Running::at(&args.source);
-    let (bytes, topology) = super::serving::runtime()?.block_on(async {
+    let (bytes, topology, graph) = super::serving::runtime()?.block_on(async {
         let bytes = running.spans(args.last, args.path.as_deref()).await?;
-        let topology = match args.topology {
-            Some(_) => None,
-            None => Some(running.topology().await?),
-        };
-        anyhow::Ok((bytes, topology))
+        anyhow::Ok((bytes, running.topology().await?, running.described().await?))
     })?;
     if let Some(file) = &args.save {
         std::fs::write(file, &bytes)
@@ -81,7 +123,7 @@ fn of_running(args: &AnalyseArgs) -> Result<(Vec<Span>, Option<Topology>)> {
     }
     let spans = spans::read(&bytes, &graph::trace::Origin::unix())
         .with_context(|| format!("read the spans of {}", args.source))?;
-    Ok((spans, topology))
+    Ok((spans, (topology, graph)))
 }
 
 /// A topology that need not run here.
@@ -121,7 +163,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Outcome> {
 }
 
 /// Text, or JSON.
-fn show(what: &(impl Serialize + std::fmt::Display), json: bool) -> Result<()> {
+fn show(what: &(impl Serialize + Display), json: bool) -> Result<()> {
     let text = match json {
         true => serde_json::to_string_pretty(what)?,
         false => what.to_string(),

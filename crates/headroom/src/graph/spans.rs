@@ -67,6 +67,12 @@ impl Running {
         self.ask(&format!("/spans?{}", query.finish())).await
     }
 
+    /// What runs and where: the answer of `/topology`.
+    pub(super) async fn described(&self) -> Result<serde_json::Value> {
+        let bytes = self.ask("/topology").await?;
+        serde_json::from_slice(&bytes).context("read what the graph says of itself")
+    }
+
     /// The topology in force.
     pub(super) async fn topology(&self) -> Result<Topology> {
         let text = self.ask("/profile").await?;

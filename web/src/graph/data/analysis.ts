@@ -38,6 +38,7 @@ export const CAUSES: Record<string, string> = {
   'wire-out': 'requests on their way',
   'wire-back': 'answers on their way',
   sibling: 'parallel branches in the way',
+  backoff: 'pauses before calling again',
   own: 'own handling',
   unseen: 'spans that are missing',
 };

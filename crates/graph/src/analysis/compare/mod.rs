@@ -13,6 +13,7 @@ mod text;
 
 use serde::Serialize;
 use stats::{SplitMix, nearest_rank, student_quantile};
+use units::grouped;
 
 use super::cause::Cause;
 use super::figures::FEWEST;
@@ -145,9 +146,11 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         let enough = enough.map_or(1, |(_, fewest)| *fewest);
         if shortest < enough {
             notes.push(format!(
-                "n too small for p{}: the shortest {} has {shortest} requests of {enough}.",
+                "n too small for p{}: the shortest {} has {} requests of {}.",
                 quantile * 100.0,
                 if few { "stretch" } else { "run" },
+                grouped(shortest as u64),
+                grouped(enough as u64),
             ));
             continue;
         }

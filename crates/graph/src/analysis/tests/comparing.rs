@@ -69,7 +69,7 @@ fn too_little_is_said_to_be_too_little() {
     let text = single.to_string();
     assert!(text.contains("1 runs of each side are too few"), "{text}");
     assert!(
-        text.contains("p99: the shortest stretch has 600 requests of 1000"),
+        text.contains("p99: the shortest stretch has 600 requests of 1,000"),
         "{text}"
     );
 }

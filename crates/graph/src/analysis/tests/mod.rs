@@ -2,6 +2,7 @@ mod comparing;
 mod paths;
 mod random;
 mod runs;
+mod suspects;
 
 use crate::Nanos;
 use crate::draw::{SpanId, TraceId};

@@ -4,7 +4,7 @@ use super::*;
 use crate::analysis::{Cause, critical_path};
 use crate::topology;
 
-use Cause::{Cpu, Own, Queue, Sibling, Stolen, Unseen, WireBack, WireOut};
+use Cause::{Backoff, Cpu, Own, Queue, Sibling, Stolen, Unseen, WireBack, WireOut};
 
 type Expected<'a> = &'a [(u64, u64, u64, &'a [(Cause, u64)])];
 
@@ -191,6 +191,30 @@ fn own_work_of_another_branch_that_keeps_an_answer_waiting_is_told() {
                 &[(WireOut, 5_000), (WireBack, 5_000), (Sibling, 25_000)],
             ),
             (3, 10_000, 20_000, &[(Own, 10_000)]),
+        ],
+    );
+}
+
+#[test]
+fn a_pause_before_another_attempt_is_no_handling() {
+    let attempt = |one: Span, attempt, status| Span {
+        attempt,
+        status,
+        ..one
+    };
+    assert_path(
+        &[
+            server((1, 0), "root", (0, 50_000)),
+            attempt(client((2, 1), "root>leaf", (1_000, 5_000)), 0, 503),
+            attempt(client((3, 1), "root>leaf", (15_000, 25_000)), 1, 200),
+            // Another call, not another attempt.
+            client((4, 1), "root>leaf", (30_000, 50_000)),
+        ],
+        &[
+            (1, 0, 50_000, &[(Backoff, 10_000), (Own, 6_000)]),
+            (2, 1_000, 5_000, &[(Unseen, 4_000)]),
+            (3, 15_000, 25_000, &[(Unseen, 10_000)]),
+            (4, 30_000, 50_000, &[(Unseen, 20_000)]),
         ],
     );
 }

@@ -9,7 +9,7 @@ use crate::noise::{Facts, Gaps, Lateness, Noise};
 use crate::topology::budget::{Costs, Simulation};
 use crate::topology::{self, Topology};
 
-fn graph(text: &str) -> Topology {
+pub(super) fn graph(text: &str) -> Topology {
     let source = document::Source {
         name: "graph.toml".to_owned(),
         text: text.to_owned(),
@@ -133,7 +133,7 @@ const DIAMOND: &str = "[services.root]\nentry = true\nsteps = [{ parallel = [{ c
      [services.stock]\nsteps = [{ sleep = \"20ms\" }, { call = \"store\" }]\n\
      [services.store]\nsteps = [{ cpu = \"lognormal 1ms p99=4ms\" }]\n";
 
-fn simulated(topology: &Topology, requests: u64) -> Vec<Span> {
+pub(super) fn simulated(topology: &Topology, requests: u64) -> Vec<Span> {
     let costs = Costs::default();
     let mut simulation = Simulation::new(topology, "/", &costs).unwrap();
     let mut spans = Vec::new();
@@ -187,6 +187,11 @@ fn a_run_without_contention_keeps_its_budget_and_another_does_not() {
     assert!(surplus / all > 0.9, "{surplus} of {all}\n{slower}");
     let said = "The surplus is 5 ms: of it 5 ms `stock`'s sleep.";
     assert!(slower.sentences[1].ends_with(said), "{slower}");
+
+    let spans = simulated(&graph(&DIAMOND.replace("20ms", "15ms")), 2_000);
+    let faster = analyse(&spans, Some(&topology), None);
+    let said = "It is 5 ms faster than expected: of it 5 ms `stock`'s sleep.";
+    assert!(faster.sentences[1].ends_with(said), "{faster}");
 }
 
 #[test]
