@@ -127,7 +127,7 @@ fn in_value(within: &mut Value, path: &[Key], value: Value) -> Result<(), Nowher
 fn within(path: &[Key], value: Value) -> Value {
     path.iter().rev().fold(value, |value, key| {
         let mut table = InlineTable::new();
-        table.insert(key, value);
+        table.insert(key.get(), value);
         Value::InlineTable(table)
     })
 }
@@ -200,7 +200,9 @@ cpu = 0.5
             ),
             (
                 "services.front.steps.1.parallel.0.timeout",
-                &["services", "front", "steps", "1", "parallel", "0", "timeout"],
+                &[
+                    "services", "front", "steps", "1", "parallel", "0", "timeout",
+                ],
                 "\"1s\"",
                 text("1s"),
             ),
@@ -240,8 +242,14 @@ cpu = 0.5
     #[test]
     fn what_leads_nowhere_is_told() {
         for (path, said) in [
-            ("services..x", "set services..x: expected the way to a value"),
-            ("background.1.cpu", "no \"1\" there; expected a place in the list, 0 to 0"),
+            (
+                "services..x",
+                "set services..x: expected the way to a value",
+            ),
+            (
+                "background.1.cpu",
+                "no \"1\" there; expected a place in the list, 0 to 0",
+            ),
             ("services.front.steps.first.cpu", "no \"first\" there"),
             ("seed.x", "no \"x\" there; expected nothing below 1"),
         ] {

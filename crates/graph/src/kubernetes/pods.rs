@@ -12,6 +12,9 @@ const MEMORY_MIB: u64 = 128;
 /// Longer than a service takes to let its requests end.
 const GRACE_S: u32 = 15;
 
+/// How long a probe may take: a pod without processor time answers late.
+const PROBE_S: u32 = 5;
+
 /// Nobody, as most images call it. What an image itself says may be root.
 const USER: u32 = 65_534;
 
@@ -123,11 +126,17 @@ fn container(graph: &Manifests, of: &Service) -> Yaml {
             ("readOnly", read_only.into()),
         ])
     };
-    let probe = || {
-        map([(
-            "httpGet",
-            map([("path", "/ping".into()), ("port", "admin".into())]),
-        )])
+    // Slow is what an overloaded service shall be: only one that hangs is started again.
+    let probe = |period: u32, failures: u32| {
+        map([
+            (
+                "httpGet",
+                map([("path", "/ping".into()), ("port", "admin".into())]),
+            ),
+            ("periodSeconds", period.into()),
+            ("timeoutSeconds", PROBE_S.into()),
+            ("failureThreshold", failures.into()),
+        ])
     };
     let security = map([
         ("allowPrivilegeEscalation", false.into()),
@@ -142,8 +151,8 @@ fn container(graph: &Manifests, of: &Service) -> Yaml {
             "ports",
             Yaml::List(vec![port("requests", PORT), port("admin", ADMIN_PORT)]),
         ),
-        ("readinessProbe", probe()),
-        ("livenessProbe", probe()),
+        ("readinessProbe", probe(2, 5)),
+        ("livenessProbe", probe(10, 9)),
         ("resources", resources(of)),
         ("securityContext", security),
         (
