@@ -78,7 +78,16 @@ fn in_table(table: &mut dyn TableLike, path: &[Key], value: Value) -> Result<(),
     };
     match table.get_mut(key) {
         Some(item) if !rest.is_empty() => in_item(item, rest, value),
-        _ => {
+        Some(item) => {
+            let mut value = value;
+            // Comments and spaces around it.
+            if let Item::Value(before) = item {
+                before.decor().clone_into(value.decor_mut());
+            }
+            *item = Item::Value(value);
+            Ok(())
+        }
+        None => {
             table.insert(key, Item::Value(within(rest, value)));
             Ok(())
         }
