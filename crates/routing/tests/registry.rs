@@ -294,12 +294,17 @@ async fn a_file_is_followed() {
     write("a.ex.com");
     let table = Arc::new(Table::new(TableSettings::default()));
     let routes = file::Routes::read(&path).unwrap();
-    routes.apply(&table, None, true, wire::clock::now());
-    assert!(answers(&table, "a.ex.com"));
     let (reload, log) = (Arc::new(Notify::new()), Sink::memory());
-    let logger = Logger::new("routes", log.clone(), Level::Info);
-    let (of, to, on) = (path.clone(), Arc::clone(&table), Arc::clone(&reload));
-    let following = tokio::spawn(file::follow(of, routes, to, true, on, logger));
+    let follower = file::Follower {
+        path: path.clone(),
+        table: Arc::clone(&table),
+        counters: Arc::default(),
+        http2: true,
+        logger: Logger::new("routes", log.clone(), Level::Info),
+    };
+    follower.take(&routes, None);
+    assert!(answers(&table, "a.ex.com"));
+    let following = tokio::spawn(follower.follow(routes, Arc::clone(&reload)));
     write("b.ex.com");
     reload.notify_one();
     until("it was read again", || answers(&table, "b.ex.com")).await;

@@ -11,7 +11,7 @@ pub mod counters;
 pub mod feed;
 pub mod file;
 pub mod intake;
-mod line_budget;
+pub(crate) mod line_budget;
 pub mod message;
 pub mod populate;
 
