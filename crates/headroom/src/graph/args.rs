@@ -31,6 +31,13 @@ pub(crate) enum GraphCommand {
     Compare(CompareArgs),
     /// Measure what this machine takes from services that run on it
     Noise(NoiseArgs),
+    /// Wait until a process ends, and remove its groups and namespaces (started by `up`)
+    #[command(hide = true)]
+    Sweep {
+        /// The process
+        #[arg(long, value_name = "PID")]
+        of: u32,
+    },
 }
 
 const UP: &str = "\
