@@ -91,6 +91,39 @@ fn services_are_limited() {
 }
 
 #[test]
+fn nothing_is_left_of_a_killed_one() {
+    let lab = Lab::new();
+    let limited = CHAIN.replace(
+        "[services.bleaf]",
+        "[services.bleaf]\nlimits = { cpu = 0.5, memory = \"64MiB\" }",
+    );
+    let file = lab.write("graph.toml", &limited);
+    let all = ["--processes", "--namespaces"];
+    // Without the right to have networks, groups may be possible.
+    let started = up_or_said(&lab, &file, &all).or_else(|_| up_or_said(&lab, &file, &all[..1]));
+    let mut graph = match started {
+        Ok(graph) => graph,
+        Err(said) => {
+            assert!(said.contains("limit the service bleaf"), "{said}");
+            return;
+        }
+    };
+    let (address, _) = graph.ready();
+    assert_eq!(ask(&address, "/").body, ECHO);
+    let own = format!("headroom-{}-", graph.child.id());
+    let bridge = format!("hr{}", graph.child.id());
+    graph.child.kill().expect("a kill");
+    graph.child.wait().expect("its end");
+    until("the end of its networks", || {
+        names("/run/netns", &own).is_empty() && names("/sys/class/net", &bridge).is_empty()
+    });
+    for controller in ["cpu", "memory", "cpu,cpuacct", ""] {
+        let folder = format!("/sys/fs/cgroup/{controller}");
+        until("the end of its groups", || names(&folder, &own).is_empty());
+    }
+}
+
+#[test]
 fn limits_need_processes_and_that_is_told() {
     let lab = Lab::new();
     let limited = CHAIN.replace(

@@ -112,7 +112,9 @@ pub enum StartError {
     #[error("start a service: there is no service with the number {0} in the topology")]
     NoService(u32),
     /// An address cannot be listened on.
-    #[error("listen on {address} for the service {service}: {source}")]
+    #[error(
+        "listen on {address} for the service {service}: {source}; another program may listen there: give another address"
+    )]
     Listen {
         /// The service.
         service: String,

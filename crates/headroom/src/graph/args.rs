@@ -32,6 +32,13 @@ pub(crate) enum GraphCommand {
     /// Measure what this machine takes from services that run on it
     #[command(after_help = NOISE)]
     Noise(NoiseArgs),
+    /// Wait until a process ends, and remove its groups and namespaces (started by `up`)
+    #[command(hide = true)]
+    Sweep {
+        /// The process
+        #[arg(long, value_name = "PID")]
+        of: u32,
+    },
 }
 
 const UP: &str = "\

@@ -3,6 +3,7 @@
 
 mod control;
 mod placing;
+mod sweeper;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use telemetry::Fields;
 
 use self::control::{Conductor, peers};
 use self::placing::{Placing, PlacingConfig};
+pub(super) use self::sweeper::sweep;
 use super::args::UpArgs;
 use super::beside::Beside;
 use super::deployment::Deployment;

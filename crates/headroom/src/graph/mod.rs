@@ -53,6 +53,7 @@ fn done(command: GraphCommand) -> Result<Outcome> {
         GraphCommand::Analyse(args) => analyse::analyse(&args)?,
         GraphCommand::Compare(args) => return analyse::compare(&args),
         GraphCommand::Noise(args) => return noise::noise(&args),
+        GraphCommand::Sweep { of } => family::sweep(of),
     }
     Ok(Outcome::Pass)
 }
