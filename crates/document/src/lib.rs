@@ -10,17 +10,22 @@
 mod form;
 mod kind;
 mod node;
+mod set;
 #[cfg(test)]
 mod tests;
 pub mod yaml;
 
+use std::borrow::Cow;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::Path;
 
 pub use form::Form;
 pub use kind::{Kind, parse_go_duration};
 pub use node::{Entry, Node, Value, parse_toml, parse_yaml};
+pub use set::SetError;
 
 /// Bytes of a settings file; a larger one is refused.
 pub const MOST_BYTES: usize = 4 * 1024 * 1024;
@@ -30,6 +35,9 @@ const MOST_PROBLEMS: usize = 20;
 
 /// Characters of a source line that are shown.
 const LINE_SHOWN: usize = 120;
+
+/// Characters of a message or an advice that are shown.
+const MESSAGE_SHOWN: usize = 600;
 
 /// A stretch of the text, in bytes.
 pub type Span = Range<usize>;
@@ -110,15 +118,25 @@ impl Source {
     pub fn read(path: &Path) -> Result<Self, Problems> {
         let name = path.display().to_string();
         let refused = |why: String| Problems(vec![format!("{name}: {why}")]);
-        let bytes = std::fs::metadata(path)
-            .map_err(|error| refused(format!("cannot read the settings: {error}")))?
-            .len();
-        if bytes > MOST_BYTES as u64 {
-            let why = format!("the file has {bytes} bytes; expected at most {MOST_BYTES}");
+        let unread = |error: io::Error| refused(format!("cannot read the settings: {error}"));
+        let file = File::open(path).map_err(unread)?;
+        // What a device or a pipe holds is known only by reading it.
+        let mut bytes = Vec::new();
+        file.take(MOST_BYTES as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(unread)?;
+        if bytes.len() > MOST_BYTES {
+            let why = format!("the file is larger than {MOST_BYTES} bytes, the most that is read");
             return Err(refused(why));
         }
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| refused(format!("cannot read the settings: {error}")))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let known = error.utf8_error().valid_up_to();
+            let before = String::from_utf8_lossy(&error.as_bytes()[..known]);
+            let (line, column) = place(&before);
+            Problems(vec![format!(
+                "{name}:{line}:{column}: what stands here is not UTF-8; save the file as UTF-8"
+            )])
+        })?;
         Ok(Self { name, text })
     }
 
@@ -157,16 +175,35 @@ impl Source {
             "{}:{number}:{}: {}\n{number_shown} | {}\n{margin} | {}{}",
             self.name,
             before + 1,
-            printable(&problem.message),
+            printable(&bounded(&problem.message)),
             printable(&shown),
             " ".repeat(before - from),
             "^".repeat(marked.clamp(1, room)),
         );
         if let Some(help) = &problem.help {
-            text += &format!("\n{margin} help: {}", printable(help));
+            text += &format!("\n{margin} help: {}", printable(&bounded(help)));
         }
         text
     }
+}
+
+/// The line and the column, counted from 1, of what stands behind a text.
+fn place(before: &str) -> (usize, usize) {
+    let line = before.matches('\n').count() + 1;
+    let last = before.rsplit('\n').next().unwrap_or(before);
+    (line, last.chars().count() + 1)
+}
+
+/// Text without its middle, if it is long: what was found may be of any length.
+fn bounded(text: &str) -> Cow<'_, str> {
+    let length = text.chars().count();
+    if length <= MESSAGE_SHOWN {
+        return Cow::Borrowed(text);
+    }
+    let half = MESSAGE_SHOWN / 2;
+    let begin = text.chars().take(half);
+    let end = text.chars().skip(length - half);
+    Cow::Owned(begin.chain(['…']).chain(end).collect())
 }
 
 /// Text that cannot move the cursor of a terminal or change its colours.

@@ -285,3 +285,45 @@ proptest! {
         let _ = yaml(&text);
     }
 }
+
+fn read_file(bytes: &[u8]) -> Result<Source, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("settings.toml");
+    std::fs::write(&path, bytes).unwrap();
+    Source::read(&path).map_err(|problems| {
+        let said = problems.to_string();
+        said.replace(&folder.path().display().to_string(), "")
+    })
+}
+
+#[test]
+fn files_that_are_no_settings_are_refused() {
+    assert_eq!(read_file(b"a = 1\n").unwrap().text, "a = 1\n");
+    let said = read_file("a = 1\nb = \"é\"\nc = é\u{0}".as_bytes()).map(|source| source.text);
+    assert_eq!(said.as_deref(), Ok("a = 1\nb = \"é\"\nc = é\u{0}"));
+    let said = read_file(b"a = 1\nb = \"\xc3\xa9\xff\"\n").unwrap_err();
+    assert!(said.starts_with("/settings.toml:2:7: "), "{said}");
+    let said = read_file(&vec![b'#'; MOST_BYTES + 1]).unwrap_err();
+    assert!(said.contains("larger than 4194304 bytes"), "{said}");
+    assert!(read_file(&vec![b'#'; MOST_BYTES]).is_ok());
+    let said = Source::read(&std::env::temp_dir()).unwrap_err().to_string();
+    assert!(said.contains("directory"), "{said}");
+    // It never ends.
+    let said = Source::read(Path::new("/dev/zero"))
+        .unwrap_err()
+        .to_string();
+    assert!(said.contains("larger than"), "{said}");
+}
+
+#[test]
+fn a_problem_is_short_however_long_what_was_found_is() {
+    let long = "é".repeat(100_000);
+    let source = Source {
+        name: "a.toml".to_owned(),
+        text: format!("{long} = 1\n"),
+    };
+    let problem = Problem::new(0..long.len(), format!("unknown key {long:?}")).help(&*long);
+    let said = source.show(&problem);
+    assert!(said.chars().count() < 2000, "{said}");
+    assert!(said.starts_with("a.toml:1:1: unknown key \"é"), "{said}");
+}

@@ -1,18 +1,15 @@
 //! A plain request takes no memory from the allocator once everything has grown.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod running;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use graph::metrics::Metrics;
-use graph::service::{Directory, Host, HostConfig, Hosted};
-use graph::topology::{self, ServiceId};
-use graph::trace::{StoreLimits, Tracer};
-use graph::work::{Calibration, Site};
+use running::{Running, graph};
 
 /// Counts what all threads ask of the allocator, but the one that asks the graph.
 struct Counting;
@@ -55,9 +52,8 @@ static COUNTING: Counting = Counting;
 #[test]
 fn a_plain_chain_takes_no_memory() {
     EXEMPT.set(true);
-    let source = document::Source {
-        name: "chain".to_owned(),
-        text: r#"
+    let topology = graph(
+        r#"
 [trace]
 sample = "0%"
 [defaults]
@@ -69,28 +65,10 @@ steps = [{ cpu = "1us" }, { call = "branch" }]
 steps = [{ parallel = [{ call = "leaf" }, { call = "leaf", request = "300B" }] }]
 [services.leaf]
 response = "1KiB"
-"#
-        .to_owned(),
-    };
-    let topology = topology::read(&source).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let host = Host::start(HostConfig {
-        hosted: (0..3)
-            .map(|service| Hosted {
-                service: ServiceId(service),
-                replica: 0,
-                listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            })
-            .collect(),
-        topology: Arc::new(topology),
-        directory: Directory::default(),
-        threads: 1,
-        site: Site::open(Calibration::measure(), folder.path()).unwrap(),
-        metrics: Arc::new(Metrics::new()),
-        tracer: Tracer::new(StoreLimits::default(), Vec::new()),
-    })
-    .unwrap();
-    let mut stream = TcpStream::connect(host.directory().get("root", 0).unwrap()).unwrap();
+"#,
+    );
+    let running = Running::start(&topology, 1);
+    let mut stream = TcpStream::connect(running.entry()).unwrap();
     let mut room = vec![0; 16 * 1024];
     let mut ask = |times: usize| {
         for _ in 0..times {
@@ -108,7 +86,7 @@ response = "1KiB"
     ask(1000);
     let taken = ASKED.load(Ordering::Relaxed) - before;
     assert_eq!(taken, 0, "for a thousand requests");
-    host.stop();
+    running.host.stop();
 }
 
 /// Whether an answer is whole.

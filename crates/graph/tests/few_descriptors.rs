@@ -1,17 +1,14 @@
 //! A process without descriptors left serves whom it has, and others later.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod running;
+
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
-use std::sync::Arc;
 use std::time::Duration;
 
-use graph::metrics::Metrics;
-use graph::service::{Directory, Host, HostConfig, Hosted};
-use graph::topology::{self, ServiceId};
-use graph::trace::{StoreLimits, Tracer};
-use graph::work::{Calibration, Site};
+use running::{Running, graph};
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -29,27 +26,9 @@ fn ask(stream: &mut TcpStream, patience: Duration) -> Option<bool> {
 
 #[test]
 fn accepting_pauses_when_no_descriptors_are_left() {
-    let source = document::Source {
-        name: "one".to_owned(),
-        text: "[services.root]\nentry = true\nresponse = \"8B\"\n".to_owned(),
-    };
-    let topology = topology::read(&source).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let host = Host::start(HostConfig {
-        hosted: vec![Hosted {
-            service: ServiceId(0),
-            replica: 0,
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        }],
-        topology: Arc::new(topology),
-        directory: Directory::default(),
-        threads: 1,
-        site: Site::open(Calibration::measure(), folder.path()).unwrap(),
-        metrics: Arc::new(Metrics::new()),
-        tracer: Tracer::new(StoreLimits::default(), Vec::new()),
-    })
-    .unwrap();
-    let address = host.directory().get("root", 0).unwrap();
+    let topology = graph("[services.root]\nentry = true\nresponse = \"8B\"\n");
+    let running = Running::start(&topology, 1);
+    let address = running.entry();
     let long = Duration::from_secs(20);
     let mut first = TcpStream::connect(address).unwrap();
     assert_eq!(ask(&mut first, long), Some(true));
@@ -97,5 +76,5 @@ fn accepting_pauses_when_no_descriptors_are_left() {
         Some(true)
     );
     drop((first, late));
-    assert!(host.drain(long));
+    assert!(running.host.drain(long));
 }

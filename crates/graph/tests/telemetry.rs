@@ -2,22 +2,24 @@
 //! and the counters of both in one page.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod running;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use document::Source;
 use graph::admin::{Admin, AdminConfig, Control, Instance, Peer};
 use graph::draw::{SpanId, TraceId};
 use graph::metrics::Metrics;
 use graph::service::{Directory, Host, HostConfig, Hosted};
-use graph::topology::{self, Topology};
+use graph::topology::Topology;
 use graph::trace::{Export, Format, Span, SpanKind, StoreLimits, Tracer};
 use graph::work::{Calibration, Site};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::Full;
 use net::{Client, ClientOptions};
+use running::graph;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -71,15 +73,7 @@ struct Process {
 
 impl Process {
     async fn start(service: &str, directory: Directory, parent: Option<SocketAddr>) -> Self {
-        let source = Source {
-            name: "pair.toml".to_owned(),
-            text: GRAPH.to_owned(),
-        };
-        let topology = Arc::new(
-            topology::read(&source)
-                .map_err(|wrong| wrong.to_string())
-                .unwrap(),
-        );
+        let topology = graph(GRAPH);
         let metrics = Arc::new(Metrics::new());
         let exports = parent.map(|parent| Export {
             format: Format::Otlp,

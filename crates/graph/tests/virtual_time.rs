@@ -2,19 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::time::Duration;
+mod running;
 
-use document::Source;
-use graph::metrics::Metrics;
-use graph::service::{Directory, Host, HostConfig, Hosted};
+use std::collections::BTreeSet;
+
+use graph::topology::Topology;
 use graph::topology::budget::{Costs, Simulation};
-use graph::topology::{ServiceId, Topology, read};
-use graph::trace::{Span, StoreLimits, Tracer};
-use graph::work::{Calibration, Site};
+use graph::trace::Span;
+use running::{Running, graph};
 
 /// Chances, repeats, branches, attempts and faults; no time-out is near.
 const GRAPH: &str = r#"
@@ -66,14 +61,6 @@ fn facts(spans: &[Span]) -> BTreeSet<Fact> {
     spans.iter().map(fact).collect()
 }
 
-fn topology() -> Topology {
-    let source = Source {
-        name: "graph.toml".to_owned(),
-        text: GRAPH.to_owned(),
-    };
-    read(&source).unwrap()
-}
-
 fn virtual_spans(topology: &Topology) -> Vec<Span> {
     let costs = Costs::default();
     let mut simulation = Simulation::new(topology, "/", &costs).unwrap();
@@ -84,69 +71,13 @@ fn virtual_spans(topology: &Topology) -> Vec<Span> {
     spans
 }
 
-/// One request after the other over one connection.
-fn ask(address: SocketAddr) {
-    let mut stream = BufReader::new(TcpStream::connect(address).unwrap());
-    let patience = Some(Duration::from_secs(60));
-    stream.get_ref().set_read_timeout(patience).unwrap();
-    for _ in 0..REQUESTS {
-        let request = b"GET / HTTP/1.1\r\nhost: root\r\n\r\n";
-        stream.get_mut().write_all(request).unwrap();
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            assert!(stream.read_line(&mut line).unwrap() > 0);
-            let line = line.to_ascii_lowercase();
-            if let Some(value) = line.strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-            if line == "\r\n" {
-                break;
-            }
-        }
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body).unwrap();
-    }
-}
-
 #[test]
 fn virtual_requests_have_the_spans_of_real_ones() {
-    let topology = Arc::new(topology());
+    let topology = graph(GRAPH);
     let expected = facts(&virtual_spans(&topology));
     assert!(expected.len() > 3000, "{}", expected.len());
 
-    let folder = tempfile::tempdir().unwrap();
-    let calibration = Calibration {
-        op_ns: 1.0,
-        op_best_ns: 1.0,
-        clock_ns: 400.0,
-    };
-    let tracer = Tracer::new(StoreLimits::default(), Vec::new());
-    let ids = (0..).map(ServiceId).take(topology.services.len());
-    let hosted = ids.map(|service| Hosted {
-        service,
-        replica: 0,
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-    });
-    let host = Host::start(HostConfig {
-        hosted: hosted.collect(),
-        topology: Arc::clone(&topology),
-        directory: Directory::default(),
-        threads: 1,
-        site: Site::open(calibration, folder.path()).unwrap(),
-        metrics: Arc::new(Metrics::new()),
-        tracer: tracer.clone(),
-    });
-    let host = host.unwrap();
-    ask(host.directory().get("root", 0).unwrap());
-    assert!(host.drain(Duration::from_secs(60)));
-    host.stop();
-    tracer.collect();
-    let store = tracer.store();
-    let mut seen = BTreeSet::new();
-    for trace in store.recent(REQUESTS as usize) {
-        seen.extend(facts(&store.trace(trace.trace)));
-    }
+    let seen = facts(&Running::start(&topology, 1).spans(REQUESTS));
     let missing: Vec<_> = expected.difference(&seen).take(5).collect();
     let more: Vec<_> = seen.difference(&expected).take(5).collect();
     assert!(

@@ -7,6 +7,7 @@ pub mod http1;
 pub mod http2;
 pub mod poller;
 pub mod proxy_protocol;
+pub mod slab;
 pub mod socket;
 pub mod stream;
 pub mod tls;

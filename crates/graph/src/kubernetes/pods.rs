@@ -5,9 +5,12 @@ use document::yaml::{Yaml, map, texts};
 use super::{ADMIN_PORT, FILE, FOLDER, Manifests, PORT, config_map_name, labels, metadata};
 use crate::topology::{Protocol, Service, Work};
 
-/// Memory of a service without its working sets, in MiB: it takes a few, and spans are kept
-/// in a store that is bounded.
+/// Memory of a service without its working sets, in MiB: it takes a few.
 const MEMORY_MIB: u64 = 128;
+
+/// What the entry needs beside, in MiB: it keeps the spans of all (see
+/// [`StoreLimits`](crate::trace::StoreLimits)).
+const STORE_MIB: u64 = 192;
 
 /// Longer than a service takes to let its requests end.
 const GRACE_S: u32 = 15;
@@ -144,7 +147,7 @@ fn container(graph: &Manifests, of: &Service) -> Yaml {
         ),
         ("readinessProbe", probe()),
         ("livenessProbe", probe()),
-        ("resources", resources(of)),
+        ("resources", resources(graph, of)),
         ("securityContext", security),
         (
             "volumeMounts",
@@ -187,15 +190,20 @@ fn arguments(graph: &Manifests, of: &Service) -> Vec<String> {
 /// Requests are limits, so that the pod is of the class Guaranteed; and whole processors if
 /// the topology says nothing else, so that the static policy of the CPU manager gives it
 /// processors of its own.
-fn resources(of: &Service) -> Yaml {
+fn resources(graph: &Manifests, of: &Service) -> Yaml {
     let cpu = match of.placement.cpu_limit {
         Some(cpus) if cpus.fract() == 0.0 => format!("{cpus}"),
         // Kubernetes counts in thousandths.
         Some(cpus) => format!("{}m", (cpus * 1000.0).ceil()),
         None => "1".to_owned(),
     };
+    let entry = graph.topology.service(graph.topology.entry);
+    let store = match entry.is_some_and(|entry| entry.name == of.name) {
+        true => STORE_MIB,
+        false => 0,
+    };
     let memory = of.placement.memory_limit.map_or_else(
-        || format!("{}Mi", MEMORY_MIB + sets(of).div_ceil(1 << 20)),
+        || format!("{}Mi", MEMORY_MIB + store + sets(of).div_ceil(1 << 20)),
         |bytes| bytes.to_string(),
     );
     let all = || {

@@ -185,7 +185,7 @@ fn the_schema_finds_mistakes() {
 fn pods_are_guaranteed_what_they_may_use() {
     let objects = objects(&graph());
     for (service, cpu, memory) in [
-        ("root", "1", "128Mi"),
+        ("root", "1", "320Mi"),
         ("price", "2", "67108864"),
         ("store", "500m", "168Mi"),
     ] {

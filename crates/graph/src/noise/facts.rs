@@ -36,6 +36,10 @@ pub struct Facts {
     pub clocksource: Option<String>,
     /// When memory is given in large pages: `always`, `madvise` or `never`.
     pub huge_pages: Option<String>,
+    /// How the kernel chooses when this process runs, with its priority if it has one:
+    /// `other`, `batch`, `idle`, `fifo 50`, `rr 50`, `deadline` (sched(7)).
+    #[serde(default)]
+    pub scheduling: Option<String>,
     /// Microseconds of each second that real-time threads may take; -1: all.
     pub rt_runtime_us: Option<i64>,
     /// What the control group of this process allows.
@@ -93,6 +97,7 @@ impl Facts {
             clocksource: text(clock),
             huge_pages: text("sys/kernel/mm/transparent_hugepage/enabled")
                 .and_then(|text| chosen(&text)),
+            scheduling: text("proc/self/stat").and_then(|text| scheduling(&text)),
             rt_runtime_us: text("proc/sys/kernel/sched_rt_runtime_us")
                 .and_then(|text| text.parse().ok()),
             limits: Limits::read(root),
@@ -125,6 +130,13 @@ impl Facts {
                 "The clock is read from `{source}`, which may take a call into the kernel or hypervisor each time; `tsc` does not."
             ));
         }
+        let realtime = self.scheduling.as_deref().unwrap_or_default();
+        let realtime = ["fifo", "rr"].iter().any(|one| realtime.starts_with(one));
+        if let Some(runtime) = self.rt_runtime_us.filter(|time| realtime && *time >= 0) {
+            warnings.push(format!(
+                "This process has real-time priority, but real-time threads stand still once they have run for {runtime} µs of a period: busy ones lose more than they gain. Start it without, or write -1 to /proc/sys/kernel/sched_rt_runtime_us."
+            ));
+        }
         if let Some(limit) = self.limits.cpus {
             warnings.push(format!(
                 "A control group gives {} of processor time: when it is used up everything stands still until its period ends.",
@@ -139,6 +151,23 @@ impl Facts {
 fn text(root: &Path, path: &str) -> Option<String> {
     let text = fs::read_to_string(root.join(path)).ok()?;
     (text.len() <= LONGEST).then(|| text.trim().to_owned())
+}
+
+/// Policy and priority of a process, by its `stat` (proc(5): `rt_priority` is the 40th field,
+/// `policy` the 41st; the second is a name in parentheses that may hold anything).
+fn scheduling(stat: &str) -> Option<String> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(37);
+    let (priority, policy) = (fields.next()?, fields.next()?);
+    Some(match policy {
+        "0" => "other".to_owned(),
+        "1" => format!("fifo {priority}"),
+        "2" => format!("rr {priority}"),
+        "3" => "batch".to_owned(),
+        "5" => "idle".to_owned(),
+        "6" => "deadline".to_owned(),
+        _ => return None,
+    })
 }
 
 /// The word in brackets of `always [madvise] never`.

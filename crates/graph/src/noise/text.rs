@@ -98,6 +98,8 @@ impl super::Facts {
         };
         add("clock", self.clocksource.clone());
         add("governor", self.governor.clone());
+        let scheduling = self.scheduling.clone().filter(|one| one != "other");
+        add("scheduling", scheduling);
         add("huge pages", self.huge_pages.clone());
         let isolated = self.isolated.clone().filter(|list| !list.is_empty());
         add("isolated", isolated);

@@ -158,9 +158,9 @@ fn some_things_cannot_change_while_a_graph_runs() {
         (
             "[services.leaf]",
             "[services.new]\n[services.leaf]\nsteps = [{ call = \"new\" }]",
-            "the absence of the service new",
+            "adds new, which does not run",
         ),
-        ("leaf", "stem", "the existence of the service leaf"),
+        ("leaf", "stem", "leaves out leaf, which runs"),
     ] {
         let error = change(from, to).unwrap_err();
         assert!(error.contains(what), "{error}");

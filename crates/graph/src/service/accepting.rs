@@ -8,7 +8,7 @@ use wire::stream::Stream;
 use super::alarms::Alarm;
 use super::event_loop::EventLoop;
 use super::session::{IDLE, Session};
-use super::slab::Token;
+use super::token::Token;
 use crate::Nanos;
 use crate::topology::Protocol;
 
@@ -36,7 +36,7 @@ impl EventLoop {
             let Some(Some(listener)) = listener else {
                 return;
             };
-            if self.sessions.len() + self.fronts.len() >= self.most_sessions {
+            if self.sessions.taken() + self.fronts.taken() >= self.most_sessions {
                 self.pause_accepting(index);
                 return;
             }

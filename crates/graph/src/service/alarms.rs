@@ -9,8 +9,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use wire::slab::Key;
+
 use super::link::PoolId;
-use super::slab::Key;
 use crate::Nanos;
 use crate::script::Ticket;
 
@@ -139,8 +140,8 @@ impl Armed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::slab::Slab;
     use super::*;
+    use wire::slab::Slab;
 
     #[test]
     fn a_deadline_that_moves_on_changes_nothing_in_the_heap() {

@@ -4,6 +4,7 @@ use std::mem;
 use std::sync::Arc;
 
 use wire::clock;
+use wire::slab::Key;
 
 use super::event_loop::EventLoop;
 use super::flight::{Flight, What};
@@ -13,7 +14,6 @@ use super::message::{AnswerHead, write_answer};
 use super::plan::Plan;
 use super::recording::GONE;
 use super::session::{PATIENCE, Phase};
-use super::slab::Key;
 use crate::script::{Arrival, Command, Failure, Outcome, Ticket};
 
 impl EventLoop {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use wire::clock;
+use wire::slab::Key;
 
 use super::alarms::{Alarm, NEVER};
 use super::event_loop::{EventLoop, Instance, Todo};
@@ -11,7 +12,6 @@ use super::link::{Attempt, MOST_WAITING, Pool, PoolId};
 use super::message::write_request;
 use super::plan::{CallPlan, Plan};
 use super::recording::GONE;
-use super::slab::Key;
 use crate::Nanos;
 use crate::script::{Command, Outcome, Ticket, cause};
 

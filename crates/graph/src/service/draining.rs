@@ -39,7 +39,7 @@ impl EventLoop {
         let sessions = sessions.filter(|session| leaving(session.instance)).count();
         let fronts = self.fronts.values();
         let fronts = fronts.filter(|front| leaving(front.instance)).count();
-        let busy = self.flights.len() + sessions + fronts;
+        let busy = self.flights.taken() + sessions + fronts;
         let now = clock::now();
         if !self.orders.say_busy(self.thread, busy) {
             self.busy_at = now;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use wire::clock;
 use wire::http1::RequestHead;
 use wire::poller::{Event, Poller, Waker};
+use wire::slab::{Key, Slab};
 
 use super::alarms::{Alarm, Alarms, NEVER};
 use super::calling::pool;
@@ -23,7 +24,7 @@ use super::http2::{Channel, Front};
 use super::link::{Link, PoolId, Route};
 use super::plan::Plan;
 use super::session::Session;
-use super::slab::{Key, Slab, Token};
+use super::token::Token;
 use crate::Nanos;
 use crate::script::{Command, Outcome, Ticket};
 use crate::trace::Recorder;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use wire::http1::KnownHead;
 use wire::poller::{Event, Interest};
+use wire::slab::Key;
 use wire::socket;
 use wire::stream::{Received, Stream};
 
@@ -13,7 +14,7 @@ use super::alarms::Alarm;
 use super::event_loop::{EventLoop, Todo};
 use super::link::{Link, PoolId};
 use super::plan::CallPlan;
-use super::slab::{Key, Token};
+use super::token::Token;
 use crate::Nanos;
 use crate::script::{Outcome, cause};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use wire::http2::StreamKey;
+use wire::slab::Key;
 
 use super::plan::Plan;
-use super::slab::Key;
 use crate::Nanos;
 use crate::draw::{SpanId, TraceId};
 use crate::script::{Request, Ticket};

@@ -17,7 +17,7 @@ use wire::socket;
 use super::directory::Directory;
 use super::event_loop::{Beginning, EventLoop, Instance};
 use super::plan::{self, Plan, Planner};
-use super::slab::Token;
+use super::token::Token;
 use super::{HostConfig, Hosted, StartError, SwapError};
 use crate::metrics::Metrics;
 use crate::topology::{ServiceId, Topology};

@@ -4,6 +4,7 @@ use std::mem;
 
 use wire::http1::{RequestBody, RequestHead};
 use wire::poller::{Event, Interest};
+use wire::slab::Key;
 use wire::stream::Received;
 
 use super::alarms::{Alarm, NEVER};
@@ -13,7 +14,7 @@ use super::message::{self, write_refusal};
 use super::plan::REVISION;
 use super::recording::GONE;
 use super::session::{IDLE, LINGER, LINGER_BYTES, MOST_AHEAD, MOST_BODY, PATIENCE, Phase, Session};
-use super::slab::{Key, Token};
+use super::token::Token;
 use crate::Nanos;
 use crate::draw::{SpanId, TraceId};
 use crate::trace::context;

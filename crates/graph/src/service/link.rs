@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use wire::http1::{BodyLength, KnownHead, Limits, ResponseScanner, Sink, field};
+use wire::slab::Key;
 use wire::stream::Stream;
 
 use super::alarms::Armed;
 use super::flight::MOST_ECHO;
 use super::outbox::Outbox;
 use super::plan::Callee;
-use super::slab::Key;
 use crate::Nanos;
 use crate::draw::SpanId;
 use crate::metrics::ClientCounters;

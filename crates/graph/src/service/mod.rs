@@ -52,9 +52,9 @@ mod outbox;
 mod plan;
 mod recording;
 mod session;
-mod slab;
 #[cfg(test)]
 mod tests;
+mod token;
 mod working;
 
 use std::io;

@@ -31,8 +31,10 @@ pub(super) struct Plan {
     pub(super) nobody: Name,
     pub(super) program: Arc<Program>,
     pub(super) endpoints: Vec<EndpointPlan>,
-    /// By the number of their step.
+    /// By the number of their step, from that of the service's first: steps are numbered
+    /// over the whole topology.
     steps: Vec<StepPlan>,
+    first_step: u32,
     /// By their slot: see [`Planner`]. `None`: this revision does not call it.
     pub(super) callees: Vec<Option<Callee>>,
     /// Who does what would hold other requests up; `None`: the event loop. `Err`: why there
@@ -94,15 +96,20 @@ pub(super) struct WorkPlan {
 }
 
 impl Plan {
+    fn step(&self, step: StepId) -> Option<&StepPlan> {
+        let place = step.0.checked_sub(self.first_step)?;
+        self.steps.get(place as usize)
+    }
+
     pub(super) fn call(&self, step: StepId) -> Option<&CallPlan> {
-        match self.steps.get(step.0 as usize)? {
+        match self.step(step)? {
             StepPlan::Call(call) => Some(call),
             _ => None,
         }
     }
 
     pub(super) fn work(&self, step: StepId) -> Option<&WorkPlan> {
-        match self.steps.get(step.0 as usize)? {
+        match self.step(step)? {
             StepPlan::Work(work) => Some(work),
             _ => None,
         }
@@ -218,6 +225,7 @@ impl Planner {
             program: Program::compile(topology, service),
             endpoints: Vec::new(),
             steps: Vec::new(),
+            first_step: 0,
             callees: Vec::new(),
             workers: Ok(None),
             inner: false,
@@ -234,6 +242,8 @@ impl Planner {
         plan.name = Name::from(&*own.name);
         plan.protocol = own.protocol;
         plan.workers = self.workers(own);
+        let all = own.endpoints.iter().map(|endpoint| &endpoint.steps);
+        plan.first_step = all.filter_map(|steps| first(steps)).min().unwrap_or(0);
         for (place, endpoint) in own.endpoints.iter().enumerate() {
             plan.endpoints.push(EndpointPlan {
                 path: Name::from(&*endpoint.path),
@@ -269,7 +279,7 @@ impl Planner {
                     continue;
                 }
             };
-            let at = step.id.0 as usize;
+            let at = step.id.0.saturating_sub(plan.first_step) as usize;
             if at >= plan.steps.len() {
                 plan.steps.resize_with(at + 1, || StepPlan::Nothing);
             }
@@ -361,4 +371,16 @@ pub(super) fn fingerprint(topology: &Topology) -> [u8; 16] {
         *digit = b"0123456789abcdef"[(hash >> (60 - 4 * place) & 0xf) as usize];
     }
     digits
+}
+
+/// The lowest number of some steps and those within them.
+fn first(steps: &[Step]) -> Option<u32> {
+    let numbers = steps.iter().flat_map(|step| match &step.action {
+        Action::Work(_) | Action::Call(_) => Some(step.id.0),
+        Action::Sequence(below)
+        | Action::Parallel {
+            branches: below, ..
+        } => first(below),
+    });
+    numbers.min()
 }

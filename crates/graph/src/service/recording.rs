@@ -48,26 +48,16 @@ impl EventLoop {
         if !flight.sampled {
             return;
         }
-        let name = match plan.endpoint(flight.endpoint) {
-            Some(endpoint) if !endpoint.any => Arc::clone(&endpoint.path),
-            _ => Name::from(String::from_utf8_lossy(&flight.path)),
-        };
+        let (name, peer) = (path(flight, plan), &plan.nobody);
         self.recorder.record(Span {
-            trace: flight.trace,
             id: flight.span,
             parent: flight.parent,
-            kind: SpanKind::Server,
-            service: Arc::clone(&plan.name),
-            name,
-            peer: Arc::clone(&plan.nobody),
             start: flight.started,
             end,
-            cpu: 0,
             queue: flight.queue,
             status,
-            attempt: 0,
-            revision: plan.revision,
             cause: why,
+            ..span(flight, plan, SpanKind::Server, name, peer)
         });
     }
 
@@ -100,27 +90,17 @@ impl EventLoop {
         if !flight.sampled {
             return;
         }
-        let name = match (&call.path, plan.endpoint(flight.endpoint)) {
-            (Some(path), _) => Arc::clone(path),
-            (None, Some(endpoint)) if !endpoint.any => Arc::clone(&endpoint.path),
-            (None, _) => Name::from(String::from_utf8_lossy(&flight.path)),
-        };
+        let own = call.path.clone();
+        let name = own.unwrap_or_else(|| path(flight, plan));
         self.recorder.record(Span {
-            trace: flight.trace,
             id: attempt.span,
-            parent: flight.span,
-            kind: SpanKind::Client,
-            service: Arc::clone(&plan.name),
-            name,
-            peer: Arc::clone(&call.peer),
             start: attempt.wanted,
             end,
-            cpu: 0,
             queue,
             status,
             attempt: attempt.number,
-            revision: plan.revision,
             cause: why,
+            ..span(flight, plan, SpanKind::Client, name, &call.peer)
         });
     }
 
@@ -142,22 +122,44 @@ impl EventLoop {
         if !flight.sampled {
             return;
         }
+        let (name, peer) = (Arc::clone(&work.name), &plan.nobody);
         self.recorder.record(Span {
-            trace: flight.trace,
             id: piece.span,
-            parent: flight.span,
-            kind: SpanKind::Work,
-            service: Arc::clone(&plan.name),
-            name: Arc::clone(&work.name),
-            peer: Arc::clone(&plan.nobody),
             start: piece.wanted,
             end: piece.ended.max(piece.wanted),
             cpu: piece.cpu,
             queue,
-            status: 0,
-            attempt: 0,
-            revision: plan.revision,
             cause: piece.cause,
+            ..span(flight, plan, SpanKind::Work, name, peer)
         });
+    }
+}
+
+/// The path of a request, as the graph names it, or else as it was asked for.
+fn path(flight: &Flight, plan: &Plan) -> Name {
+    match plan.endpoint(flight.endpoint) {
+        Some(endpoint) if !endpoint.any => Arc::clone(&endpoint.path),
+        _ => Name::from(String::from_utf8_lossy(&flight.path)),
+    }
+}
+
+/// A span within a request, without times and with nothing to tell.
+fn span(flight: &Flight, plan: &Plan, kind: SpanKind, name: Name, peer: &Name) -> Span {
+    Span {
+        trace: flight.trace,
+        id: flight.span,
+        parent: flight.span,
+        kind,
+        service: Arc::clone(&plan.name),
+        name,
+        peer: Arc::clone(peer),
+        start: 0,
+        end: 0,
+        cpu: 0,
+        queue: 0,
+        status: 0,
+        attempt: 0,
+        revision: plan.revision,
+        cause: "",
     }
 }

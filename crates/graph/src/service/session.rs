@@ -1,11 +1,11 @@
 //! A caller's connection.
 
 use wire::http1::{Limits, RequestScanner};
+use wire::slab::Key;
 use wire::stream::Stream;
 
 use super::alarms::{Armed, NEVER};
 use super::outbox::Outbox;
-use super::slab::Key;
 use crate::Nanos;
 
 /// Bounds of a request's head.

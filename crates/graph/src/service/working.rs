@@ -5,13 +5,13 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use wire::clock;
+use wire::slab::Key;
 
 use super::alarms::Alarm;
 use super::event_loop::{EventLoop, Job, Todo};
 use super::flight::{Flight, Open, What};
 use super::plan::Plan;
 use super::recording::Piece;
-use super::slab::Key;
 use crate::script::{Command, Outcome, Ticket, cause};
 use crate::work::{self, Ended, Refused};
 

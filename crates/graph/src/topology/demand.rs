@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Endpoint, ServiceId, Topology, Work};
+use super::{Endpoint, Service, ServiceId, Topology, Work};
 use crate::topology::Action;
 
 /// How often each endpoint of each service is called for one request that enters at an
@@ -42,6 +42,20 @@ pub fn visits(topology: &Topology, endpoint: usize) -> Vec<Vec<f64>> {
     visits
 }
 
+/// Processor time that each service asks for, all instances together, for each time that
+/// passes: 2 is two processors' worth. At a rate of requests a second at the entry's first
+/// endpoint; counts work whose processor time is known (`cpu`, `lock`).
+pub fn busy(topology: &Topology, rate: f64) -> Vec<f64> {
+    let visits = visits(topology, 0);
+    let services = topology.services.iter().zip(&visits);
+    let of = |(service, visits): (&Service, &Vec<f64>)| {
+        let endpoints = service.endpoints.iter().zip(visits);
+        let nanos: f64 = endpoints.map(|(one, visits)| visits * cpu_time(one)).sum();
+        rate * nanos / 1e9
+    };
+    services.map(of).collect()
+}
+
 /// What services that are pinned ask of a processor.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Load {
@@ -52,18 +66,15 @@ pub struct Load {
 }
 
 /// What each processor to which services are pinned has to do at a rate of requests a
-/// second at the entry's first endpoint. Counts work whose processor time is known (`cpu`,
-/// `lock`), shared evenly by a service's processors, and background load.
+/// second: as [`busy`], shared evenly by a service's processors, and background load.
 pub fn pinned(topology: &Topology, rate: f64) -> BTreeMap<u32, Load> {
     let mut loads: BTreeMap<u32, Load> = BTreeMap::new();
-    let visits = visits(topology, 0);
-    for ((service, visits), id) in topology.services.iter().zip(&visits).zip(0..) {
-        let endpoints = service.endpoints.iter().zip(visits);
-        let nanos: f64 = endpoints.map(|(one, visits)| visits * cpu_time(one)).sum();
+    let busy = busy(topology, rate);
+    for ((service, busy), id) in topology.services.iter().zip(busy).zip(0..) {
         let cpus = &service.placement.cpus;
-        for cpu in cpus.iter().filter(|_| nanos > 0.0) {
+        for cpu in cpus.iter().filter(|_| busy > 0.0) {
             let load = loads.entry(*cpu).or_default();
-            load.busy += rate * nanos / 1e9 / cpus.len() as f64;
+            load.busy += busy / cpus.len() as f64;
             load.services.push(ServiceId(id));
         }
     }

@@ -68,12 +68,17 @@ impl<'a> Fields<'a> {
 
     /// Ends the table: notes every key that nobody asked for.
     pub(super) fn finish(self, problems: &mut Vec<Problem>) {
+        self.finish_or(&[], problems);
+    }
+
+    /// As [`Self::finish`]; an unknown key may have been meant as one of `others`, too.
+    pub(super) fn finish_or(self, others: &[&'static str], problems: &mut Vec<Problem>) {
         for entry in self.entries {
             if self.known.contains(&entry.key.as_str()) {
                 continue;
             }
             let message = format!("unknown key \"{}\"", entry.key);
-            let help = match units::nearest(&entry.key, self.known.iter().copied()) {
+            let help = match units::nearest(&entry.key, self.known.iter().chain(others).copied()) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("keys here: {}", self.known.join(", ")),
             };

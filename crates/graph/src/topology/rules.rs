@@ -1,6 +1,6 @@
 //! What must hold of a graph as a whole.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use document::{Problem, Span};
 
@@ -271,17 +271,57 @@ pub(super) fn doubts(
         let span = place.map(|place| place.name.clone()).unwrap_or_default();
         doubts.push(Problem::new(span, message).help("lower counts, probabilities or the depth"));
     }
-    let rate = machine.and_then(|machine| machine.rate);
-    for (cpu, load) in rate.map_or(BTreeMap::new(), |rate| demand::pinned(topology, rate)) {
+    if let Some((machine, rate)) = machine.and_then(|machine| Some((machine, machine.rate?))) {
+        overloads(topology, places, machine, rate, &mut doubts);
+    }
+    doubts
+}
+
+/// What cannot keep up with a rate of requests: the machine, a processor to which services
+/// are pinned, a service's own threads.
+fn overloads(
+    topology: &Topology,
+    places: &Places<'_>,
+    machine: &Machine,
+    rate: f64,
+    doubts: &mut Vec<Problem>,
+) {
+    let at = units::show_rate(rate);
+    let busy = demand::busy(topology, rate);
+    let background = topology.background.iter();
+    let background = background.map(|one| one.cpu_share * f64::from(one.threads));
+    let all = busy.iter().sum::<f64>() + background.sum::<f64>();
+    let place = |id: usize| places.services.get(id);
+    let name_of = |id: usize| place(id).map(|place| place.name.clone()).unwrap_or_default();
+    if all > f64::from(machine.cpus) {
+        let message = format!(
+            "the work of all services would take {all:.1} processors at {at}; there are {}",
+            machine.cpus
+        );
+        let entry = name_of(topology.entry.0 as usize);
+        doubts.push(Problem::new(entry, message).help("ask for less, or give them less work"));
+    }
+    for ((service, busy), id) in topology.services.iter().zip(busy).zip(0..) {
+        // Without workers the one thread of each instance does the work.
+        let threads = f64::from(service.workers.max(1)) * f64::from(service.replicas);
+        if busy > threads {
+            let message = format!(
+                "the work of \"{}\" would keep {busy:.1} threads busy at {at}; it has {threads:.0}",
+                service.name
+            );
+            let help = "raise its workers or replicas, or ask for less";
+            doubts.push(Problem::new(name_of(id), message).help(help));
+        }
+    }
+    for (cpu, load) in demand::pinned(topology, rate) {
         if load.busy <= 1.0 {
             continue;
         }
         let names = load.services.iter().map(|id| name(topology, *id));
         let message = format!(
-            "processor {cpu} would have to do {:.1} times what it can: {} at {}",
+            "processor {cpu} would have to do {:.1} times what it can: {} at {at}",
             load.busy,
             names.collect::<Vec<_>>().join(", "),
-            units::show_rate(rate.unwrap_or_default()),
         );
         let place = load
             .services
@@ -293,5 +333,4 @@ pub(super) fn doubts(
         doubts
             .push(Problem::new(span, message).help("pin them to more processors, or ask for less"));
     }
-    doubts
 }

@@ -101,7 +101,8 @@ impl Reader<'_> {
             }
             kind => self.work(kind, &mut fields).map(Action::Work),
         };
-        fields.finish(&mut self.problems);
+        // A mistyped kind beside a key that is one too: `{ lok = "row", cpu = "1ms" }`.
+        fields.finish_or(&KINDS, &mut self.problems);
         action.map(|action| Step { id, action })
     }
 

@@ -60,7 +60,11 @@ impl Local {
         let site = Site::open(config.calibration, &std::env::temp_dir())?;
         let metrics = Arc::new(Metrics::new());
         let exports = exports(&config.topology, config.collector.as_ref());
-        let tracer = Tracer::new(StoreLimits::default(), exports);
+        let kept = match config.collector {
+            Some(_) => StoreLimits::of_collected(),
+            None => StoreLimits::default(),
+        };
+        let tracer = Tracer::new(kept, exports);
         let names = config.hosted.iter().filter_map(|hosted| {
             let service = config.topology.service(hosted.service)?;
             Some((service.name.clone(), hosted.replica))

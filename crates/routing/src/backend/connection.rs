@@ -23,6 +23,8 @@ pub(super) struct Connection {
     pub(super) state: State,
     /// Nothing follows what is sent now.
     closing: bool,
+    /// The poller tells when it can be written, not when it can be read.
+    pub(super) writing: bool,
 }
 
 /// What a connection waits for.
@@ -71,6 +73,7 @@ impl Connection {
             in_body: false,
             state,
             closing: false,
+            writing: false,
         }
     }
 

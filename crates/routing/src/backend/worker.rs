@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::net::{SocketFlags, accept_with, sockopt};
 use wire::http1::RequestHead;
 use wire::poller::{Event, Interest, Poller};
+use wire::slab::{Key, Slab};
 use wire::stream::{Received, Stream};
 
 use super::answers::Answers;
@@ -38,20 +39,12 @@ pub(super) struct Worker {
     shared: Arc<Shared>,
     behaviour: Arc<Behaviour>,
     answers: Answers,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    /// By the tokens of their sockets.
+    connections: Slab<Connection>,
     /// When delays end, the next one first.
-    delays: BinaryHeap<Reverse<(u64, u64)>>,
+    delays: BinaryHeap<Reverse<(u64, Key)>>,
     buffer: Vec<u8>,
     head: RequestHead,
-}
-
-struct Slot {
-    /// Rises with each connection, so that an event of an earlier one is not taken for
-    /// this one's.
-    generation: u32,
-    writing: bool,
-    connection: Option<Connection>,
 }
 
 impl Worker {
@@ -64,8 +57,7 @@ impl Worker {
             listener,
             shared,
             behaviour,
-            slots: Vec::new(),
-            free: Vec::new(),
+            connections: Slab::default(),
             delays: BinaryHeap::new(),
             buffer: vec![0; BUFFER],
             head: RequestHead::default(),
@@ -109,13 +101,14 @@ impl Worker {
             // Only a stop wakes a thread, and the loop looks for it.
             WAKE => {}
             token => {
-                let Some(mut connection) = self.take(token) else {
+                let key = Key::of(token);
+                let Some(mut connection) = self.connections.take(key) else {
                     return;
                 };
                 if connection.state == State::Handshake {
                     let next = connection.shake_hands();
                     let next = self.take_held(&mut connection, next);
-                    self.put(token, connection, next);
+                    self.put(key, connection, next);
                     return;
                 }
                 let next = match event.writable {
@@ -132,7 +125,7 @@ impl Worker {
                     (next, _) => next,
                 };
                 let next = self.take_held(&mut connection, next);
-                self.put(token, connection, next);
+                self.put(key, connection, next);
             }
         }
     }
@@ -159,73 +152,39 @@ impl Worker {
                 }
                 Err(_) => return,
             };
-            let slot = self.free.pop().unwrap_or_else(|| {
-                self.slots.push(Slot {
-                    generation: 0,
-                    writing: false,
-                    connection: None,
-                });
-                (self.slots.len() - 1) as u32
-            });
-            let entry = &mut self.slots[slot as usize];
-            let token = u64::from(entry.generation) << 32 | u64::from(slot);
-            if self.poller.add(&socket, token, Interest::Read).is_err() {
-                self.free.push(slot);
+            let key = self.connections.reserve();
+            let added = self.poller.add(&socket, key.number(), Interest::Read);
+            if added.is_err() {
+                self.connections.release(key);
                 return;
             }
-            entry.writing = false;
             let stream = match &self.shared.tls {
                 None => Ok(Stream::Plain(socket)),
                 Some(tls) => tls.begin(socket).map(|tls| Stream::Tls(Box::new(tls))),
             };
             // Without randomness there is no TLS, and the connection is closed.
             let Ok(stream) = stream else {
-                self.free.push(slot);
+                self.connections.release(key);
                 continue;
             };
-            entry.connection = Some(Connection::new(stream));
+            self.connections.put(key, Connection::new(stream));
             self.shared.accepted.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// The connection of a token; `None` when it is gone.
-    fn take(&mut self, token: u64) -> Option<Connection> {
-        let slot = self.slots.get_mut((token & u64::from(u32::MAX)) as usize)?;
-        match u64::from(slot.generation) == token >> 32 {
-            true => slot.connection.take(),
-            false => None,
-        }
-    }
-
-    fn put(&mut self, token: u64, connection: Connection, next: Next) {
-        let slot = (token & u64::from(u32::MAX)) as u32;
-        let Some(entry) = self.slots.get_mut(slot as usize) else {
-            return;
-        };
-        let writing = next == Next::Write;
+    fn put(&mut self, key: Key, mut connection: Connection, next: Next) {
         match next {
             Next::Read | Next::Write | Next::Delay => {
                 if next == Next::Delay {
                     let delay = u64::try_from(self.behaviour.delay.as_nanos()).unwrap_or(u64::MAX);
                     let at = wire::clock::now().saturating_add(delay);
-                    self.delays.push(Reverse((at, token)));
+                    self.delays.push(Reverse((at, key)));
                 }
-                if writing == entry.writing {
-                    entry.connection = Some(connection);
-                    return;
-                }
-                let interest = if writing {
-                    Interest::Write
-                } else {
-                    Interest::Read
-                };
                 if self
-                    .poller
-                    .change(&connection.stream, token, interest)
+                    .watch(key, &mut connection, next == Next::Write)
                     .is_ok()
                 {
-                    entry.writing = writing;
-                    entry.connection = Some(connection);
+                    self.connections.put(key, connection);
                     return;
                 }
             }
@@ -236,13 +195,26 @@ impl Worker {
             }
             Next::Close if connection.stream.tls().is_some() => {
                 // The peer is to know that nothing was cut off. It may be gone already.
-                let mut connection = connection;
                 let _ = connection.stream.close_write();
             }
             Next::Close => {}
         }
-        entry.generation = entry.generation.wrapping_add(1);
-        self.free.push(slot);
+        self.connections.release(key);
+    }
+
+    /// Waits until the connection can be written, or else read.
+    fn watch(&self, key: Key, connection: &mut Connection, writing: bool) -> io::Result<()> {
+        if writing != connection.writing {
+            let interest = if writing {
+                Interest::Write
+            } else {
+                Interest::Read
+            };
+            let token = key.number();
+            self.poller.change(&connection.stream, token, interest)?;
+            connection.writing = writing;
+        }
+        Ok(())
     }
 
     fn receive(&mut self, connection: &mut Connection) -> Next {
@@ -274,12 +246,12 @@ impl Worker {
     }
 
     fn end_delays(&mut self) {
-        while let Some(Reverse((at, token))) = self.delays.peek().copied() {
+        while let Some(Reverse((at, key))) = self.delays.peek().copied() {
             if at > wire::clock::now() {
                 return;
             }
             self.delays.pop();
-            let Some(mut connection) = self.take(token) else {
+            let Some(mut connection) = self.connections.take(key) else {
                 continue;
             };
             let mut next = connection.delay_over(&self.answers);
@@ -287,7 +259,7 @@ impl Worker {
                 next = self.answer(&mut connection, 0);
             }
             let next = self.take_held(&mut connection, next);
-            self.put(token, connection, next);
+            self.put(key, connection, next);
         }
     }
 }

@@ -34,6 +34,10 @@ fn facts_are_read() {
             "always [madvise] never\n",
         ),
         ("proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
+        (
+            "proc/self/stat",
+            "7 (a ) b) R 1 7 7 0 -1 4194304 9 0 0 0 0 0 0 0 -51 0 1 0 5 6 7 8 9 1 1 1 0 0 0 0 0 0 0 0 17 0 50 1 0 0 0 0 0 0 0 0 0 0 0\n",
+        ),
     ]);
     let mut facts = Facts::read(root.path());
     assert_eq!(
@@ -55,10 +59,11 @@ fn facts_are_read() {
     assert_eq!(facts.smt, Some(true));
     assert_eq!(facts.huge_pages.as_deref(), Some("madvise"));
     assert_eq!(facts.rt_runtime_us, Some(950_000));
+    assert_eq!(facts.scheduling.as_deref(), Some("fifo 50"));
     assert_eq!(facts.limits, Limits::default());
     facts.cpus = 1;
     let warnings = facts.warnings().join("\n");
-    for word in ["0.52", "12.5", "powersave", "hpet"] {
+    for word in ["0.52", "12.5", "powersave", "hpet", "950000 µs"] {
         assert!(warnings.contains(word), "{word} in {warnings}");
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use wire::http2::{Answer, StreamError};
 use wire::poller::Event;
+use wire::slab::Key;
 use wire::socket;
 use wire::stream::Stream;
 
@@ -19,7 +20,7 @@ use crate::service::event_loop::{EventLoop, Todo};
 use crate::service::flight::{Flight, MOST_ECHO, Open, What};
 use crate::service::link::{Attempt, PoolId};
 use crate::service::plan::{CallPlan, Plan};
-use crate::service::slab::{Key, Token};
+use crate::service::token::Token;
 use crate::topology::Protocol;
 
 impl EventLoop {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use http::Request;
 use wire::http2::{Answer, Connection, Http2Error, Payload, Settings, StreamError, StreamKey};
 use wire::poller::Event;
+use wire::slab::Key;
 use wire::socket;
 use wire::stream::Stream;
 
@@ -17,7 +18,6 @@ use crate::metrics::ClientCounters;
 use crate::script::{Ticket, cause};
 use crate::service::alarms::Armed;
 use crate::service::link::{Attempt, PoolId};
-use crate::service::slab::Key;
 use crate::topology::Protocol;
 
 /// A connection to a callee, which carries calls side by side.

@@ -5,6 +5,7 @@ use std::mem;
 use http::HeaderValue;
 use wire::http2::{Asked, Payload, Reason, Served, ServerSettings, Serving, StreamKey};
 use wire::poller::Event;
+use wire::slab::Key;
 use wire::stream::Stream;
 
 use super::message::{self, Body};
@@ -17,7 +18,7 @@ use crate::service::flight::Flight;
 use crate::service::plan::{Plan, REVISION};
 use crate::service::recording::GONE;
 use crate::service::session::{IDLE, LIMITS, MOST_BODY, PATIENCE};
-use crate::service::slab::{Key, Token};
+use crate::service::token::Token;
 use crate::topology::Protocol;
 
 /// How long a caller that was told that its connection ends may take to end it.

@@ -25,7 +25,7 @@ use std::os::fd::OwnedFd;
 use wire::poller::{Interest, Poller};
 use wire::stream::Stream;
 
-use super::slab::Token;
+use super::token::Token;
 
 /// Bytes of a message that stand before its body, at most.
 const MESSAGE_PREFIX: usize = 16;

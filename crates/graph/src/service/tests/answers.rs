@@ -334,3 +334,44 @@ fn what_a_client_says_of_its_trace_is_kept() {
     let _other = Client::new(stage.address("bleaf")).get("/");
     stage.drain();
 }
+
+/// Asks so many times over each of so many connections at once, and gives the requests whose
+/// leaf was called.
+fn called(connections: usize, each: usize) -> std::collections::BTreeSet<u128> {
+    let stage = Stage::new(
+        r#"
+seed = 42
+[defaults]
+response = "echo"
+[services.root]
+entry = true
+steps = [{ call = "leaf", probability = 0.3 }, { call = "never", probability = 0 }]
+[services.leaf]
+[services.never]
+"#,
+    );
+    let asked: usize = std::thread::scope(|scope| {
+        let clients = (0..connections).map(|_| {
+            scope.spawn(|| {
+                let mut client = stage.client("root");
+                let bodies = (0..each).map(|_| client.get("/").body);
+                bodies.filter(|body| body.contains("leaf")).count()
+            })
+        });
+        let clients: Vec<_> = clients.collect();
+        clients.into_iter().map(|one| one.join().unwrap()).sum()
+    });
+    let spans = stage.wait_for_spans(connections * each + 2 * asked);
+    assert!(spans.iter().all(|span| &*span.service != "never"));
+    stage.drain();
+    let leaves = spans.iter().filter(|span| &*span.service == "leaf");
+    leaves.map(|span| span.trace.0).collect()
+}
+
+#[test]
+fn the_same_requests_call_whoever_asks() {
+    let one = called(1, 10_000);
+    // Three standard deviations.
+    assert!((2862..=3138).contains(&one.len()), "{}", one.len());
+    assert_eq!(one, called(8, 1250));
+}

@@ -1,12 +1,9 @@
 //! Connections of callers and to callees: how many, and that none is left.
 
-use std::net::TcpListener;
 use std::sync::Arc;
 
 use super::answers::CHAIN;
-use super::stage::{Client, Stage, graph};
-use crate::service::Directory;
-use crate::topology::ServiceId;
+use super::stage::{Client, Stage, listener};
 
 /// Asks over so many connections at once, so often each.
 pub(super) fn load(stage: &Stage, connections: usize, requests: usize) {
@@ -74,18 +71,14 @@ fn calls_beyond_the_bound_wait_for_a_connection() {
 
 #[test]
 fn a_call_waits_no_longer_than_its_deadline() {
-    let leaf = TcpListener::bind("127.0.0.1:0").unwrap();
-    let topology = graph(
-        r#"
+    let leaf = listener();
+    let text = r#"
 [services.root]
 entry = true
 steps = [{ call = "leaf", count = 3, timeout = "30ms", connections = 1 }]
 [services.leaf]
-"#,
-    );
-    let mut directory = Directory::default();
-    directory.set("leaf", 0, leaf.local_addr().unwrap());
-    let stage = Stage::of(topology, &[ServiceId(0)], directory, 1);
+"#;
+    let stage = Stage::without_leaf(text, &leaf);
     assert_eq!(
         stage.client("root").get("/").failed(),
         (504, "root>leaf timeout")
@@ -116,13 +109,9 @@ fn replicas_take_turns() {
 
 #[test]
 fn a_caller_that_goes_takes_its_calls_along() {
-    let leaf = TcpListener::bind("127.0.0.1:0").unwrap();
-    let topology = graph(
-        "[services.root]\nentry = true\nsteps = [{ call = \"leaf\", timeout = \"1h\" }]\n[services.leaf]\n",
-    );
-    let mut directory = Directory::default();
-    directory.set("leaf", 0, leaf.local_addr().unwrap());
-    let stage = Stage::of(topology, &[ServiceId(0)], directory, 1);
+    let leaf = listener();
+    let text = "[services.root]\nentry = true\nsteps = [{ call = \"leaf\", timeout = \"1h\" }]\n[services.leaf]\n";
+    let stage = Stage::without_leaf(text, &leaf);
     let mut client = stage.client("root");
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     let (mut called, _) = leaf.accept().unwrap();

@@ -3,14 +3,12 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
-use super::stage::{Stage, graph};
-use crate::service::Directory;
-use crate::topology::ServiceId;
+use super::stage::{Stage, listener};
 use crate::trace::SpanKind;
 
 /// Two services here; the third is played by the test.
 fn with_leaf(leaf: &TcpListener, call: &str) -> Stage {
-    let topology = graph(&format!(
+    let text = format!(
         r#"
 [services.root]
 entry = true
@@ -22,14 +20,8 @@ steps = [{{ call = "leaf"{call} }}]
 [services.leaf]
 response = "echo"
 "#
-    ));
-    let mut directory = Directory::default();
-    directory.set("leaf", 0, leaf.local_addr().unwrap());
-    Stage::of(topology, &[ServiceId(0), ServiceId(1)], directory, 1)
-}
-
-fn listener() -> TcpListener {
-    TcpListener::bind("127.0.0.1:0").unwrap()
+    );
+    Stage::without_leaf(&text, leaf)
 }
 
 /// Reads one request.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,6 +28,11 @@ pub(super) fn graph(text: &str) -> Arc<Topology> {
     }
 }
 
+/// Where a test plays a callee.
+pub(super) fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").unwrap()
+}
+
 /// A graph that runs in this process.
 pub(super) struct Stage {
     pub(super) host: Host,
@@ -50,6 +55,17 @@ impl Stage {
         let all = (0..topology.services.len() as u32).map(ServiceId);
         let all: Vec<_> = all.collect();
         Self::of(topology, &all, Directory::default(), threads)
+    }
+
+    /// All services but the one called `leaf`, which the test plays.
+    pub(super) fn without_leaf(text: &str, leaf: &TcpListener) -> Self {
+        let topology = graph(text);
+        let all = (0..).map(ServiceId).zip(&topology.services);
+        let others = all.filter(|(_, service)| service.name != "leaf");
+        let others: Vec<_> = others.map(|(id, _)| id).collect();
+        let mut directory = Directory::default();
+        directory.set("leaf", 0, leaf.local_addr().unwrap());
+        Self::of(topology, &others, directory, 1)
     }
 
     /// Some services of a graph.

@@ -9,26 +9,25 @@ use http::{HeaderMap, Method, Request};
 
 use super::answers::CHAIN;
 use super::callers::{accepted, load};
-use super::stage::{Stage, graph};
-use crate::service::Directory;
-use crate::topology::ServiceId;
+use super::stage::{Stage, listener};
 use crate::trace::SpanKind;
 
 const BOTH: [&str; 2] = ["http2", "grpc"];
 
-/// The root speaks HTTP/1.1 with the test, the others something else.
-fn chain(protocol: &str, more: &str) -> String {
-    let defaults = format!("[defaults]\nprotocol = \"{protocol}\"{more}");
-    let entry = "entry = true\nprotocol = \"http1\"";
-    CHAIN
-        .replace("[defaults]", &defaults)
-        .replace("entry = true", entry)
+/// A graph whose root speaks HTTP/1.1 with the test, and whose others speak something else.
+fn speaking(protocol: &str, text: &str) -> String {
+    assert!(text.contains("[defaults]"));
+    text.replace(
+        "[defaults]",
+        &format!("[defaults]\nprotocol = \"{protocol}\""),
+    )
+    .replace("entry = true", "entry = true\nprotocol = \"http1\"")
 }
 
 #[test]
 fn a_chain_says_the_same_in_every_protocol() {
     for protocol in BOTH {
-        let stage = Stage::new(&chain(protocol, ""));
+        let stage = Stage::new(&speaking(protocol, CHAIN));
         let mut client = stage.client("broot");
         for path in ["/", "/fork", "/"] {
             let answer = client.get(path);
@@ -50,7 +49,7 @@ fn a_chain_says_the_same_in_every_protocol() {
 #[test]
 fn one_connection_carries_all_calls() {
     for protocol in BOTH {
-        let stage = Stage::on(&chain(protocol, ""), 2);
+        let stage = Stage::on(&speaking(protocol, CHAIN), 2);
         load(&stage, 16, 50);
         for service in ["bbranch", "bleaf"] {
             assert_eq!(accepted(&stage, service), 1, "{service} {protocol}");
@@ -61,7 +60,8 @@ fn one_connection_carries_all_calls() {
 
 #[test]
 fn a_cold_edge_makes_one_for_each_call() {
-    let stage = Stage::new(&chain("http2", "\nconnections = \"cold\""));
+    let cold = CHAIN.replace("[defaults]", "[defaults]\nconnections = \"cold\"");
+    let stage = Stage::new(&speaking("http2", &cold));
     load(&stage, 4, 25);
     assert_eq!(accepted(&stage, "bbranch"), 100);
     assert_eq!(accepted(&stage, "bleaf"), 100);
@@ -70,21 +70,17 @@ fn a_cold_edge_makes_one_for_each_call() {
 
 #[test]
 fn calls_beyond_what_an_edge_may_carry_wait() {
-    for protocol in BOTH {
-        let text = format!(
-            r#"
+    let text = r#"
 [defaults]
 connections = 2
-protocol = "{protocol}"
 [services.root]
 entry = true
-protocol = "http1"
-steps = [{{ call = "leaf", count = 7 }}]
+steps = [{ call = "leaf", count = 7 }]
 [services.leaf]
-steps = [{{ sleep = "5ms" }}]
-"#
-        );
-        let stage = Stage::new(&text);
+steps = [{ sleep = "5ms" }]
+"#;
+    for protocol in BOTH {
+        let stage = Stage::new(&speaking(protocol, text));
         load(&stage, 3, 2);
         let spans = stage.wait_for_spans(6 * 22);
         let mut changes = Vec::new();
@@ -106,20 +102,16 @@ steps = [{{ sleep = "5ms" }}]
 
 #[test]
 fn long_bodies_pass() {
-    for protocol in BOTH {
-        let text = format!(
-            r#"
+    let text = r#"
 [defaults]
-protocol = "{protocol}"
 [services.root]
 entry = true
-protocol = "http1"
-steps = [{{ call = "leaf", request = "3MiB", timeout = "60s" }}]
+steps = [{ call = "leaf", request = "3MiB", timeout = "60s" }]
 [services.leaf]
 response = "5MiB"
-"#
-        );
-        let stage = Stage::new(&text);
+"#;
+    for protocol in BOTH {
+        let stage = Stage::new(&speaking(protocol, text));
         let mut client = stage.client("root");
         assert_eq!(client.get("/").status, 200);
         stage.drain();
@@ -128,7 +120,7 @@ response = "5MiB"
 
 /// A root here; its leaf is played by the test.
 fn with_leaf(protocol: &str, leaf: &TcpListener, call: &str) -> Stage {
-    let topology = graph(&format!(
+    let text = format!(
         r#"
 [services.root]
 entry = true
@@ -136,14 +128,8 @@ steps = [{{ call = "leaf"{call} }}]
 [services.leaf]
 protocol = "{protocol}"
 "#
-    ));
-    let mut directory = Directory::default();
-    directory.set("leaf", 0, leaf.local_addr().unwrap());
-    Stage::of(topology, &[ServiceId(0)], directory, 1)
-}
-
-fn listener() -> TcpListener {
-    TcpListener::bind("127.0.0.1:0").unwrap()
+    );
+    Stage::without_leaf(&text, leaf)
 }
 
 #[test]
@@ -178,36 +164,32 @@ fn callees_that_are_gone_or_stopped_or_speak_something_else() {
 
 #[test]
 fn failures_and_faults_of_callees() {
-    for protocol in BOTH {
-        let text = format!(
-            r#"
+    let text = r#"
 [defaults]
-protocol = "{protocol}"
 [services.root]
 entry = true
-protocol = "http1"
 [services.root.endpoints."/error"]
-steps = [{{ call = "error" }}]
+steps = [{ call = "error" }]
 [services.root.endpoints."/drop"]
-steps = [{{ call = "drop" }}]
+steps = [{ call = "drop" }]
 [services.root.endpoints."/slow"]
-steps = [{{ call = "branch", timeout = "40ms" }}]
+steps = [{ call = "branch", timeout = "40ms" }]
 [services.root.endpoints."/none"]
-steps = [{{ call = "error", path = "/none" }}]
+steps = [{ call = "error", path = "/none" }]
 [services.branch]
 [services.branch.endpoints."/slow"]
-steps = [{{ call = "slow", timeout = "20ms" }}]
+steps = [{ call = "slow", timeout = "20ms" }]
 [services.error]
-faults = {{ error = "100%", status = 503 }}
-endpoints."*" = {{ steps = [] }}
+faults = { error = "100%", status = 503 }
+endpoints."*" = { steps = [] }
 [services.drop]
-faults = {{ drop = "100%" }}
-endpoints."*" = {{ steps = [] }}
+faults = { drop = "100%" }
+endpoints."*" = { steps = [] }
 [services.slow]
-endpoints."*" = {{ steps = [{{ sleep = "500ms" }}] }}
-"#
-        );
-        let stage = Stage::new(&text);
+endpoints."*" = { steps = [{ sleep = "500ms" }] }
+"#;
+    for protocol in BOTH {
+        let stage = Stage::new(&speaking(protocol, text));
         let mut client = stage.client("root");
         for (path, expected) in [
             ("/error", (502, "error fault")),
@@ -223,18 +205,16 @@ endpoints."*" = {{ steps = [{{ sleep = "500ms" }}] }}
 
 #[test]
 fn a_request_in_hand_is_answered_though_the_graph_drains() {
-    for protocol in BOTH {
-        let text = format!(
-            r#"
+    let text = r#"
+[defaults]
 [services.root]
 entry = true
-steps = [{{ call = "leaf" }}]
+steps = [{ call = "leaf" }]
 [services.leaf]
-protocol = "{protocol}"
-steps = [{{ sleep = "300ms" }}]
-"#
-        );
-        let stage = Stage::new(&text);
+steps = [{ sleep = "300ms" }]
+"#;
+    for protocol in BOTH {
+        let stage = Stage::new(&speaking(protocol, text));
         let mut client = stage.client("root");
         let status = std::thread::scope(|scope| {
             let answer = scope.spawn(move || client.get("/").status);

@@ -2,7 +2,12 @@
 
 use super::Summary;
 use crate::Nanos;
+use crate::draw::TraceId;
 use crate::trace::{Span, SpanKind};
+
+/// What a trace takes in the store's maps, about: they keep room for as much again as they
+/// hold, and two of them order the traces.
+const IN_MAPS: usize = 2 * (size_of::<(TraceId, Entry)>() + 2 * size_of::<(Nanos, TraceId)>());
 
 /// Spans of one trace, in the order in which they came.
 #[derive(Debug, Default)]
@@ -24,6 +29,14 @@ impl Entry {
             self.root = Some(self.spans.len());
         }
         self.spans.push(span);
+    }
+
+    /// Memory that it takes, in bytes; none before its first span.
+    pub(super) fn bytes(&self) -> usize {
+        match self.spans.capacity() {
+            0 => 0,
+            room => IN_MAPS + room * size_of::<Span>(),
+        }
     }
 
     pub(super) fn root(&self) -> Option<&Span> {

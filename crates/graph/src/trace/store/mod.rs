@@ -23,7 +23,7 @@ use crate::draw::TraceId;
 pub struct StoreLimits {
     /// Spans of all traces.
     pub spans: usize,
-    /// Bytes of all traces, names not counted: those are shared.
+    /// Memory of all traces in bytes, names not counted: those are shared.
     pub bytes: usize,
     /// Spans of one trace; further ones are dropped and counted.
     pub trace_spans: usize,
@@ -39,6 +39,18 @@ impl Default for StoreLimits {
             bytes: 128 << 20,
             trace_spans: 20_000,
             slowest: 64,
+        }
+    }
+}
+
+impl StoreLimits {
+    /// Of a process whose spans another one collects: what it saw last.
+    pub fn of_collected() -> Self {
+        Self {
+            spans: 20_000,
+            bytes: 4 << 20,
+            trace_spans: 2000,
+            slowest: 8,
         }
     }
 }
@@ -241,6 +253,7 @@ impl Inner {
         self.counts.received += 1;
         let trace = span.trace;
         let entry = self.traces.entry(trace).or_default();
+        let bytes = entry.bytes();
         if entry.spans.len() >= limits.trace_spans {
             self.counts.dropped += 1;
             return;
@@ -254,8 +267,8 @@ impl Inner {
         }
         self.counts.traces += usize::from(entry.spans.is_empty());
         self.counts.spans += 1;
-        self.counts.bytes += size_of::<Span>();
         entry.add(span);
+        self.counts.bytes += entry.bytes() - bytes;
         if entry.length() != length {
             self.by_length
                 .extend(entry.length().map(|new| (new, trace)));
@@ -275,7 +288,7 @@ impl Inner {
             };
             self.counts.traces -= 1;
             self.counts.spans -= entry.spans.len();
-            self.counts.bytes -= entry.spans.len() * size_of::<Span>();
+            self.counts.bytes -= entry.bytes();
             self.counts.forgotten += entry.spans.len() as u64;
             if let Some(length) = entry.length() {
                 self.by_length.remove(&(length, trace));

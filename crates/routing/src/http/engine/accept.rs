@@ -7,13 +7,14 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use wire::http1::{Limits, RequestScanner};
 use wire::poller::Interest;
+use wire::slab::Key;
 use wire::socket;
 use wire::stream::Stream;
 
 use super::buffers::{Inbox, Outbox};
 use super::deadlines::NEVER;
 use super::session::{Phase, Session};
-use super::slab::{Key, Token};
+use super::token::Token;
 use super::worker::{RUNNING, Worker};
 use crate::http::pipeline::Client;
 use crate::table::Nanos;
@@ -68,7 +69,7 @@ impl Worker {
     /// Accepts the connections that wait.
     pub(super) fn accept(&mut self, index: usize) {
         for _ in 0..AT_ONCE {
-            if self.clients.len() + self.http2.fronts() >= self.most_clients {
+            if self.clients.taken() + self.http2.fronts() >= self.most_clients {
                 self.pause(index);
                 return;
             }
@@ -208,7 +209,7 @@ impl Worker {
     pub(super) fn forget_client(&mut self, mut session: Box<Session>) {
         session.inbox.clear(&mut self.buffers);
         session.outbox.clear(&mut self.buffers);
-        self.client_deadlines.set(session.key.index, NEVER);
+        self.client_deadlines.set(session.key.index(), NEVER);
         self.clients.release(session.key);
         self.counters.open_clients.decrement();
         drop(session);
@@ -234,7 +235,7 @@ impl Worker {
         if session.deadline != session.armed {
             session.armed = session.deadline;
             self.client_deadlines
-                .set(session.key.index, session.deadline);
+                .set(session.key.index(), session.deadline);
         }
     }
 

@@ -19,12 +19,13 @@ use rustix::io::Errno;
 use wire::http2::gateway::{Back, Front, HeadBudget};
 use wire::http2::{ClientSettings, Http2Error, Progress, ServerSettings};
 use wire::poller::Interest;
+use wire::slab::{Key, Slab};
 use wire::socket;
 use wire::stream::Stream;
 
 use super::deadlines::{Deadlines, NEVER};
 use super::session::{Link, Session};
-use super::slab::{Key, Slab, Token};
+use super::token::Token;
 use super::worker::{RUNNING, Worker};
 use crate::http::pipeline::Client;
 use crate::table::Nanos;
@@ -60,7 +61,7 @@ struct ClientFront {
 impl Http2 {
     /// Connections of clients.
     pub(super) fn fronts(&self) -> usize {
-        self.fronts.len()
+        self.fronts.taken()
     }
 
     /// Whether some have more to read.
@@ -78,7 +79,7 @@ impl Worker {
     /// A client's handshake has agreed on HTTP/2.
     pub(super) fn begin_front(&mut self, session: Box<Session>) {
         // It stays one of the open clients, beside those that its streams become.
-        self.client_deadlines.set(session.key.index, NEVER);
+        self.client_deadlines.set(session.key.index(), NEVER);
         self.clients.release(session.key);
         let Session { stream, client, .. } = *session;
         let head_bytes = self.shared.settings.longest_head();
@@ -152,7 +153,7 @@ impl Worker {
 
     /// A stream of a client became a connection. It is refused by dropping it.
     fn welcome_stream(&mut self, end: OwnedFd, client: &Client) {
-        if self.clients.len() + self.http2.fronts() >= self.most_clients {
+        if self.clients.taken() + self.http2.fronts() >= self.most_clients {
             self.counters.full.increment();
             return;
         }
@@ -170,11 +171,11 @@ impl Worker {
             (true, true) => self.after(FAREWELL),
             (false, _) => NEVER,
         };
-        self.http2.deadlines.set(key.index, front.deadline);
+        self.http2.deadlines.set(key.index(), front.deadline);
     }
 
     fn forget_front(&mut self, key: Key) {
-        self.http2.deadlines.set(key.index, NEVER);
+        self.http2.deadlines.set(key.index(), NEVER);
         self.http2.fronts.release(key);
         self.counters.open_clients.decrement();
         if self.state == RUNNING {

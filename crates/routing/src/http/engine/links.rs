@@ -6,12 +6,13 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use wire::http1::{Limits, ResponseScanner};
 use wire::poller::Interest;
+use wire::slab::Key;
 use wire::stream::Stream;
 
 use super::buffers::Inbox;
 use super::deadlines::NEVER;
 use super::session::{Link, LinkState, Session, Whereabouts};
-use super::slab::{Key, Token};
+use super::token::Token;
 use super::worker::{RUNNING, Worker};
 use crate::http::settings::ExtraField;
 use crate::table::Endpoint;
@@ -109,7 +110,7 @@ impl Worker {
                 continue;
             };
             self.counters.idle_backends.decrement();
-            self.link_deadlines.set(key.index, NEVER);
+            self.link_deadlines.set(key.index(), NEVER);
             if !link.fits(endpoint, service) || (careful && link.is_stale()) {
                 self.close_link(*link);
                 continue;
@@ -142,7 +143,7 @@ impl Worker {
         link.reused = true;
         self.counters.idle_backends.increment();
         let deadline = self.after(settings.idle_timeout);
-        self.link_deadlines.set(link.key.index, deadline);
+        self.link_deadlines.set(link.key.index(), deadline);
         self.links.put(link.key, Whereabouts::Idle(link));
     }
 
@@ -180,7 +181,7 @@ impl Worker {
     pub(super) fn close_link(&mut self, mut link: Link) {
         link.inbox.clear(&mut self.buffers);
         self.pools.remove(&link.identity, link.key);
-        self.link_deadlines.set(link.key.index, NEVER);
+        self.link_deadlines.set(link.key.index(), NEVER);
         self.links.release(link.key);
         self.counters.open_backends.decrement();
     }

@@ -26,10 +26,10 @@ mod opening;
 mod pools;
 mod resolver;
 mod session;
-mod slab;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod token;
 mod tunnel;
 mod worker;
 

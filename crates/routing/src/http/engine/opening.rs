@@ -8,7 +8,7 @@ use wire::stream::{Received, Stream};
 
 use super::buffers::ROOM;
 use super::session::{Phase, Session};
-use super::slab::Token;
+use super::token::Token;
 use super::worker::Worker;
 use crate::http::pipeline::{Client, TlsFacts};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::slab::Key;
+use wire::slab::Key;
 
 /// Numbers of idle connections. The one used last is used first, so that those which are
 /// not needed grow old.
@@ -62,8 +62,8 @@ impl Pools {
 
 #[cfg(test)]
 mod tests {
-    use super::super::slab::Slab;
     use super::*;
+    use wire::slab::Slab;
 
     #[test]
     fn last_in_first_out_and_bounded() {

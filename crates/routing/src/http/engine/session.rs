@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use wire::http1::{RequestHead, RequestScanner, ResponseScanner};
 use wire::poller::Interest;
+use wire::slab::Key;
 use wire::stream::Stream;
 
 use super::buffers::{Inbox, Outbox};
 use super::deadlines::NEVER;
-use super::slab::Key;
 use crate::http::pipeline::{Client, Exchange, Promise};
 use crate::selection::Choice;
 use crate::table::{Endpoint, Nanos, Text};

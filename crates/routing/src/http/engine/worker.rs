@@ -9,6 +9,7 @@ use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use wire::clock;
 use wire::poller::{Event, Poller, Waker};
+use wire::slab::{Key, Slab};
 
 use super::accept::Listener;
 use super::buffers::Buffers;
@@ -18,8 +19,8 @@ use super::log_writer::LogLines;
 use super::pools::Pools;
 use super::resolver::Resolver;
 use super::session::{Flight, Phase, Session, Whereabouts};
-use super::slab::{Key, Slab, Token};
 use super::tls::Tls;
+use super::token::Token;
 use crate::http::counters::ThreadCounters;
 use crate::http::pipeline::{Pipeline, Times};
 use crate::http::settings::HttpSettings;

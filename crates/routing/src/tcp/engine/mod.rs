@@ -8,7 +8,6 @@ mod pipe;
 mod port;
 mod relay;
 mod session;
-mod slots;
 mod tls;
 mod token;
 mod worker;
@@ -83,7 +82,7 @@ impl Engine {
         };
         for number in 0..count {
             let poller = Poller::new()?;
-            let waker = Waker::new(&poller, Token::Waker.pack())?;
+            let waker = Waker::new(&poller, Token::Waker.number())?;
             let (orders, taken) = sync_channel(ORDERS);
             let worker = Worker::new(poller, waker.clone(), taken, Arc::clone(&shared));
             let handle = std::thread::Builder::new()

@@ -85,7 +85,7 @@ impl Session {
         }
         match client_hello_name(bytes) {
             Hello::NeedMore => {
-                let token = Token::Client(lent.key).pack();
+                let token = Token::Client(lent.key).number();
                 let watched = client.watch(lent.poller, token, true, false);
                 watched_or(watched, End::ClientBroke)
             }
@@ -130,7 +130,7 @@ impl Session {
             let pool = Arc::clone(pool);
             return self.dial(pool, lent);
         }
-        let token = Token::Client(lent.key).pack();
+        let token = Token::Client(lent.key).number();
         let write = client.stream.wants_write();
         let watched = client.watch(lent.poller, token, true, write);
         watched_or(watched, End::ClientTls)
@@ -139,7 +139,7 @@ impl Session {
     /// The client is not watched from here on until its bytes can be carried.
     fn dial(&mut self, pool: Arc<Pool>, lent: &mut Lent<'_>) -> Fate {
         if let Some(client) = &mut self.client {
-            let token = Token::Client(lent.key).pack();
+            let token = Token::Client(lent.key).number();
             let watched = client.watch(lent.poller, token, false, false);
             watched_or(watched, End::ClientBroke)?;
         }
@@ -179,7 +179,7 @@ impl Session {
             }
             Begun::Underway(socket) => {
                 let mut side = Side::new(Stream::Plain(socket));
-                let token = Token::Backend(lent.key).pack();
+                let token = Token::Backend(lent.key).number();
                 let watched = side.watch(lent.poller, token, false, true);
                 self.backend = Some(side);
                 Ok(watched_or(watched, End::NoBackend))
@@ -244,7 +244,7 @@ impl Session {
         match side.stream.handshake() {
             Ok(true) => self.connected(lent),
             Ok(false) => {
-                let token = Token::Backend(lent.key).pack();
+                let token = Token::Backend(lent.key).number();
                 let write = side.stream.wants_write();
                 let watched = side.watch(lent.poller, token, true, write);
                 watched_or(watched, End::NoBackend)

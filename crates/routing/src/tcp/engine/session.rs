@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use wire::poller::{Event, Poller};
+use wire::slab::Key;
 use wire::stream::Stream;
 
 use super::dial::Dial;
 use super::port::Port;
 use super::relay::{Broken, Carriers, Flow, Side};
-use super::slots::Key;
 use super::token::Token;
 use super::worker::Shared;
 use crate::table::Nanos;
@@ -207,13 +207,13 @@ impl Session {
         let (up, down) = (&self.up, &self.down);
         if let Some(client) = &mut self.client {
             let write = down.is_blocked() || client.stream.wants_write();
-            let token = Token::Client(lent.key).pack();
+            let token = Token::Client(lent.key).number();
             let watched = client.watch(lent.poller, token, up.reads(), write);
             watched_or(watched, End::ClientBroke)?;
         }
         if let Some(backend) = &mut self.backend {
             let write = up.is_blocked() || backend.stream.wants_write();
-            let token = Token::Backend(lent.key).pack();
+            let token = Token::Backend(lent.key).number();
             let watched = backend.watch(lent.poller, token, down.reads(), write);
             watched_or(watched, End::BackendBroke)?;
         }

@@ -1,8 +1,8 @@
-//! What an event of the poller is about, in the 64 bits that it carries.
+//! What an event of the poller is about.
 
-use super::slots::Key;
+use wire::slab::Key;
 
-/// What an event is about.
+/// What a token of the poller stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
     /// Another thread has an order for this one.
@@ -16,27 +16,21 @@ pub(super) enum Token {
 }
 
 impl Token {
-    pub(super) fn pack(self) -> u64 {
-        let (kind, key) = match self {
-            Self::Waker => return 0,
-            Self::Listener(key) => (1, key),
-            Self::Client(key) => (2, key),
-            Self::Backend(key) => (3, key),
-        };
-        // Slots are below 2^30: a process has fewer descriptors.
-        u64::from(key.generation) << 32 | u64::from(key.slot) << 2 | kind
+    pub(super) fn number(self) -> u64 {
+        match self {
+            Self::Waker => Key::of(0).token(0),
+            Self::Listener(key) => key.token(1),
+            Self::Client(key) => key.token(2),
+            Self::Backend(key) => key.token(3),
+        }
     }
 
-    pub(super) fn unpack(bits: u64) -> Self {
-        let key = Key {
-            slot: (bits as u32) >> 2,
-            generation: (bits >> 32) as u32,
-        };
-        match bits & 3 {
-            0 => Self::Waker,
-            1 => Self::Listener(key),
-            2 => Self::Client(key),
-            _ => Self::Backend(key),
+    pub(super) fn of(number: u64) -> Self {
+        match Key::of_token(number) {
+            (1, key) => Self::Listener(key),
+            (2, key) => Self::Client(key),
+            (3, key) => Self::Backend(key),
+            _ => Self::Waker,
         }
     }
 }
@@ -46,11 +40,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_read_back() {
-        let key = Key {
-            slot: (1 << 30) - 1,
-            generation: u32::MAX,
-        };
+    fn tokens_come_back() {
+        let key = Key::of(u64::from(u32::MAX) << 32 | 77);
         let tokens = [
             Token::Waker,
             Token::Listener(key),
@@ -58,7 +49,7 @@ mod tests {
             Token::Backend(key),
         ];
         for token in tokens {
-            assert_eq!(Token::unpack(token.pack()), token);
+            assert_eq!(Token::of(token.number()), token);
         }
     }
 }

@@ -10,11 +10,11 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 use telemetry::Logger;
 use wire::poller::{Event, Interest, Poller, Waker};
+use wire::slab::{Key, Slab};
 
 use super::port::Port;
 use super::relay::Carriers;
 use super::session::{Lent, Session, Which};
-use super::slots::{Key, Slots};
 use super::tls::Tls;
 use super::token::Token;
 use crate::table::Nanos;
@@ -90,10 +90,10 @@ pub(super) struct Worker {
     orders: Receiver<Order>,
     shared: Arc<Shared>,
     carriers: Carriers,
-    listeners: Slots<Listener>,
+    listeners: Slab<Listener>,
     /// Listeners that are not watched: a limit is reached.
     held_back: Vec<Key>,
-    sessions: Slots<Session>,
+    sessions: Slab<Session>,
     now: Nanos,
     next_tick: Nanos,
     part: u32,
@@ -112,9 +112,9 @@ impl Worker {
             orders,
             carriers: Carriers::new(shared.settings.splice),
             shared,
-            listeners: Slots::new(),
+            listeners: Slab::default(),
             held_back: Vec::new(),
-            sessions: Slots::new(),
+            sessions: Slab::default(),
             now: wire::clock::now(),
             next_tick: 0,
             part: 0,
@@ -136,7 +136,7 @@ impl Worker {
                 let Some(event) = self.poller.event(index) else {
                     break;
                 };
-                match Token::unpack(event.token) {
+                match Token::of(event.token) {
                     Token::Client(key) => self.serve(key, Which::Client, event),
                     Token::Backend(key) => self.serve(key, Which::Backend, event),
                     Token::Listener(key) => self.accept(key),
@@ -154,7 +154,7 @@ impl Worker {
 
     /// Until the next tick; without anything to look after, until something happens.
     fn longest_wait(&self) -> Option<Duration> {
-        if self.sessions.len() == 0 && self.held_back.is_empty() {
+        if self.sessions.taken() == 0 && self.held_back.is_empty() {
             return None;
         }
         Some(Duration::from_nanos(
@@ -171,7 +171,7 @@ impl Worker {
         key: Key,
         act: impl FnOnce(&mut Session, &mut Lent<'_>) -> Result<(), End>,
     ) {
-        let Some(session) = self.sessions.get(key) else {
+        let Some(session) = self.sessions.get_mut(key) else {
             return;
         };
         let mut lent = Lent {
@@ -274,7 +274,7 @@ impl Worker {
     /// Hears of connections; tries again at the next tick if it cannot now.
     fn listen(&mut self, key: Key) {
         if let Some(listener) = self.listeners.get(key) {
-            let token = Token::Listener(key).pack();
+            let token = Token::Listener(key).number();
             let added = self.poller.add(&listener.socket, token, Interest::Read);
             if added.is_err() {
                 self.held_back.push(key);
