@@ -127,7 +127,7 @@ fn in_value(within: &mut Value, path: &[Key], value: Value) -> Result<(), Nowher
 fn within(path: &[Key], value: Value) -> Value {
     path.iter().rev().fold(value, |value, key| {
         let mut table = InlineTable::new();
-        table.insert(key, value);
+        table.insert(key.get(), value);
         Value::InlineTable(table)
     })
 }
