@@ -4,7 +4,7 @@ use units::{grouped, show_count, show_seconds, show_share};
 
 use super::cause::Cause;
 use super::phrases::{is_held_back, phrase};
-use super::report::Component;
+use super::report::{Component, Slack};
 use super::{Analysis, Question, suspects};
 use crate::Nanos;
 use crate::topology::Topology;
@@ -233,11 +233,14 @@ fn floor(analysis: &Analysis) -> Option<String> {
 
 /// The branch that all others wait for longest.
 fn branches(analysis: &Analysis) -> Option<String> {
-    let cost = |alone: Option<f64>, critical: f64| alone.unwrap_or(0.0) * critical;
+    let requests = analysis.latency.count.max(1) as f64;
+    // Over all requests: what ran beside another one now and then costs little.
+    let cost =
+        |one: &Slack| one.alone_mean_ns.unwrap_or(0.0) * one.critical * one.count as f64 / requests;
     let most = analysis
         .slack
         .iter()
-        .map(|one| (one, cost(one.alone_mean_ns, one.critical)))
+        .map(|one| (one, cost(one)))
         .max_by(|one, other| one.1.total_cmp(&other.1))?;
     let (one, cost) = most;
     if cost < analysis.latency.mean_ns * WORTH_SAYING {

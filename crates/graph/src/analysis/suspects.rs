@@ -16,8 +16,13 @@ const BOTH_WAYS: f64 = 0.25;
 /// Work that was ready and did not run for this share of its time was contended.
 const CONTENDED: f64 = 0.1;
 
-/// One service is contended alone if it lost this share of what all lost.
+/// One service is contended alone if it lost this share of what all lost, but did not do
+/// as much of the work,
 const ALONE: f64 = 0.8;
+
+/// and if so much of all that came late came late there: short work loses little, and shows
+/// a busy machine by its wake-ups.
+const LATE: f64 = 0.7;
 
 /// The part of all components that `of` chooses, of the tail.
 fn share(analysis: &Analysis, of: impl Fn(&Component) -> bool) -> f64 {
@@ -47,8 +52,8 @@ pub(super) fn network(analysis: &Analysis) -> Option<String> {
     ))
 }
 
-/// The service that does not run when it should: its own time and what waits to arrive.
-/// Nothing if one of its parts says it all.
+/// The service that does not run when it should: its own time and what waits to arrive. A
+/// service's own time alone is in the sentence of the tail already.
 pub(super) fn held_up(analysis: &Analysis) -> Option<String> {
     let held = |one: &ServiceTime| {
         let own = one.figures.tail_share.unwrap_or(0.0);
@@ -96,7 +101,14 @@ pub(super) fn contended(analysis: &Analysis, topology: Option<&Topology>) -> Opt
     });
     let (most, lost) = services.max_by(|one, other| one.1.total_cmp(&other.1))?;
     let own = mean(&|one| one.cause == Cause::Cpu && one.service == most.name);
-    if lost < stolen * ALONE || own >= cpu * ALONE {
+    let all = analysis
+        .services
+        .iter()
+        .map(|one| late(analysis, &one.name));
+    let alone = lost >= stolen * ALONE
+        && own < cpu * ALONE
+        && late(analysis, &most.name) >= all.sum::<f64>() * LATE;
+    if !alone {
         return Some(format!(
             "Work that was ready did not run for {} of its time ({} a request): processors were busy with others. Workers, handling and hops wait for processors too, so theirs is part of this.",
             percent(stolen / (cpu + stolen)),
@@ -113,4 +125,16 @@ pub(super) fn contended(analysis: &Analysis, topology: Option<&Topology>) -> Opt
         most.name,
         percent(lost / (own + lost))
     ))
+}
+
+/// What a service did later than it could have: work, handling, reading what arrived.
+fn late(analysis: &Analysis, service: &str) -> f64 {
+    let there = |one: &&Component| match one.cause {
+        Cause::Stolen | Cause::Queue | Cause::Own | Cause::WireBack => one.service == service,
+        Cause::WireOut => one.peer.as_deref() == Some(service),
+        _ => false,
+    };
+    let parts = analysis.components.iter().filter(there);
+    let beyond = parts.map(|one| one.figures.surplus_ns.unwrap_or(one.figures.mean_ns));
+    beyond.map(|length| length.max(0.0)).sum()
 }

@@ -183,6 +183,8 @@ impl EventLoop {
             match &ended.result {
                 Ok(done) => {
                     piece.ended = ended.begun + done.wall;
+                    // It may have ended after this thread last looked at the clock.
+                    self.now = self.now.max(piece.ended);
                     (piece.cpu, piece.stolen) = (done.cpu, done.stolen());
                     self.record_work(&flight, &plan, work, &piece);
                     tell_load(&mut flight, &plan, work.tells_load);

@@ -92,7 +92,7 @@ impl Display for Answer<'_> {
         };
         writeln!(
             text,
-            "\nOf `{}`: profile {}, seed {}, mode {}, processors {}; {} on {} processors ({}), load average {} at its start.",
+            "\nOf `{}`: profile {}, seed {}, mode {}, rung {}; {} on {} processors ({}), load average {} at its start.",
             said("/name"),
             said("/fingerprint"),
             said("/seed"),

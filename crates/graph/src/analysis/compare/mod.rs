@@ -134,8 +134,12 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
             .collect()
     };
     if few {
+        let (runs, are) = match pairs {
+            1 => ("One run".to_owned(), "is"),
+            pairs => (format!("{pairs} runs"), "are"),
+        };
         notes.push(format!(
-            "{pairs} runs of each side are too few: each was cut into {STRETCHES} stretches of time. What differs from start to start is not seen; make at least {FEWEST_RUNS} runs in turns."
+            "{runs} of each side {are} too few: each was cut into {STRETCHES} stretches of time. What differs from start to start is not seen; make at least {FEWEST_RUNS} runs in turns."
         ));
     }
     let (cut_a, cut_b) = (cut(a), cut(b));

@@ -67,7 +67,7 @@ fn too_little_is_said_to_be_too_little() {
     let quantiles: Vec<f64> = single.changes.iter().map(|one| one.quantile).collect();
     assert_eq!(quantiles, [0.5, 0.9], "stretches of 600 give no p99");
     let text = single.to_string();
-    assert!(text.contains("1 runs of each side are too few"), "{text}");
+    assert!(text.contains("One run of each side is too few"), "{text}");
     assert!(
         text.contains("p99: the shortest stretch has 600 requests of 1,000"),
         "{text}"

@@ -190,7 +190,7 @@ fn a_run_without_contention_keeps_its_budget_and_another_does_not() {
 
     let spans = simulated(&graph(&DIAMOND.replace("20ms", "15ms")), 2_000);
     let faster = analyse(&spans, Some(&topology), None);
-    let said = "It is 5 ms faster than expected: of it 5 ms `stock`'s sleep.";
+    let said = "It is 5 ms faster than expected: of it 5.01 ms `stock`'s sleep.";
     assert!(faster.sentences[1].ends_with(said), "{faster}");
 }
 

@@ -66,13 +66,24 @@ fn processor_time_that_one_service_lacks_and_that_all_lack_are_told_apart() {
         "{limit}"
     );
 
-    let mut all = leaf;
+    let mut all = chain(&mut random, 200, |_| 0);
     for span in all.iter_mut().filter(|span| span.kind == SpanKind::Work) {
         span.cpu /= 2;
     }
     let all = said(&all, Some(&known));
     assert!(all.contains("processors were busy with others"), "{all}");
     assert!(!all.contains("alone"), "{all}");
+
+    // Most of what is lost is the leaf's, and yet all wait: the root has little work.
+    let mut late = leaf;
+    for span in late
+        .iter_mut()
+        .filter(|span| span.kind == SpanKind::Server && *span.service == *"root")
+    {
+        span.end += 5 * MS;
+    }
+    let late = said(&late, Some(&known));
+    assert!(late.contains("processors were busy with others"), "{late}");
 
     let none = said(&chain(&mut random, 200, |_| 0), Some(&known));
     assert!(!none.contains("processors"), "{none}");
@@ -130,4 +141,29 @@ fn without_traces_it_says_what_to_do() {
     assert!(said(&[], Some(&untraced)).starts_with("No request is traced: `sample` is 0 %."));
     let elsewhere = [server((1, 9), "leaf", (0, MS))];
     assert!(said(&elsewhere, Some(&known)).starts_with("No trace is of a request to the entry"));
+}
+
+#[test]
+fn a_branch_that_is_waited_for_once_is_not_said() {
+    let branches = |requests: u64, with_company: u64| -> Vec<Span> {
+        let request = |at: u64| {
+            let mut trace = vec![
+                server((1, 0), "root", (0, 10 * MS)),
+                client((2, 1), "root>slow", (0, 10 * MS)),
+            ];
+            if at < with_company {
+                trace.push(client((3, 1), "root>fast", (0, 5 * MS)));
+            }
+            trace
+                .iter_mut()
+                .for_each(|span| span.trace = TraceId(u128::from(at) + 1));
+            trace
+        };
+        (0..requests).flat_map(request).collect()
+    };
+    let waits = "`root` waits for its call of `slow`";
+    let always = said(&branches(100, 100), None);
+    assert!(always.contains(waits), "{always}");
+    let once = said(&branches(100, 1), None);
+    assert!(!once.contains(waits), "{once}");
 }
