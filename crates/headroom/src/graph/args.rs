@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::{LogArgs, duration, name_and_value, share};
+use crate::cli::{LogArgs, duration, share};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GraphCommand {
@@ -66,7 +66,7 @@ pub(crate) struct TopologyArgs {
     pub(crate) file: PathBuf,
     /// Put a value into the topology, for instance services.store.replicas=2,
     /// services.front.steps.0.cpu=2ms (the first step) or defaults.timeout=2s; may be repeated
-    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = name_and_value)]
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = path_and_value)]
     pub(crate) set: Vec<(String, String)>,
 }
 
@@ -285,6 +285,13 @@ pub(crate) struct NoiseArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn path_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((path, value)) if !path.is_empty() => Ok((path.into(), value.into())),
+        _ => Err("expected PATH=VALUE, for instance services.store.replicas=2".into()),
+    }
 }
 
 fn rate(text: &str) -> Result<f64, String> {
