@@ -56,7 +56,7 @@ const COMPARE: &str = "\
 Exit codes:
   0  B is not slower, as far as can be told
   1  B is slower, or fails more
-  2  there are too few requests to tell
+  2  B may fail more, or there are too few requests to tell
   4  error";
 
 /// A topology, and what shall be other than its file says.
