@@ -124,7 +124,7 @@ fn a_machine_that_is_too_noisy_is_refused() {
     let lab = Lab::new();
     let (text, errors, status) = graph(&lab, &["noise", "--for", "200ms", "--most-late", "1ns"]);
     assert_eq!(status, Some(3), "{text} {errors}");
-    assert!(errors.contains("--most-late allows 1ns"), "{errors}");
+    assert!(errors.contains("--most-late allows 1 ns"), "{errors}");
     let (_, errors, status) = graph(&lab, &["noise", "--for", "200ms", "--most-lost", "100%"]);
     assert_eq!(status, Some(0), "{errors}");
 }
