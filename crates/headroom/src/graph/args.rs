@@ -220,7 +220,7 @@ pub(crate) enum GenerateCommand {
 pub(crate) struct KubernetesArgs {
     #[command(flatten)]
     pub(crate) topology: TopologyArgs,
-    /// Image that holds this program
+    /// Image whose entry point is this program
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: String,
     /// Namespace of everything
