@@ -266,7 +266,7 @@ pub(crate) enum Executor {
     Process,
 }
 
-pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
+fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("expected NAME=VALUE, for instance cells=10".into()),

@@ -70,6 +70,26 @@ fn profiles_change(more: &[&str]) {
 }
 
 #[test]
+fn what_is_set_beside_the_file_stays_set() {
+    let lab = Lab::new();
+    let file = lab.write("graph.toml", CHAIN);
+    let set = ["--set", "services.bleaf.response=3B"];
+    let graph = Graph::up(&lab, &file, &set);
+    let (address, admin) = graph.ready();
+    let echo = |leaf: &str| format!("hello:broot:/:hello:bbranch:/:{leaf}");
+    let body = ask(&address, "/").body;
+    assert!(body.starts_with(&echo("")) && body != ECHO, "{body}");
+    let next = lab.write("next.toml", &CHAIN.replace("20s", "10s"));
+    fs::rename(next, &file).expect("a file renamed");
+    until("the new profile", || {
+        ask(&admin, "/profile").body.contains("10s")
+    });
+    assert!(ask(&admin, "/profile").body.contains("3B"));
+    assert_ne!(ask(&address, "/").body, ECHO);
+    assert_eq!(graph.stop(), Some(0));
+}
+
+#[test]
 fn profiles_change_in_one_process() {
     profiles_change(&[]);
 }

@@ -51,7 +51,21 @@ pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>
             spans.push(read.span(place, trace, &services, origin, names)?);
         }
     }
+    name_callees(&mut spans);
     Ok(spans)
+}
+
+/// A client's peer is the service that answered, if that is known: what its tags say may be
+/// an address or a host.
+fn name_callees(spans: &mut [Span]) {
+    let servers = spans.iter().filter(|span| span.kind == SpanKind::Server);
+    let answered = servers.map(|span| ((span.trace, span.parent), span.service.clone()));
+    let answered: HashMap<_, _> = answered.collect();
+    for span in spans.iter_mut().filter(|one| one.kind == SpanKind::Client) {
+        if let Some(service) = answered.get(&(span.trace, span.id)) {
+            span.peer.clone_from(service);
+        }
+    }
 }
 
 /// A list of traces, or one.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::{LogArgs, duration, name_and_value, share};
+use crate::cli::{LogArgs, duration, share};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GraphCommand {
@@ -63,7 +63,7 @@ const COMPARE: &str = "\
 Exit codes:
   0  B is not slower, as far as can be told
   1  B is slower, or fails more
-  2  there are too few requests to tell
+  2  B may fail more, or there are too few requests to tell
   4  error";
 
 /// A topology, and what shall be other than its file says.
@@ -73,7 +73,7 @@ pub(crate) struct TopologyArgs {
     pub(crate) file: PathBuf,
     /// Put a value into the topology, for instance services.store.replicas=2,
     /// services.front.steps.0.cpu=2ms (the first step) or defaults.timeout=2s; may be repeated
-    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = name_and_value)]
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = path_and_value)]
     pub(crate) set: Vec<(String, String)>,
 }
 
@@ -227,7 +227,7 @@ pub(crate) enum GenerateCommand {
 pub(crate) struct KubernetesArgs {
     #[command(flatten)]
     pub(crate) topology: TopologyArgs,
-    /// Image that holds this program
+    /// Image whose entry point is this program
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: String,
     /// Namespace of everything
@@ -292,6 +292,13 @@ pub(crate) struct NoiseArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn path_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((path, value)) if !path.is_empty() => Ok((path.into(), value.into())),
+        _ => Err("expected PATH=VALUE, for instance services.store.replicas=2".into()),
+    }
 }
 
 fn rate(text: &str) -> Result<f64, String> {

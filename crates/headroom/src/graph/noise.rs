@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use graph::noise::Noise;
 use lab_store::Outcome;
-use units::{show_share, write_duration};
+use units::{show_seconds, show_share};
 
 use super::args::NoiseArgs;
 use crate::output::{print, tell};
@@ -28,7 +28,8 @@ pub(super) fn noise(args: &NoiseArgs) -> Result<Outcome> {
     let late = noise.lateness.iter().map(|late| late.p99_ns).max();
     let late = Duration::from_nanos(late.unwrap_or(0));
     if let Some(most) = args.most_late.filter(|most| late > *most) {
-        let (late, most) = (write_duration(late), write_duration(most));
+        let shown = |time: Duration| show_seconds(time.as_secs_f64());
+        let (late, most) = (shown(late), shown(most));
         tell(format_args!(
             "headroom: one sleep in a hundred ends {late} late or more; --most-late allows {most}"
         ));

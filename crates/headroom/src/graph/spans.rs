@@ -46,7 +46,10 @@ pub(super) fn of_file(file: &Path) -> Result<Vec<Span>> {
         bail!("read {}: it is empty; expected spans", file.display());
     }
     // Wherever it comes from, its times count from 1970.
-    read(&bytes, &Origin::unix()).with_context(|| format!("read {}", file.display()))
+    read(&bytes, &Origin::unix()).with_context(|| {
+        let file = file.display();
+        format!("read {file}: expected spans of OTLP, Zipkin or Jaeger")
+    })
 }
 
 /// A running graph, by the address of its control server.

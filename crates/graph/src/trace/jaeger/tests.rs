@@ -20,7 +20,7 @@ const ANSWER: &str = r#"{
        "references": [{"refType": "CHILD_OF", "traceID": "a1", "spanID": "1"}],
        "startTime": 1700000000000100, "duration": 500, "processID": "p1",
        "tags": [{"key": "span.kind", "type": "string", "value": "client"},
-                {"key": "peer.service", "type": "string", "value": "store"},
+                {"key": "server.address", "type": "string", "value": "10.0.0.7"},
                 {"key": "error", "type": "bool", "value": true}]},
       {"traceID": "a1", "spanID": "3", "operationName": "/get",
        "references": [{"refType": "FOLLOWS_FROM", "traceID": "b2", "spanID": "9"},
