@@ -266,7 +266,7 @@ pub(crate) enum Executor {
     Process,
 }
 
-fn name_and_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("expected NAME=VALUE, for instance cells=10".into()),
@@ -277,7 +277,7 @@ pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
     units::parse_duration(text).map_err(|error| error.to_string())
 }
 
-fn share(text: &str) -> Result<f64, String> {
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     let share = units::parse_share(text).map_err(|error| error.to_string())?;
     match (0.0..=1.0).contains(&share) {
         true => Ok(share),
