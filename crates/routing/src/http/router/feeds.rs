@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nats::Password;
-use nats::client::{Client, ClientConfig, ConnectError, ServerAddress, SubscribeError};
+use nats::client::{
+    Client, ClientConfig, ConnectError, QueueLimits, ServerAddress, SubscribeError,
+};
 use nats::server::{Server, ServerConfig};
 use net::Shutdown;
 use telemetry::Fields;
@@ -22,7 +24,7 @@ use crate::http::metrics::Registrations;
 use crate::http::status::Varz;
 use crate::peer_tls::{self, TlsPartError};
 use crate::registry::file::{FileError, Follower, Routes};
-use crate::registry::{Announcement, Feed, FeedSettings, RegistryCounters};
+use crate::registry::{Announcement, Feed, FeedSettings, MESSAGES, RegistryCounters};
 
 /// Where NATS is when nobody says it.
 const NATS: &str = "127.0.0.1:4222";
@@ -161,8 +163,15 @@ impl Feeds {
             minimum_interval: settings.start_delay,
             threshold: settings.table.stale_after,
         };
+        // What an endpoint of this process hears needs no connection to be taken.
+        let limits = QueueLimits::default();
+        let messages = match &feeding.embedded {
+            Some(server) if nats.servers.is_empty() => server.subscribe(MESSAGES, limits)?,
+            _ => client.subscribe(MESSAGES, limits)?,
+        };
         let feed = Arc::new(Feed::start(
             client.clone(),
+            messages,
             Arc::clone(&parts.table),
             FeedSettings {
                 announcement,
