@@ -17,6 +17,7 @@ mod commands;
 mod placement;
 mod processes;
 mod profile;
+mod protocols;
 mod testapi;
 
 /// Longest wait for something that is sure to come.

@@ -78,7 +78,16 @@ fn in_table(table: &mut dyn TableLike, path: &[Key], value: Value) -> Result<(),
     };
     match table.get_mut(key) {
         Some(item) if !rest.is_empty() => in_item(item, rest, value),
-        _ => {
+        Some(item) => {
+            let mut value = value;
+            // Comments and spaces around it.
+            if let Item::Value(before) = item {
+                before.decor().clone_into(value.decor_mut());
+            }
+            *item = Item::Value(value);
+            Ok(())
+        }
+        None => {
             table.insert(key, Item::Value(within(rest, value)));
             Ok(())
         }
@@ -200,7 +209,9 @@ cpu = 0.5
             ),
             (
                 "services.front.steps.1.parallel.0.timeout",
-                &["services", "front", "steps", "1", "parallel", "0", "timeout"],
+                &[
+                    "services", "front", "steps", "1", "parallel", "0", "timeout",
+                ],
                 "\"1s\"",
                 text("1s"),
             ),
@@ -240,8 +251,14 @@ cpu = 0.5
     #[test]
     fn what_leads_nowhere_is_told() {
         for (path, said) in [
-            ("services..x", "set services..x: expected the way to a value"),
-            ("background.1.cpu", "no \"1\" there; expected a place in the list, 0 to 0"),
+            (
+                "services..x",
+                "set services..x: expected the way to a value",
+            ),
+            (
+                "background.1.cpu",
+                "no \"1\" there; expected a place in the list, 0 to 0",
+            ),
             ("services.front.steps.first.cpu", "no \"first\" there"),
             ("seed.x", "no \"x\" there; expected nothing below 1"),
         ] {

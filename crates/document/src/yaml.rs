@@ -92,6 +92,7 @@ impl Yaml {
             }
             Self::Map(_) => out.push_str("{}\n"),
             Self::List(_) => out.push_str("[]\n"),
+            Self::Text(text) if is_lines(text) => lines(text, indent + 2, out),
             Self::Text(text) => {
                 scalar(text, out);
                 out.push('\n');
@@ -118,6 +119,31 @@ fn pad(indent: usize, out: &mut String) {
 fn line(value: impl std::fmt::Display, out: &mut String) {
     // Writing to a String cannot fail.
     let _ = writeln!(out, "{value}");
+}
+
+/// Whether a text can stand as it is, line by line: people read and edit it so. Its last
+/// line ends, none before the first letter could be taken for its indentation, and no
+/// character is another one to a reader.
+fn is_lines(text: &str) -> bool {
+    let plain = |char: char| {
+        let special = "\u{85}\u{2028}\u{2029}\u{feff}\u{fffe}\u{ffff}";
+        char == '\n' || !char.is_control() && !special.contains(char)
+    };
+    text.ends_with('\n')
+        && !text.ends_with("\n\n")
+        && !text.starts_with([' ', '\n'])
+        && text.chars().all(plain)
+}
+
+fn lines(text: &str, indent: usize, out: &mut String) {
+    out.push_str("|\n");
+    for line in text.lines() {
+        if !line.is_empty() {
+            pad(indent, out);
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
 }
 
 /// A text without quotes where nothing could take it for anything else, in double
@@ -153,4 +179,34 @@ fn is_plain(text: &str) -> bool {
     text.as_bytes().first().is_some_and(u8::is_ascii_alphabetic)
         && text.bytes().all(inner)
         && !WORDS.contains(&text.to_ascii_lowercase().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Source, Value, parse_yaml};
+
+    #[test]
+    fn lines_stand_as_they_are() {
+        let value = map([(
+            "data",
+            map([("file", "a = 1\n\n[b]\n  c = \"x\"\n".into())]),
+        )]);
+        let expected = "data:\n  file: |\n    a = 1\n\n    [b]\n      c = \"x\"\n";
+        assert_eq!(value.document(), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_read_as_they_were_meant(text in "([ a-c:#|\\t\u{85}é-]{0,5}\n){0,4}[ab]{0,1}") {
+            let yaml = map([("list", Yaml::List(vec![map([("text", text.as_str().into()), ("more", 1.into())])]))]);
+            let source = Source { name: "x.yaml".into(), text: yaml.document() };
+            let read = parse_yaml(&source).unwrap();
+            let found = format!("{read:?}");
+            let meant = format!("{:?}", Value::Text(text));
+            prop_assert!(found.contains(&meant), "{}\n{found}", source.text);
+        }
+    }
 }

@@ -77,7 +77,7 @@ fn ask(address: SocketAddr, requests: usize) {
     for _ in 0..requests / 20 {
         let mut stream = TcpStream::connect(address).unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         for _ in 0..20 {
             stream

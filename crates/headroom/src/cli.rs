@@ -277,7 +277,7 @@ pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
     units::parse_duration(text).map_err(|error| error.to_string())
 }
 
-fn share(text: &str) -> Result<f64, String> {
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     let share = units::parse_share(text).map_err(|error| error.to_string())?;
     match (0.0..=1.0).contains(&share) {
         true => Ok(share),

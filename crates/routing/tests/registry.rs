@@ -10,7 +10,7 @@ use nats::client::{Client, ClientConfig, QueueLimits, Subscription};
 use nats::server::{Server, ServerConfig};
 use routing::registry::populate::Progress;
 use routing::registry::{
-    Announcement, Feed, FeedSettings, PopulateSettings, RegistryCounters, file, populate,
+    Announcement, Feed, FeedSettings, MESSAGES, PopulateSettings, RegistryCounters, file, populate,
 };
 use routing::table::{Lookup, Registration, RouteKey, Table, TableSettings};
 use telemetry::{Level, Logger, Sink};
@@ -92,7 +92,8 @@ async fn feed(port: u16, settings: TableSettings, prune_interval: Duration) -> F
     let log = Sink::memory();
     let logger = Logger::new("registry", log.clone(), Level::Info);
     let (to, count) = (Arc::clone(&table), Arc::clone(&counters));
-    let feed = Feed::start(client.clone(), to, settings, count, logger).unwrap();
+    let messages = client.subscribe(MESSAGES, QueueLimits::default()).unwrap();
+    let feed = Feed::start(client.clone(), messages, to, settings, count, logger).unwrap();
     client.flush().await.unwrap();
     Fed {
         table,
@@ -294,12 +295,17 @@ async fn a_file_is_followed() {
     write("a.ex.com");
     let table = Arc::new(Table::new(TableSettings::default()));
     let routes = file::Routes::read(&path).unwrap();
-    routes.apply(&table, None, true, wire::clock::now());
-    assert!(answers(&table, "a.ex.com"));
     let (reload, log) = (Arc::new(Notify::new()), Sink::memory());
-    let logger = Logger::new("routes", log.clone(), Level::Info);
-    let (of, to, on) = (path.clone(), Arc::clone(&table), Arc::clone(&reload));
-    let following = tokio::spawn(file::follow(of, routes, to, true, on, logger));
+    let follower = file::Follower {
+        path: path.clone(),
+        table: Arc::clone(&table),
+        counters: Arc::default(),
+        http2: true,
+        logger: Logger::new("routes", log.clone(), Level::Info),
+    };
+    follower.take(&routes, None);
+    assert!(answers(&table, "a.ex.com"));
+    let following = tokio::spawn(follower.follow(routes, Arc::clone(&reload)));
     write("b.ex.com");
     reload.notify_one();
     until("it was read again", || answers(&table, "b.ex.com")).await;

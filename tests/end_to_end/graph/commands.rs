@@ -75,6 +75,61 @@ fn a_check_says_what_to_expect() {
 }
 
 #[test]
+fn a_check_says_what_cannot_keep_up_with_a_rate() {
+    let lab = Lab::new();
+    let busy = CHAIN.replace(
+        "[services.bleaf]",
+        "[services.bleaf]\nsteps = [{ cpu = \"20ms\" }]",
+    );
+    let file = lab.write("graph.toml", &busy).display().to_string();
+    let (_, errors, status) = graph(&lab, &["check", &file, "--rate", "1/s"]);
+    assert_eq!((status, errors.as_str()), (Some(0), ""));
+    // A hundred thousand processors' worth.
+    let (_, errors, status) = graph(&lab, &["check", &file, "--rate", "5000000/s"]);
+    assert_eq!(status, Some(0), "{errors}");
+    for said in ["the work of all services", "the work of \"bleaf\""] {
+        assert!(errors.contains(said), "{errors}");
+    }
+}
+
+#[test]
+fn values_are_put_into_a_file() {
+    let lab = Lab::new();
+    let file = lab.write("graph.toml", CHAIN).display().to_string();
+    let check = |set: &[&str]| {
+        let mut args = vec!["check", &file];
+        args.extend(set.iter().flat_map(|one| ["--set", one]));
+        graph(&lab, &args)
+    };
+    let slow = "services.bleaf.latency=5ms";
+    let (text, errors, status) = check(&[slow, "services.bbranch.steps.0.count=2"]);
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(text.contains("/: p50 5"), "{text}");
+    for (set, said) in [
+        ("services.bleaf.latency=5", "needs a unit"),
+        (
+            "services.broot.steps.7.count=2",
+            "expected a place in the list, 0 to 0",
+        ),
+        ("seed", "expected PATH=VALUE"),
+    ] {
+        let (_, errors, status) = check(&[set]);
+        assert_eq!(status, Some(4), "{errors}");
+        assert!(errors.contains(said), "{errors}");
+    }
+}
+
+#[test]
+fn a_machine_that_is_too_noisy_is_refused() {
+    let lab = Lab::new();
+    let (text, errors, status) = graph(&lab, &["noise", "--for", "200ms", "--most-late", "1ns"]);
+    assert_eq!(status, Some(3), "{text} {errors}");
+    assert!(errors.contains("--most-late allows 1 ns"), "{errors}");
+    let (_, errors, status) = graph(&lab, &["noise", "--for", "200ms", "--most-lost", "100%"]);
+    assert_eq!(status, Some(0), "{errors}");
+}
+
+#[test]
 fn the_file_of_the_documentation_is_right() {
     let lab = Lab::new();
     let text = include_str!("../../../docs/graph.md");

@@ -32,7 +32,7 @@ fn names(folder: &str, begin: &str) -> Vec<String> {
 fn services_have_networks_of_their_own() {
     let lab = Lab::new();
     let file = lab.write("graph.toml", CHAIN);
-    let more = ["--processes", "--namespaces", "--listen", "127.0.0.1:8080"];
+    let more = ["--namespaces", "--listen", "127.0.0.1:8080"];
     let graph = match up_or_said(&lab, &file, &more[..2]) {
         Ok(graph) => graph,
         Err(said) => {
@@ -87,6 +87,39 @@ fn services_are_limited() {
     for controller in ["cpu", "memory", "cpu,cpuacct", ""] {
         let folder = format!("/sys/fs/cgroup/{controller}");
         assert!(names(&folder, &group).is_empty(), "{folder}");
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_one() {
+    let lab = Lab::new();
+    let limited = CHAIN.replace(
+        "[services.bleaf]",
+        "[services.bleaf]\nlimits = { cpu = 0.5, memory = \"64MiB\" }",
+    );
+    let file = lab.write("graph.toml", &limited);
+    let all = ["--processes", "--namespaces"];
+    // Without the right to have networks, groups may be possible.
+    let started = up_or_said(&lab, &file, &all).or_else(|_| up_or_said(&lab, &file, &all[..1]));
+    let mut graph = match started {
+        Ok(graph) => graph,
+        Err(said) => {
+            assert!(said.contains("limit the service bleaf"), "{said}");
+            return;
+        }
+    };
+    let (address, _) = graph.ready();
+    assert_eq!(ask(&address, "/").body, ECHO);
+    let own = format!("headroom-{}-", graph.child.id());
+    let bridge = format!("hr{}", graph.child.id());
+    graph.child.kill().expect("a kill");
+    graph.child.wait().expect("its end");
+    until("the end of its networks", || {
+        names("/run/netns", &own).is_empty() && names("/sys/class/net", &bridge).is_empty()
+    });
+    for controller in ["cpu", "memory", "cpu,cpuacct", ""] {
+        let folder = format!("/sys/fs/cgroup/{controller}");
+        until("the end of its groups", || names(&folder, &own).is_empty());
     }
 }
 

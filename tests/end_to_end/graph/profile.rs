@@ -70,6 +70,26 @@ fn profiles_change(more: &[&str]) {
 }
 
 #[test]
+fn what_is_set_beside_the_file_stays_set() {
+    let lab = Lab::new();
+    let file = lab.write("graph.toml", CHAIN);
+    let set = ["--set", "services.bleaf.response=3B"];
+    let graph = Graph::up(&lab, &file, &set);
+    let (address, admin) = graph.ready();
+    let echo = |leaf: &str| format!("hello:broot:/:hello:bbranch:/:{leaf}");
+    let body = ask(&address, "/").body;
+    assert!(body.starts_with(&echo("")) && body != ECHO, "{body}");
+    let next = lab.write("next.toml", &CHAIN.replace("20s", "10s"));
+    fs::rename(next, &file).expect("a file renamed");
+    until("the new profile", || {
+        ask(&admin, "/profile").body.contains("10s")
+    });
+    assert!(ask(&admin, "/profile").body.contains("3B"));
+    assert_ne!(ask(&address, "/").body, ECHO);
+    assert_eq!(graph.stop(), Some(0));
+}
+
+#[test]
 fn profiles_change_in_one_process() {
     profiles_change(&[]);
 }
@@ -108,4 +128,111 @@ fn pinned_processes_take_profiles_too() {
 #[test]
 fn profiles_change_in_many_processes() {
     profiles_change(&["--processes"]);
+}
+
+/// Every service answers the path that its profile says, so that a mix is seen.
+fn marked(mark: &str) -> String {
+    format!(
+        r#"
+[defaults]
+response = "echo"
+timeout = "60s"
+[services.root]
+entry = true
+[services.root.endpoints."*"]
+steps = [{{ call = "branch", path = "/{mark}" }}]
+[services.branch]
+[services.branch.endpoints."/{mark}"]
+steps = [{{ call = "leaf", path = "/{mark}{mark}" }}]
+[services.leaf]
+[services.leaf.endpoints."/{mark}{mark}"]
+"#
+    )
+}
+
+/// As the kubelet changes a `ConfigMap`: graph.toml -> ..data/graph.toml, and ..data -> a
+/// folder of that moment.
+fn configure(lab: &Lab, moment: u32, text: &str) {
+    let folder = lab.path(&format!("..{moment}"));
+    fs::create_dir(&folder).expect("a folder");
+    fs::write(folder.join("graph.toml"), text).expect("a file written");
+    let next = lab.path("..data_tmp");
+    std::os::unix::fs::symlink(&folder, &next).expect("a link");
+    fs::rename(next, lab.path("..data")).expect("a link renamed");
+}
+
+/// At least so many requests over one connection, until both profiles were seen. Each must be
+/// under a whole one.
+fn ask_often(address: &str, requests: usize) -> [usize; 2] {
+    let bodies = ["a", "b"].map(|mark| {
+        let body = format!("hello:root:/:hello:branch:/{mark}:hello:leaf:/{mark}{mark}");
+        format!("\r\n\r\n{body}")
+    });
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let mut seen = [0, 0];
+    let until = Instant::now() + PATIENCE;
+    while seen[0] + seen[1] < requests || seen.contains(&0) {
+        assert!(Instant::now() < until, "one profile only: {seen:?}");
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        stream.write_all(request).expect("a request");
+        let mut answer = String::new();
+        let which = loop {
+            if let Some(which) = bodies.iter().position(|body| answer.ends_with(body)) {
+                break which;
+            }
+            let mut room = [0; 1024];
+            let count = stream.read(&mut room).expect("an answer");
+            assert!(count > 0 && answer.len() < 1000, "{answer}");
+            answer += &String::from_utf8_lossy(&room[..count]);
+        };
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        seen[which] += 1;
+    }
+    seen
+}
+
+#[test]
+fn no_request_of_ten_thousand_sees_two_profiles_while_a_link_is_swapped() {
+    let lab = Lab::new();
+    configure(&lab, 0, &marked("a"));
+    let file = lab.path("graph.toml");
+    std::os::unix::fs::symlink("..data/graph.toml", &file).expect("a link");
+    let graph = Graph::up(&lab, &file, &["--processes"]);
+    let (address, admin) = graph.ready();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let swapping = scope.spawn(|| {
+            for moment in 1.. {
+                if over.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+                let mark = ["a", "b"][moment as usize % 2];
+                configure(&lab, moment, &marked(mark));
+                let now = format!("branch:/{mark}:");
+                until("the new profile", || ask(&address, "/").body.contains(&now));
+                // One with a mistake between them.
+                if moment % 4 == 1 {
+                    let before = json(&admin, "/topology")["revision"].clone();
+                    configure(&lab, moment + 1_000_000, &format!("{}\nx = 1", marked("a")));
+                    until("a refusal", || {
+                        let metrics = ask(&admin, "/metrics").body;
+                        metrics.contains("headroom_graph_profile_refused 1\n")
+                    });
+                    assert_eq!(json(&admin, "/topology")["revision"], before);
+                    assert!(ask(&address, "/").body.contains(&now));
+                }
+            }
+        });
+        let asking = (0..4).map(|_| scope.spawn(|| ask_often(&address, 2500)));
+        let asking: Vec<_> = asking.collect();
+        let seen = asking.into_iter().map(|one| one.join().expect("answers"));
+        let seen: Vec<_> = seen.collect();
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        swapping.join().expect("profiles");
+        seen
+    });
+    let all: usize = seen.iter().flatten().sum();
+    assert!(all >= 10_000, "{seen:?}");
+    assert_eq!(graph.stop(), Some(0));
 }

@@ -106,13 +106,17 @@ pub fn manifests(graph: &Manifests) -> Result<String, KubernetesError> {
     }
     let entry = graph.topology.service(graph.topology.entry);
     let entry = entry.map_or("", |entry| &entry.name);
+    let space = &graph.namespace;
     let mut text = format!(
-        "# The graph {}: {} services. Apply it with `kubectl apply -f FILE`, watch it with\n\
-         # `kubectl -n {} port-forward service/{entry} {ADMIN_PORT}` and http://localhost:{ADMIN_PORT}/,\n\
-         # remove it with `kubectl delete -f FILE`.\n",
+        "# The graph {}: {} services, in the namespace {space}, which must be there.\n\
+         # apply    kubectl apply -f FILE\n\
+         # load     {entry}.{space}:{PORT}, within the cluster\n\
+         # watch    kubectl -n {space} port-forward service/{entry} {ADMIN_PORT}, then http://localhost:{ADMIN_PORT}/\n\
+         # change   kubectl -n {space} edit configmap {}\n\
+         # remove   kubectl delete -f FILE\n",
         label(&graph.topology.name),
         graph.topology.services.len(),
-        graph.namespace,
+        config_map_name(graph),
     );
     for document in documents {
         text.push_str("---\n");
@@ -130,6 +134,11 @@ fn check(graph: &Manifests) -> Result<(), KubernetesError> {
             &service.name,
             name,
         )?;
+        for (key, value) in &service.labels {
+            let label = format!("{key}: {value}");
+            let expected = "a key and a value of up to 63 letters, digits, -, _ and ., a letter or digit at both ends";
+            must(is_label(key, value), "a label", &label, expected)?;
+        }
     }
     must(
         is_name(&graph.namespace),
@@ -188,6 +197,30 @@ fn is_name(text: &str) -> bool {
         && text.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
         && text.bytes().all(inner)
         && !text.ends_with('-')
+}
+
+/// What may be a label: the key may have a DNS name before a slash, the value may be empty.
+fn is_label(key: &str, value: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let word = |text: &str| {
+        let bytes = text.as_bytes();
+        (1..=63).contains(&bytes.len())
+            && bytes.iter().all(|&byte| inner(byte))
+            && end(bytes.first())
+            && end(bytes.last())
+    };
+    let (domain, name) = match key.split_once('/') {
+        Some((domain, name)) => (Some(domain), name),
+        None => (None, key),
+    };
+    let is_part = |part: &str| !part.contains('_') && word(part);
+    let domain = domain.is_none_or(|domain| {
+        domain.len() <= 253
+            && domain == domain.to_ascii_lowercase()
+            && domain.split('.').all(is_part)
+    });
+    domain && word(name) && (value.is_empty() || word(value))
 }
 
 /// What may name a value of a ConfigMap.

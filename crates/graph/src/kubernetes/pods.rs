@@ -15,6 +15,9 @@ const STORE_MIB: u64 = 192;
 /// Longer than a service takes to let its requests end.
 const GRACE_S: u32 = 15;
 
+/// How long a probe may take: a pod without processor time answers late.
+const PROBE_S: u32 = 5;
+
 /// Nobody, as most images call it. What an image itself says may be root.
 const USER: u32 = 65_534;
 
@@ -126,11 +129,17 @@ fn container(graph: &Manifests, of: &Service) -> Yaml {
             ("readOnly", read_only.into()),
         ])
     };
-    let probe = || {
-        map([(
-            "httpGet",
-            map([("path", "/ping".into()), ("port", "admin".into())]),
-        )])
+    // Slow is what an overloaded service shall be: only one that hangs is started again.
+    let probe = |period: u32, failures: u32| {
+        map([
+            (
+                "httpGet",
+                map([("path", "/ping".into()), ("port", "admin".into())]),
+            ),
+            ("periodSeconds", period.into()),
+            ("timeoutSeconds", PROBE_S.into()),
+            ("failureThreshold", failures.into()),
+        ])
     };
     let security = map([
         ("allowPrivilegeEscalation", false.into()),
@@ -145,8 +154,8 @@ fn container(graph: &Manifests, of: &Service) -> Yaml {
             "ports",
             Yaml::List(vec![port("requests", PORT), port("admin", ADMIN_PORT)]),
         ),
-        ("readinessProbe", probe()),
-        ("livenessProbe", probe()),
+        ("readinessProbe", probe(2, 5)),
+        ("livenessProbe", probe(10, 9)),
         ("resources", resources(graph, of)),
         ("securityContext", security),
         (

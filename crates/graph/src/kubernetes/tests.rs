@@ -298,6 +298,23 @@ fn what_kubernetes_would_refuse_is_refused() {
     };
     let name = refused(|graph| graph.topology.services[1].name = "2nd".into());
     assert!(name.contains("2nd"), "{name}");
+    for (key, value) in [
+        ("team", "check out"),
+        ("team", "-x"),
+        ("", "x"),
+        ("Example.org/team", "x"),
+        ("a_b/team", "x"),
+    ] {
+        assert!(!is_label(key, value), "{key}: {value}");
+    }
+    for (key, value) in [("team", ""), ("example.org/Team_1", "a.b-c_D")] {
+        assert!(is_label(key, value), "{key}: {value}");
+    }
+    let label = refused(|graph| {
+        let labels = &mut graph.topology.services[1].labels;
+        labels.push(("team".into(), "check out".into()));
+    });
+    assert!(label.contains("team: check out"), "{label}");
     let namespace = refused(|graph| graph.namespace = "Lab".into());
     assert!(namespace.contains("Lab"), "{namespace}");
     let image = refused(|graph| graph.image.clear());

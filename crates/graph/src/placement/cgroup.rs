@@ -79,18 +79,36 @@ impl Groups {
     /// Those that process `owner` shall make. `root` is `/` but for tests. Groups that were
     /// left behind by processes that are gone are removed.
     pub fn open(root: &Path, owner: u32) -> Self {
+        let groups = Self::seen(root, owner);
+        // One whose processes still end is removed at the next start.
+        groups.remove(|owner| !super::is_alive(root, owner));
+        groups
+    }
+
+    fn seen(root: &Path, owner: u32) -> Self {
         let text = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-        let groups = Self {
+        Self {
             cpu: controller(root, &text, "cpu"),
             memory: controller(root, &text, "memory"),
             owner,
-        };
-        for controller in [&groups.cpu, &groups.memory].into_iter().flatten() {
-            for folder in controller.folders() {
-                remove_left_behind(root, &folder);
+        }
+    }
+
+    /// Removes the groups of some processes. Whether none of them is left.
+    fn remove(&self, of: impl Fn(u32) -> bool) -> bool {
+        let controllers = [&self.cpu, &self.memory].into_iter().flatten();
+        let entries = controllers
+            .flat_map(Controller::folders)
+            .flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+        let mut none_left = true;
+        for entry in entries {
+            let owner = entry.file_name().to_str().and_then(owner);
+            if owner.is_some_and(&of) {
+                // Version 2 has one folder for both controllers.
+                none_left &= fs::remove_dir(entry.path()).is_ok() || !entry.path().exists();
             }
         }
-        groups
+        none_left
     }
 
     /// A group for an instance: at most so many processors' worth of time, and so many
@@ -273,18 +291,9 @@ fn seen(top: &Path, path: &str) -> PathBuf {
     }
 }
 
-/// Removes groups whose owner has ended.
-fn remove_left_behind(root: &Path, folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let owner = entry.file_name().to_str().and_then(owner);
-        if owner.is_some_and(|owner| !super::is_alive(root, owner)) {
-            // One whose processes still end is removed at the next start.
-            let _ = fs::remove_dir(entry.path());
-        }
-    }
+/// Removes the groups of a process. Whether none is left.
+pub(super) fn remove(root: &Path, owner: u32) -> bool {
+    Groups::seen(root, owner).remove(|other| other == owner)
 }
 
 /// The process that made a group.
@@ -386,5 +395,12 @@ mod tests {
         let mut left: Vec<_> = left.map(|one| one.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["headroom-9-x-0", "other-8-x"]);
+        assert!(remove(root.path(), 9));
+        assert!(
+            !root
+                .path()
+                .join("sys/fs/cgroup/cpu/headroom-9-x-0")
+                .exists()
+        );
     }
 }

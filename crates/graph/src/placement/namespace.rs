@@ -235,8 +235,20 @@ fn remove_left_behind(root: &Path) {
     }
 }
 
-/// Removes what a process made.
-fn remove(root: &Path, owner: u32) {
+/// Removes what a process made. Whether nothing of it is left.
+pub(super) fn remove(root: &Path, owner: u32) -> bool {
+    let script = removal(root, owner);
+    if script.is_empty() {
+        return true;
+    }
+    // With `-force` it goes on after what is gone already; what it cannot remove now is
+    // removed at the next start.
+    let _ = ip(&["-force", "-batch", "-"], &script);
+    removal(root, owner).is_empty()
+}
+
+/// What removes what a process made.
+fn removal(root: &Path, owner: u32) -> String {
     let mut script = String::new();
     for name in names(&root.join("sys/class/net")) {
         if owner_of_interface(&name) == Some(owner) {
@@ -248,12 +260,7 @@ fn remove(root: &Path, owner: u32) {
             script += &format!("netns del {name}\n");
         }
     }
-    if script.is_empty() {
-        return;
-    }
-    // With `-force` it goes on after what is gone already; what it cannot remove now is
-    // removed at the next start.
-    let _ = ip(&["-force", "-batch", "-"], &script);
+    script
 }
 
 /// Runs `ip` with a script on its input; what it printed.

@@ -9,12 +9,12 @@ use crate::topology::Topology;
 pub enum Fixed {
     /// Services that run are not in it.
     #[error(
-        "change the profile: it leaves out {0}, which runs; services stay while the graph runs. To call one no more, keep its call with probability = 0; to be without it, stop the graph and start it with this profile"
+        "change the profile: it leaves out {0}; every service stays while the graph runs. To call one no more, keep its call with probability = 0; to be without it, stop the graph and start it with this profile"
     )]
     Gone(String),
     /// It has services that do not run.
     #[error(
-        "change the profile: it adds {0}, which does not run; no service is added while the graph runs. Stop the graph and start it with this profile"
+        "change the profile: it adds {0}; no service is added while the graph runs. Stop the graph and start it with this profile"
     )]
     New(String),
     /// Something of a service is other that was decided at the start.

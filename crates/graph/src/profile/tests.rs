@@ -36,6 +36,20 @@ fn each_content_is_told_once() {
 }
 
 #[test]
+fn a_file_that_is_saved_again_is_told_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, next) = (folder.path().join("graph.toml"), folder.path().join("next"));
+    fs::write(&path, "a").unwrap();
+    let mut watch = watch(&path);
+    for _ in 0..2 {
+        assert!(looks(&mut watch).is_empty());
+        fs::write(&next, "a").unwrap();
+        fs::rename(&next, &path).unwrap();
+        assert_eq!(looks(&mut watch), [Ok("a".to_owned())]);
+    }
+}
+
+#[test]
 fn a_file_that_is_being_written_is_not_read_by_halves() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("graph.toml");
@@ -158,9 +172,9 @@ fn some_things_cannot_change_while_a_graph_runs() {
         (
             "[services.leaf]",
             "[services.new]\n[services.leaf]\nsteps = [{ call = \"new\" }]",
-            "adds new, which does not run",
+            "adds new;",
         ),
-        ("leaf", "stem", "leaves out leaf, which runs"),
+        ("leaf", "stem", "leaves out leaf;"),
     ] {
         let error = change(from, to).unwrap_err();
         assert!(error.contains(what), "{error}");

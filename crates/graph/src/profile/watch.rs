@@ -14,7 +14,8 @@ pub const EVERY: Duration = Duration::from_millis(200);
 /// time: file systems count it in ticks.
 const SETTLED_S: i64 = 2;
 
-/// Looks at a file from time to time, and tells of each content once.
+/// Looks at a file from time to time, and tells of each content once, and again when it was
+/// written again: another profile may have been put in force meanwhile by other means.
 ///
 /// It follows symbolic links at each look, so that swapping one counts (as the kubelet does
 /// with a `ConfigMap`'s folder). A content counts once two looks have found it: a file that
@@ -24,6 +25,8 @@ pub struct Watch {
     path: PathBuf,
     /// What was told last.
     told: Found,
+    /// The stamp of what was told last.
+    told_of: Option<Stamp>,
     /// What the last look found.
     last: Found,
     stamp: Option<Stamp>,
@@ -42,6 +45,11 @@ struct Stamp {
 }
 
 impl Stamp {
+    /// Of a file; `None`: it cannot be seen.
+    fn at(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().map(|of| Self::of(&of))
+    }
+
     fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
@@ -58,6 +66,7 @@ impl Watch {
         Self {
             path: path.to_owned(),
             told: Ok(known.text.clone()),
+            told_of: Stamp::at(path),
             last: Ok(known.text.clone()),
             stamp: None,
         }
@@ -65,7 +74,7 @@ impl Watch {
 
     /// Looks once. `unix_s` is the time, in seconds since 1970. `None`: nothing new.
     pub fn look(&mut self, unix_s: i64) -> Option<Result<Source, String>> {
-        let stamp = std::fs::metadata(&self.path).ok().map(|of| Stamp::of(&of));
+        let stamp = Stamp::at(&self.path);
         let settled = stamp.is_some_and(|stamp| stamp.modified.0 + SETTLED_S < unix_s);
         if settled && stamp == self.stamp && self.last == self.told {
             return None;
@@ -77,9 +86,11 @@ impl Watch {
         };
         let seen_twice = found == self.last;
         self.last = found;
-        if !seen_twice || self.last == self.told {
+        let is_told = self.last == self.told && stamp == self.told_of;
+        if !seen_twice || is_told {
             return None;
         }
+        self.told_of = stamp;
         self.told.clone_from(&self.last);
         let name = self.path.display().to_string();
         let found = self.told.clone();

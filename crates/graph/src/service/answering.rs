@@ -150,6 +150,9 @@ impl EventLoop {
             flight.failed.push(b' ');
             flight.failed.extend_from_slice(failure.cause.as_bytes());
         }
+        let own = failure.filter(|failure| failure.edge.is_none());
+        flight.why = mem::take(&mut flight.why)
+            .filter(|(cause, _)| own.is_some_and(|own| own.cause == *cause));
         let echoes = plan.endpoint(flight.endpoint).is_some_and(|one| one.echo);
         let body = match failure {
             Some(_) => Body::Failure,
@@ -159,7 +162,11 @@ impl EventLoop {
         if flight.stream.is_some() {
             let body = match body {
                 Body::Bytes(bytes) => StreamBody::Filler(bytes),
-                Body::Failure => StreamBody::Text([&flight.failed[..], b"\n"].concat()),
+                Body::Failure => {
+                    let mut text = Vec::new();
+                    write_failure(flight, &mut text);
+                    StreamBody::Text(text)
+                }
                 Body::Echo => {
                     let mut text = Vec::new();
                     write_echo(flight, plan, &mut text);
@@ -186,11 +193,7 @@ impl EventLoop {
         if !flight.bodiless {
             match body {
                 Body::Bytes(bytes) => session.outbox.fill(bytes),
-                Body::Failure => {
-                    let sheet = session.outbox.sheet();
-                    sheet.extend_from_slice(&flight.failed);
-                    sheet.push(b'\n');
-                }
+                Body::Failure => write_failure(flight, session.outbox.sheet()),
                 Body::Echo => write_echo(flight, plan, session.outbox.sheet()),
             }
         }
@@ -257,7 +260,7 @@ impl EventLoop {
                 What::Call(link) => self.cut_off(link, &flight),
                 What::Stream(channel) => {
                     if let Some(attempt) = self.cancel_stream(channel, key, open.ticket) {
-                        self.record_call(&flight, &attempt, 0, "cancelled");
+                        self.record_call(&flight, &attempt, 0, GONE);
                     }
                 }
                 What::Queued(slot, place) => {
@@ -290,13 +293,26 @@ impl Body {
     fn length(self, flight: &Flight, plan: &Plan) -> u64 {
         let length = match self {
             Self::Bytes(bytes) => return bytes,
-            Self::Failure => flight.failed.len() + 1,
+            Self::Failure => {
+                let why = flight.why.as_ref().map_or(0, |(_, why)| why.len() + 1);
+                flight.failed.len() + 1 + why
+            }
             Self::Echo => {
                 let own = "hello:".len() + plan.name.len() + ":".len() + flight.path.len();
                 flight.prefix.len() + own + flight.parts.len() + flight.echo.len()
             }
         };
         length as u64
+    }
+}
+
+/// Writes where a failure began and its cause, and in a second line what is known of it.
+fn write_failure(flight: &Flight, out: &mut Vec<u8>) {
+    out.extend_from_slice(&flight.failed);
+    out.push(b'\n');
+    if let Some((_, why)) = &flight.why {
+        out.extend_from_slice(why.as_bytes());
+        out.push(b'\n');
     }
 }
 

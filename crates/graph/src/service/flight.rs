@@ -60,6 +60,8 @@ pub(super) struct Flight {
     /// What a callee said about its failure, and the edge to it.
     pub(super) failed: Vec<u8>,
     pub(super) failed_edge: Option<EdgeId>,
+    /// Why own work was not done: the cause, and what the body says of it.
+    pub(super) why: Option<(&'static str, String)>,
     /// Status and cause of the answer, while it is being sent.
     pub(super) answer: Option<(u16, &'static str)>,
     /// The server span is recorded.
@@ -121,6 +123,7 @@ impl Flight {
             bytes.shrink_to(KEEP);
         }
         self.failed_edge = None;
+        self.why = None;
         self.answer = None;
         self.concluded = false;
     }

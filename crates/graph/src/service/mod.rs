@@ -112,7 +112,9 @@ pub enum StartError {
     #[error("start a service: there is no service with the number {0} in the topology")]
     NoService(u32),
     /// An address cannot be listened on.
-    #[error("listen on {address} for the service {service}: {source}")]
+    #[error(
+        "listen on {address} for the service {service}: {source}; another program may listen there: give another address"
+    )]
     Listen {
         /// The service.
         service: String,
@@ -141,7 +143,7 @@ pub enum StartError {
 pub enum SwapError {
     /// A service that runs is not in it.
     #[error(
-        "change the profile: the service {0} runs, and is not in the new one; services cannot be removed while the graph runs"
+        "change the profile: the service {0} runs, and is not in the new one; services stay while the graph runs. Stop the graph and start it with this profile"
     )]
     Gone(String),
     /// A service that runs speaks another protocol in it.
@@ -149,9 +151,9 @@ pub enum SwapError {
         "change the profile: the service {0} has another protocol in the new one; start the graph again for that"
     )]
     Protocol(String),
-    /// A service is called that does not run.
+    /// A service is called of which no address is known.
     #[error(
-        "change the profile: {caller} calls {callee}, which does not run; services cannot be added while the graph runs"
+        "change the profile: {caller} calls {callee}, and knows no address of it: a process of its own can call only what it called at the start. Stop the graph and start it with this profile"
     )]
     NoAddress {
         /// Who calls.

@@ -12,7 +12,7 @@ use crate::topology::{
     Work,
 };
 use crate::trace::{Name, Sampler};
-use crate::work::{Equipment, Inbox, LoadStatus, Site, Task, Workers, WorkersConfig};
+use crate::work::{Equipment, Inbox, LoadStatus, Site, Task, WorkError, Workers, WorkersConfig};
 
 /// The field that names the revision that a request runs under.
 pub(super) const REVISION: &str = "x-headroom-revision";
@@ -88,8 +88,8 @@ pub(super) struct CallPlan {
 pub(super) struct WorkPlan {
     /// What kind it is, in a word.
     pub(super) name: Name,
-    /// Why it cannot be done, if it cannot.
-    pub(super) task: Result<Arc<Task>, &'static str>,
+    /// `Err`: why it cannot be done; none: the event loop does it itself.
+    pub(super) task: Result<Arc<Task>, Option<WorkError>>,
     /// Whether its end is to be told in the body (testapi's `/load-status`).
     pub(super) tells_load: bool,
     pub(super) counters: Arc<WorkCounters>,
@@ -295,13 +295,8 @@ impl Planner {
             counters,
             name: Name::from(metrics::kind(work)),
             task: match work {
-                // The event loop does these itself.
-                Work::Sleep(_) => Err("sleep"),
-                work => self
-                    .equipment
-                    .task(work)
-                    .map(Arc::new)
-                    .map_err(|error| error.cause()),
+                Work::Sleep(_) => Err(None),
+                work => self.equipment.task(work).map(Arc::new).map_err(Some),
             },
             tells_load: *work == Work::StressNgStatus,
         }

@@ -13,7 +13,7 @@ use super::flight::{Flight, Open, What};
 use super::plan::Plan;
 use super::recording::Piece;
 use crate::script::{Command, Outcome, Ticket, cause};
-use crate::work::{self, Ended, Refused};
+use crate::work::{self, Ended, Refused, WorkError};
 
 impl EventLoop {
     /// A script wants to be told when a time has come.
@@ -101,8 +101,8 @@ impl EventLoop {
         };
         let task = match &work.task {
             Ok(task) => task,
-            Err(cause) => {
-                piece.cause = cause;
+            Err(error) => {
+                piece.cause = explain(flight, error.as_ref());
                 self.not_done(key, flight, plan, ticket, work, &piece);
                 return;
             }
@@ -119,7 +119,7 @@ impl EventLoop {
                     self.todo.push_back(Todo::Ended(key, ticket, Outcome::Done));
                 }
                 Err(error) => {
-                    piece.cause = error.cause();
+                    piece.cause = explain(flight, Some(&error));
                     self.not_done(key, flight, plan, ticket, work, &piece);
                 }
             }
@@ -193,7 +193,7 @@ impl EventLoop {
                 }
                 Err(error) => {
                     piece.ended = self.now;
-                    piece.cause = error.cause();
+                    piece.cause = explain(&mut flight, Some(error));
                     self.not_done(key, &flight, &plan, job.ticket, work, &piece);
                 }
             }
@@ -214,6 +214,15 @@ impl EventLoop {
         let outcome = Outcome::Failed(piece.cause);
         self.todo.push_back(Todo::Ended(key, ticket, outcome));
     }
+}
+
+/// Keeps why work was not done for the body of the answer, and gives the cause.
+fn explain(flight: &mut Flight, error: Option<&WorkError>) -> &'static str {
+    let Some(error) = error else {
+        return cause::WORK;
+    };
+    flight.why = Some((error.cause(), error.to_string()));
+    error.cause()
 }
 
 /// Puts testapi's `status[DONE/STARTED],` before the body.

@@ -292,7 +292,11 @@ fn overloads(
     let background = background.map(|one| one.cpu_share * f64::from(one.threads));
     let all = busy.iter().sum::<f64>() + background.sum::<f64>();
     let place = |id: usize| places.services.get(id);
-    let name_of = |id: usize| place(id).map(|place| place.name.clone()).unwrap_or_default();
+    let name_of = |id: usize| {
+        place(id)
+            .map(|place| place.name.clone())
+            .unwrap_or_default()
+    };
     if all > f64::from(machine.cpus) {
         let message = format!(
             "the work of all services would take {all:.1} processors at {at}; there are {}",

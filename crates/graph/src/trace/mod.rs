@@ -5,6 +5,7 @@ mod collector;
 pub mod context;
 mod export;
 pub mod hex;
+pub mod jaeger;
 pub mod names;
 pub mod otlp;
 mod recorder;

@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::WorkError;
@@ -19,29 +20,33 @@ pub(crate) const CHUNK: usize = 64 << 10;
 /// on the disk when it was synced.
 #[derive(Debug)]
 pub(crate) struct DiskFile {
-    file: File,
+    folder: PathBuf,
+    /// Made as soon as the folder can be written.
+    file: OnceLock<File>,
     /// Where the next read or write begins; reduced to a place in the file by its user.
     next: AtomicU64,
 }
 
 impl DiskFile {
-    /// Makes it in a folder and fills it, so that there is something to read.
-    ///
-    /// # Errors
-    /// When the folder cannot be written.
-    pub(crate) fn new(folder: &Path) -> Result<Self, WorkError> {
-        let file = tempfile::tempfile_in(folder)
-            .map_err(WorkError::system("make a file for disk work"))?;
-        // Bytes that neither compress nor fold: some file systems do both.
-        let mut random = stats::SplitMix::new(1);
-        let words = (0..FILE_BYTES / 8).flat_map(|_| random.bits().to_ne_bytes());
-        let bytes: Vec<u8> = words.collect();
-        file.write_all_at(&bytes, 0)
-            .map_err(WorkError::system("fill a file for disk work"))?;
-        Ok(Self {
-            file,
+    /// Makes it in a folder, or later if that cannot be written now.
+    pub(crate) fn new(folder: &Path) -> Self {
+        let file = Self {
+            folder: folder.to_owned(),
+            file: OnceLock::new(),
             next: AtomicU64::new(0),
-        })
+        };
+        // Whoever uses it tries again, and says why it fails.
+        let _ = file.file();
+        file
+    }
+
+    fn file(&self) -> Result<&File, WorkError> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let file = filled(&self.folder)?;
+        // Another worker may have been first.
+        Ok(self.file.get_or_init(|| file))
     }
 
     /// Reads so many bytes into `buffer` (of [`CHUNK`] bytes), again and again; how many
@@ -55,9 +60,9 @@ impl DiskFile {
         buffer: &mut [u8],
         stop: &Stop,
     ) -> Result<u64, WorkError> {
+        let file = self.file()?;
         self.each(bytes, buffer, stop, |part, at| {
-            self.file
-                .read_exact_at(part, at)
+            file.read_exact_at(part, at)
                 .map_err(WorkError::system("read from the disk"))
         })
     }
@@ -74,13 +79,13 @@ impl DiskFile {
         buffer: &mut [u8],
         stop: &Stop,
     ) -> Result<u64, WorkError> {
+        let file = self.file()?;
         let written = self.each(bytes, buffer, stop, |part, at| {
-            self.file
-                .write_all_at(part, at)
+            file.write_all_at(part, at)
                 .map_err(WorkError::system("write to the disk"))
         })?;
         if sync {
-            self.file.sync_data().map_err(WorkError::system(
+            file.sync_data().map_err(WorkError::system(
                 "wait until what was written is on the disk",
             ))?;
         }
@@ -112,6 +117,19 @@ impl DiskFile {
     }
 }
 
+/// A file with something to read.
+fn filled(folder: &Path) -> Result<File, WorkError> {
+    let file =
+        tempfile::tempfile_in(folder).map_err(WorkError::system("make a file for disk work"))?;
+    // Bytes that neither compress nor fold: some file systems do both.
+    let mut random = stats::SplitMix::new(1);
+    let words = (0..FILE_BYTES / 8).flat_map(|_| random.bits().to_ne_bytes());
+    let bytes: Vec<u8> = words.collect();
+    file.write_all_at(&bytes, 0)
+        .map_err(WorkError::system("fill a file for disk work"))?;
+    Ok(file)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -125,7 +143,7 @@ mod tests {
             sizes in proptest::collection::vec((0_u64..600_000, any::<bool>()), 1..6)
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let file = DiskFile::new(folder.path()).unwrap();
+            let file = DiskFile::new(folder.path());
             let mut buffer = vec![0; CHUNK];
             let stop = Stop::default();
             for (bytes, write) in sizes {
@@ -135,14 +153,14 @@ mod tests {
                 };
                 prop_assert_eq!(done, bytes);
             }
-            prop_assert_eq!(file.file.metadata().unwrap().len(), FILE_BYTES);
+            prop_assert_eq!(file.file().unwrap().metadata().unwrap().len(), FILE_BYTES);
         }
     }
 
     #[test]
     fn it_has_no_name() {
         let folder = tempfile::tempdir().unwrap();
-        let file = DiskFile::new(folder.path()).unwrap();
+        let file = DiskFile::new(folder.path());
         let mut buffer = vec![7; CHUNK];
         file.write(10, true, &mut buffer, &Stop::default()).unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -154,10 +172,15 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_an_error() {
+    fn it_is_made_when_there_is_a_place_for_it() {
         let folder = tempfile::tempdir().unwrap();
-        let error = DiskFile::new(&folder.path().join("no")).unwrap_err();
+        let place = folder.path().join("later");
+        let file = DiskFile::new(&place);
+        let (mut buffer, stop) = (vec![0; CHUNK], Stop::default());
+        let error = file.read(10, &mut buffer, &stop).unwrap_err();
         assert_eq!(error.cause(), "system");
         assert!(error.to_string().contains("disk work"), "{error}");
+        std::fs::create_dir(&place).unwrap();
+        assert_eq!(file.read(10, &mut buffer, &stop).unwrap(), 10);
     }
 }

@@ -173,13 +173,13 @@ impl Equipment {
         Ok(memory)
     }
 
-    pub(crate) fn file(&mut self) -> Result<Arc<DiskFile>, WorkError> {
+    pub(crate) fn file(&mut self) -> Arc<DiskFile> {
         if let Some(file) = self.file.upgrade() {
-            return Ok(file);
+            return file;
         }
-        let file = Arc::new(DiskFile::new(&self.site.folder)?);
+        let file = Arc::new(DiskFile::new(&self.site.folder));
         self.file = Arc::downgrade(&file);
-        Ok(file)
+        file
     }
 }
 

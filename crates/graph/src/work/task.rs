@@ -95,7 +95,7 @@ impl Equipment {
                 }
             }
             Work::Disk { sync, .. } => Kind::Disk {
-                file: self.file()?,
+                file: self.file(),
                 sync: *sync,
             },
             Work::Lock { name, .. } => Kind::Lock(self.site.lock(name)),

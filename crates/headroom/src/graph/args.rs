@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::{LogArgs, duration};
+use crate::cli::{LogArgs, duration, share};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GraphCommand {
@@ -30,7 +30,15 @@ pub(crate) enum GraphCommand {
     #[command(after_help = COMPARE)]
     Compare(CompareArgs),
     /// Measure what this machine takes from services that run on it
+    #[command(after_help = NOISE)]
     Noise(NoiseArgs),
+    /// Wait until a process ends, and remove its groups and namespaces (started by `up`)
+    #[command(hide = true)]
+    Sweep {
+        /// The process
+        #[arg(long, value_name = "PID")]
+        of: u32,
+    },
 }
 
 const UP: &str = "\
@@ -54,14 +62,34 @@ Environment, without --file (as testapi's):
 const COMPARE: &str = "\
 Exit codes:
   0  B is not slower, as far as can be told
-  1  B is slower
-  2  there are too few requests to tell
+  1  B is slower, or fails more
+  2  B may fail more, or there are too few requests to tell
+  4  error";
+
+/// A topology, and what shall be other than its file says.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TopologyArgs {
+    /// The topology
+    pub(crate) file: PathBuf,
+    /// Put a value into the topology, for instance services.store.replicas=2,
+    /// services.front.steps.0.cpu=2ms (the first step) or defaults.timeout=2s; may be repeated
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = path_and_value)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+const NOISE: &str = "\
+Exit codes:
+  0  the machine is as quiet as was asked for, or nothing was asked for
+  3  it is noisier than --most-lost or --most-late
   4  error";
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The topology
-    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) topology: TopologyArgs,
+    /// Requests a second that will come (500/s): says what cannot keep up
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(crate) rate: Option<f64>,
     /// Time that a hop adds, for the expected latency
     #[arg(long, value_name = "DURATION", default_value = "25us", value_parser = duration)]
     pub(crate) hop: std::time::Duration,
@@ -72,8 +100,8 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// The topology
-    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) topology: TopologyArgs,
     /// Where the entry listens; the others take free ports of 127.0.0.1. With --namespaces
     /// each has an address of its own, and only the port counts
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
@@ -84,8 +112,9 @@ pub(crate) struct UpArgs {
     /// A process for each instance, instead of one for all
     #[arg(long)]
     pub(crate) processes: bool,
-    /// A network namespace for each instance, joined by a bridge; needs root
-    #[arg(long, requires = "processes")]
+    /// A process in a network namespace of its own for each instance, joined by a bridge; needs
+    /// root
+    #[arg(long)]
     pub(crate) namespaces: bool,
     /// Threads that read and answer requests, of each process [default: one; without
     /// --processes one for each processor]
@@ -153,7 +182,7 @@ pub(crate) enum Form {
     Isotope,
     /// Calls of traces, CSV with Alibaba's columns
     Calls,
-    /// Spans, Zipkin v2 or OTLP JSON
+    /// Spans: OTLP (JSON or protobuf), Zipkin v2 or Jaeger's JSON
     Spans,
 }
 
@@ -196,9 +225,9 @@ pub(crate) enum GenerateCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct KubernetesArgs {
-    /// The topology
-    pub(crate) file: PathBuf,
-    /// Image that holds this program
+    #[command(flatten)]
+    pub(crate) topology: TopologyArgs,
+    /// Image whose entry point is this program
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: String,
     /// Namespace of everything
@@ -254,9 +283,26 @@ pub(crate) struct NoiseArgs {
     /// How long each processor is watched
     #[arg(long = "for", value_name = "DURATION", default_value = "5s", value_parser = duration)]
     pub(crate) length: std::time::Duration,
+    /// Exit with 3 if gaps take more of the time than this share
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) most_lost: Option<f64>,
+    /// Exit with 3 if one sleep in a hundred ends later than this
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) most_late: Option<std::time::Duration>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn path_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((path, value)) if !path.is_empty() => Ok((path.into(), value.into())),
+        _ => Err("expected PATH=VALUE, for instance services.store.replicas=2".into()),
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    units::parse_rate(text).map_err(|error| error.to_string())
 }
 
 fn peer(text: &str) -> Result<(String, String), String> {

@@ -1,18 +1,24 @@
 //! `headroom graph check`.
 
 use anyhow::Result;
-use graph::topology::Topology;
 use graph::topology::budget::{self, Budget};
+use graph::topology::{Machine, Topology};
 use serde_json::json;
 
 use super::args::CheckArgs;
+use super::file::TopologyFile;
 use crate::output::{print, tell};
 
 /// Requests that are run in virtual time: enough for a p99.
 const REQUESTS: u64 = 10_000;
 
 pub(super) fn check(args: &CheckArgs) -> Result<()> {
-    let (_, checked) = super::read(&args.file)?;
+    let source = TopologyFile::read(&args.topology)?.source;
+    let machine = Machine {
+        rate: args.rate,
+        ..super::machine()
+    };
+    let checked = super::checked(&source, Some(&machine))?;
     for warning in &checked.warnings {
         tell(format_args!("warning: {warning}"));
     }

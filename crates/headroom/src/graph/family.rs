@@ -3,11 +3,11 @@
 
 mod control;
 mod placing;
+mod sweeper;
 
 use std::sync::Arc;
 
 use anyhow::Result;
-use document::Source;
 use graph::metrics::Metrics;
 use graph::processes::{Family, READY, Start};
 use graph::topology::Topology;
@@ -17,19 +17,21 @@ use telemetry::Fields;
 
 use self::control::{Conductor, peers};
 use self::placing::{Placing, PlacingConfig};
+pub(super) use self::sweeper::sweep;
 use super::args::UpArgs;
 use super::beside::Beside;
 use super::deployment::Deployment;
+use super::file::TopologyFile;
 use super::serving::{self, DRAIN, Serving};
 use super::up::entry_address;
 use crate::cells::{ended, logger, on_signal};
 
-pub(super) fn up(args: &UpArgs, source: Source, topology: Arc<Topology>) -> Result<()> {
+pub(super) fn up(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Result<()> {
     // Children must be started on the thread that blocks here: see `end_with_parent`.
-    serving::runtime()?.block_on(run(args, source, topology))
+    serving::runtime()?.block_on(run(args, file, topology))
 }
 
-async fn run(args: &UpArgs, source: Source, topology: Arc<Topology>) -> Result<()> {
+async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Result<()> {
     let shutdown = on_signal()?;
     let logger = logger("graph", &args.log)?;
     let (listener, admin) = serving::listen(args.admin).await?;
@@ -70,8 +72,8 @@ async fn run(args: &UpArgs, source: Source, topology: Arc<Topology>) -> Result<(
     let control = Arc::new(Conductor::new(
         Arc::clone(&family),
         Arc::clone(&topology),
-        source.clone(),
-        Deployment::new(mode, &source, Vec::new()),
+        file.source.clone(),
+        Deployment::new(mode, &file.source, Vec::new()),
         site,
         background,
         logger.clone(),
@@ -84,7 +86,7 @@ async fn run(args: &UpArgs, source: Source, topology: Arc<Topology>) -> Result<(
         testapi_names: false,
     };
     if !args.no_watch {
-        serving.follow(args.file.clone(), source, shutdown.clone());
+        serving.follow(file, shutdown.clone());
     }
     let mut served = serving.start(listener);
     if let Some(gateway) = gateway {

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use graph::kubernetes::{Manifests, manifests, portable};
 
 use super::args::KubernetesArgs;
+use super::file::TopologyFile;
 use super::make::whole;
 use crate::output::{print, tell};
 
@@ -15,13 +16,20 @@ const FILE_BYTES: u64 = 1_000_000;
 /// Prints the manifests of a topology.
 pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<()> {
     // Not for this machine: it may have fewer processors than a node.
-    let source = document::Source::read(&args.file)?;
+    let source = TopologyFile::read(&args.topology)?.source;
     let checked = super::checked(&source, None)?;
     for warning in &checked.warnings {
         tell(format_args!("warning: {warning}"));
     }
     let topology = checked.topology;
     let (portable, files) = portable(&topology)?;
+    let entry = topology.service(topology.entry);
+    if let Some(entry) = entry.filter(|entry| entry.replicas > 1) {
+        tell(format_args!(
+            "warning: each of the {} pods of {} keeps those spans that reach it; for whole traces have one pod of it, or name a collector in [trace]",
+            entry.replicas, entry.name
+        ));
+    }
     if portable.background != topology.background {
         tell("warning: background work is left out; run it as pods of its own");
     }

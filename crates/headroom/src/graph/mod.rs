@@ -6,6 +6,7 @@ mod beside;
 mod check;
 mod deployment;
 mod family;
+mod file;
 mod kubernetes;
 mod local;
 mod make;
@@ -23,7 +24,7 @@ use anyhow::Result;
 pub(crate) use args::GraphCommand;
 use document::{Problems, Source};
 use graph::topology::budget::Costs;
-use graph::topology::{self, Checked, Machine};
+use graph::topology::{self, Checked, Machine, Topology};
 use graph::work::Calibration;
 use lab_store::Outcome;
 
@@ -51,16 +52,20 @@ fn done(command: GraphCommand) -> Result<Outcome> {
         GraphCommand::Kubernetes(args) => kubernetes::kubernetes(&args)?,
         GraphCommand::Analyse(args) => analyse::analyse(&args)?,
         GraphCommand::Compare(args) => return analyse::compare(&args),
-        GraphCommand::Noise(args) => noise::noise(&args)?,
+        GraphCommand::Noise(args) => return noise::noise(&args),
+        GraphCommand::Sweep { of } => family::sweep(of),
     }
     Ok(Outcome::Pass)
 }
 
-/// Reads a topology for this machine; everything that is wrong with it becomes the error.
-fn read(path: &Path) -> Result<(Source, Checked)> {
-    let source = Source::read(path)?;
-    let checked = checked(&source, Some(&machine()))?;
-    Ok((source, checked))
+/// Checks a topology for a machine, and tells what is doubtful; everything that is wrong with
+/// it becomes the error.
+fn read(source: &Source, machine: &Machine) -> Result<Topology> {
+    let checked = checked(source, Some(machine))?;
+    for warning in &checked.warnings {
+        tell(format_args!("warning: {warning}"));
+    }
+    Ok(checked.topology)
 }
 
 /// Checks a topology; files that it names stand in the folder of its own.

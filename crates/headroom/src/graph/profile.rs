@@ -1,6 +1,5 @@
 //! Follows the file of a profile.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,6 +10,8 @@ use graph::work::WorkError;
 use net::Shutdown;
 use telemetry::prometheus::Page;
 use telemetry::{Fields, Logger};
+
+use super::file::TopologyFile;
 
 /// Why a profile was not put in force. The one before still is.
 #[derive(Debug, thiserror::Error)]
@@ -89,13 +90,12 @@ fn unix_s() -> u64 {
 
 /// Puts what is written to the file in force, until `shutdown`.
 pub(super) async fn follow(
-    path: &Path,
-    first: &Source,
+    file: &TopologyFile,
     to: Arc<impl Profiled>,
     logger: Logger,
     mut shutdown: Shutdown,
 ) {
-    let mut watch = Watch::new(path, first);
+    let mut watch = Watch::new(file.path(), &file.written);
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -107,6 +107,10 @@ pub(super) async fn follow(
         let Some(found) = watch.look(now) else {
             continue;
         };
+        let found = found.and_then(|written| {
+            let changed = file.with_settings(written);
+            changed.map_err(|error| error.to_string())
+        });
         let to = Arc::clone(&to);
         // Checking and compiling a large graph takes a while. What it says is told by it.
         let put = tokio::task::spawn_blocking(move || to.take(found).is_ok());

@@ -15,12 +15,12 @@ use graph::work::Calibration;
 use graph::{placement, processes};
 use telemetry::Fields;
 
-use super::args::ServiceArgs;
+use super::args::{ServiceArgs, TopologyArgs};
 use super::deployment::Deployment;
+use super::file::TopologyFile;
 use super::local::{Local, LocalConfig};
 use super::serving::{self, DRAIN, Serving};
 use crate::cells::{ended, logger, on_signal};
-use crate::output::tell;
 
 /// How long a name of a called service may be unknown: its Service of Kubernetes may come
 /// into being after us.
@@ -37,8 +37,8 @@ struct Wanted {
     admin: SocketAddr,
     /// Called services: name and where they are.
     peers: Vec<(String, String)>,
-    /// Whether the file is followed.
-    file: bool,
+    /// What it was read from.
+    file: Option<TopologyFile>,
 }
 
 pub(super) fn service(args: &ServiceArgs) -> Result<()> {
@@ -89,23 +89,23 @@ fn pin(topology: &Topology, service: graph::topology::ServiceId) -> Result<()> {
 }
 
 fn of_file(args: &ServiceArgs, file: &Path, name: &str) -> Result<Wanted> {
-    let (source, checked) = super::read(file)?;
-    for warning in &checked.warnings {
-        tell(format_args!("warning: {warning}"));
-    }
-    let topology = Arc::new(checked.topology);
+    let file = TopologyFile::read(&TopologyArgs {
+        file: file.to_owned(),
+        set: Vec::new(),
+    })?;
+    let topology = Arc::new(super::read(&file.source, &super::machine())?);
     let service = topology.find(name).ok_or_else(|| {
         let names = topology.services.iter().map(|one| one.name.as_str());
         let names: Vec<&str> = names.take(20).collect();
         anyhow!(
             "{}: no service has the name {name}; there are {}",
-            file.display(),
+            file.path().display(),
             names.join(", ")
         )
     })?;
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     Ok(Wanted {
-        source,
+        source: file.source.clone(),
         topology,
         service,
         listen: args
@@ -116,7 +116,7 @@ fn of_file(args: &ServiceArgs, file: &Path, name: &str) -> Result<Wanted> {
             .admin
             .unwrap_or_else(|| SocketAddr::new(loopback, 8887)),
         peers: args.peer.clone(),
-        file: true,
+        file: Some(file),
     })
 }
 
@@ -152,7 +152,7 @@ fn of_environment(args: &ServiceArgs) -> Result<Wanted> {
             .unwrap_or_else(|| SocketAddr::new(loopback, configured.metrics_port)),
         peers: downstream.into_iter().collect(),
         topology: Arc::new(topology),
-        file: false,
+        file: None,
     })
 }
 
@@ -203,10 +203,10 @@ async fn run(args: &ServiceArgs, wanted: Wanted, calibration: Calibration) -> Re
         metrics: Arc::clone(&local.metrics),
         tracer: local.tracer.clone(),
         logger: logger.clone(),
-        testapi_names: !wanted.file,
+        testapi_names: wanted.file.is_none(),
     };
-    if let (true, false, Some(file)) = (wanted.file, args.no_watch, &args.file) {
-        serving.follow(file.clone(), wanted.source, shutdown.clone());
+    if let (false, Some(file)) = (args.no_watch, wanted.file) {
+        serving.follow(file, shutdown.clone());
     }
     let served = serving.start(listener);
     let address = local.host.directory().get(&name, args.replica);

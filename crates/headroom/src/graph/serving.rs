@@ -2,12 +2,11 @@
 //! profile's file.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use document::Source;
 use graph::admin::{Admin, AdminConfig, AdminPage, Control};
 use graph::metrics::Metrics;
 use graph::topology::Topology;
@@ -19,6 +18,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::file::TopologyFile;
 use super::profile::{self, Profiled};
 
 /// Threads of the control server. Services have threads of their own.
@@ -70,9 +70,9 @@ impl<C: Control + Profiled> Serving<C> {
     }
 
     /// Puts what is written to a file in force, from now on.
-    pub(super) fn follow(&self, file: PathBuf, first: Source, shutdown: Shutdown) {
+    pub(super) fn follow(&self, file: TopologyFile, shutdown: Shutdown) {
         let (to, logger) = (self.control.clone(), self.logger.clone());
-        tokio::spawn(async move { profile::follow(&file, &first, to, logger, shutdown).await });
+        tokio::spawn(async move { profile::follow(&file, to, logger, shutdown).await });
     }
 }
 

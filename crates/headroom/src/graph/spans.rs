@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use graph::topology::Topology;
 use graph::trace::names::Names;
-use graph::trace::{Origin, ReadError, Span, otlp, zipkin};
+use graph::trace::{Origin, ReadError, Span, jaeger, otlp, zipkin};
 use http::Uri;
 use net::{Client, ClientOptions};
 
@@ -17,15 +17,26 @@ const FILE_BYTES: u64 = 1 << 30;
 /// Longest answer of a running graph.
 const ANSWER_BYTES: usize = 1 << 30;
 
-/// Reads spans in whichever form they are: Zipkin's JSON is a list, OTLP's an object; what
-/// is no JSON is OTLP in protobuf.
+/// Reads spans in whichever form they are: Zipkin's JSON is a list, OTLP's and Jaeger's are
+/// objects with keys of their own; what is no JSON is OTLP in protobuf.
 pub(super) fn read(bytes: &[u8], origin: &Origin) -> Result<Vec<Span>, ReadError> {
     let mut names = Names::default();
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'[') => zipkin::read(bytes, origin, &mut names),
+        Some(b'{') if first_key(bytes).is_some_and(|key| jaeger::KEYS.contains(&key)) => {
+            jaeger::read(bytes, origin, &mut names)
+        }
         Some(b'{') => otlp::read_json(bytes, origin, &mut names),
         _ => otlp::read_protobuf(bytes, origin, &mut names),
     }
+}
+
+/// The first key of a JSON object.
+fn first_key(json: &[u8]) -> Option<&str> {
+    let key = json.trim_ascii_start().strip_prefix(b"{")?;
+    let key = key.trim_ascii_start().strip_prefix(b"\"")?;
+    let end = key.iter().position(|byte| *byte == b'"')?;
+    std::str::from_utf8(key.get(..end)?).ok()
 }
 
 /// The spans of a file.
@@ -35,7 +46,10 @@ pub(super) fn of_file(file: &Path) -> Result<Vec<Span>> {
         bail!("read {}: it is empty; expected spans", file.display());
     }
     // Wherever it comes from, its times count from 1970.
-    read(&bytes, &Origin::unix()).with_context(|| format!("read {}", file.display()))
+    read(&bytes, &Origin::unix()).with_context(|| {
+        let file = file.display();
+        format!("read {file}: expected spans of OTLP, Zipkin or Jaeger")
+    })
 }
 
 /// A running graph, by the address of its control server.
@@ -115,6 +129,10 @@ mod tests {
         assert!(read(b" []", &origin).unwrap().is_empty());
         let otlp = br#"{"resourceSpans":[]}"#;
         assert!(read(otlp, &origin).unwrap().is_empty());
+        let error = read(b" {\n \"data\" : 3}", &origin)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("Jaeger"), "{error}");
         let error = read(b"\x01\xff", &origin).unwrap_err().to_string();
         assert!(error.contains("protobuf"), "{error}");
     }

@@ -12,20 +12,18 @@ use telemetry::Fields;
 
 use super::args::UpArgs;
 use super::deployment::Deployment;
+use super::file::TopologyFile;
 use super::local::{Local, LocalConfig};
 use super::serving::{self, DRAIN, Serving};
 use crate::cells::{ended, logger, on_signal};
 use crate::output::tell;
 
 pub(super) fn up(args: &UpArgs) -> Result<()> {
-    let (source, checked) = super::read(&args.file)?;
-    for warning in &checked.warnings {
-        tell(format_args!("warning: {warning}"));
-    }
-    let topology = Arc::new(checked.topology);
-    serving::processors(&topology, &args.file)?;
-    if args.processes {
-        return super::family::up(args, source, topology);
+    let file = TopologyFile::read(&args.topology)?;
+    let topology = Arc::new(super::read(&file.source, &super::machine())?);
+    serving::processors(&topology, file.path())?;
+    if args.processes || args.namespaces {
+        return super::family::up(args, file, topology);
     }
     let warnings = unkept_limits(&topology);
     for warning in &warnings {
@@ -36,7 +34,7 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
         let logger = logger("graph", &args.log)?;
         let (listener, admin) = serving::listen(args.admin).await?;
         let local = Local::start(LocalConfig {
-            source: source.clone(),
+            source: file.source.clone(),
             hosted: all(&topology, args.listen),
             topology: Arc::clone(&topology),
             directory: Directory::default(),
@@ -44,7 +42,7 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
             calibration: Calibration::measure(),
             collector: None,
             background: true,
-            deployment: Deployment::new("process", &source, warnings),
+            deployment: Deployment::new("process", &file.source, warnings),
             logger: logger.clone(),
         })?;
         let serving = Serving {
@@ -55,7 +53,7 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
             testapi_names: false,
         };
         if !args.no_watch {
-            serving.follow(args.file.clone(), source, shutdown.clone());
+            serving.follow(file, shutdown.clone());
         }
         let served = serving.start(listener);
         let entry = entry_address(&topology, &local.host.directory());

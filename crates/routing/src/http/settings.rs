@@ -207,6 +207,9 @@ pub struct RouteServiceSettings {
     pub attempts: u32,
     /// Let upgrades through (`route_services.enable_websockets`).
     pub upgrades: bool,
+    /// The own certificate and key towards route services, PEM; empty: none
+    /// (`route_services.cert_chain` and `private_key`).
+    pub certificate: (String, Secret),
     /// Accept any certificate of a route service (`skip_ssl_validation`).
     pub insecure: bool,
     /// A service whose host is a route of this router is called through the router itself,
@@ -368,6 +371,7 @@ impl Default for RouteServiceSettings {
             strict: false,
             attempts: 3,
             upgrades: false,
+            certificate: (String::new(), Secret::default()),
             insecure: false,
             hairpin: false,
             hairpin_hosts: Vec::new(),

@@ -89,7 +89,7 @@ impl RegistryTotals {
         all
     }
 
-    pub(super) fn registered(&mut self, component: &str, what: Registered) {
+    pub(crate) fn registered(&mut self, component: &str, what: Registered) {
         let totals = self.component(component);
         match what {
             Registered::Added { .. } => totals.added += 1,
@@ -104,7 +104,7 @@ impl RegistryTotals {
         self.component(component).refreshed += endpoints;
     }
 
-    pub(super) fn unregistered(&mut self, component: &str, what: Unregistered) {
+    pub(crate) fn unregistered(&mut self, component: &str, what: Unregistered) {
         self.component(component).unregistered += 1;
         self.removed += u64::from(matches!(what, Unregistered::Removed { .. }));
     }
@@ -160,7 +160,7 @@ impl RegistryCounters {
     }
 
     /// Counts. Taken once for many messages.
-    pub(super) fn with<T>(&self, count: impl FnOnce(&mut RegistryTotals) -> T) -> T {
+    pub(crate) fn with<T>(&self, count: impl FnOnce(&mut RegistryTotals) -> T) -> T {
         count(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

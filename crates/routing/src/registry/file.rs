@@ -11,5 +11,5 @@
 mod follow;
 mod read;
 
-pub use follow::follow;
-pub use read::{FileError, Routes};
+pub use follow::Follower;
+pub use read::{FileError, Refused, Routes};

@@ -6,7 +6,7 @@ const SECOND: Nanos = 1_000_000_000;
 
 /// Lines that may be written in a second; those beyond are counted.
 #[derive(Debug)]
-pub(super) struct LineBudget {
+pub(crate) struct LineBudget {
     most: u32,
     begin: Nanos,
     used: u32,
@@ -14,7 +14,7 @@ pub(super) struct LineBudget {
 }
 
 impl LineBudget {
-    pub(super) fn new(most: u32) -> Self {
+    pub(crate) fn new(most: u32) -> Self {
         Self {
             most,
             begin: 0,
@@ -24,7 +24,7 @@ impl LineBudget {
     }
 
     /// Whether one more line may be written now.
-    pub(super) fn take(&mut self, now: Nanos) -> bool {
+    pub(crate) fn take(&mut self, now: Nanos) -> bool {
         if now.saturating_sub(self.begin) >= SECOND {
             self.begin = now;
             self.used = 0;
@@ -39,7 +39,7 @@ impl LineBudget {
     }
 
     /// Lines that were left out since the last call, once their second is over; 0: none.
-    pub(super) fn left_out(&mut self, now: Nanos) -> u64 {
+    pub(crate) fn left_out(&mut self, now: Nanos) -> u64 {
         if now.saturating_sub(self.begin) < SECOND {
             return 0;
         }

@@ -11,12 +11,12 @@ pub mod counters;
 pub mod feed;
 pub mod file;
 pub mod intake;
-mod line_budget;
+pub(crate) mod line_budget;
 pub mod message;
 pub mod populate;
 
 pub use announcement::Announcement;
 pub use counters::{RegistryCounters, RegistryTotals};
-pub use feed::{Feed, FeedSettings};
+pub use feed::{Feed, FeedSettings, MESSAGES};
 pub use intake::Intake;
 pub use populate::{PopulateSettings, populate};

@@ -234,7 +234,13 @@ steps = [{ fork = ["/no/such/program"] }]
     );
     let mut client = stage.client("root");
     let answer = client.get("/fork");
-    assert_eq!(answer.status, 500, "{}", answer.body);
+    assert_eq!(answer.failed(), (500, "root no-program"));
+    let why = answer.body.strip_prefix("root no-program\n");
+    assert!(
+        why.is_some_and(|why| why.contains("start the program `/no/such/program`")),
+        "{}",
+        answer.body
+    );
     assert_eq!(client.get("/").status, 200);
     stage.drain();
 }

@@ -16,11 +16,18 @@ use crate::topology::{self, ServiceId, Topology};
 use crate::trace::{Span, StoreLimits, Tracer};
 use crate::work::{Calibration, Site};
 
-/// A graph from its file.
+/// A graph from its file. If that says nothing of time-outs, they are so long that a busy
+/// machine meets none.
 pub(super) fn graph(text: &str) -> Arc<Topology> {
+    const PATIENT: &str = "[defaults]\ntimeout = \"60s\"\n";
+    let text = match (text.contains("timeout"), text.contains("[defaults]\n")) {
+        (true, _) => text.to_owned(),
+        (false, true) => text.replace("[defaults]\n", PATIENT),
+        (false, false) => format!("{text}\n{PATIENT}"),
+    };
     let source = Source {
         name: "graph.toml".to_owned(),
-        text: text.to_owned(),
+        text,
     };
     match topology::read(&source) {
         Ok(topology) => Arc::new(topology),
@@ -149,7 +156,7 @@ impl Stage {
 
     /// Ends it in good order.
     pub(super) fn drain(self) {
-        assert!(self.host.drain(Duration::from_secs(20)));
+        assert!(self.host.drain(Duration::from_secs(60)));
         self.host.stop();
     }
 }
@@ -187,7 +194,7 @@ impl Client {
     pub(super) fn of(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         Self {
             reader: BufReader::new(stream),

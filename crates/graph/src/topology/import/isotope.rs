@@ -129,6 +129,7 @@ impl Reader {
             let labels = fields.read("labels", &mut self.problems, labels);
             let mut own = defaults.clone();
             self.settings(&mut fields, &mut own);
+            self.without_effect(&mut fields, &["namespace", "cluster"]);
             fields.finish(&mut self.warnings);
             self.service(&mut draft, id, &own);
             if let Some(service) = draft.topology.services.get_mut(id.0 as usize) {
@@ -212,6 +213,17 @@ impl Reader {
             Err(problem) => {
                 self.problems.push(problem);
                 None
+            }
+        }
+    }
+
+    /// Says of each of these keys that is there that nothing follows from it.
+    fn without_effect(&mut self, fields: &mut Fields<'_>, keys: &[&'static str]) {
+        for key in keys {
+            if let Some(entry) = fields.entry(key) {
+                let message = format!("\"{key}\" has no effect here");
+                let warning = Problem::new(entry.key_span.clone(), message);
+                self.warnings.push(warning);
             }
         }
     }
@@ -355,13 +367,7 @@ impl Reader {
                 let callee = fields.node("service");
                 fields.fill("size", &mut self.problems, &mut size_of, size);
                 fields.fill("probability", &mut self.problems, &mut probability, percent);
-                for key in ["hostname", "extra-header"] {
-                    if let Some(entry) = fields.entry(key) {
-                        let message = format!("\"{key}\" has no effect here");
-                        let warning = Problem::new(entry.key_span.clone(), message);
-                        self.warnings.push(warning);
-                    }
-                }
+                self.without_effect(&mut fields, &["hostname", "extra-header"]);
                 fields.finish(&mut self.warnings);
                 callee
             }

@@ -140,7 +140,7 @@ fn every_key_has_its_meaning() {
         [
             "graph.yaml:2:1: unknown key \"apiVersion\"",
             "graph.yaml:10:3: unknown key \"numRbacPolicies\"",
-            "graph.yaml:22:3: unknown key \"namespace\"",
+            "graph.yaml:22:3: \"namespace\" has no effect here",
             "graph.yaml:27:42: \"hostname\" has no effect here",
         ]
     );

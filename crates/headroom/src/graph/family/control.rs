@@ -139,9 +139,16 @@ async fn give(client: &Client, member: &Member, text: Bytes) -> Result<(), Strin
         false => Err(format!(
             "the service {} refused it: {}",
             member.name,
-            String::from_utf8_lossy(&answer.body)
+            why(&answer.body)
         )),
     }
+}
+
+/// What a control server says is wrong: JSON with an `error`.
+fn why(body: &[u8]) -> String {
+    let json: Option<Value> = serde_json::from_slice(body).ok();
+    let error = json.as_ref().and_then(|json| json["error"].as_str());
+    error.map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned)
 }
 
 /// The processes that run, as the control server reads their counters.

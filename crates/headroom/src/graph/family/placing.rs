@@ -7,9 +7,10 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use graph::placement::{Group, Groups, Network};
 use graph::service::Directory;
-use graph::topology::{ServiceId, Topology};
+use graph::topology::{Service, ServiceId, Topology};
 use graph::work::Calibration;
 
+use super::sweeper::Sweeper;
 use crate::cli::LogLevel;
 use crate::graph::args::UpArgs;
 
@@ -40,6 +41,8 @@ pub(super) struct Placing {
     /// Those of instances with limits, by their place in `instances`.
     groups: Vec<Option<Group>>,
     network: Option<Network>,
+    /// The last one: it finds nothing when all above is removed already.
+    _sweeper: Option<Sweeper>,
 }
 
 impl Placing {
@@ -51,6 +54,12 @@ impl Placing {
         let instances: Vec<_> = services
             .flat_map(|(id, of)| (0..of.replicas).map(move |replica| (id, replica)))
             .collect();
+        let program = std::env::current_exe().context("find the own program")?;
+        let limited = topology.services.iter().any(|of| limits(of).is_some());
+        let sweeper = match args.namespaces || limited {
+            true => Some(Sweeper::start(&program)?),
+            false => None,
+        };
         let network = match args.namespaces {
             true => Some(Network::make(own, instances.len())?),
             false => None,
@@ -67,7 +76,7 @@ impl Placing {
             None => config.admin,
         };
         Ok(Self {
-            program: std::env::current_exe().context("find the own program")?,
+            program,
             folder: Some(folder),
             calibration: serde_json::to_string(config.calibration)?,
             collector: format!("http://{}/v1/traces", reachable(collector)),
@@ -82,6 +91,7 @@ impl Placing {
             groups: groups(topology, &instances, own)?,
             instances,
             network,
+            _sweeper: sweeper,
         })
     }
 
@@ -162,29 +172,28 @@ impl Placing {
     }
 }
 
+/// The limits of processors and memory; `None`: there is neither.
+fn limits(of: &Service) -> Option<(Option<f64>, Option<u64>)> {
+    let limits = (of.placement.cpu_limit, of.placement.memory_limit);
+    (limits != (None, None)).then_some(limits)
+}
+
 /// Groups of the instances that have limits.
 fn groups(
     topology: &Topology,
     instances: &[(ServiceId, u32)],
     owner: u32,
 ) -> Result<Vec<Option<Group>>> {
-    let limits = |service: ServiceId| {
-        let placement = &topology.service(service)?.placement;
-        let limits = (placement.cpu_limit, placement.memory_limit);
-        (limits != (None, None)).then_some(limits)
-    };
-    if instances
-        .iter()
-        .all(|(service, _)| limits(*service).is_none())
-    {
+    if topology.services.iter().all(|of| limits(of).is_none()) {
         return Ok(Vec::new());
     }
     let all = Groups::open(Path::new("/"), owner);
     let made = instances.iter().map(|(service, replica)| {
-        let Some((cpus, memory)) = limits(*service) else {
+        let of = topology.service(*service);
+        let Some((of, (cpus, memory))) = of.and_then(|of| Some((of, limits(of)?))) else {
             return Ok(None);
         };
-        let name = topology.service(*service).map_or("", |of| of.name.as_str());
+        let name = &of.name;
         let group = all
             .make(&format!("{name}-{replica}"), cpus, memory)
             .with_context(|| format!("limit the service {name}"))?;

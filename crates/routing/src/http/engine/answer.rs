@@ -180,7 +180,8 @@ impl Worker {
         let scan = match scan {
             Ok(scan) => scan,
             Err(error) => {
-                let text = malformed::text(error, link.inbox.bytes());
+                let most = self.shared.settings.response_head_bytes;
+                let text = malformed::text(error, link.inbox.bytes(), most);
                 self.fail(session, Failure::Protocol(&text));
                 return;
             }
@@ -215,9 +216,13 @@ impl Worker {
         link.ended = true;
         if link.scanner.end(&mut ()).is_err() {
             // Half a head is no closing under an idle connection: the backend was at work.
-            let failure = match link.inbox.is_empty() {
-                true => Failure::Closed,
-                false => Failure::Protocol("unexpected EOF"),
+            let text;
+            let failure = if link.inbox.is_empty() {
+                Failure::Closed
+            } else {
+                let most = self.shared.settings.response_head_bytes;
+                text = malformed::cut_short(link.inbox.bytes(), most);
+                Failure::Protocol(&text)
             };
             self.fail(session, failure);
             return;

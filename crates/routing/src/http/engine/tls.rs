@@ -15,6 +15,7 @@ use super::worker::Worker;
 use crate::http::identity::{MtlsDomain, find};
 use crate::http::pipeline::retry::{Failure, TlsFailure};
 use crate::http::settings::{ClientCertificates, HttpSettings};
+use crate::secret::Secret;
 use crate::table::Endpoint;
 
 /// TLS towards both sides.
@@ -54,16 +55,20 @@ impl Tls {
                 domains.push(to_clients(settings, Some(domain)).map_err(failed)?);
             }
         }
-        let to = |side, insecure| {
-            to_backends(settings, insecure).map_err(|source| StartError::Tls { side, source })
+        let to = |side, certificate, insecure| {
+            to_backends(settings, certificate, insecure)
+                .map_err(|source| StartError::Tls { side, source })
         };
-        let backends = to("backends", settings.backends.insecure)?;
+        let of = &settings.backends;
+        let backends = to("backends", &of.certificate, of.insecure)?;
+        let of = &settings.route_services;
+        let services = to("route services", &of.certificate, of.insecure)?;
         Ok(Self {
             clients,
             domains,
             http2_backends: backends.with_protocols(PROTOCOLS),
             backends,
-            services: to("route services", settings.route_services.insecure)?,
+            services,
         })
     }
 
@@ -157,16 +162,19 @@ fn to_clients(
     })
 }
 
-fn to_backends(settings: &HttpSettings, insecure: bool) -> Result<TlsClient, TlsOptionsError> {
-    let backends = &settings.backends;
+fn to_backends(
+    settings: &HttpSettings,
+    (certificate, key): &(String, Secret),
+    insecure: bool,
+) -> Result<TlsClient, TlsOptionsError> {
     // Each connection has its own name.
     TlsClient::new(
         "backend",
         &TlsOptions {
-            authorities: &backends.authorities,
+            authorities: &settings.backends.authorities,
             public_authorities: true,
-            certificate: &backends.certificate.0,
-            key: &backends.certificate.1,
+            certificate,
+            key,
             insecure,
             protocols: &[],
         },

@@ -327,12 +327,12 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
     )
     .counter(
         "router_registrations_refused_total",
-        "Messages of the feeds that could not be read.",
+        "Messages of the feeds that could not be read, and routes in them that name no host.",
         feeds.registry.invalid_messages + feeds.registry.invalid_routes,
     )
     .counter(
         "router_registrations_over_bound_total",
-        "Endpoints of NATS that were refused: there are as many routes, endpoints of their route, or endpoints in all, as there may be.",
+        "Registrations that were refused: there are as many routes, endpoints of their route, or endpoints in all, as there may be.",
         feeds.registry.refused,
     )
     .counter(

@@ -124,8 +124,6 @@ pub fn judge(
     }
     let unsent = match failure {
         Failure::Dial(_) | Failure::DialTimeout | Failure::Tls(_) => true,
-        // The time of the attempt is over, whatever was sent.
-        Failure::Timeout => false,
         Failure::Closed => !attempt.head_sent || (idempotent && attempt.replayable),
         _ => !attempt.head_sent,
     };

@@ -8,6 +8,7 @@ use wire::http1::RequestHead;
 use super::admit::part_of;
 use super::exchange::{Exchange, RouteService, Times, Upgrade};
 use super::{Pipeline, Refusal};
+use crate::http::identity::find;
 use crate::http::route_service::SignatureError;
 use crate::table::{Lookup, Table};
 
@@ -129,6 +130,10 @@ impl Pipeline {
         let Some(allowed) = &self.hairpin else {
             return false;
         };
+        // Whoever comes through the router itself has shown no certificate.
+        if find(&self.settings.domains, service.host.as_bytes()).is_some() {
+            return false;
+        }
         let path = service.path.split('?').next().unwrap_or_default();
         match table.lookup(service.host.as_bytes(), path.as_bytes()) {
             // One without endpoints is a route all the same: the router says so itself.

@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nats::Password;
-use nats::client::{Client, ClientConfig, ConnectError, ServerAddress, SubscribeError};
+use nats::client::{
+    Client, ClientConfig, ConnectError, QueueLimits, ServerAddress, SubscribeError,
+};
 use nats::server::{Server, ServerConfig};
 use net::Shutdown;
 use telemetry::Fields;
@@ -21,8 +23,8 @@ use crate::api::feed;
 use crate::http::metrics::Registrations;
 use crate::http::status::Varz;
 use crate::peer_tls::{self, TlsPartError};
-use crate::registry::file::{self, FileError, Routes};
-use crate::registry::{Announcement, Feed, FeedSettings, RegistryCounters};
+use crate::registry::file::{FileError, Follower, Routes};
+use crate::registry::{Announcement, Feed, FeedSettings, MESSAGES, RegistryCounters};
 
 /// Where NATS is when nobody says it.
 const NATS: &str = "127.0.0.1:4222";
@@ -114,21 +116,22 @@ impl Feeds {
         if let Some(path) = &settings.routes_file {
             let routes = Routes::read(path)?;
             let http2 = settings.http.http2;
-            routes.apply(&parts.table, None, http2, wire::clock::now());
-            feeding.tasks.spawn(file::follow(
-                path.clone(),
-                routes,
-                Arc::clone(&parts.table),
+            let follower = Follower {
+                path: path.clone(),
+                table: Arc::clone(&parts.table),
+                counters: Arc::clone(&self.registry),
                 http2,
-                Arc::clone(&feeding.reload),
-                parts.logger.session("routes-file"),
-            ));
+                logger: parts.logger.session("routes-file"),
+            };
+            follower.take(&routes, None);
+            let reload = Arc::clone(&feeding.reload);
+            feeding.tasks.spawn(follower.follow(routes, reload));
         }
         if let Some(api) = settings.routing_api.clone() {
-            let table = Arc::clone(&parts.table);
+            let (table, counters) = (Arc::clone(&parts.table), Arc::clone(&self.registry));
             let (logger, stopped) = (parts.logger.session("routing-api"), stopped.clone());
             feeding.tasks.spawn(async move {
-                let fed = feed::http::run(&api, table, logger.clone(), stopped).await;
+                let fed = feed::http::run(&api, table, counters, logger.clone(), stopped).await;
                 if let Err(error) = fed {
                     logger.error("feed-failed", &error, Fields::new());
                 }
@@ -160,8 +163,15 @@ impl Feeds {
             minimum_interval: settings.start_delay,
             threshold: settings.table.stale_after,
         };
+        // What an endpoint of this process hears needs no connection to be taken.
+        let limits = QueueLimits::default();
+        let messages = match &feeding.embedded {
+            Some(server) if nats.servers.is_empty() => server.subscribe(MESSAGES, limits)?,
+            _ => client.subscribe(MESSAGES, limits)?,
+        };
         let feed = Arc::new(Feed::start(
             client.clone(),
+            messages,
             Arc::clone(&parts.table),
             FeedSettings {
                 announcement,

@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 use telemetry::{Fields, Logger};
 use tokio::sync::Notify;
 
-use super::read::{FileError, Routes};
+use super::read::{FileError, Refused, Routes};
+use crate::registry::RegistryCounters;
 use crate::table::Table;
 
 /// How often the file is looked at.
@@ -16,41 +17,70 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What tells one state of a file from another.
 type Stamp = Option<(SystemTime, u64)>;
 
-/// Keeps the routes of `routes`, which were read from `path` and are in the table, as the
-/// file says, until the task is ended. The file is read again when `reload` is notified or
-/// it changes; a file with an error changes nothing and is logged. Between changes the
-/// routes are kept fresh, or they would be pruned.
-pub async fn follow(
-    path: PathBuf,
-    mut routes: Routes,
-    table: Arc<Table>,
-    http2: bool,
-    reload: Arc<Notify>,
-    logger: Logger,
-) {
-    let mut known = stamp(&path);
-    // Three chances before the first endpoint is stale.
-    let refresh = (table.settings().stale_after / 4).max(LOOK);
-    let mut refreshed = tokio::time::Instant::now();
-    loop {
-        let asked = tokio::select! {
-            () = reload.notified() => true,
-            () = tokio::time::sleep(LOOK) => false,
-        };
-        let found = stamp(&path);
-        if asked || found != known {
-            known = found;
-            match read(path.clone()).await {
-                Ok(new) => {
-                    new.apply(&table, Some(&routes), http2, wire::clock::now());
-                    logger.info("routes-read", Fields::new().and("routes", new.len()));
-                    routes = new;
+/// Keeps a table as a file of routes says.
+pub struct Follower {
+    /// The file.
+    pub path: PathBuf,
+    /// The table.
+    pub table: Arc<Table>,
+    /// What the table refuses is counted there.
+    pub counters: Arc<RegistryCounters>,
+    /// Speak HTTP/2 with backends that register so.
+    pub http2: bool,
+    /// Told of every reading, and of errors.
+    pub logger: Logger,
+}
+
+impl Follower {
+    /// Brings `routes` into the table in place of `previous`.
+    pub fn take(&self, routes: &Routes, previous: Option<&Routes>) {
+        if let Some(refused) = self.apply(routes, previous) {
+            let fields = Fields::new().and("registrations", refused.registrations);
+            self.logger
+                .error("registrations-refused", &refused.bound, fields);
+        }
+    }
+
+    fn apply(&self, routes: &Routes, previous: Option<&Routes>) -> Option<Refused> {
+        let now = wire::clock::now();
+        let refused = routes.apply(&self.table, previous, self.http2, now);
+        if let Some(refused) = &refused {
+            self.counters
+                .with(|totals| totals.refused += refused.registrations);
+        }
+        refused
+    }
+
+    /// Goes on from `routes`, which were taken, until the task is ended. The file is read
+    /// again when `reload` is notified or it changes; a file with an error changes nothing
+    /// and is logged. Between changes the routes are kept fresh, or they would be pruned.
+    pub async fn follow(self, mut routes: Routes, reload: Arc<Notify>) {
+        let mut known = stamp(&self.path);
+        // Three chances before the first endpoint is stale.
+        let refresh = (self.table.settings().stale_after / 4).max(LOOK);
+        let mut refreshed = tokio::time::Instant::now();
+        loop {
+            let asked = tokio::select! {
+                () = reload.notified() => true,
+                () = tokio::time::sleep(LOOK) => false,
+            };
+            let found = stamp(&self.path);
+            if asked || found != known {
+                known = found;
+                match read(self.path.clone()).await {
+                    Ok(new) => {
+                        self.take(&new, Some(&routes));
+                        let fields = Fields::new().and("routes", new.len());
+                        self.logger.info("routes-read", fields);
+                        routes = new;
+                    }
+                    Err(error) => self.logger.error("routes-not-read", &error, Fields::new()),
                 }
-                Err(error) => logger.error("routes-not-read", &error, Fields::new()),
+            } else if refreshed.elapsed() >= refresh {
+                refreshed = tokio::time::Instant::now();
+                // What there is no room for was logged when the file was read.
+                self.apply(&routes, None);
             }
-        } else if refreshed.elapsed() >= refresh {
-            refreshed = tokio::time::Instant::now();
-            routes.apply(&table, None, http2, wire::clock::now());
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::registry::message::Message;
-use crate::table::{Modification, Nanos, RouteKey, Table};
+use crate::table::{Bound, Modification, Nanos, Registered, RouteKey, Table};
 
 /// Bytes of a file that are read; more is an error. A million routes fit.
 const MOST_BYTES: u64 = 512 * 1024 * 1024;
@@ -37,6 +37,15 @@ pub enum FileError {
         /// What should be there.
         expected: &'static str,
     },
+}
+
+/// Registrations of a file that a table did not take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused {
+    /// How many.
+    pub registrations: u64,
+    /// Why the first of them was not taken.
+    pub bound: Bound,
 }
 
 /// The routes of a file.
@@ -145,19 +154,47 @@ impl Routes {
         self.len() == 0
     }
 
-    /// Registers all of them, and removes those of `previous` that are no more.
-    pub fn apply(&self, table: &Table, previous: Option<&Self>, http2: bool, now: Nanos) {
+    /// Registers all of them, and removes those of `previous` that are no more. `Some`: the
+    /// table is at a bound of its own and did not take them all.
+    pub fn apply(
+        &self,
+        table: &Table,
+        previous: Option<&Self>,
+        http2: bool,
+        now: Nanos,
+    ) -> Option<Refused> {
+        // First what is new: a route whose endpoints all change is never without one.
+        let refused = self.register(table, http2, now);
+        let Some(previous) = previous.filter(|previous| *previous != self) else {
+            return refused;
+        };
+        self.remove_others(previous, table, now);
+        // What is gone has made room.
+        refused.and_then(|_| self.register(table, http2, now))
+    }
+
+    fn register(&self, table: &Table, http2: bool, now: Nanos) -> Option<Refused> {
+        let mut refused: Option<Refused> = None;
         let mut identity = String::new();
         for message in &self.0 {
             message.identity(&mut identity);
             let registration = message.registration(&identity, http2, None);
             for key in message.uris().flat_map(RouteKey::new) {
-                table.register_with(&key, &registration, now);
+                let registered = table.register_with(&key, &registration, now);
+                if let Registered::Refused(bound) = registered {
+                    let none = Refused {
+                        registrations: 0,
+                        bound,
+                    };
+                    refused.get_or_insert(none).registrations += 1;
+                }
             }
         }
-        let Some(previous) = previous.filter(|previous| *previous != self) else {
-            return;
-        };
+        refused
+    }
+
+    /// Removes what `previous` has and this has not.
+    fn remove_others(&self, previous: &Self, table: &Table, now: Nanos) {
         let kept: HashSet<_> = self.ends().collect();
         for (key, identity) in previous.ends().filter(|end| !kept.contains(end)) {
             if let Ok(key) = RouteKey::new(&key) {
@@ -236,6 +273,23 @@ mod tests {
         };
         assert_eq!(pool.endpoints().len(), 1);
         assert_eq!(&*pool.endpoints()[0].identity, "h:2");
+    }
+
+    #[test]
+    fn what_the_table_has_no_room_for_is_told_and_what_is_gone_makes_room() {
+        let table = Table::new(TableSettings {
+            most_routes: 1,
+            ..TableSettings::default()
+        });
+        let before = toml(TWO).unwrap();
+        let refused = Refused {
+            registrations: 1,
+            bound: Bound::Routes(1),
+        };
+        assert_eq!(before.apply(&table, None, true, 1), Some(refused));
+        let after = toml("[[route]]\nuris = [\"c.ex.com\"]\nhost = \"h\"\nport = 2\n").unwrap();
+        assert_eq!(after.apply(&table, Some(&before), true, 2), None);
+        assert!(matches!(table.lookup(b"c.ex.com", b"/"), Lookup::Found(_)));
     }
 
     #[test]

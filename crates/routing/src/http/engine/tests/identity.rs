@@ -2,7 +2,7 @@
 
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tokio_rustls::TlsConnector;
 
-use super::bench::{Backend, Bench, PATIENCE, Seen, ok, read_message};
+use super::bench::{Backend, Bench, PATIENCE, Seen, nobody, ok, read_message};
 use super::http2::run;
 use super::tls::{Authority, provider};
 use crate::http::identity::{CertificateFormat, MtlsDomain};
@@ -43,8 +43,10 @@ impl Platform {
         let (web, instances) = (Authority::new(), Authority::new());
         let bench = Bench::with(&[], |settings| {
             settings.listen_tls = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-            settings.client_tls.certificates =
-                vec![web.sign("public.test"), web.sign("*.apps.internal")];
+            settings.client_tls.certificates = ["public.test", "*.apps.internal", "localhost"]
+                .map(|name| web.sign(name))
+                .into();
+            settings.backends.authorities = web.pem();
             settings.client_tls.tls13 = true;
             settings.domains = vec![MtlsDomain {
                 name: "*.apps.internal".to_owned(),
@@ -81,6 +83,22 @@ impl Platform {
             web,
             instances,
         }
+    }
+
+    /// One more route; callers named: only those may call it.
+    fn route(&self, uri: &str, backend: SocketAddr, service: &str, callers: &str) {
+        let endpoint = Endpoint {
+            identity: backend.to_string().into(),
+            ..Endpoint::default()
+        };
+        let pool = PoolSettings {
+            route_service_url: service.into(),
+            policy_scope: if callers.is_empty() { "" } else { "any" }.into(),
+            policies: callers.into(),
+            ..PoolSettings::default()
+        };
+        let key = RouteKey::new(uri).unwrap();
+        self.bench.table.register(&key, endpoint, &pool, 0);
     }
 
     fn instance(&self, app: &str, space: &str) -> Certificate {
@@ -352,4 +370,108 @@ impl Authority {
         let certificate = params.signed_by(&key, self.issuer()).unwrap();
         (certificate.pem(), key.serialize_pem())
     }
+}
+
+/// A router whose `app.test` has a route service, a route of the router in the domain
+/// `localhost`.
+fn guarded_service(service: &Backend, own: Option<&Certificate>, known: &Authority) -> Platform {
+    let platform = Platform::with(service.address, CertificateFormat::Envoy, |settings| {
+        settings.route_services.secret = "shared".into();
+        settings.route_services.hairpin = true;
+        settings.route_services.attempts = 1;
+        if let Some((certificate, key)) = own {
+            settings.route_services.certificate = (certificate.clone(), key.clone().into());
+        }
+        settings.domains.push(MtlsDomain {
+            name: "localhost".to_owned(),
+            authorities: known.pem(),
+            format: CertificateFormat::Envoy,
+            ..MtlsDomain::default()
+        });
+    });
+    let port = platform.bench.engine.tls_address().unwrap().port();
+    platform.route("localhost", service.address, "", "");
+    let url = format!("https://localhost:{port}/");
+    platform.route("app.test", nobody(), &url, "");
+    platform
+}
+
+#[test]
+fn a_service_in_a_domain_is_called_over_the_network_and_shown_a_certificate() {
+    let known = Authority::new();
+    let own = known.sign_subject(&instance("router", "s1"));
+    let service = telling();
+    let platform = guarded_service(&service, Some(&own), &known);
+    let mut client = platform.bench.client();
+    let seen = client.get("/");
+    let told = String::from_utf8(seen.body).unwrap();
+    assert_eq!(seen.status, 200, "{told}");
+    assert!(told.contains("OU=app:router"), "{told}");
+    // Without one it does not get around the handshake by way of the router itself.
+    let service = telling();
+    let platform = guarded_service(&service, None, &known);
+    let seen = platform.bench.client().get("/");
+    assert_eq!((seen.status, service.connections()), (496, 0));
+    let error = seen.field("x-cf-routererror").unwrap();
+    assert!(error.contains("certificate required"), "{error}");
+}
+
+#[test]
+fn a_service_before_a_guarded_route_is_asked_for_those_who_may_call_and_is_a_caller_itself() {
+    let way_back = Arc::new(OnceLock::<(SocketAddr, ClientConfig)>::new());
+    let service = Backend::answering({
+        let way_back = Arc::clone(&way_back);
+        move |asked| {
+            let (router, config) = way_back.get().unwrap();
+            let name = ServerName::try_from("near.apps.internal").unwrap();
+            let tls = ClientConnection::new(Arc::new(config.clone()), name).unwrap();
+            let socket = TcpStream::connect(router).unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut tls = BufReader::new(StreamOwned::new(tls, socket));
+            let mut request = "GET / HTTP/1.1\r\nHost: served.apps.internal\r\n".to_owned();
+            for (name, value) in &asked.message.fields {
+                if name.starts_with("X-Cf-") || name == "X-Forwarded-Client-Cert" {
+                    request += &format!("{name}: {value}\r\n");
+                }
+            }
+            request += "\r\n";
+            tls.get_mut().write_all(request.as_bytes()).unwrap();
+            let answer = read_message(&mut tls, false).unwrap();
+            ok(format!(
+                "{} {}",
+                answer.status,
+                String::from_utf8_lossy(&answer.body)
+            )
+            .as_bytes())
+        }
+    });
+    let app = telling();
+    let platform = Platform::with(app.address, CertificateFormat::Envoy, |settings| {
+        settings.route_services.secret = "shared".into();
+        settings.route_services.hairpin = true;
+    });
+    platform.route("svc.test", service.address, "", "");
+    let callers = "cf:app:a1,cf:app:svc";
+    platform.route(
+        "served.apps.internal",
+        app.address,
+        "https://svc.test",
+        callers,
+    );
+    let of_service = |app: &str| platform.config(Some(&platform.instance(app, "s1")));
+    let router = platform.bench.engine.tls_address().unwrap();
+    assert!(way_back.set((router, of_service("svc"))).is_ok());
+    // Who may not call does not get as far as the service.
+    let stranger = platform.instance("a2", "s1");
+    let seen = platform.ask("x.apps.internal", Some(&stranger), "served.apps.internal");
+    assert_eq!((seen.status, service.connections()), (403, 0));
+    let caller = platform.instance("a1", "s1");
+    let seen = platform.ask("x.apps.internal", Some(&caller), "served.apps.internal");
+    let told = String::from_utf8(seen.body).unwrap();
+    assert_eq!(seen.status, 200, "{told}");
+    // The application is told of whoever shook hands: the service.
+    assert!(
+        told.starts_with("200 ") && told.contains("OU=app:svc"),
+        "{told}"
+    );
 }

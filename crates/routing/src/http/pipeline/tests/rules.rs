@@ -52,8 +52,11 @@ fn what_was_not_sent_is_tried_again() {
         head_sent: false,
         ..attempt()
     };
-    let (verdict, _) = judge(Failure::Closed, &unsent, 3, &mut exchange(false));
-    assert!(matches!(verdict, Verdict::Again(_)));
+    for failure in [Failure::Closed, Failure::Timeout] {
+        let (verdict, fate) = judge(failure, &unsent, 3, &mut exchange(false));
+        assert!(matches!(verdict, Verdict::Again(_)), "{failure:?}");
+        assert_eq!(fate, Fate::Stays);
+    }
 }
 
 #[test]

@@ -182,7 +182,11 @@ fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
     let mut least = "TLSv1.2".to_owned();
     form.value("min_tls_version", "", &mut least);
     match least.as_str() {
-        "TLSv1.2" | "TLSv1.3" | "" => {}
+        "TLSv1.2" | "" => {}
+        "TLSv1.3" => form.wrong(
+            "min_tls_version",
+            "version 1.2 is always offered here; expected TLSv1.2",
+        ),
         "TLSv1.0" | "TLSv1.1" => {
             form.warn("min_tls_version", "1.2 is the least here, and is taken")
         }
@@ -395,10 +399,8 @@ fn route_services(form: &mut Form<'_>, http: &mut HttpSettings) {
         form.value("max_attempts", "", &mut services.attempts);
         form.value("strict_signature_validation", "", &mut services.strict);
         form.value("enable_websockets", "", &mut services.upgrades);
-        form.ignored(&[
-            ("cert_chain", "route services are shown no certificate"),
-            ("private_key", "route services are shown no certificate"),
-        ]);
+        form.value("cert_chain", "", &mut services.certificate.0);
+        form.value("private_key", "", &mut services.certificate.1);
     });
     if services.attempts == 0 && !services.secret.is_empty() {
         form.warn(

@@ -71,7 +71,7 @@ pub(super) fn not_served(form: &mut Form<'_>) {
         ),
         (
             "route_latency_metric_muzzle_duration",
-            "the first registrations are measured too",
+            "registrations of the first 20 s are not measured",
         ),
         (
             "route_services_internal_server_port",

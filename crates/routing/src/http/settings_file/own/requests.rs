@@ -127,6 +127,16 @@ pub(super) fn route_services(form: &mut Form<'_>, services: &mut RouteServiceSet
         &mut services.attempts,
     );
     form.value("upgrades", "Let upgrades through.", &mut services.upgrades);
+    form.file(
+        "certificate",
+        "The own certificate towards route services, a file in PEM; without it they are shown none.",
+        &mut services.certificate.0,
+    );
+    form.file(
+        "key",
+        "Its key, a file in PEM.",
+        &mut services.certificate.1,
+    );
     form.value(
         "insecure",
         "Accept any certificate of a route service.",

@@ -75,7 +75,7 @@ healthcheck_user_agent: probe/1
 routing_api: {uri: "https://api.example", port: 3001, auth_disabled: true, ca_certs: X}
 oauth: {token_endpoint: uaa, port: 8443, client_name: gorouter, client_secret: hush3}
 route_services_secret: hush4
-route_services: {max_attempts: 3}
+route_services: {max_attempts: 3, cert_chain: SC, private_key: SK}
 route_services_timeout: 30s
 route_services_recommend_https: true
 route_services_hairpinning: true
@@ -133,6 +133,8 @@ fn a_file_of_gorouter_serves_here() {
     assert!(http.access_log.hide_client && !http.access_log.hide_forwarded_for);
     assert!(http.tracing.zipkin && http.tracing.w3c && http.tracing.w3c_tenant == "t");
     assert_eq!(http.route_services.secret, "hush4".into());
+    let shown = ("SC".to_owned(), "SK".into());
+    assert_eq!(http.route_services.certificate, shown);
     assert!(http.route_services.hairpin);
     let hosts = &http.route_services.hairpin_hosts;
     assert_eq!(*hosts, ["rs.example", "*.apps.example.com"]);
@@ -255,6 +257,10 @@ fn mistakes_in_gorouters_file_are_named_with_their_line() {
         (
             "max_tls_version: TLSv1.4",
             "expected TLSv1.2 or TLSv1.3, found \"TLSv1.4\"",
+        ),
+        (
+            "min_tls_version: TLSv1.3",
+            "version 1.2 is always offered here; expected TLSv1.2",
         ),
         (
             "routing_table_sharding_mode: segments",
