@@ -54,8 +54,8 @@ fn an_answer_of_the_query_service_is_read() {
             (SpanKind::Work, "store", "sql", 3, 100_000),
         ]
     );
-    assert_eq!((all[0].status, &*all[0].cause), (200, ""));
-    assert_eq!((&*all[1].peer, &*all[1].cause), ("store", "error"));
+    assert_eq!((all[0].status, all[0].cause), (200, ""));
+    assert_eq!((&*all[1].peer, all[1].cause), ("store", "error"));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use super::component;
 use super::run::Parts;
 use super::settings::NatsSettings;
-use crate::api::client::ClientError;
+use crate::api::client::{ApiClient, ClientError};
 use crate::api::feed;
 use crate::http::metrics::Registrations;
 use crate::http::status::Varz;
@@ -127,15 +127,15 @@ impl Feeds {
             let reload = Arc::clone(&feeding.reload);
             feeding.tasks.spawn(follower.follow(routes, reload));
         }
-        if let Some(api) = settings.routing_api.clone() {
+        if let Some(api) = &settings.routing_api {
             let (table, counters) = (Arc::clone(&parts.table), Arc::clone(&self.registry));
-            let (logger, stopped) = (parts.logger.session("routing-api"), stopped.clone());
-            feeding.tasks.spawn(async move {
-                let fed = feed::http::run(&api, table, counters, logger.clone(), stopped).await;
-                if let Err(error) = fed {
-                    logger.error("feed-failed", &error, Fields::new());
-                }
-            });
+            feeding.tasks.spawn(feed::http::run(
+                ApiClient::new(api)?,
+                table,
+                counters,
+                parts.logger.session("routing-api"),
+                stopped.clone(),
+            ));
         }
         Ok(feeding)
     }
