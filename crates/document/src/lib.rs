@@ -37,7 +37,7 @@ const MOST_PROBLEMS: usize = 20;
 const LINE_SHOWN: usize = 120;
 
 /// Characters of a message or an advice that are shown.
-const MESSAGE_SHOWN: usize = 600;
+const MESSAGE_SHOWN: usize = 4000;
 
 /// A stretch of the text, in bytes.
 pub type Span = Range<usize>;

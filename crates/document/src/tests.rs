@@ -324,6 +324,6 @@ fn a_problem_is_short_however_long_what_was_found_is() {
     };
     let problem = Problem::new(0..long.len(), format!("unknown key {long:?}")).help(&*long);
     let said = source.show(&problem);
-    assert!(said.chars().count() < 2000, "{said}");
+    assert!(said.chars().count() < 10_000, "{said}");
     assert!(said.starts_with("a.toml:1:1: unknown key \"é"), "{said}");
 }

@@ -9,11 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nats::client::{Client, ClientConfig};
+use nats::client::{Client, ClientConfig, QueueLimits};
 use nats::codec::{Frame, Limits, Scanner, encode};
 use nats::server::{Server, ServerConfig};
 use routing::registry::message::Message;
-use routing::registry::{Announcement, Feed, FeedSettings, Intake, RegistryCounters};
+use routing::registry::{Announcement, Feed, FeedSettings, Intake, MESSAGES, RegistryCounters};
 use routing::table::{Lookup, Table, TableSettings};
 use telemetry::{Level, Logger, Sink};
 
@@ -102,7 +102,9 @@ async fn whole_way(messages: &[String]) -> Result<(), Box<dyn Error>> {
         ..ServerConfig::default()
     })
     .await?;
-    register("our endpoint", &own.address().to_string(), messages).await?;
+    let address = own.address().to_string();
+    register("our endpoint", &address, None, messages).await?;
+    register("it, embedded", &address, Some(&own), messages).await?;
     let free = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let debian = "/usr/sbin/nats-server";
     let program = if std::path::Path::new(debian).exists() {
@@ -118,7 +120,7 @@ async fn whole_way(messages: &[String]) -> Result<(), Box<dyn Error>> {
     match child {
         Ok(child) => {
             let _child = Killed(child);
-            register("nats-server", &free.to_string(), messages).await
+            register("nats-server", &free.to_string(), None, messages).await
         }
         Err(_) => {
             println!("nats-server is not installed: left out");
@@ -127,8 +129,14 @@ async fn whole_way(messages: &[String]) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// From the first message until every route answers, five times.
-async fn register(name: &str, server: &str, messages: &[String]) -> Result<(), Box<dyn Error>> {
+/// From the first message until every route answers, five times. `embedded`: the feed is in
+/// the server's own process.
+async fn register(
+    name: &str,
+    server: &str,
+    embedded: Option<&Server>,
+    messages: &[String],
+) -> Result<(), Box<dyn Error>> {
     let config = ClientConfig {
         servers: vec![server.parse()?],
         attempts: 50,
@@ -154,7 +162,19 @@ async fn register(name: &str, server: &str, messages: &[String]) -> Result<(), B
         let client = Client::connect(config.clone()).await?;
         let logger = Logger::new("registry", Sink::nothing(), Level::Info);
         let (table_of_feed, counters) = (Arc::clone(&table), Arc::default());
-        let feed = Feed::start(client.clone(), table_of_feed, settings, counters, logger)?;
+        let limits = QueueLimits::default();
+        let heard = match embedded {
+            Some(server) => server.subscribe(MESSAGES, limits)?,
+            None => client.subscribe(MESSAGES, limits)?,
+        };
+        let feed = Feed::start(
+            client.clone(),
+            heard,
+            table_of_feed,
+            settings,
+            counters,
+            logger,
+        )?;
         client.flush().await?;
         let start = Instant::now();
         for message in messages {

@@ -127,9 +127,9 @@ async fn the_http_feed_fills_a_table() {
     api.client.upsert(&[route("a.example.com")]).await.unwrap();
     let table = Arc::new(Table::new(TableSettings::default()));
     let (stop, asked) = net::shutdown();
-    let (feed_settings, fed) = (settings_of(&api.url), Arc::clone(&table));
-    let feed =
-        tokio::spawn(async move { feed::http::run(&feed_settings, fed, logger(), asked).await });
+    let client = ApiClient::new(&settings_of(&api.url)).unwrap();
+    let (fed, counters) = (Arc::clone(&table), Arc::default());
+    let feed = tokio::spawn(feed::http::run(client, fed, counters, logger(), asked));
     let served = |host: &str| matches!(table.lookup(host.as_bytes(), b"/"), Lookup::Found(_));
     let until = async |fits: &dyn Fn() -> bool| {
         while !fits() {
@@ -142,7 +142,7 @@ async fn the_http_feed_fills_a_table() {
     api.client.delete(&[route("a.example.com")]).await.unwrap();
     until(&|| !served("a.example.com")).await;
     stop.send(true).unwrap();
-    feed.await.unwrap().unwrap();
+    feed.await.unwrap();
     api.running.stop().await.unwrap();
 }
 

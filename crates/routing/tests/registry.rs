@@ -10,7 +10,7 @@ use nats::client::{Client, ClientConfig, QueueLimits, Subscription};
 use nats::server::{Server, ServerConfig};
 use routing::registry::populate::Progress;
 use routing::registry::{
-    Announcement, Feed, FeedSettings, PopulateSettings, RegistryCounters, file, populate,
+    Announcement, Feed, FeedSettings, MESSAGES, PopulateSettings, RegistryCounters, file, populate,
 };
 use routing::table::{Lookup, Registration, RouteKey, Table, TableSettings};
 use telemetry::{Level, Logger, Sink};
@@ -92,7 +92,8 @@ async fn feed(port: u16, settings: TableSettings, prune_interval: Duration) -> F
     let log = Sink::memory();
     let logger = Logger::new("registry", log.clone(), Level::Info);
     let (to, count) = (Arc::clone(&table), Arc::clone(&counters));
-    let feed = Feed::start(client.clone(), to, settings, count, logger).unwrap();
+    let messages = client.subscribe(MESSAGES, QueueLimits::default()).unwrap();
+    let feed = Feed::start(client.clone(), messages, to, settings, count, logger).unwrap();
     client.flush().await.unwrap();
     Fed {
         table,

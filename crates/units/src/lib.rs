@@ -7,7 +7,9 @@
 //! | rate | `500/s`, `30/m`, `1/h` |
 //! | share | `10%`, `99.9%`, or a number from 0 to 1 |
 //! | count | `4000`, `4_000` |
+//! | processors | `0-1,3` |
 
+mod cpus;
 mod nearest;
 mod number;
 mod show;
@@ -15,6 +17,7 @@ mod show;
 use std::ops::Range;
 use std::time::Duration;
 
+pub use cpus::{parse_cpus, write_cpus};
 use number::Number;
 pub use show::{Shown, bytes, cores, count, grouped, rate, seconds, share};
 pub use show::{show_bytes, show_cores, show_count, show_rate, show_seconds, show_share};

@@ -12,7 +12,7 @@ use crate::topology::{EdgeId, StepId};
 pub(super) const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// Causes of failure that are told apart; another one counts as the last.
-pub const CAUSES: [&str; 24] = [
+pub const CAUSES: [&str; 27] = [
     // of calls and answers
     "status",
     "timeout",
@@ -21,6 +21,9 @@ pub const CAUSES: [&str; 24] = [
     "malformed",
     "closed",
     "unreachable",
+    "no-ports",
+    "no-descriptors",
+    "no-memory",
     "full",
     "fault",
     "work",

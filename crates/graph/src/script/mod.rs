@@ -127,6 +127,8 @@ pub mod cause {
     pub const MALFORMED: &str = "malformed";
     /// A bounded queue of this service has no room.
     pub const FULL: &str = "full";
+    /// This process may not have another descriptor.
+    pub const NO_DESCRIPTORS: &str = "no-descriptors";
     /// A callee answered with a failure.
     pub const STATUS: &str = "status";
     /// Injected.

@@ -53,7 +53,7 @@ impl EventLoop {
         let token = Token::Link(key).number();
         if self.poller.add(&stream, token, Interest::Read).is_err() {
             self.links.release(key);
-            return Err("no descriptors left");
+            return Err(cause::NO_DESCRIPTORS);
         }
         if let Some(pool) = self.pool(id) {
             pool.open += 1;
@@ -244,10 +244,13 @@ impl EventLoop {
 }
 
 /// The words of metrics and spans for what sockets say.
-fn why(word: &'static str) -> &'static str {
+pub(super) fn why(word: &'static str) -> &'static str {
     match word {
         "closed early" | "aborted" => cause::RESET,
         "host unreachable" | "network unreachable" | "network down" => "unreachable",
+        "no ports left" => "no-ports",
+        "no descriptors left" => cause::NO_DESCRIPTORS,
+        "no memory left" => "no-memory",
         other => other,
     }
 }
@@ -303,4 +306,27 @@ fn scan(
     }
     link.rest = rest;
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn what_sockets_say_is_counted_by_a_word_of_its_own() {
+        for errno in [
+            Errno::CONNREFUSED,
+            Errno::PIPE,
+            Errno::TIMEDOUT,
+            Errno::HOSTUNREACH,
+            Errno::ADDRNOTAVAIL,
+            Errno::MFILE,
+            Errno::NOBUFS,
+        ] {
+            let word = why(socket::cause(errno));
+            assert!(crate::metrics::CAUSES.contains(&word), "{word}");
+        }
+    }
 }

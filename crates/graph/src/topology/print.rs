@@ -9,7 +9,7 @@ use super::amounts::{self, CALLS, SIZE, STEPS, TIME};
 use super::settings::PROTOCOLS;
 use super::{
     Action, Background, Call, Connections, EdgeId, Endpoint, Faults, Join, Protocol, Response,
-    Service, ServiceId, Step, Topology, Tracing, Work, value,
+    Service, ServiceId, Step, Topology, Tracing, Work,
 };
 use crate::amount::Amount;
 
@@ -125,7 +125,7 @@ impl<'a> Printer<'a> {
         }
         let placement = &service.placement;
         if !placement.cpus.is_empty() {
-            writeln!(out, "cpus = \"{}\"", value::write_cpus(&placement.cpus))?;
+            writeln!(out, "cpus = \"{}\"", units::write_cpus(&placement.cpus))?;
         }
         let cpu = placement.cpu_limit.map(|cpus| format!("cpu = {cpus:?}"));
         let memory = placement
@@ -365,7 +365,7 @@ fn background(one: &Background, out: &mut String) -> fmt::Result {
     writeln!(out, "\n[[background]]")?;
     writeln!(out, "name = {}", one.name.write())?;
     if !one.cpus.is_empty() {
-        writeln!(out, "cpus = \"{}\"", value::write_cpus(&one.cpus))?;
+        writeln!(out, "cpus = \"{}\"", units::write_cpus(&one.cpus))?;
     }
     writeln!(out, "cpu = {:?}", one.cpu_share)?;
     writeln!(out, "threads = {}", one.threads)?;

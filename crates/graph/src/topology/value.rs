@@ -158,49 +158,11 @@ pub(super) fn positive(node: &Node) -> Result<f64, Problem> {
 /// Processors as Linux lists them: "0-1,3". In rising order, each once.
 pub(super) fn cpus(node: &Node) -> Result<Vec<u32>, Problem> {
     let found = match &node.value {
-        Value::Text(text) => parse_cpus(text),
+        Value::Text(text) if text.is_empty() => Some(Vec::new()),
+        Value::Text(text) => units::parse_cpus(text).ok(),
         _ => None,
     };
+    let found = found.filter(|cpus| cpus.iter().all(|cpu| *cpu < MOST_CPUS));
     let what = || format!("processors below {MOST_CPUS} such as \"0-1,3\", or \"\" for any");
     found.ok_or_else(|| expected(&what(), node))
-}
-
-fn parse_cpus(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
-    for part in text.split(',').filter(|_| !text.is_empty()) {
-        let (from, to) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| {
-            let text = text.trim();
-            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            let number: u32 = text.parse().ok().filter(|_| digits)?;
-            (number < MOST_CPUS).then_some(number)
-        };
-        let (from, to) = (number(from)?, number(to)?);
-        if from > to {
-            return None;
-        }
-        cpus.extend(from..=to);
-    }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Some(cpus)
-}
-
-/// Processors as [`cpus`] reads them.
-pub(super) fn write_cpus(cpus: &[u32]) -> String {
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    for &cpu in cpus {
-        match parts.last_mut() {
-            Some((_, last)) if cpu == *last + 1 => *last = cpu,
-            _ => parts.push((cpu, cpu)),
-        }
-    }
-    let parts: Vec<String> = parts
-        .iter()
-        .map(|(from, to)| match from == to {
-            true => from.to_string(),
-            false => format!("{from}-{to}"),
-        })
-        .collect();
-    parts.join(",")
 }

@@ -363,24 +363,7 @@ fn warm_up(text: &str) -> Result<WarmUpArg, String> {
 }
 
 fn cpus(text: &str) -> Result<Cpus, String> {
-    let wrong = || format!("expected processors such as 0,2-3, found \"{text}\"");
-    let number = |text: &str| {
-        text.parse::<u32>()
-            .ok()
-            .filter(|cpu| *cpu < 4096)
-            .ok_or_else(wrong)
-    };
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        match part.split_once('-') {
-            None => cpus.push(number(part)?),
-            Some((first, last)) => cpus.extend(number(first)?..=number(last)?),
-        }
-    }
-    match cpus.is_empty() {
-        true => Err(wrong()),
-        false => Ok(Cpus(cpus)),
-    }
+    units::parse_cpus(text).map(Cpus).map_err(meant)
 }
 
 fn meant(error: units::UnitError) -> String {

@@ -9,7 +9,7 @@ mod dial;
 mod error;
 mod outbox;
 mod session;
-mod subscription;
+pub(crate) mod subscription;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -28,7 +28,7 @@ use crate::subject;
 use dial::Connection;
 use outbox::Outbox;
 use session::Pings;
-use subscription::Queue;
+use subscription::{Queue, Source};
 
 /// Whether a client is connected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -127,11 +127,8 @@ impl Client {
         let sid = self.0.shared.next_sid.fetch_add(1, Ordering::Relaxed);
         let queue = Arc::new(Queue::new(subject, group, limits));
         self.0.shared.queues().insert(sid, Arc::clone(&queue));
-        let subscription = Subscription {
-            client: self.clone(),
-            sid,
-            queue,
-        };
+        let client = self.clone();
+        let subscription = Subscription::new(queue, Source::Client { client, sid });
         let sent = self.0.shared.outbox.add(subject.len() + 48, |out| {
             encode::subscribe(out, subject.as_bytes(), group.as_bytes(), sid);
         });

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 
 use super::Client;
 use crate::codec;
+use crate::server::Local;
 
 /// How much may wait in a subscription. The defaults are gorouter's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +29,46 @@ impl Default for QueueLimits {
     }
 }
 
-/// What one read from the socket brought for one subscription.
+/// What one read from a socket brought for one subscription.
 #[derive(Debug, Clone)]
 pub struct Batch {
     bytes: Bytes,
     entries: Vec<Entry>,
+}
+
+/// A batch that is being made of copies, so that messages hold no memory of others.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    bytes: BytesMut,
+    entries: Vec<Entry>,
+}
+
+impl Draft {
+    /// One with room for so many bytes.
+    pub(crate) fn new(room: usize) -> Self {
+        Self {
+            bytes: BytesMut::with_capacity(room),
+            entries: Vec::new(),
+        }
+    }
+
+    /// Adds a message.
+    pub(crate) fn add(&mut self, subject: &[u8], reply: &[u8], payload: &[u8]) {
+        let mut copy = |part: &[u8]| {
+            let start = self.bytes.len() as u32;
+            self.bytes.extend_from_slice(part);
+            Span {
+                start,
+                bytes: part.len() as u32,
+            }
+        };
+        let entry = Entry {
+            subject: copy(subject),
+            reply: copy(reply),
+            payload: copy(payload),
+        };
+        self.entries.push(entry);
+    }
 }
 
 /// A message in the bytes of its batch.
@@ -148,7 +184,7 @@ impl QueueGauge {
 }
 
 /// A subscription's queue, between the connection and who takes from it.
-pub(super) struct Queue {
+pub(crate) struct Queue {
     pub(super) subject: Box<str>,
     pub(super) group: Box<str>,
     limits: QueueLimits,
@@ -159,10 +195,12 @@ pub(super) struct Queue {
     dropped: AtomicU64,
     closed: AtomicBool,
     arrived: Notify,
+    /// Less waits than before.
+    drained: Notify,
 }
 
 impl Queue {
-    pub(super) fn new(subject: &str, group: &str, limits: QueueLimits) -> Self {
+    pub(crate) fn new(subject: &str, group: &str, limits: QueueLimits) -> Self {
         Self {
             subject: subject.into(),
             group: group.into(),
@@ -174,6 +212,31 @@ impl Queue {
             dropped: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             arrived: Notify::new(),
+            drained: Notify::new(),
+        }
+    }
+
+    /// Adds a draft, as far as it fits. Whether more than half of a bound waits now.
+    pub(crate) fn push_draft(&self, draft: Draft) -> bool {
+        self.push(draft.bytes.freeze(), draft.entries);
+        self.is_half_full()
+    }
+
+    fn is_half_full(&self) -> bool {
+        let room = self.room();
+        room.messages < self.limits.messages / 2 || room.bytes < self.limits.bytes / 2
+    }
+
+    /// Waits until at most half of each bound waits, or nobody will take anything.
+    pub(crate) async fn half_empty(&self) {
+        loop {
+            let drained = self.drained.notified();
+            tokio::pin!(drained);
+            drained.as_mut().enable();
+            if !self.is_half_full() || self.closed.load(Ordering::Acquire) {
+                return;
+            }
+            drained.await;
         }
     }
 
@@ -211,9 +274,11 @@ impl Queue {
         self.arrived.notify_one();
     }
 
-    pub(super) fn close(&self) {
+    /// Nothing more will come.
+    pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.arrived.notify_one();
+        self.drained.notify_waiters();
     }
 
     fn room(&self) -> QueueLimits {
@@ -232,6 +297,7 @@ impl Queue {
         self.messages.fetch_sub(batch.len(), Ordering::Relaxed);
         self.bytes
             .fetch_sub(batch.payload_bytes(), Ordering::Relaxed);
+        self.drained.notify_waiters();
         Some(batch)
     }
 
@@ -240,16 +306,28 @@ impl Queue {
     }
 }
 
-/// A subscription. Ends when it is dropped.
+/// A subscription of a client, or of the process that embeds an endpoint. Ends when it is
+/// dropped.
 pub struct Subscription {
-    pub(super) client: Client,
-    pub(super) sid: u64,
-    pub(super) queue: Arc<Queue>,
+    queue: Arc<Queue>,
+    source: Source,
+}
+
+/// Where the messages of a subscription come from.
+pub(crate) enum Source {
+    /// A client's connection.
+    Client { client: Client, sid: u64 },
+    /// An endpoint of this process; ends with this value.
+    Endpoint { _local: Local },
 }
 
 impl Subscription {
-    /// Waits for messages and takes those of one read; `None` once the client is closed
-    /// and everything was taken. May be cancelled without a loss.
+    pub(crate) fn new(queue: Arc<Queue>, source: Source) -> Self {
+        Self { queue, source }
+    }
+
+    /// Waits for messages and takes those of one read; `None` once the client is closed (or
+    /// the endpoint stopped) and everything was taken. May be cancelled without a loss.
     pub async fn next(&mut self) -> Option<Batch> {
         loop {
             let closed = self.queue.closed.load(Ordering::Acquire);
@@ -276,7 +354,9 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.client.unsubscribe(self.sid);
+        if let Source::Client { client, sid } = &self.source {
+            client.unsubscribe(*sid);
+        }
     }
 }
 

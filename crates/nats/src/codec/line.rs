@@ -10,6 +10,53 @@ pub(super) enum Parsed<'a> {
     Payload(usize),
 }
 
+/// Reads a line of the form that nearly all have that carry a payload: `PUB subject bytes` or
+/// `MSG subject sid bytes`, in capitals, with one space between words. It goes from the end,
+/// over each byte once. `None`: the line is of another form, or wrong.
+#[inline]
+pub(super) fn usual<'a>(
+    line: &'a [u8],
+    behind: &'a [u8],
+    most: usize,
+) -> Option<Result<Parsed<'a>, ProtocolError>> {
+    let (operation, words) = line.split_at_checked(4)?;
+    let (words, digits) = last_word(words)?;
+    let bytes = number(digits)?;
+    let (subject, sid) = match operation {
+        b"PUB " => (words, None),
+        b"MSG " => last_word(words).map(|(subject, sid)| (subject, Some(sid)))?,
+        _ => return None,
+    };
+    let is_word = |text: &[u8]| !text.is_empty() && !text.iter().any(|byte| is_space(*byte));
+    if !is_word(subject) || !sid.is_none_or(is_word) {
+        return None;
+    }
+    Some(with_payload(
+        (0, bytes),
+        behind,
+        most,
+        |headers, payload| {
+            let message = Message {
+                subject,
+                reply: b"",
+                headers,
+                payload,
+            };
+            match sid {
+                None => Frame::Pub(message),
+                Some(sid) => Frame::Msg { sid, message },
+            }
+        },
+    ))
+}
+
+/// What is before the last space, and behind it.
+#[inline]
+fn last_word(words: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = words.iter().rposition(|byte| *byte == b' ')?;
+    Some((&words[..at], &words[at + 1..]))
+}
+
 const PUB: &str = "PUB <subject> [reply] <bytes>";
 const HPUB: &str = "HPUB <subject> [reply] <header bytes> <all bytes>";
 const SUB: &str = "SUB <subject> [queue] <sid>";
@@ -71,7 +118,7 @@ impl<'a> Line<'a> {
             [subject, reply] => (*subject, *reply),
             _ => return Err(self.wrong(expected)),
         };
-        Self::with_payload(sizes, behind, most, |headers, payload| {
+        with_payload(sizes, behind, most, |headers, payload| {
             Frame::Pub(Message {
                 subject,
                 reply,
@@ -95,7 +142,7 @@ impl<'a> Line<'a> {
             [subject, sid, reply] => (*subject, *sid, *reply),
             _ => return Err(self.wrong(expected)),
         };
-        Self::with_payload(sizes, behind, most, |headers, payload| Frame::Msg {
+        with_payload(sizes, behind, most, |headers, payload| Frame::Msg {
             sid,
             message: Message {
                 subject,
@@ -134,34 +181,6 @@ impl<'a> Line<'a> {
                 after: number(after).ok_or_else(|| self.wrong(UNSUB))?,
             }),
             _ => Err(self.wrong(UNSUB)),
-        }
-    }
-
-    fn with_payload(
-        (headers, bytes): (u64, u64),
-        behind: &'a [u8],
-        most: usize,
-        frame: impl FnOnce(&'a [u8], &'a [u8]) -> Frame<'a>,
-    ) -> Result<Parsed<'a>, ProtocolError> {
-        let large = || ProtocolError::LargePayload { found: bytes, most };
-        let length = usize::try_from(bytes).map_err(|_| large())?;
-        if length > most {
-            return Err(large());
-        }
-        let Some((all, rest)) = behind.split_at_checked(length) else {
-            return Ok(Parsed::Payload(length + 2));
-        };
-        match rest {
-            [b'\r', b'\n', ..] => {
-                // Not above `length`: checked where the sizes were read.
-                let (headers, payload) = all.split_at(headers as usize);
-                Ok(Parsed::Whole {
-                    frame: frame(headers, payload),
-                    payload: length + 2,
-                })
-            }
-            [] | [b'\r'] => Ok(Parsed::Payload(length + 2)),
-            _ => Err(ProtocolError::PayloadEnd(length)),
         }
     }
 
@@ -211,6 +230,37 @@ impl<'a> Line<'a> {
     }
 }
 
+/// The frame with what is behind its line, which are so many bytes of headers and so many in
+/// all.
+#[inline]
+fn with_payload<'a>(
+    (headers, bytes): (u64, u64),
+    behind: &'a [u8],
+    most: usize,
+    frame: impl FnOnce(&'a [u8], &'a [u8]) -> Frame<'a>,
+) -> Result<Parsed<'a>, ProtocolError> {
+    let large = || ProtocolError::LargePayload { found: bytes, most };
+    let length = usize::try_from(bytes).map_err(|_| large())?;
+    if length > most {
+        return Err(large());
+    }
+    let Some((all, rest)) = behind.split_at_checked(length) else {
+        return Ok(Parsed::Payload(length + 2));
+    };
+    match rest {
+        [b'\r', b'\n', ..] => {
+            // Not above `length`: checked where the sizes were read.
+            let (headers, payload) = all.split_at(headers as usize);
+            Ok(Parsed::Whole {
+                frame: frame(headers, payload),
+                payload: length + 2,
+            })
+        }
+        [] | [b'\r'] => Ok(Parsed::Payload(length + 2)),
+        _ => Err(ProtocolError::PayloadEnd(length)),
+    }
+}
+
 /// Words of a line, without the heap. `HMSG` has the most: five.
 #[derive(Default)]
 struct Words<'a> {
@@ -243,6 +293,7 @@ fn is_space(byte: u8) -> bool {
 }
 
 /// A decimal number of at most 18 digits.
+#[inline]
 pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 18 {
         return None;

@@ -147,7 +147,10 @@ impl Scanner {
         let end = self.searched + at;
         let (line, behind) = (&input[..end], &input[end + 1..]);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        match line::parse(line, behind, self.limits.payload_bytes)? {
+        let most = self.limits.payload_bytes;
+        let parsed =
+            line::usual(line, behind, most).unwrap_or_else(|| line::parse(line, behind, most))?;
+        match parsed {
             line::Parsed::Whole { frame, payload } => {
                 (self.searched, self.needed) = (0, 0);
                 Ok(Some(Scanned {

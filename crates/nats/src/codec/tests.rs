@@ -266,4 +266,29 @@ proptest! {
         // The excerpt in an error may show more of what came whole.
         prop_assert_eq!(whole.1.map(|e| std::mem::discriminant(&e)), split.1.map(|e| std::mem::discriminant(&e)));
     }
+
+    /// The quick way over a line finds what the way over its words does.
+    #[test]
+    fn usual_lines_are_read_alike(
+        parts in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "PUB", "MSG", "pub", "HPUB", "SUB", "a.b", "7", "0", "12", "x\ty", " ", " ", " ",
+                "\t", "", "9999999999999999999",
+            ]),
+            0..9,
+        ),
+        behind in 0usize..20,
+    ) {
+        let line = parts.concat();
+        let behind = [&vec![b'x'; behind][..], b"\r\n"].concat();
+        let text = |parsed| match parsed {
+            Ok(line::Parsed::Whole { frame, payload }) => format!("{frame:?} {payload}"),
+            Ok(line::Parsed::Payload(bytes)) => format!("needs {bytes}"),
+            Err(error) => format!("{error:?}"),
+        };
+        if let Some(usual) = line::usual(line.as_bytes(), &behind, 15) {
+            let whole = line::parse(line.as_bytes(), &behind, 15);
+            prop_assert_eq!(text(usual), text(whole), "{}", line);
+        }
+    }
 }

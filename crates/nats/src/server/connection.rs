@@ -11,10 +11,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-use super::deliver::{Message, Route};
+use super::deliver::{Brought, Message, Route};
 use super::outbound::{Payload, SHARED_BYTES};
 use super::peer::Peer;
-use super::sublist::Sub;
+use super::sublist::{Sub, Subscriber};
 use super::{Shared, count};
 use crate::Password;
 use crate::codec::{Frame, ProtocolError, Scanner, encode};
@@ -91,6 +91,7 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, id: u64) {
     let (read, mut write) = tokio::io::split(stream);
     let mut session = Session {
         route: Route::default(),
+        brought: Brought::default(),
         authorized: shared.config.user.is_none(),
         verbose: false,
         late: None,
@@ -196,6 +197,7 @@ struct Session {
     shared: Arc<Shared>,
     peer: Arc<Peer>,
     route: Route,
+    brought: Brought,
     authorized: bool,
     verbose: bool,
     /// Who can hardly keep up with what this client publishes.
@@ -221,7 +223,11 @@ impl Session {
                 Ok(0) | Err(_) => return End::Gone,
                 Ok(_) => {}
             }
-            if let Err(end) = self.take_frames(&mut scanner, &mut unread) {
+            self.brought.drafts.room = unread.len();
+            let taken = self.take_frames(&mut scanner, &mut unread);
+            self.brought.count(&self.shared.counters);
+            let (any, full) = self.brought.drafts.hand_over();
+            if let Err(end) = taken {
                 return end;
             }
             authorized
@@ -229,6 +235,12 @@ impl Session {
             if let Some(late) = self.late.take() {
                 // Above the bound it is cut off; that is not this client's business.
                 let _ = tokio::time::timeout(STALL, late.outbound.half_empty()).await;
+            }
+            if let Some(full) = full {
+                let _ = tokio::time::timeout(STALL, full.half_empty()).await;
+            } else if any {
+                // Who takes it comes first: what waits stays short, and in the cache.
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -329,10 +341,8 @@ impl Session {
 
     fn publish(&mut self, message: &Message<'_>) -> Result<(), End> {
         self.check_authorized()?;
-        let counters = &self.shared.counters;
-        count(&counters.in_messages);
-        let bytes = message.headers.len() + message.payload.len();
-        counters.in_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.brought.in_messages += 1;
+        self.brought.in_bytes += (message.headers.len() + message.payload.len()) as u64;
         let reply_is_subject = message.reply.is_empty() || subject::is_publishable(message.reply);
         let is_subject =
             self.route.is_to(message.subject) || subject::is_publishable(message.subject);
@@ -340,7 +350,8 @@ impl Session {
             self.complain("Invalid Publish Subject");
             return Ok(());
         }
-        if let Some(late) = self.route.publish(&self.shared, &self.peer, message) {
+        let (shared, brought) = (&self.shared, &mut self.brought);
+        if let Some(late) = self.route.publish(shared, &self.peer, message, brought) {
             self.late = Some(late);
         }
         if self.verbose {
@@ -363,7 +374,7 @@ impl Session {
             return Err(End::Told("maximum subscriptions exceeded"));
         }
         let sub = Arc::new(Sub {
-            peer: Arc::clone(&self.peer),
+            subscriber: Subscriber::Peer(Arc::clone(&self.peer)),
             subject: subject.into(),
             group: queue.into(),
             sid: sid.into(),

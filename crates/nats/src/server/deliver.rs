@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Shared;
+use super::local::Drafts;
 use super::outbound::{Payload, Pushed};
 use super::peer::Peer;
-use super::sublist::{Receivers, Sub};
+use super::sublist::{Receivers, Sub, Subscriber};
+use super::{Counters, Shared};
 use crate::codec::encode;
 
 /// A message on its way.
@@ -15,6 +16,30 @@ pub(super) struct Message<'a> {
     pub(super) reply: &'a [u8],
     pub(super) headers: &'a [u8],
     pub(super) payload: Payload<'a>,
+}
+
+/// What the frames of one read brought.
+#[derive(Default)]
+pub(super) struct Brought {
+    pub(super) drafts: Drafts,
+    pub(super) in_messages: u64,
+    pub(super) in_bytes: u64,
+    out_messages: u64,
+    out_bytes: u64,
+}
+
+impl Brought {
+    /// Adds to what the endpoint has counted: once for a read, not for each message.
+    pub(super) fn count(&mut self, counters: &Counters) {
+        for (counter, more) in [
+            (&counters.in_messages, &mut self.in_messages),
+            (&counters.in_bytes, &mut self.in_bytes),
+            (&counters.out_messages, &mut self.out_messages),
+            (&counters.out_bytes, &mut self.out_bytes),
+        ] {
+            counter.fetch_add(std::mem::take(more), Ordering::Relaxed);
+        }
+    }
 }
 
 /// Who receives what a client publishes. Messages in a row mostly have one subject, so
@@ -51,12 +76,14 @@ impl Route {
         shared: &Shared,
         from: &Arc<Peer>,
         message: &Message<'_>,
+        brought: &mut Brought,
     ) -> Option<Arc<Peer>> {
         self.find(shared, message.subject);
         let mut late = None;
         for sub in &self.receivers.each {
-            if !Arc::ptr_eq(&sub.peer, from) || from.echo.load(Ordering::Relaxed) {
-                give(shared, sub, message, &mut late);
+            let own = matches!(&sub.subscriber, Subscriber::Peer(peer) if Arc::ptr_eq(peer, from));
+            if !own || from.echo.load(Ordering::Relaxed) {
+                give(shared, sub, message, brought, &mut late);
             }
         }
         for group in &self.receivers.groups {
@@ -64,7 +91,7 @@ impl Route {
             // A member that is gone passes the message on to the next one.
             for step in 0..group.len() {
                 let sub = &group[(self.turn.wrapping_add(step)) % group.len()];
-                if give(shared, sub, message, &mut late) {
+                if give(shared, sub, message, brought, &mut late) {
                     break;
                 }
             }
@@ -78,22 +105,46 @@ fn give(
     shared: &Shared,
     sub: &Arc<Sub>,
     message: &Message<'_>,
+    brought: &mut Brought,
     late: &mut Option<Arc<Peer>>,
 ) -> bool {
+    let bytes = match &sub.subscriber {
+        Subscriber::Local(queue) => {
+            brought.drafts.add(queue, message);
+            message.payload.len()
+        }
+        Subscriber::Peer(peer) => match give_peer(shared, sub, peer, message, late) {
+            Some(bytes) => bytes,
+            None => return false,
+        },
+    };
+    brought.out_messages += 1;
+    brought.out_bytes += bytes as u64;
+    true
+}
+
+/// As [`give`]: bytes of headers and payload, if the client took them.
+fn give_peer(
+    shared: &Shared,
+    sub: &Arc<Sub>,
+    peer: &Arc<Peer>,
+    message: &Message<'_>,
+    late: &mut Option<Arc<Peer>>,
+) -> Option<usize> {
     let most = sub.most.load(Ordering::Relaxed);
     let number = sub.delivered.fetch_add(1, Ordering::Relaxed) + 1;
     if number >= most {
         shared.remove(sub);
         if number > most {
-            return false;
+            return None;
         }
     }
-    let headers = match sub.peer.headers.load(Ordering::Relaxed) {
+    let headers = match peer.headers.load(Ordering::Relaxed) {
         true => message.headers,
         false => b"",
     };
     let bytes = headers.len() + message.payload.len();
-    let pushed = sub.peer.outbound.push(
+    let pushed = peer.outbound.push(
         |out| {
             let (subject, reply) = (message.subject, message.reply);
             encode::message_line(out, subject, &sub.sid, reply, headers.len(), bytes);
@@ -101,19 +152,15 @@ fn give(
         },
         Some(message.payload.clone()),
     );
-    let counters = &shared.counters;
     match pushed {
-        Pushed::Gone => return false,
+        Pushed::Gone => return None,
         Pushed::CutOff => {
+            let counters = &shared.counters;
             counters.slow_consumers.fetch_add(1, Ordering::Relaxed);
-            return false;
+            return None;
         }
-        Pushed::HalfFull => *late = Some(Arc::clone(&sub.peer)),
+        Pushed::HalfFull => *late = Some(Arc::clone(peer)),
         Pushed::Waits => {}
     }
-    counters.out_messages.fetch_add(1, Ordering::Relaxed);
-    counters
-        .out_bytes
-        .fetch_add(bytes as u64, Ordering::Relaxed);
-    true
+    Some(bytes)
 }

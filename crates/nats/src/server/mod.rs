@@ -4,6 +4,7 @@
 mod config;
 mod connection;
 mod deliver;
+mod local;
 mod outbound;
 mod peer;
 mod sublist;
@@ -19,7 +20,11 @@ use tokio::task::JoinSet;
 
 pub use config::ServerConfig;
 
-use sublist::{Sub, Sublist};
+pub(crate) use local::Local;
+use local::Locals;
+use sublist::{Sub, Sublist, Subscriber};
+
+use crate::client::{QueueLimits, SubscribeError, Subscription};
 
 /// Pause after a failed accept, most of which are a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -86,6 +91,7 @@ struct Shared {
     config: ServerConfig,
     address: SocketAddr,
     subs: Sublist,
+    locals: Locals,
     counters: Counters,
     room: Arc<Semaphore>,
 }
@@ -93,7 +99,9 @@ struct Shared {
 impl Shared {
     /// Ends a subscription.
     fn remove(&self, sub: &Arc<Sub>) {
-        sub.peer.subs().remove(&sub.sid);
+        if let Subscriber::Peer(peer) = &sub.subscriber {
+            peer.subs().remove(&sub.sid);
+        }
         self.subs.remove(sub);
     }
 }
@@ -148,6 +156,7 @@ impl Server {
             config,
             address,
             subs: Sublist::default(),
+            locals: Locals::default(),
             counters: Counters::default(),
         });
         let mut tasks = JoinSet::new();
@@ -165,9 +174,29 @@ impl Server {
         ServerGauge(Arc::clone(&self.shared))
     }
 
+    /// Subscribes within this process: messages come without a connection in between. A
+    /// client whose messages fill more than half of the queue is read more slowly; what
+    /// finds it full is dropped and counted, as with a client's subscription.
+    ///
+    /// # Errors
+    /// When `subject` is none.
+    pub fn subscribe(
+        &self,
+        subject: &str,
+        limits: QueueLimits,
+    ) -> Result<Subscription, SubscribeError> {
+        local::subscribe(&self.shared, subject, limits)
+    }
+
     /// Closes the listener and all connections.
     pub async fn stop(mut self) {
         self.tasks.shutdown().await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.locals.close();
     }
 }
 

@@ -21,11 +21,15 @@ pub(super) enum Payload<'a> {
 }
 
 impl Payload<'_> {
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn as_slice(&self) -> &[u8] {
         match self {
-            Self::Copied(bytes) => bytes.len(),
-            Self::Shared(bytes) => bytes.len(),
+            Self::Copied(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
         }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.as_slice().len()
     }
 }
 

@@ -5,13 +5,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::peer::Peer;
+use crate::client::subscription::Queue;
 
-/// A subscription of a client.
+/// Who subscribed.
+pub(super) enum Subscriber {
+    /// A client.
+    Peer(Arc<Peer>),
+    /// The process that embeds the endpoint.
+    Local(Arc<Queue>),
+}
+
+/// A subscription.
 pub(super) struct Sub {
-    pub(super) peer: Arc<Peer>,
+    pub(super) subscriber: Subscriber,
     pub(super) subject: Box<[u8]>,
     /// The group of which one member receives each message; empty: none.
     pub(super) group: Box<[u8]>,
+    /// The client's name for it.
     pub(super) sid: Box<[u8]>,
     /// Messages that were delivered.
     pub(super) delivered: AtomicU64,
@@ -145,7 +155,7 @@ mod tests {
 
     fn sub(subject: &str, group: &str) -> Arc<Sub> {
         Arc::new(Sub {
-            peer: Arc::new(Peer::new(1024)),
+            subscriber: Subscriber::Peer(Arc::new(Peer::new(1024))),
             subject: subject.as_bytes().into(),
             group: group.as_bytes().into(),
             sid: Box::default(),

@@ -18,6 +18,9 @@ use crate::table::Table;
 /// Pause before an announcement that could not be sent is tried again.
 const LATER: Duration = Duration::from_secs(1);
 
+/// The subject of what a feed takes from NATS.
+pub const MESSAGES: &str = "router.*";
+
 /// Lines about greetings that could not be answered.
 const FAILED_GREETINGS_PER_SECOND: u32 = 10;
 
@@ -60,21 +63,21 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Subscribes to `router.*` and `router.greet`, publishes `router.start`, and from then
-    /// on keeps `table` as NATS says. Pruning is part of it. Must be called within a tokio
-    /// runtime.
+    /// Subscribes to `router.greet`, publishes `router.start`, and from then on keeps `table`
+    /// as `messages` say, the subscription to [`MESSAGES`]. Pruning is part of it. Must be
+    /// called within a tokio runtime.
     ///
     /// # Errors
-    /// When the subscriptions cannot be sent.
+    /// When the subscription cannot be sent.
     pub fn start(
         client: Client,
+        messages: Subscription,
         table: Arc<Table>,
         settings: FeedSettings,
         counters: Arc<RegistryCounters>,
         logger: Logger,
     ) -> Result<Self, SubscribeError> {
         let state = client.state();
-        let messages = client.subscribe("router.*", QueueLimits::default())?;
         let greetings = client.subscribe("router.greet", QueueLimits::default())?;
         let queue = messages.gauge();
         let now = wire::clock::now();

@@ -17,6 +17,6 @@ pub mod populate;
 
 pub use announcement::Announcement;
 pub use counters::{RegistryCounters, RegistryTotals};
-pub use feed::{Feed, FeedSettings};
+pub use feed::{Feed, FeedSettings, MESSAGES};
 pub use intake::Intake;
 pub use populate::{PopulateSettings, populate};

@@ -30,8 +30,8 @@ impl<'a> RouteKey<'a> {
         if uri.len() > Self::MOST_BYTES {
             return Err(RouteKeyError::TooLong(uri.len()));
         }
-        let uri = uri.split('?').next().unwrap_or_default();
-        let uri = uri.trim_end_matches('/');
+        let query = memchr::memchr(b'?', uri.as_bytes());
+        let uri = uri[..query.unwrap_or(uri.len())].trim_end_matches('/');
         if uri.is_empty() || uri.starts_with('/') {
             return Err(RouteKeyError::NoHost);
         }

@@ -55,11 +55,25 @@ fn mark(hash: u64) -> u64 {
 
 impl Slots {
     fn new(slots: usize) -> Self {
-        let unused = || Slot {
-            mark: AtomicU64::new(UNUSED),
-            pool: ArcSwapOption::empty(),
+        Self::with(slots, std::iter::empty())
+    }
+
+    /// So many slots with pools and their marks, of which there are fewer. To put them in
+    /// before readers come costs a fraction of what [`fill`](Self::fill) does.
+    fn with(slots: usize, pools: impl Iterator<Item = (u64, Arc<Pool>)>) -> Self {
+        let mut places: Vec<(u64, Option<Arc<Pool>>)> = vec![(UNUSED, None); slots];
+        for (mark, pool) in pools {
+            let (before, from) = places.split_at_mut(mark as usize & (slots - 1));
+            let mut probe = from.iter_mut().chain(before);
+            if let Some(place) = probe.find(|(mark, _)| *mark == UNUSED) {
+                *place = (mark, Some(pool));
+            }
+        }
+        let slot = |(mark, pool)| Slot {
+            mark: AtomicU64::new(mark),
+            pool: ArcSwapOption::new(pool),
         };
-        Self((0..slots).map(|_| unused()).collect())
+        Self(places.into_iter().map(slot).collect())
     }
 
     /// Every slot in the order in which a key meets them.
@@ -200,13 +214,12 @@ impl Writer<'_> {
         let depth = depth_of(pool.key_bytes());
         if (self.occupancy.used + 1) * 4 > slots.0.len() * 3 {
             let grown = ((self.occupancy.routes + 1) * 2).next_power_of_two();
-            let grown = Slots::new(grown.max(Shard::FEWEST_SLOTS));
             let mut depths = depth;
-            for (mark, known) in slots.pools() {
+            let known = slots.pools().inspect(|(_, known)| {
                 depths |= depth_of(known.key_bytes());
-                grown.fill(mark, known);
-            }
-            grown.fill(mark(hash), pool);
+            });
+            let all = known.chain(std::iter::once((mark(hash), pool)));
+            let grown = Slots::with(grown.max(Shard::FEWEST_SLOTS), all);
             self.occupancy.routes += 1;
             self.occupancy.used = self.occupancy.routes;
             self.shard.slots.store(Arc::new(grown));

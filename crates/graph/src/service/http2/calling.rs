@@ -17,6 +17,7 @@ use crate::script::{Outcome, Ticket, cause};
 use crate::service::alarms::{Alarm, Armed, NEVER};
 use crate::service::calling::pool;
 use crate::service::event_loop::{EventLoop, Todo};
+use crate::service::exchange::why;
 use crate::service::flight::{Flight, MOST_ECHO, Open, What};
 use crate::service::link::{Attempt, PoolId};
 use crate::service::plan::{CallPlan, Plan};
@@ -97,11 +98,12 @@ impl EventLoop {
         let once = route.is_some_and(|route| !route.warm);
         let address = pool(&mut self.instances, id).map(|pool| pool.address);
         let address = address.ok_or(cause::REFUSED)?;
-        let stream = Stream::Plain(socket::connect_tcp(address).map_err(socket::cause)?);
+        let stream =
+            Stream::Plain(socket::connect_tcp(address).map_err(|errno| why(socket::cause(errno)))?);
         let key = self.channels.reserve();
         let Ok(watch) = Watch::new(&stream, &self.poller, Token::Channel(key), true) else {
             self.channels.release(key);
-            return Err("no descriptors left");
+            return Err(cause::NO_DESCRIPTORS);
         };
         call.counters.opened();
         let channel = Channel {

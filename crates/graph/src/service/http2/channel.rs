@@ -17,6 +17,7 @@ use crate::Nanos;
 use crate::metrics::ClientCounters;
 use crate::script::{Ticket, cause};
 use crate::service::alarms::Armed;
+use crate::service::exchange::why;
 use crate::service::link::{Attempt, PoolId};
 use crate::topology::Protocol;
 
@@ -71,7 +72,7 @@ impl Channel {
             if !event.writable {
                 return Ok(());
             }
-            socket::outcome(stream).map_err(socket::cause)?;
+            socket::outcome(stream).map_err(|errno| why(socket::cause(errno)))?;
             if let Stage::Dialing(stream) = mem::replace(&mut self.stage, Stage::Ended) {
                 let settings = Settings {
                     short_read_drains: true,

@@ -8,6 +8,7 @@ pub(super) const CHAIN: &str = r#"
 name = "chain"
 seed = 1
 [defaults]
+timeout = "60s"
 response = "echo"
 [services.broot]
 entry = true

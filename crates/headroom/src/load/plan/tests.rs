@@ -133,7 +133,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (vec![URL, "--rate", "0"], "above 0"),
         (vec![URL, "--rate", "5x"], "such as 500/s"),
         (vec![URL, "-n", "0"], "one request or more"),
-        (vec![URL, "--cpus", "a"], "such as 0,2-3"),
+        (vec![URL, "--cpus", "a"], "write processors as in 0-1"),
         (vec![URL, "--warm-up", "later"], "or auto, or none"),
         (
             vec![URL, "--arrivals", "5/s", "--rate", "5"],

@@ -6,7 +6,7 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 use super::fields::{Field, Fields};
-use super::values::{Reader, parse_cpus};
+use super::values::Reader;
 use crate::catalogue::FleetKind;
 use crate::diagnostic::Problem;
 use crate::expr::{WATCHES, watch_name};
@@ -121,7 +121,7 @@ pub(super) fn common(
     let env = env(reader, fields);
     let cpus = fields.get("cpus").map_or(Some(None), |field| {
         reader
-            .quantity(field, "processors such as \"0-1\"", parse_cpus)
+            .quantity(field, "processors such as \"0-1\"", units::parse_cpus)
             .map(Some)
     });
     let memory = fields.get("memory").map_or(Some(None), |field| {

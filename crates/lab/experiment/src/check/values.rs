@@ -10,7 +10,7 @@ use crate::diagnostic::{Problem, listed};
 use crate::expr::in_name;
 use crate::names::{Place, Scope};
 use crate::plan::Template;
-use crate::text::{Span, Text};
+use crate::text::Text;
 use crate::words;
 use units::{UnitError, grouped};
 
@@ -294,50 +294,9 @@ pub(super) fn name_problem(text: &str) -> Option<String> {
     }
 }
 
-/// Processors such as `0-1` or `0,2`, in order and without repetition.
-pub(super) fn parse_cpus(text: &str) -> Result<Vec<u32>, UnitError> {
-    /// Highest processor that Linux numbers.
-    const HIGHEST: u32 = 8191;
-    let error = |at: std::ops::Range<usize>, message: &str| UnitError {
-        message: format!("{message}; write processors as in 0-1 or 0,2"),
-        at,
-        suggestion: None,
-    };
-    let mut cpus = std::collections::BTreeSet::new();
-    let mut at = 0;
-    for part in text.split(',') {
-        let range: Span = at..at + part.len();
-        at = range.end + 1;
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| {
-            let digits = text.bytes().all(|b| b.is_ascii_digit());
-            text.parse::<u32>()
-                .ok()
-                .filter(|&number| digits && number <= HIGHEST)
-        };
-        match (number(first), number(last)) {
-            (Some(first), Some(last)) if first <= last => cpus.extend(first..=last),
-            (Some(_), Some(_)) => {
-                return Err(error(range, "the first processor is above the last"));
-            }
-            _ => return Err(error(range, &format!("\"{part}\" is no processor"))),
-        }
-    }
-    Ok(cpus.into_iter().collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn processors() {
-        assert_eq!(parse_cpus("0-1").unwrap(), [0, 1]);
-        assert_eq!(parse_cpus("2,0,1-2").unwrap(), [0, 1, 2]);
-        for text in ["", "a", "1-", "2-1", "0,,1", "9999", "+1", "0-99999"] {
-            assert!(parse_cpus(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn names() {

@@ -2,12 +2,14 @@
 
 mod bench;
 mod fit;
+mod holds;
 mod margin;
 mod search;
 mod settings;
 
 use serde::{Deserialize, Serialize};
 
+pub use holds::Holds;
 pub use search::search;
 pub use settings::{Event, Purpose, Search, SearchError, Settle};
 

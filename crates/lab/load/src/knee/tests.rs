@@ -27,6 +27,44 @@ fn rate_of(recorded: &Recorded) -> f64 {
     }
 }
 
+#[test]
+fn the_hold_that_is_shown_is_the_longest_at_the_highest_good_rate() {
+    let settings = settings("p99 < 20ms");
+    let mut queue = Queue::new(1000.0, 1, Work::Exponential, 3);
+    let mut holds = Holds::of(&mut queue);
+    let found = search(&mut holds, &settings, &|_| Vec::new(), &mut |_| {
+        Flow::Continue
+    });
+    let found = found.unwrap();
+    let good = found.points.iter().filter(|point| point.good);
+    let rate = good.map(|point| point.rate).fold(0.0, f64::max);
+    let shown = holds.best(&found).unwrap();
+    assert_eq!(rate_of(&shown), rate);
+    let length = shown.total.length.as_secs_f64();
+    let at = |(ran, _): &&(f64, f64)| *ran == rate;
+    assert!(
+        queue
+            .ran
+            .iter()
+            .filter(at)
+            .all(|(_, other)| *other <= length + 1e-6)
+    );
+}
+
+#[test]
+fn without_a_good_hold_the_last_is_shown() {
+    let settings = settings("p99 < 1us");
+    let mut queue = Queue::new(1000.0, 1, Work::Exponential, 3);
+    let mut holds = Holds::of(&mut queue);
+    let found = search(&mut holds, &settings, &|_| Vec::new(), &mut |_| {
+        Flow::Continue
+    });
+    let found = found.unwrap();
+    let shown = holds.best(&found).unwrap();
+    assert!(found.points.iter().all(|point| !point.good));
+    assert_eq!(rate_of(&shown), found.points.last().unwrap().rate);
+}
+
 /// How well searches do, over many of them.
 #[derive(Default)]
 struct Record {

@@ -7,15 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
-use lab_load::knee::{Capacity, Event, Search, search};
-use lab_load::{Flow, Generate, GenerateError, Recorded, Segment, Span, Workload};
-use lab_load::{Model, guard};
+use lab_load::knee::{Capacity, Event, Holds, Search, search};
+use lab_load::{Flow, Generate, GenerateError, Recorded, Segment, Span, Workload, guard};
 use tokio::sync::oneshot;
 
 use crate::options::StartGenerator;
-
-/// Most recordings of holds that are kept of a search, to show one of them.
-const HOLDS: usize = 64;
 
 /// Tells an order to end.
 #[derive(Clone)]
@@ -177,10 +173,7 @@ fn searched(
     stop: &Stop,
     hear: &mut Hear,
 ) -> Result<Done, GenerateError> {
-    let mut keeping = Keeping {
-        generator,
-        holds: Vec::new(),
-    };
+    let mut holds = Holds::of(generator);
     let judge = |recorded: &Recorded| -> Vec<String> {
         let validity = guard::check(workload, recorded);
         validity
@@ -189,7 +182,7 @@ fn searched(
             .map(|reason| reason.check)
             .collect()
     };
-    let capacity = search(&mut keeping, settings, &judge, &mut |event| {
+    let capacity = search(&mut holds, settings, &judge, &mut |event| {
         match event {
             Event::Passed(span) => hear(News::Span(span)),
             Event::Hold {
@@ -210,7 +203,7 @@ fn searched(
         }
         stop.flow()
     })?;
-    let shown = keeping.best(&capacity);
+    let shown = holds.best(&capacity);
     Ok(Done::Searched(Box::new(capacity), shown.map(Box::new)))
 }
 
@@ -233,45 +226,5 @@ impl Generate for Numbered {
         let recorded = self.generator.run(&segment, watch)?;
         self.next += recorded.total.planned;
         Ok(recorded)
-    }
-}
-
-/// Keeps what holds were like.
-struct Keeping<'g> {
-    generator: &'g mut dyn Generate,
-    holds: Vec<Recorded>,
-}
-
-impl Generate for Keeping<'_> {
-    fn run(
-        &mut self,
-        segment: &Segment,
-        watch: &mut dyn FnMut(&Span) -> Flow,
-    ) -> Result<Recorded, GenerateError> {
-        let recorded = self.generator.run(segment, watch)?;
-        if self.holds.len() == HOLDS {
-            self.holds.remove(0);
-        }
-        self.holds.push(recorded.clone());
-        Ok(recorded)
-    }
-}
-
-impl Keeping<'_> {
-    /// The longest hold at the highest rate that was good; without one, the last hold.
-    fn best(mut self, capacity: &Capacity) -> Option<Recorded> {
-        let good = capacity.points.iter().filter(|point| point.good);
-        let rate = good.map(|point| point.rate).max_by(f64::total_cmp);
-        let asked = |recorded: &Recorded| match &recorded.segment.model {
-            Model::Open(arrivals) => arrivals.rate_at(std::time::Duration::ZERO),
-            Model::Closed { .. } => None,
-        };
-        let at = (0..self.holds.len())
-            .filter(|&at| rate.is_some() && asked(&self.holds[at]) == rate)
-            .max_by_key(|&at| self.holds[at].total.length);
-        match at {
-            Some(at) => Some(self.holds.swap_remove(at)),
-            None => self.holds.pop(),
-        }
     }
 }

@@ -10,7 +10,7 @@ use telemetry::{Fields, Level, Logger};
 use tokio::sync::mpsc;
 
 use super::WAITING;
-use crate::api::client::{ApiClient, ClientError, ClientSettings, FollowSettings, Update, follow};
+use crate::api::client::{ApiClient, FollowSettings, Update, follow};
 use crate::api::model::{HttpKey, HttpRoute};
 use crate::registry::line_budget::LineBudget;
 use crate::registry::{RegistryCounters, RegistryTotals};
@@ -27,18 +27,15 @@ const LINES_PER_SECOND: u32 = 50;
 const COMPONENT: &str = "";
 
 /// Keeps the routes of the routing API in a table, until `shutdown`. What became of them is
-/// counted in `counters`; a route that is refused is logged, too.
-///
-/// # Errors
-/// When the settings cannot be used. What goes wrong later is logged and tried again.
+/// counted in `counters`; a route that is refused is logged, too. What goes wrong with the
+/// API is logged and tried again.
 pub async fn run(
-    settings: &ClientSettings,
+    client: ApiClient,
     table: Arc<Table>,
     counters: Arc<RegistryCounters>,
     logger: Logger,
     mut shutdown: Shutdown,
-) -> Result<(), ClientError> {
-    let client = ApiClient::new(settings)?;
+) {
     let (updates, mut news) = mpsc::channel(WAITING);
     let follow_settings = FollowSettings {
         full_every: FULL_EVERY,
@@ -56,7 +53,6 @@ pub async fn run(
         () = carry => {}
         () = shutdown.asked() => {}
     }
-    Ok(())
 }
 
 /// What the routing API has brought into a table.

@@ -11,6 +11,7 @@ use super::malformed;
 use super::session::{Phase, Session};
 use super::worker::{RUNNING, Worker};
 use crate::http::access_log;
+use crate::http::pipeline::fields::has_token;
 use crate::http::pipeline::retry::{self, Failure};
 use crate::http::pipeline::{
     Answer, AnswerBody, ClientBody, Exchange, Pipeline, Promise, Refusal, Times, Upgrade,
@@ -36,9 +37,42 @@ struct AnswerSink<'a> {
     keep_alive: bool,
     trailers: bool,
     now: Times,
+    /// Why the answer cannot be passed on.
+    unfit: Option<String>,
 }
 
 impl AnswerSink<'_> {
+    /// Why an answer cannot be passed on as it is: it changes to a protocol that nobody asked
+    /// for, or its body is in a coding that the next hop would not be told of.
+    fn unfit(&self, fields: &[u8]) -> Option<String> {
+        let all = |name: &'static [u8]| {
+            let fields = wire::http1::fields(fields);
+            let named = fields.filter(move |(found, _)| found.eq_ignore_ascii_case(name));
+            named.map(|(_, value)| value)
+        };
+        match self.length {
+            BodyLength::Exactly(_) => None,
+            BodyLength::Chunked | BodyLength::UntilClose => all(b"Transfer-Encoding")
+                .find(|coding| !coding.eq_ignore_ascii_case(b"chunked"))
+                .map(|coding| {
+                    let coding = malformed::told(coding);
+                    format!("unsupported transfer encoding: {coding}")
+                }),
+            BodyLength::Upgraded => {
+                let asked = self.exchange.request.part(self.exchange.seen.upgrade);
+                let upgrades = all(b"Connection").any(|options| has_token(options, b"upgrade"));
+                let given = all(b"Upgrade").next().filter(|_| upgrades);
+                let given = given.unwrap_or_default();
+                let agreed =
+                    self.exchange.upgrade() != Upgrade::None && given.eq_ignore_ascii_case(asked);
+                (!agreed).then(|| {
+                    let (given, asked) = (malformed::told(given), malformed::told(asked));
+                    format!("backend tried to switch protocol {given} when {asked} was requested")
+                })
+            }
+        }
+    }
+
     fn is_chunked(&self) -> bool {
         matches!(
             self.promise,
@@ -62,8 +96,9 @@ impl Sink for AnswerSink<'_> {
     }
 
     fn head(&mut self, status: u16, fields: &[u8]) {
-        if self.length == BodyLength::Upgraded && self.exchange.upgrade() == Upgrade::None {
-            // Nobody asked for it; the engine answers in its stead.
+        self.unfit = self.unfit(fields);
+        if self.unfit.is_some() {
+            // The engine answers in its stead.
             return;
         }
         let answer = Answer {
@@ -87,6 +122,9 @@ impl Sink for AnswerSink<'_> {
     }
 
     fn body(&mut self, part: &[u8]) {
+        if self.promise.is_none() {
+            return;
+        }
         self.exchange.progress.answer_body += part.len() as u64;
         if self.is_chunked() {
             write::chunk(part, self.out);
@@ -161,9 +199,11 @@ impl Worker {
             promise: &mut flight.promise,
             trailers: false,
             now,
+            unfit: None,
         };
         let scan = link.scanner.scan(link.inbox.bytes(), &mut sink);
         let (chunked, trailers) = (sink.is_chunked(), sink.trailers);
+        let unfit = sink.unfit.take();
         if !flight.answered && flight.promise.is_some() {
             flight.answered = true;
             if std::mem::take(&mut flight.counted)
@@ -176,6 +216,10 @@ impl Worker {
             // The backend has heard of the request; nobody else has to tell to go on.
             flight.continue_at = NEVER;
             session.deadline = flight.attempt_ends;
+        }
+        if let Some(unfit) = unfit {
+            self.fail(session, Failure::Protocol(&unfit));
+            return;
         }
         let scan = match scan {
             Ok(scan) => scan,
@@ -191,11 +235,7 @@ impl Worker {
             return;
         };
         if complete.upgraded {
-            if flight.answered {
-                self.begin_tunnel(session);
-            } else {
-                self.fail(session, Failure::Protocol("unexpected 101 answer"));
-            }
+            self.begin_tunnel(session);
             return;
         }
         if chunked && !trailers {
@@ -292,14 +332,15 @@ impl Worker {
         session.phase = Phase::Closed;
     }
 
-    /// Notes that nobody waits for the answer any more.
-    pub(super) fn note_cancelled(&mut self, session: &mut Session) {
+    /// Notes that nobody waits for the answer any more, and says so to a client that may have
+    /// ended only its own side. Whether there is something to send.
+    pub(super) fn note_cancelled(&mut self, session: &mut Session) -> bool {
         let times = self.times();
         let Some(flight) = &mut session.flight else {
-            return;
+            return false;
         };
         if flight.answered {
-            return;
+            return false;
         }
         if flight.attempts > 0 {
             retry::note_cancelled(&mut flight.exchange);
@@ -308,15 +349,15 @@ impl Worker {
             progress.failed_finished = times.mono;
             progress.backend_finished = times.mono;
         }
-        // Nobody reads it.
         self.shared.pipeline.write_refusal(
             &flight.head,
             &mut flight.exchange,
             Refusal::Cancelled,
             false,
             times,
-            flight.upstream.fresh_sheet(&mut self.buffers),
+            session.outbox.sheet(&mut self.buffers),
         );
+        true
     }
 
     /// Counts and logs a request, and takes it off its connection.

@@ -189,7 +189,7 @@ impl Worker {
                 self.spare_flight(flight);
                 session.inbox.park(&mut self.buffers);
                 if session.ended {
-                    session.phase = Phase::Closed;
+                    self.refuse_bytes(session, RequestError::RequestLine);
                 } else if session.phase == Phase::Idle {
                     session.phase = Phase::Head;
                     session.deadline = self.after(self.shared.settings.head_timeout);
@@ -402,15 +402,20 @@ impl Worker {
 
     /// The client went away: its request is of no use to anybody.
     pub(super) fn client_gone(&mut self, session: &mut Session) {
+        let mut told = false;
         if session.flight.is_some() {
             if session.phase == Phase::Flight {
                 self.counters.clients_gone.increment();
-                self.note_cancelled(session);
+                told = self.note_cancelled(session);
             }
             self.drop_link(session);
             self.end_flight(session);
         }
-        session.phase = Phase::Closed;
+        if told && session.ended {
+            self.close_after_answer(session);
+        } else {
+            session.phase = Phase::Closed;
+        }
     }
 
     /// A client's connection ran out of patience.
@@ -445,7 +450,11 @@ impl Worker {
         // A client that waits for leave to send its body was not given it: whether the body
         // still comes, nobody knows.
         let waits = flight.head.expects_continue() && !flight.body_read;
-        let keep_alive = running && flight.head.keep_alive() && !waits;
+        // Nor is it worth while to read much that nobody wants.
+        let read = flight.exchange.progress.request_body;
+        let much = matches!(flight.head.body(), RequestBody::Exactly(length)
+            if length.saturating_sub(read) >= DISCARD as u64);
+        let keep_alive = running && flight.head.keep_alive() && !waits && !much;
         let keep_alive = self.shared.pipeline.write_refusal(
             &flight.head,
             &mut flight.exchange,

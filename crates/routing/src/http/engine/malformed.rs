@@ -99,7 +99,7 @@ fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
 }
 
 /// In quotes, as Go writes it.
-fn told(text: &[u8]) -> String {
+pub(super) fn told(text: &[u8]) -> String {
     let mut told = Vec::new();
     quoted(&text[..text.len().min(TOLD)], &mut told);
     format!("\"{}\"", String::from_utf8_lossy(&told))

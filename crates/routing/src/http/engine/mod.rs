@@ -33,6 +33,7 @@ mod token;
 mod tunnel;
 mod worker;
 
+use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -112,6 +113,23 @@ pub struct Engine {
     log: Option<LogWriter>,
     address: Option<SocketAddr>,
     tls_address: Option<SocketAddr>,
+}
+
+/// Says what of the settings [`start`] would refuse, for those who have long to wait until
+/// then. Opens no listener.
+///
+/// # Errors
+/// When a certificate or key is of no use, or the access log cannot be opened.
+pub fn check(settings: &HttpSettings) -> Result<(), StartError> {
+    Tls::new(settings)?;
+    if let Some(file) = &settings.access_log.file {
+        let opened = File::options().append(true).create(true).open(file);
+        opened.map_err(|source| StartError::AccessLog {
+            path: format!("{:?}", settings.access_log.file),
+            source,
+        })?;
+    }
+    Ok(())
 }
 
 /// Opens the listeners and starts the threads.

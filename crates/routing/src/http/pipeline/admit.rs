@@ -165,15 +165,18 @@ impl Pipeline {
             },
             None => (rules.client_cert, client.certificate_text()),
         };
+        // A route service may tell of another client's certificate, but not where callers are
+        // known by theirs: it is the caller there.
+        let told = returned && domain.is_none();
         match mode {
             ForwardedClientCert::AlwaysForward => {}
             ForwardedClientCert::Forward => {
-                if returned || certificate.is_empty() {
+                if told || certificate.is_empty() {
                     fields.remove(b"X-Forwarded-Client-Cert");
                 }
             }
             ForwardedClientCert::SanitizeSet => {
-                if !returned {
+                if !told {
                     fields.remove(b"X-Forwarded-Client-Cert");
                     if !certificate.is_empty() {
                         fields.push("X-Forwarded-Client-Cert", certificate.as_bytes());
@@ -290,6 +293,7 @@ fn read_fields(
     } = exchange;
     host.extend_from_slice(part_of(head.target(), &target.host));
     let mut key = false;
+    let (mut pragma, mut cache_control) = (None, false);
     for (name, value) in head.fields() {
         let at = fields.begin(name);
         // The first one of a name counts, as in Go.
@@ -355,6 +359,14 @@ fn read_fields(
                 let part = fields.keep(at, value);
                 first(&mut seen.client_proto, part);
             }
+            b"Pragma" => {
+                fields.keep(at, value);
+                pragma.get_or_insert(value == b"no-cache");
+            }
+            b"Cache-Control" => {
+                fields.keep(at, value);
+                cache_control = true;
+            }
             b"X-Request-Start" => {
                 fields.keep(at, value);
                 seen.request_start = true;
@@ -395,6 +407,10 @@ fn read_fields(
                 fields.keep(at, value);
             }
         }
+    }
+    // What the old field means, Go's server says in the new one.
+    if pragma == Some(true) && !cache_control {
+        fields.push("Cache-Control", b"no-cache");
     }
     let wanted = fields.part(seen.upgrade);
     exchange.upgrade = if client.http2() || wanted.is_empty() || !has_token(options, b"upgrade") {

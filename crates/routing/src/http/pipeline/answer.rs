@@ -1,6 +1,6 @@
 //! The head of an answer as a client sees it, in the order in which Go's server writes it.
 
-use wire::http1::RequestHead;
+use wire::http1::{RequestBody, RequestHead};
 
 use super::Pipeline;
 use super::exchange::{Exchange, Times};
@@ -127,6 +127,14 @@ impl Pipeline {
                         exchange.router_error.push_str(&text);
                     }
                 }
+                b"Pragma" => {
+                    list.keep(at, value);
+                    seen.pragma.get_or_insert(value == b"no-cache");
+                }
+                b"Cache-Control" => {
+                    list.keep(at, value);
+                    seen.cache_control = true;
+                }
                 b"X-Vcap-Request-Id" if value.is_empty() => list.drop(at),
                 b"X-Vcap-Request-Id" => {
                     list.keep(at, value);
@@ -144,6 +152,9 @@ impl Pipeline {
                     list.keep(at, value);
                 }
             }
+        }
+        if seen.pragma == Some(true) && !seen.cache_control {
+            list.push("Cache-Control", b"no-cache");
         }
         for option in tokens(&exchange.options) {
             if !option.eq_ignore_ascii_case(b"close") && !option.eq_ignore_ascii_case(b"keep-alive")
@@ -292,6 +303,9 @@ struct AnswerSeen {
     length: bool,
     date: bool,
     request_id: bool,
+    /// Whether the first `Pragma` says `no-cache`.
+    pragma: Option<bool>,
+    cache_control: bool,
 }
 
 fn write_status(minor: u8, status: u16, out: &mut Vec<u8>) {
@@ -387,6 +401,22 @@ pub(super) fn write_own(
     keep_alive
 }
 
+/// Appends the answer to `OPTIONS *`, whose length Go's handler says before the date.
+pub(super) fn write_options(
+    head: &RequestHead,
+    keep_alive: bool,
+    now: Times,
+    out: &mut Vec<u8>,
+) -> bool {
+    let keep_alive = keep_alive && head.keep_alive();
+    write_status(head.minor(), 200, out);
+    out.extend_from_slice(b"Content-Length: 0\r\n");
+    write_date(now, out);
+    write_connection(head, keep_alive, out);
+    out.extend_from_slice(b"\r\n");
+    keep_alive
+}
+
 /// Whether the request went to a route service, be it by way of the router itself: what
 /// the service answers belongs to no session of the application.
 fn is_of_service(request: &FieldList) -> bool {
@@ -403,6 +433,14 @@ fn write_connection(head: &RequestHead, keep_alive: bool, out: &mut Vec<u8>) {
     match (head.minor(), keep_alive) {
         (0, true) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
         (0, false) | (_, true) => {}
+        // As in gorouter, which goes on with such a connection: here it ends without a word,
+        // since nobody knows where the next request would begin (RFC 9112 section 6.1).
+        (_, false) if is_framed_twice(head) => {}
         (_, false) => out.extend_from_slice(b"Connection: close\r\n"),
     }
+}
+
+/// Whether a request says in two ways how its body ends; its chunks count.
+fn is_framed_twice(head: &RequestHead) -> bool {
+    head.body() == RequestBody::Chunked && head.field("Content-Length").is_some()
 }

@@ -3,7 +3,7 @@
 use wire::http1::RequestHead;
 
 use super::Pipeline;
-use super::answer::write_own;
+use super::answer::{write_options, write_own};
 use super::exchange::{Exchange, Instance, Times};
 use super::reason::reason;
 use crate::http::identity::Denial;
@@ -165,11 +165,7 @@ impl Refusal {
             Self::HandshakeFailure => "525 SSL Handshake Failed\n",
             Self::CertificateRequired => "496 SSL Certificate Required\n",
             Self::Cancelled => "499 Request Cancelled\n",
-            Self::HeadTooLarge
-            | Self::UnknownFailure
-            | Self::Options
-            | Self::Misdirected
-            | Self::Denied(_) => "",
+            Self::HeadTooLarge | Self::UnknownFailure | Self::Misdirected | Self::Denied(_) => "",
             _ => return None,
         })
     }
@@ -246,6 +242,9 @@ impl Pipeline {
             );
             return false;
         }
+        if refusal == Refusal::Options {
+            return write_options(head, keep_alive, now, out);
+        }
         if let Some(error) = refusal.router_error() {
             exchange.router_error.clear();
             exchange.router_error.push_str(error);
@@ -297,7 +296,7 @@ impl Pipeline {
             list.push("X-Content-Type-Options", b"nosniff");
         }
         // Those of the parser and of the guard are not rewritten.
-        if !matches!(refusal, Refusal::UnknownFailure | Refusal::Options) {
+        if refusal != Refusal::UnknownFailure {
             self.rewrite(&mut list);
         }
         exchange.progress.answer_body = body.len() as u64;

@@ -41,6 +41,9 @@ impl Target {
             let end = start + memchr::memchr2(b'/', b'?', rest).unwrap_or(rest.len());
             let named =
                 memchr::memrchr(b'@', &target[start..end]).map_or(start, |at| start + at + 1);
+            if !is_authority(&target[named..end]) {
+                return None;
+            }
             (named as u32..end as u32, end)
         };
         let query = memchr::memchr(b'?', &target[path..]).map(|at| path + at);
@@ -55,6 +58,13 @@ impl Target {
             has_query: query.is_some(),
         })
     }
+}
+
+/// Whether host and port can be those of a URL: nothing is escaped, and the port is a number.
+fn is_authority(text: &[u8]) -> bool {
+    let name = memchr::memrchr(b']', text).map_or(0, |end| end + 1);
+    let port = memchr::memchr(b':', &text[name..]).map_or(&[][..], |at| &text[name + at + 1..]);
+    !text.contains(&b'%') && port.iter().all(u8::is_ascii_digit)
 }
 
 /// Where the scheme of an absolute target ends: `http` of `http://host/path`.

@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nats::Password;
-use nats::client::{Client, ClientConfig, ConnectError, ServerAddress, SubscribeError};
+use nats::client::{
+    Client, ClientConfig, ConnectError, QueueLimits, ServerAddress, SubscribeError,
+};
 use nats::server::{Server, ServerConfig};
 use net::Shutdown;
 use telemetry::Fields;
@@ -16,13 +18,13 @@ use tokio::task::JoinSet;
 use super::component;
 use super::run::Parts;
 use super::settings::NatsSettings;
-use crate::api::client::ClientError;
+use crate::api::client::{ApiClient, ClientError};
 use crate::api::feed;
 use crate::http::metrics::Registrations;
 use crate::http::status::Varz;
 use crate::peer_tls::{self, TlsPartError};
 use crate::registry::file::{FileError, Follower, Routes};
-use crate::registry::{Announcement, Feed, FeedSettings, RegistryCounters};
+use crate::registry::{Announcement, Feed, FeedSettings, MESSAGES, RegistryCounters};
 
 /// Where NATS is when nobody says it.
 const NATS: &str = "127.0.0.1:4222";
@@ -125,15 +127,15 @@ impl Feeds {
             let reload = Arc::clone(&feeding.reload);
             feeding.tasks.spawn(follower.follow(routes, reload));
         }
-        if let Some(api) = settings.routing_api.clone() {
+        if let Some(api) = &settings.routing_api {
             let (table, counters) = (Arc::clone(&parts.table), Arc::clone(&self.registry));
-            let (logger, stopped) = (parts.logger.session("routing-api"), stopped.clone());
-            feeding.tasks.spawn(async move {
-                let fed = feed::http::run(&api, table, counters, logger.clone(), stopped).await;
-                if let Err(error) = fed {
-                    logger.error("feed-failed", &error, Fields::new());
-                }
-            });
+            feeding.tasks.spawn(feed::http::run(
+                ApiClient::new(api)?,
+                table,
+                counters,
+                parts.logger.session("routing-api"),
+                stopped.clone(),
+            ));
         }
         Ok(feeding)
     }
@@ -161,8 +163,15 @@ impl Feeds {
             minimum_interval: settings.start_delay,
             threshold: settings.table.stale_after,
         };
+        // What an endpoint of this process hears needs no connection to be taken.
+        let limits = QueueLimits::default();
+        let messages = match &feeding.embedded {
+            Some(server) if nats.servers.is_empty() => server.subscribe(MESSAGES, limits)?,
+            _ => client.subscribe(MESSAGES, limits)?,
+        };
         let feed = Arc::new(Feed::start(
             client.clone(),
+            messages,
             Arc::clone(&parts.table),
             FeedSettings {
                 announcement,

@@ -100,6 +100,7 @@ pub async fn run(
     running: watch::Sender<Router>,
 ) -> Result<(), RouterError> {
     keep_to_descriptors(&mut settings.http, &logger);
+    engine::check(&settings.http)?;
     let _pid_file = settings.pid_file.clone().map(PidFile::write).transpose()?;
     let threads = engine::threads(&settings.http);
     let parts = Arc::new(Parts {

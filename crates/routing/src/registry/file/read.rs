@@ -1,11 +1,12 @@
 //! A file of routes as messages.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use crate::registry::message::Message;
@@ -58,6 +59,34 @@ struct Document<'a> {
     #[serde(default, borrow)]
     route: Vec<Spanned<Message<'a>>>,
 }
+
+/// The keys of each route of a file, with their places.
+#[derive(Deserialize)]
+struct Written {
+    #[serde(default)]
+    route: Vec<BTreeMap<Spanned<String>, IgnoredAny>>,
+}
+
+/// The keys that there are. What messages say beside them is ignored; a person who writes a
+/// file is told.
+const KEYS: [&str; 16] = [
+    "host",
+    "port",
+    "tls_port",
+    "uris",
+    "app",
+    "private_instance_id",
+    "private_instance_index",
+    "protocol",
+    "server_cert_domain_san",
+    "stale_threshold_in_seconds",
+    "tags",
+    "route_service_url",
+    "isolation_segment",
+    "availability_zone",
+    "endpoint_updated_at_ns",
+    "options",
+];
 
 const ROUTE: &str = "a route: uris, host, and port or tls_port";
 
@@ -112,6 +141,16 @@ impl Routes {
             let at = error.span().map_or(0, |span| span.start);
             wrong(at, error.message().to_owned())
         })?;
+        // What could be read once can be read twice.
+        let written: Written = toml::from_str(text).map_err(|error| wrong(0, error.to_string()))?;
+        let keys = written.route.iter().flat_map(BTreeMap::keys);
+        if let Some(unknown) = keys
+            .filter(|key| !KEYS.contains(&key.get_ref().as_str()))
+            .min_by_key(|key| key.span().start)
+        {
+            let found = format!("unknown key {:?}", unknown.get_ref());
+            return Err(wrong(unknown.span().start, found));
+        }
         let mut routes = Vec::with_capacity(document.route.len());
         for route in document.route {
             let at = route.span().start;
@@ -220,6 +259,13 @@ fn check(message: &Message<'_>) -> Result<(), String> {
     if message.host.is_empty() {
         return Err("the route has no host".to_owned());
     }
+    let bracketed = message.host.starts_with('[') && message.host.ends_with(']');
+    if message.host.contains(':') && !bracketed {
+        let host = &*message.host;
+        return Err(format!(
+            "the host {host:?} has a colon (a port stands in port, IPv6 in brackets)"
+        ));
+    }
     if !message.is_tls() && message.port.unwrap_or(0) == 0 {
         return Err("the route has no port".to_owned());
     }
@@ -314,6 +360,14 @@ mod tests {
             ),
             ("[[route]]\nport = 99999\n", "r.toml:2: "),
             ("[[routes]]\nport = 1\n", "unknown field"),
+            (
+                "[[route]]\nuris = [\"a\"]\nprot = 5\nhost = \"h\"\nport = 1\n",
+                "r.toml:3: unknown key \"prot\"",
+            ),
+            (
+                "[[route]]\nuris = [\"a\"]\nhost = \"h:1\"\nport = 1\n",
+                "the host \"h:1\" has a colon",
+            ),
             ("x = [", "r.toml:1: "),
         ] {
             let error = toml(text).unwrap_err().to_string();

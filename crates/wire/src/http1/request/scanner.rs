@@ -261,6 +261,10 @@ fn version(head: &[u8]) -> RequestError {
     if line == b"PRI * HTTP/2.0" {
         return RequestError::Http2Preface;
     }
+    // A target with a space in it leaves no version behind.
+    if memchr::memchr_iter(b' ', line).count() != 2 {
+        return RequestError::RequestLine;
+    }
     let version: Range<usize> = memchr::memrchr(b' ', line).map_or(0, |at| at + 1)..line.len();
     match &line[version] {
         [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9'] => RequestError::MinorVersion,

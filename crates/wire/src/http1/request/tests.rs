@@ -279,6 +279,7 @@ fn lines_that_are_not_request_lines_are_refused() {
         ("GARBAGE\r\n", E::RequestLine),
         ("GET /\r\n", E::RequestLine),
         ("GET  / HTTP/1.1\r\n", E::RequestLine),
+        ("GET /a b HTTP/1.1\r\n", E::RequestLine),
         ("GET / HTTP/1.1 \r\n", E::RequestLine),
         ("GET / HTTP/1.1\n", E::RequestLine),
         ("GET\t/ HTTP/1.1\r\n", E::RequestLine),

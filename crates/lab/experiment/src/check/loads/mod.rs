@@ -11,7 +11,7 @@ mod step;
 
 use super::entries::Entry;
 use super::fields::Fields;
-use super::values::{Reader, parse_cpus};
+use super::values::Reader;
 use crate::diagnostic::Problem;
 use crate::expr::{LoadUse, RESERVED};
 use crate::names::Place;
@@ -128,7 +128,7 @@ fn read(
         .get("threads")
         .map_or(Some(1), |field| reader.count(field, 1..=256));
     let cpus = fields.get("cpus").map_or(Some(Vec::new()), |field| {
-        reader.quantity(field, "processors such as \"0-1\"", parse_cpus)
+        reader.quantity(field, "processors such as \"0-1\"", units::parse_cpus)
     });
     let tls = tls(reader, &fields);
     let guard = guard(reader, &fields);

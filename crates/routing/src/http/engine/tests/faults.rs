@@ -1,5 +1,6 @@
 //! Things that go wrong, at every step.
 
+use std::net::Shutdown;
 use std::time::Duration;
 
 use super::bench::{Backend, Bench, nobody, ok, register};
@@ -92,7 +93,7 @@ fn a_backend_that_closes_without_an_answer_is_a_bad_gateway() {
 /// What a backend may do wrong, and what the client sees.
 #[test]
 fn what_a_backend_says_wrong_ends_in_one_answer_or_a_cut() {
-    let table: [(&[u8], u16); 9] = [
+    let table: [(&[u8], u16); 10] = [
         (b"garbage\r\n\r\n", 502),
         (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", 502),
         (
@@ -105,6 +106,8 @@ fn what_a_backend_says_wrong_ends_in_one_answer_or_a_cut() {
             b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
             502,
         ),
+        // Nobody behind the router would be told of the coding.
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nab", 502),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", 0),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
@@ -181,6 +184,57 @@ fn a_client_that_leaves_takes_its_request_along() {
         assert_eq!(bench.totals().clients_gone, number as u64 + 1);
     }
     assert_eq!(bench.totals().responses[4], 3);
+}
+
+#[test]
+fn a_client_that_ends_only_its_own_side_is_told() {
+    let backend = Backend::new(|mut connection, _| connection.wait_for_end());
+    let bench = Bench::new(&[backend.address]);
+    let mut client = bench.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: app.test\r\n\r\n");
+    bench.until("it is with the backend", |totals| totals.dialed == 1);
+    client.socket().shutdown(Shutdown::Write).unwrap();
+    let seen = client.answer().unwrap();
+    assert_eq!(
+        (seen.status, &*seen.body),
+        (499, &b"499 Request Cancelled\n"[..])
+    );
+    assert_eq!(client.rest(), b"");
+    // Half a head is answered as by Go's server.
+    let mut client = bench.client();
+    client.send(b"GET / HT");
+    client.socket().shutdown(Shutdown::Write).unwrap();
+    assert_eq!(client.answer().unwrap().status, 400);
+    assert_eq!(client.rest(), b"");
+}
+
+#[test]
+fn no_tunnel_begins_with_a_protocol_that_was_not_asked_for() {
+    for fields in [
+        "Connection: Upgrade\r\nUpgrade: other\r\n",
+        "Upgrade: websocket\r\n",
+        "",
+    ] {
+        let says = format!("HTTP/1.1 101 Switching Protocols\r\n{fields}\r\nhidden");
+        let backend = Backend::new(move |mut connection, _| {
+            connection.head();
+            connection.send(says.as_bytes());
+            connection.wait_for_end();
+        });
+        let bench = Bench::new(&[backend.address]);
+        let mut client = bench.client();
+        client.send(
+            b"GET / HTTP/1.1\r\nHost: app.test\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\n",
+        );
+        let seen = client.answer().unwrap();
+        assert_eq!(seen.status, 502, "{fields}");
+        let error = seen.field("x-cf-routererror").unwrap();
+        let told = "when \"WebSocket\" was requested";
+        assert!(
+            error.contains("tried to switch") && error.contains(told),
+            "{error}"
+        );
+    }
 }
 
 #[test]

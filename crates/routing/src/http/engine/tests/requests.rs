@@ -135,6 +135,13 @@ fn a_refused_request_with_a_body_leaves_the_connection_usable() {
     assert_eq!(client.answer().unwrap().status, 404);
     client.send(b"56789");
     assert_eq!(client.get("/").body, b"ok");
+    // More than is worth while is not read.
+    client.send(b"POST / HTTP/1.1\r\nHost: nowhere.test\r\nContent-Length: 300000\r\n\r\n");
+    let seen = client.answer().unwrap();
+    assert_eq!(
+        (seen.status, seen.field("connection")),
+        (404, Some("close"))
+    );
 }
 
 #[test]

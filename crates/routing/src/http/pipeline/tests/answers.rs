@@ -161,6 +161,27 @@ fn an_answer_loses_what_is_of_the_hop() {
 }
 
 #[test]
+fn an_answer_that_is_not_to_be_kept_says_so_in_both_ways() {
+    let fields = "Pragma: no-cache\r\nContent-Length: 2\r\n";
+    let (answer, _) = answered(GET, 200, fields, AnswerBody::Exactly(2));
+    assert!(
+        answer.contains("\r\nCache-Control: no-cache\r\n"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_request_that_is_framed_twice_ends_its_connection_without_a_word() {
+    let request = "POST / HTTP/1.1\nHost: a.ex.com\nContent-Length: 4\n\
+                   Transfer-Encoding: chunked\n\n";
+    let (answer, promise) = answered(request, 200, "", AnswerBody::Exactly(0));
+    assert!(
+        !promise.keep_alive && !answer.contains("Connection"),
+        "{answer}"
+    );
+}
+
+#[test]
 fn rewriting_removes_and_adds_where_nothing_is() {
     let mut fixture = Fixture::new(|settings| {
         settings.headers.remove = vec!["SERVER".to_owned(), "date".to_owned()];

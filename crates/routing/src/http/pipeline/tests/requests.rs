@@ -45,6 +45,19 @@ fn values_of_forwarded_for_become_one() {
 }
 
 #[test]
+fn an_old_wish_not_to_cache_is_said_in_the_new_way_too() {
+    let cache = |fields: &str| {
+        let request = format!("GET / HTTP/1.1\nHost: a.ex.com\n{fields}\n");
+        let sent = Fixture::new(|_| {}).sent(&request);
+        value(&sent, "Cache-Control").map(str::to_owned)
+    };
+    assert_eq!(cache("Pragma: no-cache\n"), Some("no-cache".to_owned()));
+    let both = "Pragma: no-cache\nCache-Control: max-age=0\n";
+    assert_eq!(cache(both), Some("max-age=0".to_owned()));
+    assert_eq!(cache("Pragma: x\nPragma: no-cache\n"), None);
+}
+
+#[test]
 fn forwarded_proto_is_believed_or_not() {
     let request = "GET / HTTP/1.1\nHost: a.ex.com\nX-Forwarded-Proto: ftp\n\n";
     let proto = |change: fn(&mut HttpSettings), tls: bool| {

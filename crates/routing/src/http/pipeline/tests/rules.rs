@@ -133,7 +133,15 @@ fn attempts_end_with_the_settings_or_the_endpoints() {
 
 #[test]
 fn a_target_that_go_refuses_is_refused_as_go_does() {
-    for target in ["/%zz", "/%a", "host", "://host/", "1http://host/"] {
+    for target in [
+        "/%zz",
+        "/%a",
+        "host",
+        "://host/",
+        "1http://host/",
+        "http://host:x/",
+        "http://ho%zzst/",
+    ] {
         assert_eq!(Target::of(b"GET", target.as_bytes()), None, "{target}");
     }
     let mut fixture = Fixture::new(|_| {});
