@@ -1,5 +1,5 @@
 //! Subscriptions of the process that embeds the endpoint.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod support;
 

@@ -218,7 +218,12 @@ impl Queue {
 
     /// Adds a draft, as far as it fits. Whether more than half of a bound waits now.
     pub(crate) fn push_draft(&self, draft: Draft) -> bool {
-        self.push(draft.bytes.freeze(), draft.entries);
+        // A few bytes do not hold the room that was made for a whole read.
+        let bytes = match draft.bytes.len() * 2 < draft.bytes.capacity() {
+            true => Bytes::copy_from_slice(&draft.bytes),
+            false => draft.bytes.freeze(),
+        };
+        self.push(bytes, draft.entries);
         self.is_half_full()
     }
 
