@@ -154,7 +154,8 @@ fn answers_of_every_framing() {
     let text = "transport connection broken: malformed HTTP response \"nonsense\")\r\n";
     differences.holds("garbage", garbage.contains(text), &garbage);
     let half = rig.get("half.ex.com");
-    let text = "endpoint_failure (net/http: HTTP/1.x transport connection broken: unexpected EOF)";
+    // Go reads what there is of a line as a line.
+    let text = "transport connection broken: malformed MIME header: missing colon: \"Content-Le\")";
     differences.holds("half a head", half.contains(text), &half);
     // What was promised and does not come is told by closing.
     let mut client = rig.client();
