@@ -344,7 +344,7 @@ fn backends_prove_to_be_the_instance() {
         rewritten,
         to_tls(ports[4], &strict, "instance-2"),
     ]));
-    rig.opened(ports[4]);
+    ports.iter().for_each(|port| rig.opened(*port));
     let mut client = connect(ports[0]);
     assert_eq!(greeting(&mut client), Some(b'o'));
     assert_eq!(asked(&mut client, 10), "instance-1");

@@ -36,6 +36,7 @@ mod worker;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::JoinHandle;
@@ -115,6 +116,14 @@ pub struct Engine {
     tls_address: Option<SocketAddr>,
 }
 
+fn unopened(settings: &HttpSettings, source: io::Error) -> StartError {
+    let file = settings.access_log.file.as_deref();
+    StartError::AccessLog {
+        path: file.unwrap_or(Path::new("")).display().to_string(),
+        source,
+    }
+}
+
 /// Says what of the settings [`start`] would refuse, for those who have long to wait until
 /// then. Opens no listener.
 ///
@@ -124,10 +133,7 @@ pub fn check(settings: &HttpSettings) -> Result<(), StartError> {
     Tls::new(settings)?;
     if let Some(file) = &settings.access_log.file {
         let opened = File::options().append(true).create(true).open(file);
-        opened.map_err(|source| StartError::AccessLog {
-            path: format!("{:?}", settings.access_log.file),
-            source,
-        })?;
+        opened.map_err(|source| unopened(settings, source))?;
     }
     Ok(())
 }
@@ -161,11 +167,8 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
         listeners.push(own);
     }
     let of_log = Arc::clone(config.counters.log_writer());
-    let log =
-        LogWriter::start(&settings.access_log, of_log).map_err(|source| StartError::AccessLog {
-            path: format!("{:?}", settings.access_log.file),
-            source,
-        })?;
+    let log = LogWriter::start(&settings.access_log, of_log)
+        .map_err(|source| unopened(settings, source))?;
     let shared = Arc::new(Shared {
         pipeline: Pipeline::new(Arc::clone(settings)),
         selection: SelectionSettings {
