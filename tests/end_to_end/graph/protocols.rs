@@ -68,7 +68,6 @@ fn carries_load(protocol: &str, url: &str, more: &[&str]) {
         });
     }
     assert_eq!(graph.stop(), Some(0));
-    assert!(TcpStream::connect(address).is_err());
 }
 
 #[test]
