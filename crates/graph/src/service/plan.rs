@@ -242,8 +242,11 @@ impl Planner {
         plan.name = Name::from(&*own.name);
         plan.protocol = own.protocol;
         plan.workers = self.workers(own);
-        let all = own.endpoints.iter().map(|endpoint| &endpoint.steps);
-        plan.first_step = all.filter_map(|steps| first(steps)).min().unwrap_or(0);
+        let mut first = u32::MAX;
+        for endpoint in &own.endpoints {
+            endpoint.each_step(|step| first = first.min(step.id.0));
+        }
+        plan.first_step = first;
         for (place, endpoint) in own.endpoints.iter().enumerate() {
             plan.endpoints.push(EndpointPlan {
                 path: Name::from(&*endpoint.path),
@@ -366,16 +369,4 @@ pub(super) fn fingerprint(topology: &Topology) -> [u8; 16] {
         *digit = b"0123456789abcdef"[(hash >> (60 - 4 * place) & 0xf) as usize];
     }
     digits
-}
-
-/// The lowest number of some steps and those within them.
-fn first(steps: &[Step]) -> Option<u32> {
-    let numbers = steps.iter().flat_map(|step| match &step.action {
-        Action::Work(_) | Action::Call(_) => Some(step.id.0),
-        Action::Sequence(below)
-        | Action::Parallel {
-            branches: below, ..
-        } => first(below),
-    });
-    numbers.min()
 }
