@@ -16,6 +16,7 @@ mod saturation;
 mod scalability;
 mod steps;
 mod student;
+mod trend;
 mod warmup;
 
 pub use bisection::{Answer, Bisection, Noise};
@@ -29,4 +30,5 @@ pub use saturation::{Saturation, saturation};
 pub use scalability::{Peak, Scalability, Scaling, TooLittle, scalability};
 pub use steps::Steps;
 pub use student::{normal_quantile, student_quantile};
+pub use trend::{Trend, trend};
 pub use warmup::{FEWEST_BATCHES, WarmUp, mser, mser5};

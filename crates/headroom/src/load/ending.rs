@@ -22,8 +22,8 @@ pub(super) fn tell(
     summary: &Summary,
     files: Files,
 ) -> Result<Outcome> {
-    let part = steady::part(&done.recorded, &summary.steady);
-    let judged = plan.expect.as_ref().map(|expect| expect.judge(&part));
+    let load = steady::judged(&done.recorded, args.warm_up.0.left_out());
+    let judged = plan.expect.as_ref().map(|expect| expect.judge(&load));
     let written = files.finish(summary);
     let mut expectations = String::new();
     for measured in judged.iter().flat_map(|judged| &judged.measured) {

@@ -10,7 +10,7 @@ use wire::stream::Received;
 use super::connection::Use;
 use super::talk::Whole;
 use super::{BUFFER, End, Engine};
-use lab_load::request::{Answer, Next};
+use lab_load::request::{Answer, Next, is_redirect};
 
 impl Engine {
     /// Takes what came in on an open connection, and says when.
@@ -119,6 +119,9 @@ impl Engine {
             body: &exchange.kept.body,
             body_bytes: whole.body_bytes,
         };
+        if is_redirect(answer.status) {
+            kind.redirect = kind.redirect.take().or_else(|| answer.redirect());
+        }
         let end = self.setup.composer.finish(visit, &answer);
         if let Some(refusal) = end.refusal {
             let name = self.setup.composer.refusals().get(refusal);

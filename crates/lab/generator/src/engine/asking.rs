@@ -313,7 +313,7 @@ impl Engine {
         if let Some(visit) = &exchange.visit {
             exchange.kind = self.setup.composer.kind(visit);
         }
-        self.tally.fail(exchange.kind, phase, cause);
+        self.tally.fail(exchange.kind, phase, cause, now);
         if let Some(sampler) = &mut self.sampler {
             sampler.take(exchange.sample(self.tally.zero, End::Failed(phase, cause)));
         }

@@ -78,8 +78,18 @@ pub(crate) enum Report {
     Failed(Trouble),
     /// A span of its own has ended.
     Span(Box<Span>),
-    /// Its segment has ended, with this last span; whether that was before its time.
-    Ended(Box<Span>, bool),
+    /// Its segment has ended.
+    Ended(Ending),
+}
+
+/// How a thread's segment ended.
+pub(crate) struct Ending {
+    /// The last span of the segment's own time.
+    pub(crate) last: Box<Span>,
+    /// What came after it, until the last answer.
+    pub(crate) after: Option<Box<Span>>,
+    /// Whether it was stopped before its time.
+    pub(crate) stopped: bool,
 }
 
 /// What stopped a thread.
@@ -234,20 +244,20 @@ impl Engine {
         self.waker.clone()
     }
 
-    /// Runs a segment that begins at `began`. Spans go to `outlet`; gives the last one,
-    /// and whether the segment was stopped before its time.
+    /// Runs a segment that begins at `began`. Spans go to `outlet`; gives the last ones.
     pub(crate) fn run(
         &mut self,
         segment: &Segment,
         began: u64,
         outlet: &Outlet,
-    ) -> Result<(Box<Span>, bool), Trouble> {
+    ) -> Result<Ending, Trouble> {
         let end = segment.length.duration.map(|length| {
             began.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
         });
         // With a number of requests the segment is over when these are.
         let by_time = end.is_some() && segment.length.requests.is_none();
         self.begin(segment, began, outlet);
+        self.tally.ends_at(end.unwrap_or(u64::MAX));
         let mut users = self.users.then_some(began);
         let mut boundary = began + SECOND;
         let mut coalescer = (self.setup.workload.pace == Pace::Coalesce && users.is_some())
@@ -258,7 +268,11 @@ impl Engine {
         let mut stopped = false;
         loop {
             let now = clock::now();
-            if self.ended.is_none() && now >= boundary && end.is_none_or(|end| boundary < end) {
+            if self.ended.is_none()
+                && now >= boundary
+                && end.is_none_or(|end| boundary < end)
+                && !self.tally.is_over()
+            {
                 boundary = self.turn(now, end, began, outlet);
             }
             if users.is_some_and(|at| at <= now) {
@@ -275,6 +289,7 @@ impl Engine {
                     self.end_at(end.map_or(now, |end| end.min(now)), stop);
                 } else if !by_time && users.is_none() && self.exhausted() {
                     self.ended = Some(now);
+                    self.finish(now);
                 }
             }
             if let Some(ended) = self.ended {
@@ -282,7 +297,12 @@ impl Engine {
                     self.give_up_backlog(now);
                 }
                 if self.settled() {
-                    return Ok((self.last(now, outlet), stopped));
+                    let (last, after) = self.last(now, outlet);
+                    return Ok(Ending {
+                        last,
+                        after,
+                        stopped,
+                    });
                 }
             }
             let mut until = self.next_wake(now);
@@ -428,7 +448,7 @@ impl Engine {
     /// Ends the segment: no user goes on, no arrival falls due any more.
     fn end_at(&mut self, at: u64, stop: bool) {
         self.ended = Some(at);
-        self.came_due(at);
+        self.finish(at);
         if stop || !matches!(self.source, Source::Schedule(_)) {
             self.source = Source::Nobody;
         }
@@ -442,8 +462,9 @@ impl Engine {
     /// Gives up arrivals that still wait for a connection long after the end. They were
     /// due and not sent, which the counts show.
     fn give_up_backlog(&mut self, now: u64) {
-        if let Source::Schedule(_) = self.source {
-            self.came_due(now);
+        self.came_due(now);
+        if let Source::Schedule(plan) = &mut self.source {
+            self.tally.own().unsent += plan.backlog(now);
             self.source = Source::Nobody;
         }
     }

@@ -278,7 +278,7 @@ impl Engine {
         {
             let composer = &self.setup.composer;
             let kind = composer.kind(&composer.begin(self.first + arrival.number));
-            self.tally.fail(kind, phase, cause);
+            self.tally.fail(kind, phase, cause, now);
             if let Some(sampler) = &mut self.sampler {
                 sampler.take(Sample {
                     kind,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::kind::Recording;
+use super::tried::Tried;
 
 /// Numbers of one span of time. Spans of the same workload can be added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -13,8 +14,15 @@ pub struct Span {
     pub start: Duration,
     /// Length.
     pub length: Duration,
+    /// Whether the segment was over when the span began: nothing fell due in it, and
+    /// what is counted in it came too late to belong to the segment's own time.
+    #[serde(default)]
+    pub after_end: bool,
     /// Arrivals that fell due in the span (closed loops: requests sent).
     pub planned: u64,
+    /// Of these, arrivals that were given up: no connection became free for them.
+    #[serde(default)]
+    pub unsent: u64,
     /// One per step of the mix, in its order.
     pub kinds: Vec<Recording>,
     /// Connections.
@@ -63,7 +71,9 @@ impl Span {
         Self {
             start: Duration::ZERO,
             length: Duration::ZERO,
+            after_end: false,
             planned: 0,
+            unsent: 0,
             kinds: vec![Recording::empty(); kinds],
             connections: ConnectionCounts::default(),
             in_flight_seconds: 0.0,
@@ -92,6 +102,7 @@ impl Span {
         if self.length.is_zero() || (!other.length.is_zero() && other.start < self.start) {
             self.start = other.start;
         }
+        self.after_end = other.after_end && (self.length.is_zero() || self.after_end);
         self.length = end.saturating_sub(self.start);
         self.add_counts(other);
         self.connections.open += other.connections.open;
@@ -108,6 +119,7 @@ impl Span {
         if self.length.is_zero() {
             self.start = next.start;
         }
+        self.after_end = next.after_end && (self.length.is_zero() || self.after_end);
         self.length = next.end().max(self.end()).saturating_sub(self.start);
         self.add_counts(next);
         self.connections.open = next.connections.open;
@@ -127,6 +139,7 @@ impl Span {
     /// What adds up in the same way over threads and over time.
     fn add_counts(&mut self, other: &Self) {
         self.planned += other.planned;
+        self.unsent += other.unsent;
         let kinds = self.kinds.len().max(other.kinds.len());
         self.kinds.resize_with(kinds, Recording::empty);
         for (sum, kind) in self.kinds.iter_mut().zip(&other.kinds) {
@@ -145,6 +158,20 @@ impl Span {
         let mut sum = Recording::empty();
         self.kinds.iter().for_each(|kind| sum.merge(kind));
         sum
+    }
+
+    /// What was tried, and what of it failed, over all kinds of requests.
+    pub fn tried(&self) -> Tried {
+        let mut tried = Tried {
+            all: self.unsent,
+            failed: self.unsent,
+        };
+        for kind in &self.kinds {
+            let Tried { all, failed } = kind.tried();
+            tried.all += all;
+            tried.failed += failed;
+        }
+        tried
     }
 
     /// Its end, from the start of the segment.
