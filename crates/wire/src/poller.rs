@@ -80,6 +80,9 @@ pub struct Poller {
 }
 
 impl Poller {
+    /// Most events that one wait returns.
+    pub const MOST_EVENTS: usize = EVENTS;
+
     /// One without sockets.
     ///
     /// # Errors

@@ -331,7 +331,7 @@ pub(crate) fn spoil(summary: &mut Summary) {
     summary.validity.valid = false;
     summary.validity.reasons = vec![
         reason(
-            "generator-cpu",
+            "generator-late",
             "the busiest thread used 93 % of a core, the limit is 80 %",
             "Add threads, or workers on other machines.",
         ),
