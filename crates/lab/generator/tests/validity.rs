@@ -18,7 +18,7 @@ use lab_load::arrivals::Process;
 use lab_load::recording::{NONE_FREE, Phase};
 use lab_load::request::{Body, Journey, Mix, Step, Take};
 use lab_load::validity::{self, Bounds, GENERATOR_LATE};
-use lab_load::{Flow, Generate as _, Protocol, Recorded, Slo, Summary, Workload};
+use lab_load::{Flow, Generate as _, Length, Protocol, Recorded, Segment, Slo, Summary, Workload};
 use target::{Behaviour, Target};
 use workload::{closed, failures, open, plain, run};
 
@@ -105,13 +105,23 @@ fn buying(steps: usize) -> Mix {
     }
 }
 
+/// So many journeys, all of which are gone on with to their end.
+fn journeys(rate: f64, count: u64) -> Segment {
+    let mut segment = open(Process::Constant, rate, 0.0);
+    segment.length = Length {
+        duration: None,
+        requests: Some(count),
+    };
+    segment
+}
+
 #[test]
 fn every_step_of_a_journey_that_comes_due_is_planned_and_sent() {
     for steps in [1, 2, 3] {
         let mut workload = plain(target(shop), 30);
         workload.connections.most = 300;
         workload.mix = buying(steps as usize);
-        let recorded = run(workload.clone(), &open(Process::Constant, 150.0, 2.0));
+        let recorded = run(workload.clone(), &journeys(150.0, 300));
         let seen = recorded.total.requests();
         let counts = (
             recorded.total.planned,
@@ -146,7 +156,7 @@ fn a_journey_that_is_not_gone_on_with_plans_no_more() {
     let mut workload = plain(address, 30);
     workload.connections.most = 300;
     workload.mix = buying(2);
-    let recorded = run(workload.clone(), &open(Process::Constant, 100.0, 1.0));
+    let recorded = run(workload.clone(), &journeys(100.0, 100));
     let seen = recorded.total.requests();
     assert_eq!(
         (recorded.total.planned, seen.failed()),

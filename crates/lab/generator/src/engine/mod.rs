@@ -340,6 +340,7 @@ impl Engine {
             longest: u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
             events,
             full: events == Poller::MOST_EVENTS,
+            interrupted: self.poller.interrupted(),
         });
         for index in 0..events {
             let Some(event) = self.poller.event(index) else {

@@ -34,6 +34,8 @@ pub(super) struct Wait {
     pub(super) events: usize,
     /// Whether there may be more of them than it could tell.
     pub(super) full: bool,
+    /// Whether a signal ended it, so that it told nothing.
+    pub(super) interrupted: bool,
 }
 
 impl Wait {
@@ -65,9 +67,8 @@ impl Wait {
         if self.full {
             return since;
         }
-        // A wait ends early and without events when the thread is stopped and goes on.
-        let early = self.slept() < self.longest;
-        match self.events == 0 && (early || self.overslept(0)) {
+        // The kernel ends a wait like this when the thread was stopped and goes on.
+        match self.interrupted || self.events == 0 && self.overslept(0) {
             true => since.max(self.began),
             false => self.ended,
         }
@@ -218,8 +219,8 @@ impl Reaction {
         self.before = wait.before(self.since, queued);
         self.since = wait.ready_since(self.since);
         self.delays.waited += Duration::from_nanos(queued);
-        if wait.overslept(queued) {
-            let stopped = wait.slept() - wait.longest - queued;
+        if wait.overslept(queued) || wait.interrupted {
+            let stopped = wait.slept().saturating_sub(wait.longest + queued);
             self.delays.stopped += Duration::from_nanos(stopped);
         }
     }

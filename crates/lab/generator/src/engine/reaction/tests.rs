@@ -26,6 +26,7 @@ fn wait(began: u64, ended: u64, longest: u64, events: usize) -> Wait {
         longest,
         events,
         full: false,
+        interrupted: false,
     }
 }
 
@@ -46,8 +47,12 @@ fn what_a_wait_tells_was_ready_no_earlier_than_known() {
 fn a_wait_that_was_broken_off_told_nothing() {
     assert_eq!(wait(MS, 4 * MS, 3 * MS, 0).ready_since(0), 4 * MS);
     assert_eq!(wait(MS, 4 * MS, 5 * MS, 2).ready_since(0), 4 * MS);
-    // Stopped and continued: early, or late, and without events.
-    assert_eq!(wait(MS, 4 * MS, 5 * MS, 0).ready_since(0), MS);
+    // Stopped and continued, or late.
+    let interrupted = Wait {
+        interrupted: true,
+        ..wait(MS, 4 * MS, 5 * MS, 0)
+    };
+    assert_eq!(interrupted.ready_since(0), MS);
     assert_eq!(wait(MS, 90 * MS, 5 * MS, 0).ready_since(0), MS);
     let full = Wait {
         full: true,
@@ -169,10 +174,16 @@ fn simulate(due: &[u64], service: &[u64], servers: usize, gaps: Gaps) -> Vec<[u6
         let next_due = due.get(sent.len()).copied().unwrap_or(u64::MAX);
         let wake_at = next_due.min(began + LONGEST_WAIT);
         let ready = under_way.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
-        thread.to(ready.min(wake_at));
+        // A stop ends the wait, and the kernel says so when it is over.
+        let wake = ready.min(wake_at).max(began);
+        let stop = |gap: &&(u64, u64, bool)| !gap.2 && (began..wake).contains(&gap.0);
+        let stop = thread.gaps.0.iter().find(stop).map(|gap| gap.1);
+        let interrupted = stop.is_some();
+        thread.to(stop.unwrap_or(wake));
         let ended = thread.now;
         let mut events = Vec::new();
-        while let Some(Reverse((at, number))) = under_way.peek().copied()
+        while !interrupted
+            && let Some(Reverse((at, number))) = under_way.peek().copied()
             && at <= ended
         {
             under_way.pop();
@@ -186,6 +197,7 @@ fn simulate(due: &[u64], service: &[u64], servers: usize, gaps: Gaps) -> Vec<[u6
             longest: wake_at.saturating_sub(began),
             events: events.len(),
             full: false,
+            interrupted,
         });
         left -= events.len();
         let mut in_flight = (under_way.len() + events.len()) as u64;
