@@ -100,7 +100,9 @@ pub(crate) fn judge(
     };
     let decided = |summary: &Summary| {
         let about = |expect: &Expect| measured.summaries(&expect.that).any(|own| own == summary);
-        plan.expects.iter().any(about)
+        let judged = plan.expects.iter().zip(&expectations);
+        let mut about = judged.filter(|(expect, _)| about(expect)).peekable();
+        about.peek().is_some() && about.all(|(_, judged)| judged.outcome != Outcome::Invalid)
     };
     let invalid = measured.loads.invalid(decided).next();
     let invalid = invalid.map(loads::is_invalid);
@@ -111,7 +113,6 @@ pub(crate) fn judge(
         // What fails without the help of an INVALID load fails by itself.
         Ending::Complete if any(Outcome::Fail) => (Outcome::Fail, None),
         Ending::Complete if invalid.is_some() => (Outcome::Invalid, invalid),
-        Ending::Complete if any(Outcome::Invalid) => (Outcome::Invalid, None),
         Ending::Complete if any(Outcome::Inconclusive) => (Outcome::Inconclusive, None),
         Ending::Complete => (Outcome::Pass, None),
     };

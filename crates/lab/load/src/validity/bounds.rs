@@ -11,7 +11,7 @@ use crate::recording::Doubt;
 const ALIKE: f64 = 0.1;
 const ALIKE_S: f64 = 50e-6;
 /// Bounds further apart than this share of the value say nothing that a reader could use.
-const USEFUL: f64 = 0.5;
+const USEFUL: f64 = 0.2;
 
 /// The least and the most that a number may be in truth, in seconds. The most is what was
 /// measured: a generator that is late makes latencies longer, not shorter.
@@ -30,7 +30,7 @@ impl Bounds {
     }
 
     /// Whether they are so far apart that the number is withheld: further than
-    /// `tolerated`, and than half of the value.
+    /// `tolerated`, and than a fifth of the value.
     pub fn withheld(self, tolerated: Duration) -> bool {
         self.high - self.low > (USEFUL * self.high).max(tolerated.as_secs_f64())
     }
@@ -124,7 +124,7 @@ mod tests {
         };
         assert_eq!(class(0.0095, 0.010), (true, false));
         assert_eq!(class(0.00001, 0.00005), (true, false));
-        assert_eq!(class(0.007, 0.010), (false, false));
+        assert_eq!(class(0.0085, 0.010), (false, false));
         assert_eq!(class(0.0, 0.0009), (false, false));
         assert_eq!(class(0.0, 0.010), (false, true));
     }

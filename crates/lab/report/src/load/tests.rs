@@ -307,7 +307,16 @@ fn the_live_view() {
         Some(Duration::from_secs(20)),
     );
     for at in 0..15 {
-        live.add(&second(at, at == 12, 1));
+        let mut second = second(at, at == 12, 1);
+        if at == 13 {
+            // The generator was stopped for 200 ms.
+            let kind = &mut second.kinds[0];
+            for late in (0..200).map(|ms| ms * 1_000_000) {
+                kind.intended.record_ns(late + 3_000_000);
+                kind.intended_doubt.record_ns(late + 3_000_000, late);
+            }
+        }
+        live.add(&second);
     }
     let block = live_block(&live, PLAIN);
     fits(&block.join("\n"), 100);
