@@ -92,7 +92,7 @@ describe('the generator', () => {
     const check = (name: string) => summaryOf({ validity: { valid: false, reasons: [{ check: name, found: '', help: '' }], loosened: [] } });
     expect(health(summaryOf()).ok).toBe(true);
     expect(health(check('in-flight-cap')).ok).toBe(true);
-    expect(health(check('late-sends')).ok).toBe(false);
+    expect(health(check('generator-late')).ok).toBe(false);
   });
 
   it('shows what it used and how late it was, as far as that is known', () => {

@@ -155,8 +155,8 @@ export function gap({ model, latency: { intended, actual } }: LoadSummary): stri
   );
 }
 
-/** Checks of the guard that blame the generator or its machine. */
-const GENERATOR = new Set(['late-sends', 'generator-cpu', 'under-sent', 'steal', 'throttled', 'no-ports', 'no-descriptors', 'little', 'worker-lost']);
+/** Checks that blame the generator or its machine. */
+const GENERATOR = new Set(['generator-late', 'under-sent', 'steal', 'no-ports', 'no-descriptors', 'little', 'worker-lost']);
 
 /** Was the generator fit for this load, and what shows it. */
 export function health({ validity, generator, lateness }: LoadSummary): { ok: boolean; facts: string[] } {
