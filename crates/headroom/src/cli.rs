@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::graph::GraphCommand;
 use crate::load::{AFTER_HELP, LoadArgs};
 use crate::router::RouterCommand;
+use crate::target::TargetArgs;
 
 /// A scale laboratory for distributed platforms: find out how far it goes before
 /// your users do.
@@ -31,6 +32,9 @@ pub(crate) enum Command {
     /// Put load on a target, and say whether the result can be trusted
     #[command(after_help = AFTER_HELP)]
     Load(Box<LoadArgs>),
+    /// Answer as told: a server to load, whose capacity and failures are known
+    #[command(after_help = crate::target::AFTER_HELP)]
+    Target(Box<TargetArgs>),
     /// Measure what this machine can tell apart, and keep it for reports of load
     Calibrate(CalibrateArgs),
     /// Parts of a container scheduler that speaks Diego's protocols
@@ -275,6 +279,10 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
     units::parse_duration(text).map_err(|error| error.to_string())
+}
+
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    units::parse_rate(text).map_err(|error| error.to_string())
 }
 
 pub(crate) fn share(text: &str) -> Result<f64, String> {

@@ -11,6 +11,7 @@ mod lab;
 mod load;
 mod output;
 mod router;
+mod target;
 
 use std::process::ExitCode;
 
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Report(args) => lab::report(&args),
         Command::Load(args) => load::run(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
+        Command::Target(args) => target::serve(&args).map(|()| Outcome::Pass),
         Command::Cells(part) => cells::serve(*part).map(|()| Outcome::Pass),
         Command::Router(command) => router::serve(*command).map(|()| Outcome::Pass),
         Command::Graph(command) => graph::run(*command),
