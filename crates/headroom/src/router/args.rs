@@ -36,7 +36,7 @@ Signals:
 Routes on one machine, without a NATS server:
   headroom router http --embedded-nats 127.0.0.1:4222 --start-delay 0s
   headroom router static --listen 127.0.0.1:9000
-  headroom router populate --routes 1000 --domain example.test --backend 127.0.0.1:9000
+  headroom router populate --nats 127.0.0.1:4222 --routes 1000 --domain example.test --backend 127.0.0.1:9000
   curl -H 'Host: app-7.example.test' http://127.0.0.1:8081/";
 
 const TCP_SIGNALS: &str = "\
