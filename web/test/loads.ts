@@ -33,7 +33,7 @@ export const summaryOf = (values: Partial<LoadSummary> = {}): LoadSummary => ({
   after_end: { length_s: 0, sent: 0, answered: 0, good: 0, failed: 0 },
   steady: { from_s: 0, to_s: 3, state: 'steady', growth: null, numbers: null },
   rate: { asked: 10, sent: 10, good: 10 },
-  requests: { planned: 30, sent: 30, waited: 0, answered: 30, refused: 0, errors: 0, unsent: 0, tried: 30, failed: 0, failed_share: 0 },
+  requests: { planned: 30, sent: 30, waited: 0, answered: 30, refused: 0, errors: 0, tried: 30, failed: 0, failed_share: 0 },
   latency: { intended: times(), actual: times() },
   lateness: times(),
   statuses: {},

@@ -100,8 +100,6 @@ export interface Counts {
   waited: number;
   answered: number;
   refused: number;
-  /** Due and never sent. */
-  unsent: number;
   /** All that were tried, those of them that failed, and the share; null: nothing was tried. */
   tried: number;
   failed: number;

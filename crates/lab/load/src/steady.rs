@@ -110,6 +110,8 @@ pub fn judged(recorded: &Recorded, warm_up: Duration) -> Cow<'_, Recorded> {
     for (kind, later) in judged.total.kinds.iter_mut().zip(later.kinds) {
         kind.intended = later.intended;
         kind.actual = later.actual;
+        kind.intended_doubt = later.intended_doubt;
+        kind.actual_doubt = later.actual_doubt;
     }
     Cow::Owned(judged)
 }

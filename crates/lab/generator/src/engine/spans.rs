@@ -41,6 +41,7 @@ impl Engine {
 
     /// Ends the segment's own time.
     pub(super) fn finish(&mut self, at: u64) {
+        self.settle_answers();
         self.came_due(at);
         self.tally.finish(at);
         self.tally.own().planned += std::mem::take(&mut self.later_steps);
@@ -76,6 +77,7 @@ impl Engine {
         if let Some(sampler) = &mut self.sampler {
             sampler.hand_over();
         }
+        self.settle_answers();
         self.came_due(end);
         let empty = self.empty_span(outlet);
         let mut span = self
@@ -85,9 +87,10 @@ impl Engine {
         span
     }
 
-    /// Counts what was not due by a schedule.
+    /// Counts what was not due by a schedule, and what the machine did meanwhile.
     fn complete(&mut self, span: &mut Span) {
         span.planned += std::mem::take(&mut self.later_steps);
+        span.delays = self.reaction.delays();
         if self.users {
             span.planned = span.kinds.iter().map(|kind| kind.sent).sum();
         }

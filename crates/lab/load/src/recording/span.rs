@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::doubt::Delays;
 use super::kind::Recording;
 use super::tried::Tried;
 
@@ -18,11 +19,9 @@ pub struct Span {
     /// what is counted in it came too late to belong to the segment's own time.
     #[serde(default)]
     pub after_end: bool,
-    /// Arrivals that fell due in the span (closed loops: requests sent).
+    /// Requests that fell due in the span, by the schedule or as a later step of a
+    /// journey (closed loops: requests sent).
     pub planned: u64,
-    /// Of these, arrivals that were given up: no connection became free for them.
-    #[serde(default)]
-    pub unsent: u64,
     /// One per step of the mix, in its order.
     pub kinds: Vec<Recording>,
     /// Connections.
@@ -37,6 +36,8 @@ pub struct Span {
     pub threads_cpu: Vec<Duration>,
     /// What the machine did to the generator.
     pub machine: MachineNoise,
+    /// How the generator's threads were kept from running.
+    pub delays: Delays,
 }
 
 /// Connections in one span.
@@ -73,7 +74,6 @@ impl Span {
             length: Duration::ZERO,
             after_end: false,
             planned: 0,
-            unsent: 0,
             kinds: vec![Recording::empty(); kinds],
             connections: ConnectionCounts::default(),
             in_flight_seconds: 0.0,
@@ -81,6 +81,7 @@ impl Span {
             in_flight: 0,
             threads_cpu: Vec::new(),
             machine: MachineNoise::default(),
+            delays: Delays::default(),
         }
     }
 
@@ -139,7 +140,6 @@ impl Span {
     /// What adds up in the same way over threads and over time.
     fn add_counts(&mut self, other: &Self) {
         self.planned += other.planned;
-        self.unsent += other.unsent;
         let kinds = self.kinds.len().max(other.kinds.len());
         self.kinds.resize_with(kinds, Recording::empty);
         for (sum, kind) in self.kinds.iter_mut().zip(&other.kinds) {
@@ -151,6 +151,7 @@ impl Span {
         self.connections.reused += other.connections.reused;
         self.in_flight_seconds += other.in_flight_seconds;
         self.machine.throttled += other.machine.throttled;
+        self.delays.merge(&other.delays);
     }
 
     /// All kinds of requests together.
@@ -162,10 +163,7 @@ impl Span {
 
     /// What was tried, and what of it failed, over all kinds of requests.
     pub fn tried(&self) -> Tried {
-        let mut tried = Tried {
-            all: self.unsent,
-            failed: self.unsent,
-        };
+        let mut tried = Tried::default();
         for kind in &self.kinds {
             let Tried { all, failed } = kind.tried();
             tried.all += all;

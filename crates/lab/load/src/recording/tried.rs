@@ -24,8 +24,7 @@ impl Tried {
 }
 
 impl Recording {
-    /// What was tried, and what of it failed. Arrivals that were given up are not of any
-    /// kind: [`Span::tried`](super::Span::tried) has them too.
+    /// What was tried, and what of it failed.
     #[must_use]
     pub fn tried(&self) -> Tried {
         Tried {

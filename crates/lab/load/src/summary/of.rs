@@ -6,14 +6,14 @@ use measure::HistogramError;
 use units::write_duration;
 
 use super::{
-    AfterEnd, Bytes, Counts, ErrorCount, GeneratorUse, Histograms, KindSummary, Latency, Rates,
-    SCHEMA, Summary, WarmUp, notes,
+    AfterEnd, Bytes, Counts, Distribution, ErrorCount, GeneratorUse, Histograms, KindSummary,
+    Latency, Rates, SCHEMA, Summary, WarmUp, notes,
 };
 use crate::arrivals::{Arrivals, Shape};
-use crate::guard;
 use crate::recording::{Recorded, Recording, Span, Tried};
 use crate::segment::Model;
 use crate::steady;
+use crate::validity::{self, Between};
 use crate::workload::{Pace, Protocol, Workload};
 
 impl Summary {
@@ -48,7 +48,7 @@ impl Summary {
         let judged = steady::judged(recorded, warm_up.left_out());
         let requests = judged.total.requests();
         let own = recorded.sending();
-        let steady = warm_up.steady(recorded);
+        let steady = warm_up.steady(workload, recorded);
         let open = matches!(recorded.segment.model, Model::Open(_));
         let asked = matches!(warm_up, WarmUp::Fixed(_));
         Ok(Self {
@@ -60,13 +60,13 @@ impl Summary {
             began_unix_ns: recorded.began_unix_ns,
             duration_s: recorded.total.length.as_secs_f64(),
             partial: recorded.cut.clone(),
-            validity: guard::check(workload, recorded),
+            validity: validity::check(workload, recorded),
             sending_s: own.length.as_secs_f64(),
             warm_up_s: if asked { steady.from_s } else { 0.0 },
             after_end: AfterEnd::of(recorded),
             rate: Rates::of(&recorded.segment.model, &own),
-            requests: Counts::of(&judged.total, &requests),
-            latency: Latency::of(&requests),
+            requests: Counts::of(judged.total.planned, &requests),
+            latency: Latency::of(workload, &requests),
             lateness: (&requests.lateness).into(),
             statuses: requests.statuses.clone(),
             status_names: status_names(workload, &requests),
@@ -164,21 +164,8 @@ impl AfterEnd {
 }
 
 impl Counts {
-    /// Those of a span, whose requests of all kinds are given.
-    pub(super) fn of(span: &Span, requests: &Recording) -> Self {
-        let tried = Tried {
-            all: requests.tried().all + span.unsent,
-            failed: requests.tried().failed + span.unsent,
-        };
-        Self::new(span.planned, span.unsent, requests, tried)
-    }
-
-    /// Those of one kind: its share of what was due is not known.
-    fn of_kind(requests: &Recording) -> Self {
-        Self::new(requests.sent, 0, requests, requests.tried())
-    }
-
-    fn new(planned: u64, unsent: u64, requests: &Recording, tried: Tried) -> Self {
+    pub(super) fn of(planned: u64, requests: &Recording) -> Self {
+        let tried = requests.tried();
         Self {
             planned,
             sent: requests.sent,
@@ -186,7 +173,7 @@ impl Counts {
             answered: requests.answered,
             refused: requests.refused,
             errors: requests.failed(),
-            unsent,
+            retried: requests.retried,
             tried: tried.all,
             failed: tried.failed,
             failed_share: tried.share(),
@@ -205,10 +192,12 @@ impl Counts {
 }
 
 impl Latency {
-    pub(super) fn of(requests: &Recording) -> Self {
+    pub(super) fn of(workload: &Workload, requests: &Recording) -> Self {
+        let told =
+            |all, doubt| Distribution::of(&Between::of(all, doubt), workload.guard.late_after);
         Self {
-            intended: (&requests.intended).into(),
-            actual: (&requests.actual).into(),
+            intended: told(&requests.intended, &requests.intended_doubt),
+            actual: told(&requests.actual, &requests.actual_doubt),
         }
     }
 }
@@ -246,7 +235,10 @@ fn generator(workload: &Workload, recorded: &Recorded, own: &Span) -> GeneratorU
     // Each request is in flight as long as it takes, also beyond the end.
     let total = &recorded.total;
     let length = total.length.as_secs_f64().max(f64::MIN_POSITIVE);
-    let latencies = total.kinds.iter().map(|kind| kind.actual.sum_seconds());
+    let latencies = total
+        .kinds
+        .iter()
+        .map(|kind| kind.actual.sum_seconds() + kind.retried_seconds);
     let slots = recorded.timeline.spans().iter();
     GeneratorUse {
         threads,
@@ -258,6 +250,9 @@ fn generator(workload: &Workload, recorded: &Recorded, own: &Span) -> GeneratorU
         steal: slots.map(|span| span.machine.steal).fold(0.0, f64::max),
         in_flight: total.in_flight_seconds / length,
         in_flight_little: latencies.sum::<f64>() / length,
+        waited_s: total.delays.waited.as_secs_f64(),
+        stopped_s: total.delays.stopped.as_secs_f64(),
+        read_late_s: total.delays.longest.as_secs_f64(),
     }
 }
 
@@ -284,8 +279,8 @@ fn kinds(workload: &Workload, part: &Span) -> Vec<KindSummary> {
     named
         .map(|(step, requests)| KindSummary {
             name: step.name.clone(),
-            requests: Counts::of_kind(requests),
-            latency: Latency::of(requests),
+            requests: Counts::of(requests.sent, requests),
+            latency: Latency::of(workload, requests),
             statuses: requests.statuses.clone(),
         })
         .collect()

@@ -6,6 +6,7 @@ use super::{Counts, Latency, PartNumbers, Rates, Steady};
 use crate::recording::{Recorded, Span};
 use crate::segment::Model;
 use crate::steady;
+use crate::workload::Workload;
 
 /// What is made of the start of a load. Only [`WarmUp::Fixed`] leaves anything out of what
 /// is judged, and that is latency alone: failures and rates are those of the whole load.
@@ -30,7 +31,7 @@ impl WarmUp {
     }
 
     /// Where the steady part lies, with its numbers if it is not the whole.
-    pub(super) fn steady(self, recorded: &Recorded) -> Steady {
+    pub(super) fn steady(self, workload: &Workload, recorded: &Recorded) -> Steady {
         let mut steady = match self {
             Self::Auto => steady::find(recorded),
             Self::None => Steady {
@@ -44,8 +45,8 @@ impl WarmUp {
             let (own, all) = (part.sending(), part.total.requests());
             steady.numbers = Some(PartNumbers {
                 rate: Rates::of(&recorded.segment.model, &own),
-                requests: Counts::of(&part.total, &all),
-                latency: Latency::of(&all),
+                requests: Counts::of(part.total.planned, &all),
+                latency: Latency::of(workload, &all),
             });
         }
         steady

@@ -9,6 +9,8 @@ use super::{LABEL, Page, advice};
 
 /// Errors and kinds that are listed; the rest is counted.
 const LISTED: usize = 12;
+/// The shortest time in which the generator did not run that is said.
+const SAID_S: f64 = 0.01;
 
 pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
     let mut lines = answers(page, summary);
@@ -55,12 +57,6 @@ fn errors(page: &Page, summary: &Summary) -> Vec<String> {
             false => format!("{} {}", error.phase.name(), error.cause),
         };
         let text = format!("{} × {name}{advice}", grouped(error.count));
-        lines.extend(page.labelled(label, &text));
-    }
-    if summary.requests.unsent > 0 {
-        let label = if lines.is_empty() { "errors" } else { "" };
-        let unsent = grouped(summary.requests.unsent);
-        let text = format!("{unsent} × never sent: no connection became free");
         lines.extend(page.labelled(label, &text));
     }
     if let Some(more) = summary
@@ -128,6 +124,10 @@ fn connections(summary: &Summary) -> String {
             text += &format!(", {} {what}", grouped(count));
         }
     }
+    if summary.requests.retried > 0 {
+        let retried = grouped(summary.requests.retried);
+        text += &format!(", {retried} requests sent once more because the target let them go");
+    }
     let sent = summary.requests.sent;
     if sent > 0 {
         let share = (counts.reused as f64 / sent as f64).min(1.0);
@@ -167,6 +167,14 @@ fn generator(summary: &Summary) -> String {
             "sends"
         };
         text += &format!(", {name} at most {} late", seconds(late));
+    }
+    for (time, what) in [
+        (used.waited_s, "waited for a processor"),
+        (used.stopped_s, "stopped"),
+    ] {
+        if time >= SAID_S {
+            text += &format!(", {what} {}", seconds(time));
+        }
     }
     if used.steal > 0.0 {
         text += &format!(", steal up to {}", show_share(round(used.steal)));
