@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod running;
-
+use crate::running::{Running, graph};
 use graph::analysis::{Analysis, Cause, analyse, critical_path};
 use graph::trace::{Span, SpanKind};
-use running::{Running, graph};
 
 /// Branches, work in the loop and on workers, a call without `wait`, failures.
 const GRAPH: &str = r#"
