@@ -2,10 +2,8 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{events, run, script};
 use lab_store::{EntityCount, Event, EventKind, LoopTurn, Outcome};
-use support::{events, run, script};
 
 /// A driver whose entities are placed at once and paid one by one.
 const SHOP: &str = r#"#!/usr/bin/env python3

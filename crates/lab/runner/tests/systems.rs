@@ -2,11 +2,9 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{events, log, options, plan, refused, run};
 use lab_runner::RunError;
 use lab_store::{EventKind, Outcome, ProcessSample};
-use support::{events, log, options, plan, refused, run};
 
 #[test]
 fn systems_start_in_order_and_stop_in_reverse() {
