@@ -32,6 +32,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     };
     let mut options = Options::for_this_binary(&args.out).context("find the own binary")?;
     options.keep = args.keep;
+    if let Some(folder) = args
+        .check
+        .file
+        .parent()
+        .filter(|folder| *folder != Path::new(""))
+    {
+        options.base = folder.to_owned();
+    }
     let finished = lab_runner::run(plan, &text, options)?;
     for note in &finished.notes {
         tell(format_args!("headroom: {note}"));

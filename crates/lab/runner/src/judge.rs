@@ -1,5 +1,7 @@
 //! From what was recorded to a verdict.
 
+mod window;
+
 use std::collections::BTreeMap;
 
 use lab_experiment::expr::{Expr, Metric, Metrics, Op, Stat};
@@ -10,6 +12,8 @@ use stats::{mean, nearest_rank};
 
 use crate::loads;
 use crate::processes::copy_names;
+
+pub(crate) use window::Judged;
 
 /// Everything that expectations can be about.
 #[derive(Debug, Default)]
@@ -112,6 +116,7 @@ pub(crate) fn judge(
         reason,
         duration_s,
         expectations,
+        notes: Vec::new(),
     }
 }
 
@@ -168,7 +173,7 @@ impl Metrics for Measured<'_> {
                 step,
                 load,
                 quantity,
-            } => loads::value(self.loads.load(load, step.as_deref())?, *quantity),
+            } => self.loads.value(load, step.as_deref(), *quantity),
             Metric::Knee { step, end } => loads::knee(self.loads.search(step.as_deref())?, *end),
             // How many are in a state now has no meaning for a run that is over.
             Metric::Entities { .. } => None,
