@@ -159,7 +159,7 @@ mod tests {
                 parent: 20689,
                 group: 20689,
                 session: 18910,
-                children_ticks: 1,
+                children_ticks: 0,
                 user_ticks: 3,
                 system_ticks: 1,
                 threads: 1,

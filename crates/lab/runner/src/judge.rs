@@ -14,7 +14,7 @@ use stats::{mean, nearest_rank};
 use crate::loads::{self, Bound};
 use crate::processes::copy_names;
 
-pub(crate) use window::Judged;
+pub(crate) use window::{Judged, since};
 
 /// Everything that expectations can be about.
 #[derive(Debug, Default)]

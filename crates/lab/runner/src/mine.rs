@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use lab_experiment::plan::{Lifecycle, LogFormat, Loop, Plan};
 use lab_lifecycle::{
-    Definition, DefinitionError, FollowError, Follower, Format, LoopDefinition, Miner, Table, Turns,
+    Collector, Definition, DefinitionError, FollowError, Follower, Format, LoopDefinition, Miner,
+    Table, Turns,
 };
 use lab_store::{RunFile, RunFolder};
 
 use crate::alarm::Alarm;
+use crate::judge;
 use crate::processes::{copy_names, shown};
 use crate::progress::{LifecycleView, Status};
 
@@ -28,6 +30,8 @@ const SAMPLE: usize = 100;
 pub(crate) struct Mined {
     /// In the order of the plan.
     pub(crate) tables: Vec<Table>,
+    /// Of the tables and loops, what happened in the steps.
+    pub(crate) judged: Heard,
     /// Loops by name, in the order of the plan.
     pub(crate) loops: Vec<(String, Turns)>,
     /// Names of the copies of systems, by the numbers of the processes in the turns.
@@ -40,10 +44,38 @@ pub(crate) struct Mined {
     pub(crate) incomplete: Option<String>,
 }
 
+/// Lifecycles and loops as far as logs have told of them.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) tables: Vec<Table>,
+    pub(crate) loops: Vec<(String, Turns)>,
+}
+
+impl Heard {
+    fn of(miner: &Miner) -> Self {
+        let loops = miner.loops().iter();
+        Self {
+            tables: miner.lifecycles().iter().map(Collector::table).collect(),
+            loops: loops
+                .map(|found| (found.name().to_owned(), found.turns()))
+                .collect(),
+        }
+    }
+}
+
+/// Bounds of what is judged: what logs have told until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// The first step begins.
+    Begin,
+    /// The steps are over.
+    End,
+}
+
 /// A thread that follows the logs of all systems.
 #[derive(Debug)]
 pub(crate) struct LogMiner {
-    stop: Sender<()>,
+    marks: Sender<Mark>,
     thread: JoinHandle<Mined>,
 }
 
@@ -114,28 +146,47 @@ impl LogMiner {
         let (paths, logs): (Vec<PathBuf>, Vec<Log>) = logs.into_iter().unzip();
         let plans = (plan.lifecycles.clone(), plan.loops.clone());
         let mut follower = Follower::new(paths);
-        let (stop, stopped) = mpsc::channel();
+        let (marks, marked) = mpsc::channel();
         let thread = std::thread::spawn(move || {
-            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(PERIOD) {
+            let (mut before, mut judged) = (Heard::default(), None);
+            loop {
+                let mark = match marked.recv_timeout(PERIOD) {
+                    Ok(mark) => Some(mark),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
                 let polled = follower.poll(|file, line| feed(&mut miner, &logs, file, line));
                 if let Err(error) = polled {
                     alarm.broken(error);
+                }
+                match mark {
+                    Some(Mark::Begin) => before = Heard::of(&miner),
+                    Some(Mark::End) => judged = Some(judge::since(&before, Heard::of(&miner))),
+                    None => {}
                 }
                 status.mined(miner.counts().lines, views(&miner));
             }
             let last = follower.finish(|file, line| feed(&mut miner, &logs, file, line));
             Mined {
                 copies,
+                judged: judged.unwrap_or_default(),
                 ..collect(&miner, &plans, last)
             }
         });
-        Ok(Self { stop, thread })
+        Ok(Self { marks, thread })
+    }
+
+    /// Says that the steps begin, or that they are over. What the logs tell is judged by
+    /// when it was written into them: clocks of systems may be wrong.
+    pub(crate) fn mark(&self, mark: Mark) {
+        // The thread ends before us only after an error, which was raised.
+        let _ = self.marks.send(mark);
     }
 
     /// Reads the logs to their end and returns what was found. To be called when
     /// all systems have ended.
     pub(crate) fn finish(self) -> Mined {
-        drop(self.stop);
+        drop(self.marks);
         self.thread.join().unwrap_or_else(|_| Mined {
             incomplete: Some("the reading of logs ended early".to_owned()),
             ..Mined::default()
@@ -219,6 +270,7 @@ fn collect(
     Mined {
         tables,
         loops: loops.collect(),
+        judged: Heard::default(),
         copies: Vec::new(),
         findings: findings::findings(miner, &plans.0, &plans.1),
         notes,

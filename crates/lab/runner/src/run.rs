@@ -19,7 +19,7 @@ use crate::guard::{GuardLink, Marker};
 use crate::interrupt::Interrupts;
 use crate::judge::{Ending, Judged, Measured, copies, judge};
 use crate::loads::{self, Files, Loads, Outcome};
-use crate::mine::LogMiner;
+use crate::mine::{LogMiner, Mark};
 use crate::options::{Finished, Options, RunError};
 use crate::processes::{
     Addresses, Children, Ended, Ports, StartError, Starting, Systems, last_lines,
@@ -267,6 +267,7 @@ impl<'a> Session<'a> {
             return Ending::Complete;
         };
         self.judged.from_s = self.clock.now_s();
+        self.miner.mark(Mark::Begin);
         let mut counter = Counter::new(self.clock, samples);
         let loads = Loads {
             plan: self.plan,
@@ -312,6 +313,7 @@ impl<'a> Session<'a> {
             tokio::time::sleep(LAST_LINES).await;
         }
         self.judged.to_s = self.clock.now_s();
+        self.miner.mark(Mark::End);
         match (ending, last) {
             (Ending::Complete, Err(error)) => Ending::Broken(error.to_string()),
             (ending, _) => ending,
@@ -394,15 +396,10 @@ impl<'a> Session<'a> {
             Err(error) => (Vec::new(), Err(error.to_string())),
         };
         let ending = ending.on(recorded.and(told).and(kept).and(read));
-        let tables: Vec<_> = mined.tables.iter().map(|t| self.judged.table(t)).collect();
-        let loops = mined.loops.iter();
-        let loops: Vec<_> = loops
-            .map(|(name, turns)| (name.clone(), self.judged.turns(turns)))
-            .collect();
         let samples = self.judged.samples(samples);
         let measured = Measured {
-            tables: &tables,
-            loops: &loops,
+            tables: &mined.judged.tables,
+            loops: &mined.judged.loops,
             samples: &samples,
             copies: copies(self.plan),
             steps: durations,

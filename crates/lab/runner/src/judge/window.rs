@@ -1,10 +1,12 @@
 //! What of a run is judged: what happened in its steps. What happens while systems start
 //! or are being stopped is stored and drawn, and decides nothing.
 
-use lab_lifecycle::{Row, Table, Turn, Turns};
+use std::collections::BTreeMap;
+
+use lab_lifecycle::{Row, Turn};
 use lab_store::ProcessSample;
 
-const SECOND_NS: f64 = 1e9;
+use crate::mine::Heard;
 
 /// From the start of the first step until the first system was told to stop, in seconds
 /// since the start of the run.
@@ -15,38 +17,6 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    fn holds(self, at_ns: i64) -> bool {
-        let at_s = at_ns as f64 / SECOND_NS;
-        self.from_s <= at_s && at_s <= self.to_s
-    }
-
-    /// Entities that passed a point in the steps, without the points that they passed
-    /// later. One that began before the steps is judged as a whole.
-    pub(crate) fn table(self, table: &Table) -> Table {
-        let row = |row: &Row| {
-            let mut row = row.clone();
-            for at in &mut row.at_ns {
-                *at = at.filter(|at| *at as f64 / SECOND_NS <= self.to_s);
-            }
-            let mut points = row.at_ns.iter().flatten();
-            points.any(|at| self.holds(*at)).then_some(row)
-        };
-        Table {
-            name: table.name.clone(),
-            points: table.points.clone(),
-            rows: table.rows.iter().filter_map(row).collect(),
-        }
-    }
-
-    /// Turns that began and ended in the steps.
-    pub(crate) fn turns(self, turns: &Turns) -> Turns {
-        let within = |turn: &&Turn| self.holds(turn.start_ns) && self.holds(turn.end_ns);
-        Turns {
-            turns: turns.turns.iter().filter(within).copied().collect(),
-            ..turns.clone()
-        }
-    }
-
     /// Samples of the steps. Where the steps were too short for any, the last one before
     /// their end.
     pub(crate) fn samples(self, mut samples: Vec<ProcessSample>) -> Vec<ProcessSample> {
@@ -63,58 +33,90 @@ impl Judged {
     }
 }
 
+/// What happened since `before`: entities that passed a point, and turns that ended. An
+/// entity that began earlier is judged as a whole.
+pub(crate) fn since(before: &Heard, mut heard: Heard) -> Heard {
+    for (now, then) in heard.tables.iter_mut().zip(&before.tables) {
+        let known = then.rows.iter().map(|row| (&*row.id, &row.at_ns));
+        let known: BTreeMap<&str, &Vec<Option<i64>>> = known.collect();
+        let is_new = |row: &Row| known.get(&*row.id) != Some(&&row.at_ns);
+        now.rows.retain(is_new);
+    }
+    for ((_, now), (_, then)) in heard.loops.iter_mut().zip(&before.loops) {
+        let key = |turn: &Turn| (turn.start_ns, turn.end_ns, turn.process);
+        let mut known: BTreeMap<_, usize> = BTreeMap::new();
+        for turn in &then.turns {
+            *known.entry(key(turn)).or_insert(0) += 1;
+        }
+        now.turns.retain(|turn| match known.get_mut(&key(turn)) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                false
+            }
+            _ => true,
+        });
+    }
+    heard
+}
+
 #[cfg(test)]
 mod tests {
+    use lab_lifecycle::{Table, Turns};
+
     use super::*;
 
     const JUDGED: Judged = Judged {
         from_s: 1.0,
         to_s: 5.0,
     };
-    const S: i64 = 1_000_000_000;
-
-    fn rows(all: &[&[Option<i64>]]) -> Vec<Vec<Option<i64>>> {
-        let rows = all.iter().map(|at_ns| Row {
-            id: "x".into(),
+    fn heard(rows: &[(&str, [Option<i64>; 2])], turns: &[(i64, i64)]) -> Heard {
+        let row = |(id, at_ns): &(&str, [Option<i64>; 2])| Row {
+            id: (*id).into(),
             group: None,
-            at_ns: at_ns.iter().map(|at| at.map(|at| at * S)).collect(),
-        });
-        let table = Table {
-            name: "t".into(),
-            points: vec!["a".into(), "b".into()],
-            rows: rows.collect(),
+            at_ns: at_ns.to_vec(),
         };
-        let kept = JUDGED.table(&table).rows.into_iter();
-        let kept = kept.map(|row| row.at_ns.into_iter().map(|at| at.map(|at| at / S)));
-        kept.map(Iterator::collect).collect()
-    }
-
-    #[test]
-    fn what_happens_while_systems_start_and_stop_is_left_out() {
-        let kept = rows(&[
-            &[Some(2), Some(3)],
-            &[Some(0), Some(3)],
-            &[Some(4), Some(6)],
-            &[Some(0), Some(0)],
-            &[Some(6), Some(7)],
-            &[Some(0), Some(7)],
-        ]);
-        let expected = [
-            vec![Some(2), Some(3)],
-            vec![Some(0), Some(3)],
-            vec![Some(4), None],
-        ];
-        assert_eq!(kept, expected);
-        let turn = |start: i64, end: i64| Turn {
-            start_ns: start * S,
-            end_ns: end * S,
+        let turn = |(start_ns, end_ns): &(i64, i64)| Turn {
+            start_ns: *start_ns,
+            end_ns: *end_ns,
             process: 0,
         };
         let turns = Turns {
-            turns: vec![turn(0, 2), turn(1, 2), turn(4, 6), turn(6, 7)],
+            turns: turns.iter().map(turn).collect(),
             ..Turns::default()
         };
-        assert_eq!(JUDGED.turns(&turns).turns, [turn(1, 2)]);
+        Heard {
+            tables: vec![Table {
+                name: "t".into(),
+                points: vec!["a".into(), "b".into()],
+                rows: rows.iter().map(row).collect(),
+            }],
+            loops: vec![("l".into(), turns)],
+        }
+    }
+
+    #[test]
+    fn what_happened_before_the_steps_is_left_out() {
+        let before = heard(
+            &[("over", [Some(1), Some(2)]), ("begun", [Some(1), None])],
+            &[(1, 2), (3, 4)],
+        );
+        let now = heard(
+            &[
+                ("over", [Some(1), Some(2)]),
+                ("begun", [Some(1), Some(9)]),
+                ("new", [Some(5), None]),
+            ],
+            &[(1, 2), (1, 2), (3, 4), (5, 6)],
+        );
+        let since = since(&before, now);
+        let ids: Vec<&str> = since.tables[0].rows.iter().map(|row| &*row.id).collect();
+        assert_eq!(ids, ["begun", "new"]);
+        let turns = &since.loops[0].1.turns;
+        let turns: Vec<_> = turns
+            .iter()
+            .map(|turn| (turn.start_ns, turn.end_ns))
+            .collect();
+        assert_eq!(turns, [(1, 2), (5, 6)]);
     }
 
     #[test]

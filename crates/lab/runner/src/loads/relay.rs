@@ -131,6 +131,9 @@ impl Loads<'_> {
         };
         self.used(load, reserved);
         self.order(load, hand, Task::Segment(segment.clone()), Some(step), at);
+        if let Some(running) = self.state.borrow_mut().running.last_mut() {
+            running.ends = segment.length.duration.is_some();
+        }
         Ok(true)
     }
 

@@ -75,9 +75,9 @@ fn a_whole_branch_may_end_between_two_looks() {
 #[test]
 fn nobody_waits_for_an_orphan_and_its_time_stays() {
     let mut books = root();
-    books.look(
+    look(
+        &mut books,
         &[seen(10, 1, 500, 70), seen(11, 10, 1, 0), seen(12, 11, 1, 0)],
-        WALL,
     );
     // Its parent ended, and init took it over.
     let used = look(&mut books, &[seen(10, 1, 500, 71), seen(12, 1, 81, 0)]);
