@@ -16,7 +16,7 @@ mod workers;
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use lab_generator::{Local, calibrate};
 use lab_load::knee::Capacity;
 use lab_load::slo::Judgement;
@@ -67,6 +67,30 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
     let mut summary = summary(args, url, &plan, &done)?;
     summary.notes.extend(files.sampled());
     ending::tell(args, &plan, &done, &summary, files)
+}
+
+/// Puts load on a target and says what it came to; nothing is judged or shown.
+pub(crate) fn measure(args: &LoadArgs) -> Result<Summary> {
+    let interrupt = Interrupt::catch()?;
+    let url = args.url.as_deref().context("load what? Give a URL")?;
+    let plan = Plan::of(args, url)?;
+    let mut files = Files::create(args)?;
+    let mut generator = start(args, &plan.workload, &interrupt, &mut files)?;
+    let Task::Load(segment) = &plan.task else {
+        bail!("a search is no measurement");
+    };
+    let recorded = generator.run(segment, &mut |_| match interrupt.pressed() {
+        true => Flow::Stop,
+        false => Flow::Continue,
+    })?;
+    if interrupt.pressed() {
+        bail!("{INTERRUPTED}");
+    }
+    let done = Done {
+        recorded,
+        capacity: None,
+    };
+    summary(args, url, &plan, &done)
 }
 
 /// What a load left.
