@@ -101,6 +101,7 @@ fn a_line_for_each_term() {
             line(&Measured {
                 term: *term,
                 value,
+                at_best: None,
                 holds,
             })
         })

@@ -116,7 +116,7 @@ impl Engine {
             intended,
             actual,
             late: exchange.late,
-            burst: 0,
+            burst: exchange.burst,
         };
         self.reaction.answered(answered, in_flight);
         if let Some(status) = whole.status {

@@ -59,8 +59,7 @@ impl Engine {
             let late = now.saturating_sub(due);
             if late > NEGLIGIBLE {
                 // It waits for a connection, and was looked at too late besides.
-                let (in_flight, usual) = (self.tally.in_flight(), self.tally.usual());
-                self.reaction.sent_late(late, in_flight, usual);
+                self.reaction.sent(late, now);
             }
             let backlog = plan.backlog(now);
             let first_not_due = plan.first_not_due(now);

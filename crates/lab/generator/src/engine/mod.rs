@@ -385,14 +385,12 @@ impl Engine {
         if self.reaction.is_settled() {
             return;
         }
-        let (in_flight, usual) = (self.tally.in_flight(), self.tally.usual());
         let tally = &mut self.tally;
-        self.reaction
-            .settle(in_flight, usual, |answered, intended, actual| {
-                let kind = tally.kind(answered.kind);
-                kind.intended_doubt.record_ns(answered.intended, intended);
-                kind.actual_doubt.record_ns(answered.actual, actual);
-            });
+        self.reaction.settle(|answered, intended, actual| {
+            let kind = tally.kind(answered.kind);
+            kind.intended_doubt.record_ns(answered.intended, intended);
+            kind.actual_doubt.record_ns(answered.actual, actual);
+        });
     }
 
     /// Handles one event, and says when it did.
