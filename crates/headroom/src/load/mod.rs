@@ -19,7 +19,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use lab_generator::{Local, calibrate};
 use lab_load::knee::Capacity;
-use lab_load::{Flow, Generate, Recorded, Segment, Span, Summary, Workload};
+use lab_load::slo::Judgement;
+use lab_load::{Flow, Generate, Recorded, Segment, Span, Summary, Workload, steady, validity};
 use lab_report::load::Live;
 use lab_store::Outcome;
 
@@ -158,6 +159,9 @@ fn load(
 fn summary(args: &LoadArgs, url: &str, plan: &Plan, done: &Done) -> Result<Summary> {
     let warm_up = args.warm_up.0;
     let mut summary = Summary::after(warm_up, &args.name, url, &plan.workload, &done.recorded)?;
+    if let Some(judged) = judged(plan, done, &summary) {
+        summary.validity = validity::check_for(&plan.workload, &done.recorded, &judged);
+    }
     summary.capacity = done.capacity.clone();
     summary.floor = calibrate::stored();
     summary.notes.extend(plan.notes.iter().cloned());
@@ -169,6 +173,12 @@ fn summary(args: &LoadArgs, url: &str, plan: &Plan, done: &Done) -> Result<Summa
         );
     }
     Ok(summary)
+}
+
+/// What the load came to against what is expected of it.
+fn judged(plan: &Plan, done: &Done, summary: &Summary) -> Option<Judgement> {
+    let part = steady::part(&done.recorded, &summary.steady);
+    plan.expect.as_ref().map(|expect| expect.judge(&part))
 }
 
 fn title(url: &str, task: &Task) -> String {
