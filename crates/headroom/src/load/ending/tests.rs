@@ -102,6 +102,7 @@ fn a_line_for_each_term() {
                 term: *term,
                 value,
                 holds,
+                at_best: None,
             })
         })
         .collect();
