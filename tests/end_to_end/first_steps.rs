@@ -187,6 +187,7 @@ fn init_about_a_command_finds_its_port_starts_it_and_ends_it() {
     let text = std::fs::read_to_string(&file).expect("the file");
     assert!(text.contains("127.0.0.1:{port}"), "{text}");
     assert!(text.contains("ready = \"http /\""), "{text}");
+    assert!(!text.contains("less than 0 s"), "{text}");
     checked_and_run(&lab, &file);
 }
 
