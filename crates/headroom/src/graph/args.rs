@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::{LogArgs, duration, share};
+use crate::cli::{LogArgs, duration, rate, share};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GraphCommand {
@@ -299,10 +299,6 @@ fn path_and_value(text: &str) -> Result<(String, String), String> {
         Some((path, value)) if !path.is_empty() => Ok((path.into(), value.into())),
         _ => Err("expected PATH=VALUE, for instance services.store.replicas=2".into()),
     }
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    units::parse_rate(text).map_err(|error| error.to_string())
 }
 
 fn peer(text: &str) -> Result<(String, String), String> {

@@ -177,9 +177,9 @@ fn what_is_wrong_is_said_with_its_place() {
 
 #[test]
 fn limits_are_loosened_one_by_one() {
-    let plan = good(&[URL, "--allow-late", "5%", "--allow-unsent", "2%"]);
+    let plan = good(&[URL, "--late-after", "5ms", "--allow-unsent", "2%"]);
     let guard = &plan.workload.guard;
-    assert_eq!(guard.late_share, 0.05);
+    assert_eq!(guard.late_after, Duration::from_millis(5));
     assert_eq!(guard.sent_share, 0.98);
     assert_eq!(guard.steal_share, GuardLimits::default().steal_share);
 }

@@ -13,6 +13,7 @@ mod connection;
 mod deadlines;
 mod opening;
 mod plan;
+mod reaction;
 mod sampling;
 mod spans;
 mod streams;
@@ -30,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
-use lab_load::recording::Phase;
+use lab_load::recording::{NONE_FREE, Phase};
 use lab_load::{Model, Pace, Segment, Span, Workload};
 use wire::clock;
 use wire::http1::KnownHead;
@@ -42,6 +43,7 @@ use connection::{Connection, Link, Use};
 use deadlines::Deadlines;
 use lab_load::request::Composer;
 use plan::{Plan, Timing};
+use reaction::{LONGEST_WAIT, Reaction, Wait};
 use tally::Tally;
 use timers::Timers;
 use vigil::Vigil;
@@ -145,6 +147,7 @@ pub(crate) struct Engine {
     open_by: Deadlines,
     timers: Timers,
     tally: Tally,
+    reaction: Reaction,
     source: Source,
     /// Whether users decide when requests are made, not the schedule.
     users: bool,
@@ -208,6 +211,7 @@ impl Engine {
             open_by: Deadlines::new(nanos(workload.connections.connect_within)),
             timers: Timers::default(),
             tally: Tally::new(clock::now(), span),
+            reaction: Reaction::new(clock::now()),
             source: Source::Nobody,
             users: false,
             first: 0,
@@ -265,7 +269,7 @@ impl Engine {
                 users = None;
                 self.start_users(now);
             }
-            self.expire(now);
+            self.expire(now)?;
             self.dispatch(now);
             self.send_streams();
             if self.ended.is_none() {
@@ -294,12 +298,19 @@ impl Engine {
                 && let Some(nap) = coalescer.nap(now, self.tally.in_flight())
             {
                 clock::nap(nap);
+                let length = u64::try_from(nap.as_nanos()).unwrap_or(u64::MAX);
+                self.reaction.napped(length, clock::now());
             }
             let now = clock::now();
             let wake_at = match &mut vigil {
                 Some(vigil) => vigil.wake_at(now, until),
                 None if spin => now,
                 None => until,
+            };
+            // While answers are awaited, a sleep that is too long must be noticed.
+            let wake_at = match self.tally.in_flight() {
+                0 => wake_at,
+                _ => wake_at.min(now + LONGEST_WAIT),
             };
             let longest = Duration::from_nanos(wake_at.saturating_sub(now));
             let (events, slept) = self.wait(longest)?;
@@ -318,10 +329,19 @@ impl Engine {
     /// Waits for events and handles them; says how many there were, and how long the
     /// wait was.
     fn wait(&mut self, longest: Duration) -> Result<(usize, u64), Trouble> {
+        self.settle_answers();
         let began = clock::now();
         let waited = self.poller.wait(Some(longest));
-        let slept = clock::now() - began;
+        let ended = clock::now();
         let events = waited.map_err(|error| Trouble::System("wait for sockets", error))?;
+        self.reaction.woken(Wait {
+            began,
+            ended,
+            longest: u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
+            events,
+            full: events == Poller::MOST_EVENTS,
+            interrupted: self.poller.interrupted(),
+        });
         for index in 0..events {
             let Some(event) = self.poller.event(index) else {
                 break;
@@ -331,7 +351,23 @@ impl Engine {
             self.dispatch(now);
             self.send_streams();
         }
-        Ok((events, slept))
+        self.settle_answers();
+        Ok((events, ended - began))
+    }
+
+    /// Takes note of what this thread may have added to the answers that it has read.
+    fn settle_answers(&mut self) {
+        if self.reaction.is_settled() {
+            return;
+        }
+        let (in_flight, usual) = (self.tally.in_flight(), self.tally.usual());
+        let tally = &mut self.tally;
+        self.reaction
+            .settle(in_flight, usual, |answered, intended, actual| {
+                let kind = tally.kind(answered.kind);
+                kind.intended_doubt.record_ns(answered.intended, intended);
+                kind.actual_doubt.record_ns(answered.actual, actual);
+            });
     }
 
     /// Handles one event, and says when it did.
@@ -439,11 +475,12 @@ impl Engine {
         }
     }
 
-    /// Gives up arrivals that still wait for a connection long after the end. They were
-    /// due and not sent, which the counts show.
+    /// Gives up arrivals that still wait for a connection long after the end: the target
+    /// holds them all.
     fn give_up_backlog(&mut self, now: u64) {
         if let Source::Schedule(_) = self.source {
             self.came_due(now);
+            while self.fail_arrival(Phase::Connect, NONE_FREE, now) {}
             self.source = Source::Nobody;
         }
     }
@@ -475,7 +512,12 @@ impl Engine {
     }
 
     /// Handles what has run out.
-    fn expire(&mut self, now: u64) {
+    fn expire(&mut self, now: u64) -> Result<(), Trouble> {
+        // A thread that did not run for long finds answers and deadlines together:
+        // answers come first.
+        if self.answer_by.next().is_some_and(|at| at <= now) {
+            self.wait(Duration::ZERO)?;
+        }
         while let Some(place) = self.answer_by.expired(now) {
             self.fail(place, Phase::Timeout, "timeout", now);
         }
@@ -486,6 +528,7 @@ impl Engine {
         while let Some((place, at)) = self.timers.expired(now) {
             self.resume(place, at, now);
         }
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use lab_load::knee::{Capacity, Event, Holds, Search, search};
-use lab_load::{Flow, Generate, GenerateError, Recorded, Segment, Span, Workload, guard};
+use lab_load::{Flow, Generate, GenerateError, Recorded, Segment, Span, Workload, validity};
 use tokio::sync::oneshot;
 
 use crate::options::StartGenerator;
@@ -175,7 +175,8 @@ fn searched(
 ) -> Result<Done, GenerateError> {
     let mut holds = Holds::of(generator);
     let judge = |recorded: &Recorded| -> Vec<String> {
-        let validity = guard::check(workload, recorded);
+        let judged = settings.slo.judge(recorded);
+        let validity = validity::check_for(workload, recorded, &judged);
         validity
             .reasons
             .into_iter()

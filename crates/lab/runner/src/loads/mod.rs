@@ -30,7 +30,7 @@ pub use files::FileError;
 pub(crate) use files::Files;
 use hand::{Done, Hand, Hear, News, Stop, Task};
 use live::Live;
-pub(crate) use outcome::{Measured, Outcome, is_invalid, knee, reasons, value};
+pub(crate) use outcome::{Bound, Measured, Outcome, is_invalid, knee, reasons, value_at};
 
 /// Longest wait for the end of a load once a run was interrupted: time for the span
 /// under way, and for answers that come soon.
@@ -212,7 +212,7 @@ impl Loads<'_> {
     /// Is a result of one of these loads INVALID?
     pub(crate) fn is_invalid(&self, loads: &[String]) -> bool {
         let state = self.state.borrow();
-        let mut invalid = Measured(&state.outcomes).invalid();
+        let mut invalid = Measured(&state.outcomes).invalid(|_| false);
         invalid.any(|outcome| loads.contains(&outcome.load))
     }
 

@@ -45,11 +45,39 @@ impl<'a> Measured<'a> {
         found.map(|outcome| &outcome.summary)
     }
 
-    /// Every result that says nothing about its target.
-    pub(crate) fn invalid(self) -> impl Iterator<Item = &'a Outcome> {
-        self.0
-            .iter()
-            .filter(|outcome| !outcome.summary.validity.valid)
+    /// Every result that says nothing about its target, but for those of which latencies
+    /// alone are uncertain and that are `decided` nevertheless.
+    pub(crate) fn invalid(
+        self,
+        decided: impl Fn(&Summary) -> bool,
+    ) -> impl Iterator<Item = &'a Outcome> {
+        self.0.iter().filter(move |outcome| {
+            let validity = &outcome.summary.validity;
+            !validity.valid && (validity.spoiled() || !decided(&outcome.summary))
+        })
+    }
+}
+
+/// Which of the values that a quantity may have, given what the generator may have added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// The least.
+    Low,
+    /// The most, which is what was measured.
+    High,
+}
+
+/// The value of a quantity of a load, over its steady part, at one of its bounds.
+pub(crate) fn value_at(summary: &Summary, quantity: LoadQuantity, bound: Bound) -> Option<f64> {
+    let (distribution, stat) = match quantity {
+        LoadQuantity::Latency(stat) => (&summary.latency.intended, stat),
+        LoadQuantity::Actual(stat) => (&summary.latency.actual, stat),
+        _ => return value(summary, quantity),
+    };
+    match distribution.bounds.get(stat.name()) {
+        Some([low, _]) if bound == Bound::Low => Some(*low),
+        Some([_, high]) => Some(*high),
+        None => latency(distribution, stat),
     }
 }
 

@@ -75,6 +75,11 @@ impl Simulated {
             let time = Duration::from_secs_f64(-mean * (1.0 - share).ln());
             kind.intended.record(time + self.late);
             kind.actual.record(time);
+            if !self.late.is_zero() {
+                let late = self.late.as_nanos() as u64;
+                let seen = time.as_nanos() as u64 + late;
+                kind.intended_doubt.record_ns(seen, late);
+            }
             kind.lateness.record(self.late);
         }
         kind.statuses.insert(200, span.planned);
