@@ -391,14 +391,10 @@ impl<'b> Bench<'b> {
         let steady = Steady {
             from_s: lead.as_secs_f64(),
             to_s: length.as_secs_f64(),
-            state: String::new(),
+            ..Steady::default()
         };
         let part = steady::part(recorded, &steady);
-        let failures = |span: &Span| {
-            let requests = span.requests();
-            requests.failed() + requests.refused
-        };
-        let left_out = failures(&recorded.total) > failures(&part.total);
+        let left_out = recorded.total.tried().failed > part.total.tried().failed;
         // A lead as long as the hold would leave nothing.
         if part.total.length.is_zero() || left_out {
             recorded.clone()
