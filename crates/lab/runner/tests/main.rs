@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod crashes;
+mod going_on;
 mod loads;
+mod logs;
 mod programs;
 mod simulated;
 mod steps;

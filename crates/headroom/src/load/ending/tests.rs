@@ -101,7 +101,9 @@ fn a_line_for_each_term() {
             line(&Measured {
                 term: *term,
                 value,
+                at_best: None,
                 holds,
+                at_best: None,
             })
         })
         .collect();

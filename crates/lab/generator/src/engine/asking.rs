@@ -59,8 +59,7 @@ impl Engine {
             let late = now.saturating_sub(due);
             if late > NEGLIGIBLE {
                 // It waits for a connection, and was looked at too late besides.
-                let (in_flight, usual) = (self.tally.in_flight(), self.tally.usual());
-                self.reaction.sent_late(late, in_flight, usual);
+                self.reaction.sent(late, now);
             }
             let backlog = plan.backlog(now);
             let first_not_due = plan.first_not_due(now);
@@ -323,6 +322,8 @@ impl Engine {
             exchange.kind = self.setup.composer.kind(visit);
         }
         self.tally.fail(exchange.kind, phase, cause);
+        let due = exchange.intended.saturating_sub(self.tally.zero);
+        self.setup.outages.ended(due, false);
         if let Some(sampler) = &mut self.sampler {
             sampler.take(exchange.sample(self.tally.zero, End::Failed(phase, cause)));
         }

@@ -81,6 +81,8 @@ pub(super) struct Exchange {
     pub(super) delay: Delay,
     /// How late it was sent by the thread's own fault, in nanoseconds.
     pub(super) late: u64,
+    /// How late any request was, then, that the target had not caught up with.
+    pub(super) burst: u64,
     /// Whether something of the answer has come in.
     pub(super) answering: bool,
     pub(super) kept: Kept,
@@ -112,6 +114,7 @@ impl Connection {
                 counted: false,
                 delay: Delay::Own,
                 late: 0,
+                burst: 0,
                 answering: false,
                 kept: Kept::default(),
                 stream: None,

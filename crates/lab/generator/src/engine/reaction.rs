@@ -8,7 +8,9 @@
 //!
 //! Requests sent late and together delay each other, and those after them, within the
 //! target. Delaying arrivals by so much delays no answer of a queue by more; so until
-//! the target has caught up, every answer may be that much too late.
+//! the target has caught up, every answer may be that much too late. It has when nothing
+//! is in flight, and, if less than nine tenths of what it can do are asked of it, after
+//! ten times as long.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -20,6 +22,8 @@ use lab_load::recording::Delays;
 pub(super) const NEGLIGIBLE: u64 = 50_000;
 /// The longest wait while answers are awaited: a thread that sleeps longer was stopped.
 pub(super) const LONGEST_WAIT: u64 = 5_000_000;
+/// A target has caught up with late requests after so many times as long.
+const CAUGHT_UP: u64 = 10;
 /// A sleep may end so much later than it should without saying anything.
 const OVERSLEPT: u64 = 100_000;
 
@@ -87,8 +91,8 @@ pub(super) struct Answered {
     pub(super) actual: u64,
     /// How late the request was sent by this thread's fault.
     pub(super) late: u64,
-    /// How late any request was that the target has not caught up with; set by
-    /// [`Reaction::answered`].
+    /// How late any request was that the target had not caught up with when this one was
+    /// sent; since then, others may have been.
     pub(super) burst: u64,
 }
 
@@ -114,8 +118,17 @@ pub(super) struct Reaction {
 #[derive(Debug, Default)]
 struct Burst {
     late: u64,
-    /// Requests in flight at which it has.
-    level: u32,
+    /// When it has, even if it was never idle.
+    until: u64,
+}
+
+impl Burst {
+    fn at(&mut self, now: u64) -> u64 {
+        if now > self.until {
+            self.late = 0;
+        }
+        self.late
+    }
 }
 
 impl Reaction {
@@ -139,17 +152,18 @@ impl Reaction {
         self.since = (self.since + length).min(now);
     }
 
-    /// A request is or will be sent, so late by the thread's fault. `in_flight`: others
-    /// that are; `usual`: as many as are on average.
+    /// A request is or will be sent, so late by the thread's fault. Says how late any
+    /// was that the target has not caught up with.
     #[inline]
-    pub(super) fn sent_late(&mut self, late: u64, in_flight: u32, usual: u32) {
+    pub(super) fn sent(&mut self, late: u64, now: u64) -> u64 {
+        let burst = self.burst.at(now);
         if late <= NEGLIGIBLE {
-            return;
+            return burst;
         }
-        if self.burst.late == 0 {
-            self.burst.level = in_flight.max(usual);
-        }
-        self.burst.late = self.burst.late.max(late);
+        self.burst.late = burst.max(late);
+        let until = now.saturating_add(late.saturating_mul(CAUGHT_UP));
+        self.burst.until = self.burst.until.max(until);
+        self.burst.late
     }
 
     /// A request that waited for a connection was sent: as late as the connection was
@@ -161,9 +175,9 @@ impl Reaction {
     /// An answer was read, and so many requests are left in flight.
     #[inline]
     pub(super) fn answered(&mut self, mut answered: Answered, in_flight: u32) {
-        answered.burst = self.burst.late;
+        answered.burst = answered.burst.max(self.burst.at(answered.at));
         self.answered.push(answered);
-        if in_flight <= self.burst.level {
+        if in_flight == 0 {
             self.burst.late = 0;
         }
     }
@@ -182,12 +196,7 @@ impl Reaction {
     /// What was told is handled. Gives each answer to which this thread may have added
     /// something to `take`, with how much: to the latency from the intended and to that
     /// from the actual send.
-    pub(super) fn settle(
-        &mut self,
-        in_flight: u32,
-        usual: u32,
-        mut take: impl FnMut(&Answered, u64, u64),
-    ) {
+    pub(super) fn settle(&mut self, mut take: impl FnMut(&Answered, u64, u64)) {
         if let Some(wait) = self.last.take() {
             self.weigh(&wait);
         }
@@ -204,7 +213,7 @@ impl Reaction {
         self.delays.longest = self.delays.longest.max(Duration::from_nanos(longest));
         if let Some(at) = self.freed.take() {
             let late = at.saturating_sub(self.ended) + self.before;
-            self.sent_late(late, in_flight, usual);
+            self.sent(late, at);
         }
     }
 

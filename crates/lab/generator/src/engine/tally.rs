@@ -9,7 +9,7 @@ use wire::clock;
 
 use super::asking::Delay;
 use super::connection::Exchange;
-use super::reaction::{NEGLIGIBLE, Reaction};
+use super::reaction::Reaction;
 
 /// Counts of the span that is under way. Times are those of the loop's clock.
 #[derive(Debug)]
@@ -77,13 +77,6 @@ impl Tally {
         kind.retried_seconds += now.saturating_sub(exchange.sent) as f64 * 1e-9;
     }
 
-    /// Requests in flight on average, in the span that is under way.
-    #[inline]
-    pub(super) fn usual(&self) -> u32 {
-        let passed = self.changed.saturating_sub(self.began);
-        u32::try_from(self.request_ns / passed.max(1)).unwrap_or(u32::MAX)
-    }
-
     /// Counts a request as sent, unless it was sent before on a connection that the
     /// target was closing.
     #[inline]
@@ -103,13 +96,9 @@ impl Tally {
             Delay::Own => late,
             Delay::Opening | Delay::Capped => 0,
         };
-        match delay {
-            Delay::Own if late > NEGLIGIBLE => {
-                let others = self.in_flight.saturating_sub(1);
-                reaction.sent_late(late, others, self.usual());
-            }
-            Delay::Own => {}
-            Delay::Opening | Delay::Capped => reaction.sent_freed(exchange.sent),
+        exchange.burst = reaction.sent(exchange.late, exchange.sent);
+        if delay != Delay::Own {
+            reaction.sent_freed(exchange.sent);
         }
         let kind = self.kind(exchange.kind);
         kind.sent += 1;

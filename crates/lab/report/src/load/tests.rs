@@ -307,16 +307,7 @@ fn the_live_view() {
         Some(Duration::from_secs(20)),
     );
     for at in 0..15 {
-        let mut second = second(at, at == 12, 1);
-        if at == 13 {
-            // The generator was stopped for 200 ms.
-            let kind = &mut second.kinds[0];
-            for late in (0..200).map(|ms| ms * 1_000_000) {
-                kind.intended.record_ns(late + 3_000_000);
-                kind.intended_doubt.record_ns(late + 3_000_000, late);
-            }
-        }
-        live.add(&second);
+        live.add(&second(at, at == 12, 1));
     }
     let block = live_block(&live, PLAIN);
     fits(&block.join("\n"), 100);
@@ -327,4 +318,24 @@ fn the_live_view() {
     let narrow = live_block(&live, Style { width: 40, ..PLAIN });
     fits(&narrow.join("\n"), 40);
     assert!(block.len() < 24, "a small terminal must hold it");
+}
+
+#[test]
+fn the_live_view_says_what_would_be_withheld() {
+    let mut live = Live::new("http://127.0.0.1:8080/", None);
+    live.add(&second(0, false, 1));
+    assert!(!live_line(&live).contains("withheld"));
+    // The generator was stopped for 50 ms.
+    let mut stopped = second(1, false, 1);
+    for late in (0..50).map(|ms| ms * 1_000_000) {
+        let kind = &mut stopped.kinds[0];
+        kind.intended.record_ns(late + 3_000_000);
+        kind.intended_doubt.record_ns(late + 3_000_000, late);
+    }
+    live.add(&stopped);
+    let line = live_line(&live);
+    let expected = "(the generator was late: withheld p99, p99.9, max)";
+    assert!(line.ends_with(expected), "{line}");
+    let block = live_block(&live, PLAIN).join("\n");
+    assert!(block.contains("withheld p99, p99.9, max"), "{block}");
 }

@@ -155,17 +155,13 @@ fn simulate(due: &[u64], service: &[u64], servers: usize, gaps: Gaps) -> Vec<[u6
     let mut under_way: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     let mut sent = Vec::new();
     let mut seen = vec![[0; 3]; due.len()];
-    let (mut request_ns, mut changed) = (0, 0);
+    let mut bursts = Vec::new();
     let mut left = due.len();
     while left > 0 {
         // What is due is sent.
         while sent.len() < due.len() && due[sent.len()] <= thread.now {
             let late = thread.now - due[sent.len()];
-            let others = under_way.len() as u64;
-            request_ns += (thread.now - changed) * others;
-            changed = thread.now;
-            let usual = request_ns / thread.now.max(1);
-            reaction.sent_late(late, others as u32, usual as u32);
+            bursts.push(reaction.sent(late, thread.now));
             under_way.push(Reverse((target.ask(thread.now), sent.len())));
             sent.push(thread.now);
             thread.work(HANDLING);
@@ -200,10 +196,8 @@ fn simulate(due: &[u64], service: &[u64], servers: usize, gaps: Gaps) -> Vec<[u6
             interrupted,
         });
         left -= events.len();
-        let mut in_flight = (under_way.len() + events.len()) as u64;
+        let mut in_flight = (under_way.len() + events.len()) as u32;
         for number in events {
-            request_ns += (thread.now - changed) * in_flight;
-            changed = thread.now;
             in_flight -= 1;
             let measured = thread.now - due[number];
             seen[number] = [measured, measured, truth[number]];
@@ -213,15 +207,15 @@ fn simulate(due: &[u64], service: &[u64], servers: usize, gaps: Gaps) -> Vec<[u6
                 intended: measured,
                 actual: thread.now - sent[number],
                 late: sent[number] - due[number],
-                burst: 0,
+                burst: bursts[number],
             };
-            reaction.answered(answered, in_flight as u32);
+            reaction.answered(answered, in_flight);
             thread.work(HANDLING);
         }
         // A preemption while events were handled shows in what was handled after it.
         schedstat.rewind().unwrap();
         write!(schedstat, "0 {} 0\n    ", thread.queued).unwrap();
-        reaction.settle(in_flight as u32, 0, |answered, added, _| {
+        reaction.settle(|answered, added, _| {
             seen[answered.kind][1] = answered.intended.saturating_sub(added);
         });
     }
