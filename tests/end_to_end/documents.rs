@@ -1,4 +1,4 @@
-//! The commands of the README, run as they stand there.
+//! The commands of README and of the page about load, run as they stand there.
 
 use std::fs;
 use std::net::TcpListener;
@@ -44,6 +44,8 @@ fn bounded(block: &str, [target, entry, admin]: [u16; 3]) -> String {
         .replace("127.0.0.1:8000", &of(entry))
         .replace("127.0.0.1:8090", &of(admin))
         .replace("--duration 10s", "--duration 2s")
+        .replace("--duration 30s", "--duration 2s")
+        .replace("--step 20s", "--step 500ms")
         .replace("--knee", "--each 1s --within 15s --knee");
     let lines = commands.lines().map(|line| match line.ends_with('&') {
         true => {
@@ -53,9 +55,18 @@ fn bounded(block: &str, [target, entry, admin]: [u16; 3]) -> String {
                 "{line}\nuntil (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null; do sleep 0.1; done\n"
             )
         }
+        false if line.starts_with("headroom load") && unbounded(line) => {
+            format!("{line} --duration 2s\n")
+        }
         false => format!("{line}\n"),
     });
     lines.collect()
+}
+
+/// Whether a load has the usual length.
+fn unbounded(line: &str) -> bool {
+    let bounds = ["--duration", "--knee", "--step"];
+    !bounds.iter().any(|bound| line.contains(bound))
 }
 
 /// Runs commands as a person types them: one after the other, in one shell, whatever each
@@ -82,13 +93,11 @@ fn typed(folder: &Path, commands: &str) -> Finished {
     Finished::of(output)
 }
 
-#[test]
-fn the_commands_of_the_readme_do_what_it_says() {
-    let lab = Lab::alone();
-    let readme = fs::read_to_string(project().join("README.md")).expect("the README");
+/// Runs the commands of a document; returns what they said.
+fn follow(lab: &Lab, text: &str) -> String {
     let ports = [free_port(), free_port(), free_port()];
-    let commands = blocks(&readme, "sh");
-    assert!(commands.len() >= 3, "{commands:?}");
+    let commands = blocks(text, "sh");
+    assert!(!commands.is_empty(), "there are commands");
     let folder = lab.path("typed");
     fs::create_dir(&folder).expect("a folder");
     let mut said = String::new();
@@ -97,6 +106,18 @@ fn the_commands_of_the_readme_do_what_it_says() {
         said += &done.stdout;
         said += &done.stderr;
     }
+    said
+}
+
+fn document(name: &str) -> String {
+    fs::read_to_string(project().join(name)).expect("a document")
+}
+
+#[test]
+fn the_commands_of_the_readme_do_what_it_says() {
+    let lab = Lab::alone();
+    let readme = document("README.md");
+    let said = follow(&lab, &readme);
     // What it shows as output begins its lines as the real one does.
     let shown = blocks(&readme, "text").concat();
     let first_words = shown.lines().filter_map(|line| {
@@ -108,4 +129,9 @@ fn the_commands_of_the_readme_do_what_it_says() {
     for word in first_words.filter(|word| !verdicts.contains(word)) {
         assert!(said.contains(word), "{word:?} is not in\n{said}");
     }
+}
+
+#[test]
+fn the_commands_of_the_page_about_load_run() {
+    follow(&Lab::alone(), &document("docs/load.md"));
 }

@@ -150,12 +150,9 @@ fn mistakes_about_a_target_are_explained() {
 fn checked_and_run(lab: &Lab, file: &Path) {
     let mut check = lab.command();
     finished(check.arg("check").arg(file)).expect_code(0);
-    let run = lab.run(file, &["--json"]);
     // Invalid is what a machine that is too busy makes of it.
+    let run = lab.run(file, &[]);
     assert!([0, 3].contains(&run.code), "{}\n{}", run.stdout, run.stderr);
-    for expect in run.json()["expects"].as_array().into_iter().flatten() {
-        assert_ne!(expect["outcome"], "fail", "{expect}");
-    }
 }
 
 #[test]
@@ -187,6 +184,7 @@ fn init_about_a_command_finds_its_port_starts_it_and_ends_it() {
     let text = std::fs::read_to_string(&file).expect("the file");
     assert!(text.contains("127.0.0.1:{port}"), "{text}");
     assert!(text.contains("ready = \"http /\""), "{text}");
+    assert!(!text.contains("less than 0 s"), "{text}");
     checked_and_run(&lab, &file);
 }
 

@@ -137,6 +137,7 @@ describe('capacity', () => {
     expect(kneeText(capacity({ limit: 'generator' }))).toMatch(/at least 8,400.*generator was the limit/);
     expect(kneeText(capacity({ limit: 'range' }))).toMatch(/at least 8,400.*highest rate asked for held/);
     expect(kneeText(capacity({ knee: null, limit: 'none' }))).toBe('No knee was found.');
+    expect(kneeText(capacity({ knee: null, limit: 'unsure' }))).toMatch(/^No knee is told/);
   });
 
   it('a hold that the guard refuses is neither good nor bad', () => {

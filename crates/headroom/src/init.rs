@@ -50,7 +50,13 @@ pub(crate) fn init(args: &InitArgs) -> Result<Outcome> {
         words => of_command(words, args)?,
     };
     let latency = &summary.latency.intended;
-    let p90 = latency.p90.or(latency.max).unwrap_or_default();
+    // Where this machine was late itself, what the target took at most.
+    let at_most = latency.bounds.get("p90").map(|[_, most]| *most);
+    let p90 = latency
+        .p90
+        .or(at_most)
+        .or(latency.max)
+        .context("tell how long answers take: too few came; try again")?;
     let draft = Draft {
         asked: args.target.join(" "),
         target,

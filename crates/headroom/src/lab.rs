@@ -1,7 +1,7 @@
 //! `run`, `check` and `report`.
 
 use std::io::{IsTerminal, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use lab_experiment::plan::Plan;
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     };
     let mut options = Options::for_this_binary(&args.out).context("find the own binary")?;
     options.keep = args.keep;
+    options.base.clone_from(&checked.folder);
     let finished = lab_runner::run(checked.plan, &checked.text, options)?;
     for note in &finished.notes {
         tell(format_args!("headroom: {note}"));
@@ -77,6 +78,8 @@ fn write_report(folder: &RunFolder) -> Result<std::path::PathBuf> {
 struct Checked {
     text: String,
     plan: Plan,
+    /// The folder that its relative paths start from.
+    folder: PathBuf,
     /// What it uses, if it is a ready one: gone with it.
     _ready: Option<Unpacked>,
 }
@@ -98,6 +101,10 @@ fn read_plan(args: &CheckArgs) -> Result<Option<Checked>> {
         Ok(plan) => Ok(Some(Checked {
             text: source.text,
             plan,
+            folder: match file.parent() {
+                Some(folder) if folder != Path::new("") => folder.to_owned(),
+                _ => PathBuf::from("."),
+            },
             _ready: ready,
         })),
         Err(mistakes) => {

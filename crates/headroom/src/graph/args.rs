@@ -257,9 +257,10 @@ pub(crate) struct AnalyseArgs {
     /// Keep the spans in this file, OTLP's JSON, for `compare`
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
-    /// Time that a hop adds, for the expected latency
-    #[arg(long, value_name = "DURATION", default_value = "25us", value_parser = duration)]
-    pub(crate) hop: std::time::Duration,
+    /// Time that a hop adds, for the expected latency [default: what hops take in the run, or
+    /// took on this machine before it]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) hop: Option<std::time::Duration>,
     /// Print JSON, times in nanoseconds
     #[arg(long)]
     pub(crate) json: bool,

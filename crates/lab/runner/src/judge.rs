@@ -1,5 +1,7 @@
 //! From what was recorded to a verdict.
 
+mod window;
+
 use std::collections::BTreeMap;
 
 use lab_experiment::expr::{Expr, Metric, Metrics, Op, Stat};
@@ -11,6 +13,8 @@ use stats::{mean, nearest_rank};
 
 use crate::loads::{self, Bound};
 use crate::processes::copy_names;
+
+pub(crate) use window::{Judged, since};
 
 /// Everything that expectations can be about.
 #[derive(Debug, Default)]
@@ -121,6 +125,7 @@ pub(crate) fn judge(
         reason,
         duration_s,
         expectations,
+        notes: Vec::new(),
     }
 }
 
@@ -179,10 +184,9 @@ impl Metrics for Measured<'_> {
                 step,
                 load,
                 quantity,
-            } => {
-                let summary = self.loads.load(load, step.as_deref())?;
-                loads::value_at(summary, *quantity, Bound::High)
-            }
+            } => self
+                .loads
+                .value(load, step.as_deref(), *quantity, Bound::High),
             Metric::Knee { step, end } => loads::knee(self.loads.search(step.as_deref())?, *end),
             // How many are in a state now has no meaning for a run that is over.
             Metric::Entities { .. } => None,
@@ -269,7 +273,7 @@ impl Measured<'_> {
                 step,
                 load,
                 quantity,
-            } => loads::value_at(self.loads.load(load, step.as_deref())?, *quantity, bound),
+            } => self.loads.value(load, step.as_deref(), *quantity, bound),
             _ => self.value(metric),
         }
     }

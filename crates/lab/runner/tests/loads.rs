@@ -1,13 +1,10 @@
 //! Runs that send requests, with simulated generators.
 #![allow(clippy::unwrap_used)]
 
-#[path = "support/simulated.rs"]
-mod simulated;
-mod support;
-
+use crate::simulated;
+use crate::support::{events, options, plan};
 use lab_runner::{Finished, RunError, StartGenerator};
 use lab_store::{EventKind, Outcome};
-use support::{events, options, plan};
 
 /// A load and a probe; their target does not matter to a simulation.
 const LOADS: &str = r#"

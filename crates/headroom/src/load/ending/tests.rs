@@ -103,6 +103,7 @@ fn a_line_for_each_term() {
                 value,
                 at_best: None,
                 holds,
+                at_best: None,
             })
         })
         .collect();

@@ -285,33 +285,6 @@ fn plan_of(path: &Path) -> Result<Plan> {
     plan(&[URL, "--requests-file", path.to_str().unwrap_or_default()])
 }
 
-/// The words of a command line, quotes taken away.
-fn words_of(line: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut quote = None;
-    for character in line.chars() {
-        match (quote, character) {
-            (None, '"' | '\'') => quote = Some(character),
-            (Some(open), _) if open == character => quote = None,
-            (None, ' ') => words.push(String::new()),
-            _ => words.last_mut().unwrap().push(character),
-        }
-    }
-    words
-}
-
-#[test]
-fn every_example_of_the_guide_is_understood() {
-    let guide = include_str!("../../../../../docs/load.md");
-    let (_, rest) = guide.split_once("```sh\n").unwrap();
-    let (examples, _) = rest.split_once("```").unwrap();
-    assert!(examples.lines().count() >= 8);
-    for example in examples.lines() {
-        let words = words_of(example.strip_prefix("headroom load ").unwrap());
-        good(&words.iter().map(String::as_str).collect::<Vec<_>>());
-    }
-}
-
 #[test]
 fn the_requests_file_of_the_guide_is_understood() {
     let guide = include_str!("../../../../../docs/load.md");

@@ -136,6 +136,8 @@ impl Engine {
             let name = self.setup.composer.refusals().get(refusal);
             kind.refuse(name.map_or("refused", String::as_str));
         }
+        let due = exchange.intended.saturating_sub(self.tally.zero);
+        self.setup.outages.ended(due, end.refusal.is_none());
         if let Some(sampler) = &mut self.sampler {
             let answered = End::Answered {
                 at: now.saturating_sub(self.tally.zero),

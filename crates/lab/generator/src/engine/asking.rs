@@ -322,6 +322,8 @@ impl Engine {
             exchange.kind = self.setup.composer.kind(visit);
         }
         self.tally.fail(exchange.kind, phase, cause);
+        let due = exchange.intended.saturating_sub(self.tally.zero);
+        self.setup.outages.ended(due, false);
         if let Some(sampler) = &mut self.sampler {
             sampler.take(exchange.sample(self.tally.zero, End::Failed(phase, cause)));
         }

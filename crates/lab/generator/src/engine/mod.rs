@@ -12,6 +12,7 @@ mod coalesce;
 mod connection;
 mod deadlines;
 mod opening;
+mod outages;
 mod plan;
 mod reaction;
 mod sampling;
@@ -27,7 +28,7 @@ mod websocket;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
@@ -48,6 +49,7 @@ use tally::Tally;
 use timers::Timers;
 use vigil::Vigil;
 
+pub use outages::{Outage, Outages};
 pub(crate) use sampling::{End, Sample, Sampler};
 
 /// Length of a span.
@@ -70,6 +72,11 @@ pub(crate) struct Setup {
     pub(crate) tls: Option<TlsClient>,
     /// Ends the segment that is under way.
     pub(crate) stop: AtomicBool,
+    /// When a segment ends that has no length of its own; of no meaning to one that
+    /// begins later.
+    pub(crate) ends_at: AtomicU64,
+    /// When requests of the segment failed.
+    pub(crate) outages: Arc<Outages>,
 }
 
 /// What a thread tells.
@@ -246,11 +253,11 @@ impl Engine {
         began: u64,
         outlet: &Outlet,
     ) -> Result<(Box<Span>, bool), Trouble> {
-        let end = segment.length.duration.map(|length| {
+        let mut end = segment.length.duration.map(|length| {
             began.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
         });
         // With a number of requests the segment is over when these are.
-        let by_time = end.is_some() && segment.length.requests.is_none();
+        let mut by_time = end.is_some() && segment.length.requests.is_none();
         self.begin(segment, began, outlet);
         let mut users = self.users.then_some(began);
         let mut boundary = began + SECOND;
@@ -262,6 +269,11 @@ impl Engine {
         let mut stopped = false;
         loop {
             let now = clock::now();
+            if end.is_none()
+                && let Some(at) = self.told_end(began)
+            {
+                (end, by_time) = (Some(at), true);
+            }
             if self.ended.is_none() && now >= boundary && end.is_none_or(|end| boundary < end) {
                 boundary = self.turn(now, end, began, outlet);
             }
@@ -324,6 +336,19 @@ impl Engine {
                 coalescer.woken(events, slept);
             }
         }
+    }
+
+    /// When the segment that began at `began` ends, once that is told. Nothing falls
+    /// due from then on.
+    fn told_end(&mut self, began: u64) -> Option<u64> {
+        let at = self.setup.ends_at.load(Ordering::Relaxed);
+        if at <= began {
+            return None;
+        }
+        if let Source::Schedule(plan) = &mut self.source {
+            plan.end_at(at);
+        }
+        Some(at)
     }
 
     /// Waits for events and handles them; says how many there were, and how long the

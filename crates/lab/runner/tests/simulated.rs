@@ -54,6 +54,7 @@ fn start(workload: Workload, late: Duration) -> Result<Generator, GenerateError>
             stopped,
         }),
         stop: Box::new(move || stop.store(true, Ordering::Relaxed)),
+        relay: None,
     })
 }
 
