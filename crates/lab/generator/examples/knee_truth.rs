@@ -19,7 +19,7 @@ use std::time::Duration;
 use lab_generator::Local;
 use lab_load::knee::{Capacity, Search, search};
 use lab_load::slo::Slo;
-use lab_load::{Flow, guard};
+use lab_load::{Flow, validity};
 use stats::SplitMix;
 use target::queue::{Queue, Work};
 use target::{Behaviour, Target};
@@ -105,7 +105,8 @@ fn one(kind: &str, pace: &str, seed: u64) -> Result<(f64, Capacity), Box<dyn Err
     };
     let mut local = Local::start(workload.clone())?;
     let guard = |recorded: &lab_load::Recorded| {
-        let reasons = guard::check(&workload, recorded).reasons;
+        let judged = settings.slo.judge(recorded);
+        let reasons = validity::check_for(&workload, recorded, &judged).reasons;
         reasons.into_iter().map(|reason| reason.check).collect()
     };
     let found = search(&mut local, &settings, &guard, &mut |_| Flow::Continue)?;
