@@ -14,7 +14,6 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use lab_generator::Local;
 use lab_load::knee::{Capacity, Search, search};
@@ -96,8 +95,6 @@ fn one(kind: &str, pace: &str, seed: u64) -> Result<(f64, Capacity), Box<dyn Err
     let mut workload = plain(target.address, 64);
     workload.connections.most = 2000;
     workload.seed = seed;
-    // Of 20 ms, 3 are little; and a machine with other work is late at times.
-    workload.guard.late_after = Duration::from_millis(3);
     let slo = Slo::parse(objective)?;
     let settings = match pace {
         "thorough" => Search::new(slo),
