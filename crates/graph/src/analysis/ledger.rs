@@ -20,7 +20,7 @@ pub(super) struct Part {
     pub(super) service: Name,
     /// Who was called; empty: it is the service's own.
     pub(super) peer: Name,
-    /// The kind of work; empty: none.
+    /// The kind of work, or what another system calls it; empty: none.
     pub(super) work: Name,
     pub(super) cause: Cause,
 }
@@ -117,7 +117,7 @@ impl Ledger {
         self.moved += walk.moved as u64;
         walk.moved = 0;
         self.walk = walk;
-        for span in tree.spans().filter(|span| span.kind != SpanKind::Work) {
+        for span in tree.spans().filter(|span| !is_inside(span)) {
             self.visits(span).count += 1;
         }
         let root = tree.node(root).span;
@@ -187,7 +187,7 @@ impl Ledger {
 
     fn branch(&mut self, span: &Span) -> &mut Standing {
         let work = match span.kind {
-            SpanKind::Work => self.numbers.of(&span.name),
+            SpanKind::Work | SpanKind::Internal => self.numbers.of(&span.name),
             SpanKind::Server | SpanKind::Client => NOTHING,
         };
         let service = self.numbers.of(&span.service);
@@ -196,9 +196,14 @@ impl Ledger {
     }
 }
 
+/// Whether it is of a service, and neither a request nor a call.
+fn is_inside(span: &Span) -> bool {
+    matches!(span.kind, SpanKind::Work | SpanKind::Internal)
+}
+
 impl<'a> Sink<'a> for Ledger {
     fn on_path(&mut self, span: &'a Span, _: Nanos, _: Nanos) {
-        if span.kind == SpanKind::Work {
+        if is_inside(span) {
             return;
         }
         let request = self.totals.len() + 1;
@@ -217,7 +222,7 @@ impl<'a> Sink<'a> for Ledger {
         let (called, work) = match span.kind {
             SpanKind::Server => (NOTHING, NOTHING),
             SpanKind::Client => (self.numbers.of(peer), NOTHING),
-            SpanKind::Work => (NOTHING, self.numbers.of(&span.name)),
+            SpanKind::Work | SpanKind::Internal => (NOTHING, self.numbers.of(&span.name)),
         };
         let key = (service, called, work, cause);
         let (parts, numbers) = (&mut self.parts, &self.numbers);

@@ -33,6 +33,7 @@ pub(super) fn phrase(one: &Component, analysis: &Analysis) -> String {
         Cause::Sibling => format!("answers of `{peer}` that waited for `{service}`'s own work"),
         Cause::Backoff => format!("`{service}` pausing before it calls again"),
         Cause::Unseen => format!("calls from `{service}` to `{peer}`, which left no span"),
+        Cause::Own if one.work.is_some() => format!("`{service}`'s `{work}`"),
         Cause::Own => format!("`{service}`'s own handling"),
     }
 }

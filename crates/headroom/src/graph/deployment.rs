@@ -4,6 +4,7 @@ use std::path::Path;
 
 use document::Source;
 use graph::background::Seen;
+use graph::draw::Run;
 use graph::noise::Facts;
 use graph::placement::Rung;
 use graph::profile::Profile;
@@ -16,6 +17,8 @@ use serde_json::{Value, json};
 pub(super) struct Deployment {
     /// `process`, `processes`, `namespaces` or `service`.
     pub(super) mode: &'static str,
+    /// What tells the trace ids of this start from those of others.
+    pub(super) run: Run,
     /// Where the profile came from at first.
     pub(super) file: String,
     /// The machine, as of the start.
@@ -25,9 +28,15 @@ pub(super) struct Deployment {
 }
 
 impl Deployment {
-    pub(super) fn new(mode: &'static str, source: &Source, warnings: Vec<String>) -> Self {
+    pub(super) fn new(
+        mode: &'static str,
+        source: &Source,
+        run: Run,
+        warnings: Vec<String>,
+    ) -> Self {
         Self {
             mode,
+            run,
             file: source.name.clone(),
             facts: Facts::read(Path::new("/")),
             warnings,
@@ -54,6 +63,7 @@ impl Deployment {
             .map(|seen| json!({ "name": seen.name, "active": seen.active, "cpu_ns": seen.cpu }));
         json!({
             "mode": self.mode,
+            "run": self.run.0,
             "rung": Rung::of(topology, self.facts.isolated.as_deref()),
             "machine": self.facts,
             "calibration": site.calibration(),

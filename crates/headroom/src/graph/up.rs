@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Result;
+use graph::draw::Run;
 use graph::processes::READY;
 use graph::service::{Directory, Hosted};
 use graph::topology::{ServiceId, Topology};
@@ -42,7 +43,7 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
             calibration: Calibration::measure(),
             collector: None,
             background: true,
-            deployment: Deployment::new("process", &file.source, warnings),
+            deployment: Deployment::new("process", &file.source, run(args), warnings),
             logger: logger.clone(),
         })?;
         let serving = Serving {
@@ -69,6 +70,11 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
         logger.info("stopped", Fields::new().and("drained", drained));
         ended(&logger, Ok::<(), std::io::Error>(()))
     })
+}
+
+/// The run that was asked for, or a new one.
+pub(super) fn run(args: &UpArgs) -> Run {
+    args.run.map_or_else(Run::new, Run)
 }
 
 /// Where the entry's first instance listens.
