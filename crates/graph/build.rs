@@ -1,14 +1,19 @@
-//! Checks that the page was built, since it becomes part of this crate.
+//! Provides the page, since it becomes part of this crate.
 
 use std::path::Path;
 
+#[path = "../../web/pages.rs"]
+mod pages;
+
+const FILES: [&str; 2] = ["graph.html", "graph.policy"];
+
 fn main() {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/dist");
-    for file in ["graph.html", "graph.policy"] {
-        let file = built.join(file);
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+    for file in FILES {
+        let file = web.join("dist").join(file);
         println!("cargo::rerun-if-changed={}", file.display());
-        if !file.is_file() {
-            println!("cargo::error=the page is not built (no web/dist/graph.html): run `make web`");
-        }
+    }
+    if let Err(error) = pages::provide(&web, &FILES) {
+        println!("cargo::error=the pages are not built: {error}");
     }
 }

@@ -173,10 +173,13 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 /// Whether a process is there and no zombie.
 fn runs(pid: u64) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit_once(") ")
-        .and_then(|(_, rest)| rest.chars().next());
-    state.is_some_and(|state| state != 'Z' && state != 'X')
+    state(&stat).is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// The state that a `stat` file of `/proc` tells, as one letter.
+fn state(stat: &str) -> Option<char> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.chars().next()
 }
 
 #[test]

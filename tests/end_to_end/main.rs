@@ -4,6 +4,8 @@
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod bad_input;
+mod documents;
+mod first_steps;
 mod graph;
 mod graph_experiments;
 mod interruptions;

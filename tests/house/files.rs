@@ -73,6 +73,66 @@ fn modules_are_named_for_what_they_hold() {
 }
 
 #[test]
+fn every_test_file_is_in_a_test_program() {
+    let mut manifests = Vec::new();
+    files_under(&root().join("crates"), &["toml"], &mut manifests);
+    manifests.retain(|path| path.ends_with("Cargo.toml"));
+    let mut alone = Vec::new();
+    for manifest in manifests {
+        let tests = manifest.with_file_name("tests");
+        let manifest = fs::read_to_string(&manifest).expect("a manifest");
+        // Cargo finds them itself.
+        if !manifest.contains("autotests = false") {
+            continue;
+        }
+        let main = fs::read_to_string(tests.join("main.rs")).expect("tests/main.rs");
+        for entry in fs::read_dir(&tests).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_stem().and_then(|name| name.to_str());
+            let name = name.expect("a name");
+            let holds_tests = path.extension().is_some_and(|kind| kind == "rs") && name != "main";
+            if holds_tests
+                && !main.contains(&format!("mod {name};"))
+                && !manifest.contains(&format!("name = \"{name}\""))
+            {
+                alone.push(path.display().to_string());
+            }
+        }
+    }
+    assert!(
+        alone.is_empty(),
+        "never run: {}; make it a module of tests/main.rs",
+        alone.join(", ")
+    );
+}
+
+#[test]
+fn no_example_hides_in_a_comment() {
+    let mut hidden = Vec::new();
+    for path in sources() {
+        let text = fs::read_to_string(&path).expect("a source file");
+        let mut inside = false;
+        for (line, number) in text.lines().zip(1..) {
+            let comment = line.trim_start().strip_prefix("//");
+            let Some(fence) = comment.and_then(|rest| rest.get(1..)?.trim().strip_prefix("```"))
+            else {
+                continue;
+            };
+            if !inside && fence.is_empty() {
+                hidden.push(format!("{}:{number}", path.display()));
+            }
+            inside = !inside;
+        }
+    }
+    // `make test` runs no doctests: each crate's would be a program of its own.
+    assert!(
+        hidden.is_empty(),
+        "{}: make it a test, or text",
+        hidden.join(", ")
+    );
+}
+
+#[test]
 fn links_between_documents_lead_somewhere() {
     let root = root();
     let mut documents = Vec::new();

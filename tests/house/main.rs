@@ -5,3 +5,4 @@
 
 mod dependencies;
 mod files;
+mod pages;

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { endedOf, estimate, kneeText, usl, uslSpan } from '../src/data/capacity';
 import { valueAt } from '../src/data/decode';
-import { failedShare, gap, health, line, percentileName, rate, smallShare } from '../src/data/load';
-import type { Capacity, Fit, Hold } from '../src/data/run';
+import { failedShare, firstShown, gap, health, line, percentileName, rate, smallShare } from '../src/data/load';
+import type { Capacity, Expectation, Fit, Hold, LoadSummary, Outcome } from '../src/data/run';
+import type { Result } from '../src/data/load';
 import { resultOf, summaryOf, times, timelineOf } from './loads';
 
 describe('numbers', () => {
@@ -23,6 +24,37 @@ describe('numbers', () => {
     expect(failedShare(summaryOf({ requests: counts }))).toBeCloseTo(0.08);
     expect(failedShare(summaryOf({ requests: { ...counts, sent: 0, refused: 0, errors: 7 } }))).toBe(1);
     expect(failedShare(summaryOf({ requests: { ...counts, sent: 0, refused: 0, errors: 0 } }))).toBeNaN();
+  });
+});
+
+describe('the result that is shown first', () => {
+  const step = (name: string | null, values: Partial<LoadSummary> = {}) => ({
+    ...resultOf(timelineOf([])),
+    step: name,
+    summary: summaryOf(values),
+  });
+  const expects = (that: string, outcome: Outcome) => ({ that, measured: '', outcome });
+  const results = [step('warm up'), step('well'), step('broken'), step('well again')];
+  const first = (of: Result[], ...expectations: Expectation[]) => firstShown('web', of, expectations);
+
+  it('is that of a step whose expectation fails', () => {
+    const well = expects("'well': web errors < 1%", 'invalid');
+    expect(first(results, well, expects("'broken': web errors < 1%", 'fail'))).toBe(2);
+    expect(first(results, well)).toBe(1);
+    expect(first(results, expects("'well again': web p99 < 1s", 'pass'))).toBe(3);
+  });
+
+  it('is not that of another load, nor a warm-up', () => {
+    expect(first(results, expects("'broken': api errors < 1%", 'fail'))).toBe(1);
+    expect(first([results[0]])).toBe(0);
+    const invalid = { valid: false, reasons: [], loosened: [] };
+    expect(first([results[0], step('well', { validity: invalid }), results[2]])).toBe(2);
+    expect(first([step(null)])).toBe(0);
+  });
+
+  it('is that of a search', () => {
+    const capacity = { knee: null } as unknown as Capacity;
+    expect(first([...results, step('knee', { capacity })], expects("'broken': web errors < 1%", 'fail'))).toBe(4);
   });
 });
 
@@ -60,7 +92,7 @@ describe('the generator', () => {
     const check = (name: string) => summaryOf({ validity: { valid: false, reasons: [{ check: name, found: '', help: '' }], loosened: [] } });
     expect(health(summaryOf()).ok).toBe(true);
     expect(health(check('in-flight-cap')).ok).toBe(true);
-    expect(health(check('late-sends')).ok).toBe(false);
+    expect(health(check('generator-late')).ok).toBe(false);
   });
 
   it('shows what it used and how late it was, as far as that is known', () => {
@@ -105,6 +137,7 @@ describe('capacity', () => {
     expect(kneeText(capacity({ limit: 'generator' }))).toMatch(/at least 8,400.*generator was the limit/);
     expect(kneeText(capacity({ limit: 'range' }))).toMatch(/at least 8,400.*highest rate asked for held/);
     expect(kneeText(capacity({ knee: null, limit: 'none' }))).toBe('No knee was found.');
+    expect(kneeText(capacity({ knee: null, limit: 'unsure' }))).toMatch(/^No knee is told/);
   });
 
   it('a hold that the guard refuses is neither good nor bad', () => {

@@ -3,15 +3,14 @@
 // A test may panic anywhere, in its helpers too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod fake_bbs;
-
+use crate::fake_bbs;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::fake_bbs::{FakeBbs, eventually, logger};
 use cells::{auctioneer, rep};
 use diego::auction::{LrpStartRequest, Placement, Resource, Task};
 use diego::models::{DesiredLrp, TaskDefinition};
-use fake_bbs::{FakeBbs, eventually, logger};
 use net::{Client, ClientOptions};
 use telemetry::Sink;
 use tokio::sync::watch;

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
-#[allow(unreachable_pub, reason = "modules of one test")]
-mod replay;
-
+use crate::replay;
 use std::collections::BTreeMap;
 
 /// Scenarios that do not pass yet, with what they wait for.

@@ -3,16 +3,15 @@
 // A test may panic anywhere, in its helpers too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod fake_bbs;
-
+use crate::fake_bbs;
 use std::time::Duration;
 
+use crate::fake_bbs::{FakeBbs, eventually, logger, messages};
 use cells::rep::{Config, ExecutorKind, Running, Simulation, start};
 use diego::auction::{CellState, Lrp, Placement, Resource, Task, Work};
 use diego::error::Type;
 use diego::models::{DesiredLrp, TaskDefinition, actual_lrp_net_info::PreferredAddress};
 use diego::path;
-use fake_bbs::{FakeBbs, eventually, logger, messages};
 use net::{Client, ClientOptions};
 use telemetry::Sink;
 use tokio::sync::watch;

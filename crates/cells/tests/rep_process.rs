@@ -3,14 +3,12 @@
 // A test may panic anywhere, in its helpers too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod fake_bbs;
-
 use std::path::Path;
 
+use crate::fake_bbs::{FakeBbs, eventually, logger};
 use cells::rep::{Config, ExecutorKind, ProcessSettings, Running, start};
 use diego::auction::{Lrp, Resource, Task, Work};
 use diego::models::{Action, DesiredLrp, RunAction, TaskDefinition};
-use fake_bbs::{FakeBbs, eventually, logger};
 use net::{Client, ClientOptions};
 use tokio::sync::watch;
 

@@ -4,18 +4,15 @@
 // A test may panic anywhere, in its helpers too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod fake_bbs;
-mod same_json;
-
 use std::collections::BTreeMap;
 
+use crate::fake_bbs::{FakeBbs, logger};
+use crate::same_json::same;
 use cells::rep::{Config, ExecutorKind, Simulation, start};
 use diego::auction::{CellState, Work};
-use fake_bbs::{FakeBbs, logger};
 use http::{Method, Request};
 use http_body_util::Full;
 use net::{Client, ClientOptions};
-use same_json::same;
 use serde_json::Value;
 
 fn examples(kind: &str) -> Vec<Value> {

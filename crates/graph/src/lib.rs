@@ -23,6 +23,7 @@ pub mod kubernetes;
 pub mod metrics;
 pub mod noise;
 pub mod placement;
+pub mod probe;
 pub mod processes;
 pub mod profile;
 pub mod script;

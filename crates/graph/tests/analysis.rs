@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod running;
-
-use graph::analysis::{Analysis, Cause, analyse, critical_path};
+use crate::running::{Running, graph};
+use graph::analysis::{Analysis, Cause, SuspectKind, analyse, critical_path};
+use graph::topology::Topology;
 use graph::trace::{Span, SpanKind};
-use running::{Running, graph};
 
 /// Branches, work in the loop and on workers, a call without `wait`, failures.
 const GRAPH: &str = r#"
@@ -82,4 +81,112 @@ fn real_requests_are_taken_apart_to_the_nanosecond() {
         let sum: u64 = own.map(|(_, length)| length).sum();
         assert_eq!(sum, root.end - root.start);
     }
+}
+
+const CHAIN: &str = r#"
+[defaults]
+timeout = "60s"
+response = "64B"
+[services.root]
+entry = true
+steps = [{ cpu = "200us" }, { call = "mid" }]
+[services.mid]
+steps = [{ cpu = "500us" }, { call = "leaf" }]
+[services.leaf]
+steps = [{ cpu = "500us" }]
+"#;
+
+/// What is said of a graph that runs with one profile and is held to another.
+fn held(runs: &str, asked: &str, requests: u64) -> Analysis {
+    let spans = Running::start(&graph(runs), 2).spans(requests);
+    analyse(&spans, Some(&graph(asked)), None)
+}
+
+/// Those that are accused; the machine is nobody, and may be busy.
+fn accused(analysis: &Analysis) -> Vec<(SuspectKind, &str)> {
+    let suspects = analysis.suspects.iter();
+    let suspects = suspects.filter(|one| one.kind != SuspectKind::Machine);
+    suspects.map(|one| (one.kind, one.place.as_str())).collect()
+}
+
+#[test]
+fn nobody_is_accused_in_real_runs_without_a_fault() {
+    let runs: Vec<Analysis> = (0..5).map(|_| held(CHAIN, CHAIN, 200)).collect();
+    let accused: Vec<_> = runs.iter().flat_map(accused).collect();
+    assert!(accused.len() <= 1, "{accused:?}");
+}
+
+#[test]
+fn work_that_takes_longer_than_asked_is_named() {
+    let slower = CHAIN.replace(
+        "[services.mid]\nsteps = [{ cpu = \"500us\" }",
+        "[services.mid]\nsteps = [{ cpu = \"3ms\" }",
+    );
+    let analysis = held(&slower, CHAIN, 200);
+    let named = accused(&analysis);
+    assert!(
+        named.contains(&(SuspectKind::Work, "mid cpu")),
+        "{analysis}"
+    );
+}
+
+#[test]
+fn attempts_that_failed_are_named_with_how_they_failed() {
+    for (leaf, call, kind) in [
+        (
+            "faults = { error = \"20%\" }",
+            "retries = 3, backoff = \"10ms\"",
+            SuspectKind::Retries,
+        ),
+        (
+            "faults = { drop = \"5%\" }",
+            "retries = 3",
+            SuspectKind::Drops,
+        ),
+        (
+            "faults = { delay = { rate = \"5%\", by = \"30s\" } }",
+            "retries = 3, timeout = \"300ms\"",
+            SuspectKind::Timeouts,
+        ),
+    ] {
+        let text = format!(
+            "[services.root]\nentry = true\nsteps = [{{ parallel = [{{ call = \"leaf\", {call} }}, {{ call = \"other\" }}] }}]\n\
+             [services.leaf]\n{leaf}\nsteps = [{{ cpu = \"100us\" }}]\n\
+             [services.other]\nsteps = [{{ sleep = \"2ms\" }}]\n"
+        );
+        let analysis = held(&text, &text, 200);
+        let named = accused(&analysis);
+        assert!(named.contains(&(kind, "root>leaf")), "{kind:?}: {analysis}");
+        assert_eq!(analysis.conservation.worst_ns, 0);
+        // Without the fault nothing is said of it.
+        let well = text.replace(leaf, "");
+        let analysis = held(&well, &well, 100);
+        assert!(
+            !accused(&analysis).iter().any(|one| one.0 == kind),
+            "{analysis}"
+        );
+    }
+}
+
+#[test]
+fn a_profile_that_is_swapped_is_told_with_before_and_after() {
+    let slower = CHAIN.replace(
+        "[services.mid]\nsteps = [{ cpu = \"500us\" }",
+        "[services.mid]\nsteps = [{ cpu = \"8ms\" }",
+    );
+    let slower: std::sync::Arc<Topology> = graph(&slower);
+    let spans = Running::start(&graph(CHAIN), 2).spans_with_change(&slower, 100);
+    let analysis = analyse(&spans, Some(&slower), None);
+    assert_eq!(analysis.revisions.len(), 2);
+    assert_eq!(analysis.latency.count, 100);
+    let named = accused(&analysis);
+    assert!(
+        named.contains(&(SuspectKind::Profile, "mid cpu")),
+        "{analysis}"
+    );
+    assert!(
+        analysis.sentences[0]
+            .contains("The profile changed while requests came: 100 under revision 1"),
+        "{analysis}"
+    );
 }

@@ -3,15 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod running;
-
 use std::sync::Arc;
 
+use crate::running::{Running, graph};
 use graph::analysis::{Cause, analyse};
 use graph::draw::SpanId;
 use graph::topology::Topology;
 use graph::trace::{Origin, Span, SpanKind, jaeger, otlp, read, zipkin};
-use running::{Running, graph};
 
 const GRAPH: &str = r#"
 seed = 3

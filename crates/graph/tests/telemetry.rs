@@ -2,12 +2,11 @@
 //! and the counters of both in one page.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod running;
-
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::running::graph;
 use bytes::Bytes;
 use graph::admin::{Admin, AdminConfig, Control, Instance, Peer};
 use graph::draw::{SpanId, TraceId};
@@ -19,7 +18,6 @@ use graph::work::{Calibration, Site};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::Full;
 use net::{Client, ClientOptions};
-use running::graph;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

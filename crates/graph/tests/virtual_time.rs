@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod running;
-
 use std::collections::BTreeSet;
 
+use crate::running::{Running, graph};
 use graph::draw::Run;
 use graph::topology::Topology;
 use graph::topology::budget::{Costs, Simulation};
 use graph::trace::Span;
-use running::{Running, graph};
 
 /// Chances, repeats, branches, attempts and faults; no time-out is near.
 const GRAPH: &str = r#"

@@ -18,21 +18,21 @@ pub(crate) fn catalogue() -> Catalogue {
     }
 }
 
-/// Every sub-command of a system, for instance `cells bbs`.
+/// Every sub-command of a system, for instance `cells bbs`, and the target.
 fn builtins() -> Vec<Builtin> {
     let command = Cli::command();
-    command
-        .get_subcommands()
-        .filter(|system| system.has_subcommands())
-        .flat_map(|system| {
-            system
-                .get_subcommands()
-                .map(|part| builtin(system.get_name(), part))
-        })
-        .collect()
+    let parts = command.get_subcommands().flat_map(|system| {
+        let name = |part: &Command| format!("{} {}", system.get_name(), part.get_name());
+        system
+            .get_subcommands()
+            .map(move |part| builtin(name(part), part))
+    });
+    let target = command.find_subcommand("target");
+    let target = target.map(|part| builtin("target".to_owned(), part));
+    parts.chain(target).collect()
 }
 
-fn builtin(system: &str, part: &Command) -> Builtin {
+fn builtin(command: String, part: &Command) -> Builtin {
     let flags = part
         .get_arguments()
         .filter_map(|argument| {
@@ -44,7 +44,7 @@ fn builtin(system: &str, part: &Command) -> Builtin {
         })
         .collect();
     Builtin {
-        command: format!("{system} {}", part.get_name()),
+        command,
         about: part
             .get_about()
             .map(ToString::to_string)

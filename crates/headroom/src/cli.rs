@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::graph::GraphCommand;
 use crate::load::{AFTER_HELP, LoadArgs};
 use crate::router::RouterCommand;
+use crate::target::TargetArgs;
 
 /// A scale laboratory for distributed platforms: find out how far it goes before
 /// your users do.
@@ -24,6 +25,11 @@ pub(crate) enum Command {
     /// Run an experiment; the exit code is the verdict
     #[command(after_help = EXIT_CODES)]
     Run(RunArgs),
+    /// Write a first experiment about something that answers, or that a command starts
+    #[command(after_help = INIT)]
+    Init(InitArgs),
+    /// List the ready experiments, which `run` knows by name
+    List(ListArgs),
     /// Find every mistake in an experiment file, and start nothing
     Check(CheckArgs),
     /// Rebuild the report of a stored run
@@ -31,6 +37,9 @@ pub(crate) enum Command {
     /// Put load on a target, and say whether the result can be trusted
     #[command(after_help = AFTER_HELP)]
     Load(Box<LoadArgs>),
+    /// Answer as told: a server to load, whose capacity and failures are known
+    #[command(after_help = crate::target::AFTER_HELP)]
+    Target(Box<TargetArgs>),
     /// Measure what this machine can tell apart, and keep it for reports of load
     Calibrate(CalibrateArgs),
     /// Parts of a container scheduler that speaks Diego's protocols
@@ -42,6 +51,14 @@ pub(crate) enum Command {
     /// Service graphs whose every service does calibrated work, and where their latency goes
     #[command(subcommand)]
     Graph(Box<GraphCommand>),
+    /// Print a script that completes commands and flags
+    #[command(after_help = COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print a page of the manual (headroom man load | man -l -)
+    Man(ManArgs),
     /// Removes what a run leaves behind when it is killed (started by `run`)
     #[command(hide = true)]
     Guard,
@@ -55,9 +72,57 @@ Exit codes:
   3  invalid       the generator or the machine was the limit
   4  error         the run could not be made";
 
+const INIT: &str = "\
+It measures for five seconds at 20 requests a second, and writes what should hold:
+  headroom init http://127.0.0.1:8080/
+  headroom init ./my-service --port 9000
+  headroom init 'python3 -m http.server {port}'      {port} becomes a free one
+
+A program is also told a free port by the variable PORT.";
+
+const COMPLETIONS: &str = "\
+  headroom completions bash > ~/.local/share/bash-completion/completions/headroom
+  headroom completions zsh  > ~/.zfunc/_headroom        (with ~/.zfunc in fpath)
+  headroom completions fish > ~/.config/fish/completions/headroom.fish";
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// The file that is written; one that is there already is not replaced
+    #[arg(long, value_name = "FILE", default_value = "experiment.toml")]
+    pub(crate) out: PathBuf,
+    /// What a program is asked for
+    #[arg(long, value_name = "PATH", default_value = "/", value_parser = url_path)]
+    pub(crate) path: String,
+    /// How long a program may take until it listens
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) within: std::time::Duration,
+    /// A URL, or a command with its arguments
+    #[arg(value_name = "URL|COMMAND", required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) target: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Write all of them, and what they use, to this folder instead
+    #[arg(long, value_name = "DIR", conflicts_with = "json")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The command; without it the page about all of them
+    pub(crate) command: Vec<String>,
+    /// Write every page to this folder instead
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub(crate) out: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The experiment file
+    /// The experiment file, or the name of a ready one (see `headroom list`)
     pub(crate) file: PathBuf,
     /// Replace a value of [let]; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_and_value)]
@@ -266,6 +331,13 @@ pub(crate) enum Executor {
     Process,
 }
 
+fn url_path(text: &str) -> Result<String, String> {
+    match text.starts_with('/') && !text.contains(char::is_whitespace) {
+        true => Ok(text.to_owned()),
+        false => Err("expected a path such as /health".into()),
+    }
+}
+
 fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
@@ -275,6 +347,10 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
     units::parse_duration(text).map_err(|error| error.to_string())
+}
+
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    units::parse_rate(text).map_err(|error| error.to_string())
 }
 
 pub(crate) fn share(text: &str) -> Result<f64, String> {

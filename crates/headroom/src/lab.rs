@@ -1,7 +1,7 @@
 //! `run`, `check` and `report`.
 
 use std::io::{IsTerminal, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use lab_experiment::plan::Plan;
@@ -13,26 +13,28 @@ use lab_store::{Event, Outcome, RunFile, RunFolder};
 use crate::catalogue::catalogue;
 use crate::cli::{CheckArgs, ReportArgs, RunArgs};
 use crate::output::{print, tell};
+use crate::ready::{self, Unpacked};
 
 /// Longest experiment file that is read, a byte more than the checker accepts, so
 /// that it is the checker that says what is wrong.
 const FILE_BYTES: u64 = (1 << 20) + 1;
 
 pub(crate) fn check(args: &CheckArgs) -> Result<Outcome> {
-    let Some((_, plan)) = read_plan(args)? else {
+    let Some(checked) = read_plan(args)? else {
         return Ok(Outcome::Error);
     };
-    print(&plan.explain())?;
+    print(&checked.plan.explain())?;
     Ok(Outcome::Pass)
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
-    let Some((text, plan)) = read_plan(&args.check)? else {
+    let Some(checked) = read_plan(&args.check)? else {
         return Ok(Outcome::Error);
     };
     let mut options = Options::for_this_binary(&args.out).context("find the own binary")?;
     options.keep = args.keep;
-    let finished = lab_runner::run(plan, &text, options)?;
+    options.base.clone_from(&checked.folder);
+    let finished = lab_runner::run(checked.plan, &checked.text, options)?;
     for note in &finished.notes {
         tell(format_args!("headroom: {note}"));
     }
@@ -72,15 +74,39 @@ fn write_report(folder: &RunFolder) -> Result<std::path::PathBuf> {
     Ok(folder.file(RunFile::Report))
 }
 
-/// The text and the plan of a file; `None` once every mistake was shown.
-fn read_plan(args: &CheckArgs) -> Result<Option<(String, Plan)>> {
-    let text = read_text(&args.file)?;
+/// An experiment without a mistake.
+struct Checked {
+    text: String,
+    plan: Plan,
+    /// The folder that its relative paths start from.
+    folder: PathBuf,
+    /// What it uses, if it is a ready one: gone with it.
+    _ready: Option<Unpacked>,
+}
+
+/// What a file says; `None` once every mistake was shown.
+fn read_plan(args: &CheckArgs) -> Result<Option<Checked>> {
+    // A file in the way of a ready experiment is what was meant.
+    let ready = match args.file.exists() {
+        true => None,
+        false => ready::unpack(&args.file)?,
+    };
+    let file = ready.as_ref().map_or(&args.file, |ready| &ready.file);
+    let text = read_text(file)?;
     let source = Source {
-        name: args.file.display().to_string(),
+        name: file.display().to_string(),
         text,
     };
     match check_file(&source, &args.set, &catalogue()) {
-        Ok(plan) => Ok(Some((source.text, plan))),
+        Ok(plan) => Ok(Some(Checked {
+            text: source.text,
+            plan,
+            folder: match file.parent() {
+                Some(folder) if folder != Path::new("") => folder.to_owned(),
+                _ => PathBuf::from("."),
+            },
+            _ready: ready,
+        })),
         Err(mistakes) => {
             let color = std::io::stderr().is_terminal() && console::colors_enabled_stderr();
             for mistake in &mistakes {

@@ -6,11 +6,17 @@ mod calibrate;
 mod catalogue;
 mod cells;
 mod cli;
+#[cfg(test)]
+mod documents;
 mod graph;
+mod init;
 mod lab;
 mod load;
 mod output;
+mod ready;
 mod router;
+mod shell;
+mod target;
 
 use std::process::ExitCode;
 
@@ -35,11 +41,16 @@ fn main() -> ExitCode {
         Command::Run(args) => lab::run(&args),
         Command::Check(args) => lab::check(&args),
         Command::Report(args) => lab::report(&args),
+        Command::List(args) => ready::list(&args),
+        Command::Init(args) => init::init(&args),
         Command::Load(args) => load::run(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
+        Command::Target(args) => target::serve(&args).map(|()| Outcome::Pass),
         Command::Cells(part) => cells::serve(*part).map(|()| Outcome::Pass),
         Command::Router(command) => router::serve(*command).map(|()| Outcome::Pass),
         Command::Graph(command) => graph::run(*command),
+        Command::Completions { shell } => shell::completions(shell).map(|()| Outcome::Pass),
+        Command::Man(args) => shell::man(&args).map(|()| Outcome::Pass),
         Command::Guard => return lab_runner::guard_main(),
     };
     match done {

@@ -1,11 +1,19 @@
-//! Checks that the page was built, since it becomes part of this crate.
+//! Provides the page, since it becomes part of this crate.
 
 use std::path::Path;
 
+#[path = "../../../web/pages.rs"]
+mod pages;
+
+const FILES: [&str; 1] = ["page.html"];
+
 fn main() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../web/dist/page.html");
-    println!("cargo::rerun-if-changed={}", page.display());
-    if !page.is_file() {
-        println!("cargo::error=the page is not built (no web/dist/page.html): run `make web`");
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../web");
+    for file in FILES {
+        let file = web.join("dist").join(file);
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
+    if let Err(error) = pages::provide(&web, &FILES) {
+        println!("cargo::error=the pages are not built: {error}");
     }
 }

@@ -17,10 +17,19 @@ pub struct Stat {
     pub command: String,
     /// State: `R` running, `S` sleeping, `Z` gone but not yet collected, and more.
     pub state: char,
+    /// Process that started this one, or whoever took it over when that one ended.
+    pub parent: u32,
+    /// Process group.
+    pub group: u32,
+    /// Session.
+    pub session: u32,
     /// Processor time in user mode, in clock ticks.
     pub user_ticks: u64,
     /// Processor time in the kernel, in clock ticks.
     pub system_ticks: u64,
+    /// Processor time of children that ended and were waited for, and of theirs, in
+    /// clock ticks.
+    pub children_ticks: u64,
     /// Threads.
     pub threads: u64,
     /// When the process started, in clock ticks since boot. Together with the
@@ -54,18 +63,41 @@ pub fn parse_stat(text: &str) -> Result<Stat, Malformed> {
             .and_then(|text| text.parse::<u64>().ok())
             .ok_or(lacks(name))
     };
+    let id = |field: usize, name| {
+        let id = number(field, name)?;
+        u32::try_from(id).map_err(|_| lacks(name))
+    };
     Ok(Stat {
         command,
         state: fields
             .first()
             .and_then(|text| text.chars().next())
             .ok_or(lacks("state"))?,
+        parent: id(4, "ppid")?,
+        group: id(5, "pgrp")?,
+        session: id(6, "session")?,
         user_ticks: number(14, "utime")?,
         system_ticks: number(15, "stime")?,
+        children_ticks: number(16, "cutime")?.saturating_add(number(17, "cstime")?),
         threads: number(20, "num_threads")?,
         start_ticks: number(22, "starttime")?,
         rss_pages: number(24, "rss")?,
     })
+}
+
+/// Resident memory and the process's share of it, in bytes, from
+/// `/proc/PID/smaps_rollup`: a page that `n` processes have counts an `n`th in the share.
+///
+/// # Errors
+/// When the text has no `Rss` or no `Pss` in kB.
+pub fn parse_rollup(text: &str) -> Result<(u64, u64), Malformed> {
+    let bytes = |key: &'static str| {
+        kib_of(text, key).ok_or(Malformed {
+            what: "/proc/PID/smaps_rollup",
+            missing: key,
+        })
+    };
+    Ok((bytes("Rss")?, bytes("Pss")?))
 }
 
 /// Model of the processor from `/proc/cpuinfo`, whose key differs by architecture.
@@ -80,14 +112,20 @@ pub fn cpu_model(cpuinfo: &str) -> Option<&str> {
 /// # Errors
 /// When the text has no `MemTotal` in kB.
 pub fn memory_bytes(meminfo: &str) -> Result<u64, Malformed> {
-    value_of(meminfo, "MemTotal")
-        .and_then(|value| value.strip_suffix("kB"))
-        .and_then(|value| value.trim().parse::<u64>().ok())
-        .and_then(|kib| kib.checked_mul(1024))
-        .ok_or(Malformed {
-            what: "/proc/meminfo",
-            missing: "MemTotal in kB",
-        })
+    kib_of(meminfo, "MemTotal").ok_or(Malformed {
+        what: "/proc/meminfo",
+        missing: "MemTotal in kB",
+    })
+}
+
+/// A value that is given in kB, in bytes.
+fn kib_of(text: &str, key: &str) -> Option<u64> {
+    let kib: u64 = value_of(text, key)?
+        .strip_suffix("kB")?
+        .trim()
+        .parse()
+        .ok()?;
+    kib.checked_mul(1024)
 }
 
 fn value_of<'t>(text: &'t str, key: &str) -> Option<&'t str> {
@@ -118,6 +156,10 @@ mod tests {
             Stat {
                 command: "cat".into(),
                 state: 'R',
+                parent: 20689,
+                group: 20689,
+                session: 18910,
+                children_ticks: 0,
                 user_ticks: 3,
                 system_ticks: 1,
                 threads: 1,
@@ -152,6 +194,14 @@ mod tests {
         assert!(memory_bytes("MemTotal: lots").is_err());
     }
 
+    #[test]
+    fn the_share_of_memory_is_read() {
+        let rollup = "00400000-7ffd ---p 00000000 00:00 0    [rollup]\n\
+            Rss:              300404 kB\nPss:              150202 kB\nPss_Dirty: 4 kB\n";
+        assert_eq!(parse_rollup(rollup), Ok((300_404 * 1024, 150_202 * 1024)));
+        assert_eq!(parse_rollup("Rss: 1 kB\n").unwrap_err().missing, "Pss");
+    }
+
     proptest! {
         #[test]
         fn any_command_name_is_kept(command in "[ -~()\n]{0,15}") {
@@ -166,6 +216,7 @@ mod tests {
             let _ = parse_stat(&text);
             let _ = cpu_model(&text);
             let _ = memory_bytes(&text);
+            let _ = parse_rollup(&text);
         }
     }
 }

@@ -1,11 +1,9 @@
 //! Our client with a real nats-server.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
-mod support;
-
+use crate::support::{NatsServer, config, connect, subscribe, take, until};
 use nats::Password;
 use nats::client::{Client, ConnectError, FlushError, PublishError, QueueLimits};
-use support::{NatsServer, config, connect, subscribe, take, until};
 
 #[tokio::test]
 async fn messages_come_through_in_order() {

@@ -1,10 +1,8 @@
 //! Subscriptions of the process that embeds the endpoint.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
-mod support;
-
+use crate::support::{connect, server, take};
 use nats::client::QueueLimits;
-use support::{connect, server, take};
 
 #[tokio::test]
 async fn it_gets_what_clients_publish_in_their_order() {

@@ -1,16 +1,14 @@
 //! Our endpoint with async-nats, our client, and clients that mean no good.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{PATIENCE, config, connect, server, server_with, subscribe, take, until};
 use futures_util::StreamExt as _;
 use nats::Password;
 use nats::client::Client;
 use nats::codec::Limits;
 use nats::server::{Server, ServerConfig};
-use support::{PATIENCE, config, connect, server, server_with, subscribe, take, until};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

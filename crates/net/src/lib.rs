@@ -17,3 +17,7 @@ pub use body::{Body, BodyError, empty, full, read_body, stream};
 pub use client::{Answer, Client, ClientError, ClientOptions};
 pub use hyper::body::Incoming;
 pub use server::{Handler, Limits, Shutdown, bind, serve, shutdown};
+
+/// A future that is compiled in the crate that makes it. Those of an `async fn` are compiled, with
+/// everything that they spawn, by each program that awaits them.
+pub type BoxFuture<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;

@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "running_api/mod.rs"]
-mod running_api;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::running_api::{Api, client, logger, mapping, route, settings, sqlite};
 use http::{Request, Response, StatusCode};
 use net::{Body, Handler, Incoming};
 use routing::api::client::{
@@ -18,7 +16,6 @@ use routing::api::model::TcpMapping;
 use routing::api::{feed, populate_tcp};
 use routing::table::{Lookup, Table, TableSettings};
 use routing::tcp::Change;
-use running_api::{Api, client, logger, mapping, route, settings, sqlite};
 use tokio::sync::mpsc;
 
 fn settings_of(url: &str) -> ClientSettings {

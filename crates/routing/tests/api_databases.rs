@@ -2,19 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "postgres_cluster/mod.rs"]
-mod postgres_cluster;
-#[path = "running_api/mod.rs"]
-mod running_api;
-
+use crate::running_api;
 use std::time::Duration;
 
+use crate::postgres_cluster::Cluster;
+use crate::running_api::{Api, full_mapping, mapping, route, settings, sqlite};
 use http::{Method, StatusCode};
-use postgres_cluster::Cluster;
 use routing::api::client::{ClientError, Event};
 use routing::api::model::{HttpRoute, TcpMapping};
 use routing::api::{self, Database, PostgresSettings};
-use running_api::{Api, full_mapping, mapping, route, settings, sqlite};
 
 /// Rows and groups are there again after a restart, with all they said, and their indices
 /// go on.

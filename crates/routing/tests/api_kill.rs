@@ -2,17 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "running_api/mod.rs"]
-mod running_api;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::running_api::{Api, client, mapping, settings, sqlite};
 use routing::api::client::ApiClient;
 use routing::api::model::TcpMapping;
-use running_api::{Api, client, mapping, settings, sqlite};
 
 const FOLDER: &str = "API_KILL_FOLDER";
 const ROUNDS: u16 = 12;
@@ -43,7 +40,7 @@ impl Process {
         let address = folder.join("address");
         let _ = std::fs::remove_file(&address);
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_process", "--nocapture"])
+            .args(["--exact", "api_kill::child_process", "--nocapture"])
             .env(FOLDER, folder)
             .stdout(Stdio::null())
             .spawn()

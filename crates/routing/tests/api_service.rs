@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "running_api/mod.rs"]
-mod running_api;
-
 use std::net::SocketAddr;
 use std::path::Path;
 
+use crate::running_api::{Api, GROUP, logger, mapping, read_until, route, settings, sqlite};
 use http::{Method, StatusCode};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use rcgen::{
@@ -17,7 +15,6 @@ use rcgen::{
 use routing::api::client::{ApiClient, ClientError, ClientSettings, PeerTls};
 use routing::api::model::TcpMapping;
 use routing::api::{self, MutualTls};
-use running_api::{Api, GROUP, logger, mapping, read_until, route, settings, sqlite};
 use serde_json::json;
 
 const TCP: &str = "/routing/v1/tcp_routes";

@@ -4,7 +4,7 @@
 //! a name means the same thing everywhere. There is one definition of a
 //! percentile: [`nearest_rank`].
 
-mod bisection;
+mod bessel;
 mod goodness;
 mod little;
 mod minimise;
@@ -16,9 +16,9 @@ mod saturation;
 mod scalability;
 mod steps;
 mod student;
+mod threshold;
 mod warmup;
 
-pub use bisection::{Answer, Bisection, Noise};
 pub use goodness::{Goodness, kolmogorov_smirnov};
 pub use little::little_gap;
 pub use moments::{covariance, mean, share_of_variance, variance};
@@ -29,4 +29,5 @@ pub use saturation::{Saturation, saturation};
 pub use scalability::{Peak, Scalability, Scaling, TooLittle, scalability};
 pub use steps::Steps;
 pub use student::{normal_quantile, student_quantile};
+pub use threshold::{Answer, Threshold};
 pub use warmup::{FEWEST_BATCHES, WarmUp, mser, mser5};

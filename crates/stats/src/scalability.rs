@@ -6,7 +6,11 @@ use crate::random::SplitMix;
 /// Fewest points with different concurrency.
 pub(crate) const FEWEST: usize = 5;
 /// Smallest ratio of the largest to the smallest concurrency.
-const SPREAD: f64 = 2.0;
+const SPREAD: f64 = 4.0;
+/// Smallest ratio of two concurrencies that are told apart.
+const APART: f64 = 1.05;
+/// Largest relative error of what is foretold of points that were held out.
+const FORETOLD: f64 = 0.1;
 /// A peak is told only when a point reaches this share of its concurrency.
 const NEAR_PEAK: f64 = 0.7;
 /// Resamples of the bootstrap.
@@ -73,6 +77,12 @@ pub enum TooLittle {
     /// Points too close to each other.
     #[error("concurrency from {0:.1} to {1:.1} only; the law needs a range of 1 to {SPREAD}")]
     Range(f64, f64),
+    /// The law does not foretell points that it was not fitted to.
+    #[error("fitted without one of the points, the law misses it by {:.0} %", 100.0 * .0)]
+    Unlike(f64),
+    /// The law peaks at a throughput that the points exceed, or before the first of them.
+    #[error("the law would peak at {0:.0}/s, and {1:.0}/s were seen")]
+    Exceeded(f64, f64),
 }
 
 /// Fits the law to `(concurrency, throughput, weight)` by weighted least squares of
@@ -82,8 +92,10 @@ pub enum TooLittle {
 /// finite are left out.
 ///
 /// # Errors
-/// With fewer than five points of different concurrency, or when they span less than a
-/// factor of two.
+/// With fewer than five points of clearly different concurrency, or when they span less
+/// than a factor of four; when the law, fitted without the points of one concurrency, misses
+/// these by more than a tenth (root mean square over all); when its peak contradicts what
+/// was seen.
 pub fn scalability(
     points: &[(f64, f64, f64)],
     confidence: f64,
@@ -97,7 +109,8 @@ pub fn scalability(
         .collect();
     let mut levels: Vec<f64> = points.iter().map(|p| p.0).collect();
     levels.sort_by(f64::total_cmp);
-    levels.dedup();
+    // Holds of the same rate have nearly the same concurrency: they are one level.
+    levels.dedup_by(|next, level| *next < *level * APART);
     let (Some(least), Some(most)) = (levels.first().copied(), levels.last().copied()) else {
         return Err(TooLittle::Points(0));
     };
@@ -117,6 +130,20 @@ pub fn scalability(
         .map(|start| Curve::fit(&points, &start))
         .min_by(|a, b| a.error.total_cmp(&b.error))
         .ok_or(TooLittle::Points(0))?;
+
+    let missed = held_out(&points, &levels, &best);
+    // A comparison with a number that is none is to refuse.
+    if !(missed <= FORETOLD) {
+        return Err(TooLittle::Unlike(missed));
+    }
+    let seen = points.iter().map(|p| p.1).fold(0.0, f64::max);
+    let (peak, top) = (
+        best.peak(),
+        best.lambda * best.peak() / best.denominator(best.peak()),
+    );
+    if peak < most && (top < seen * (1.0 - FORETOLD) || peak < least) {
+        return Err(TooLittle::Exceeded(top, seen));
+    }
 
     let mut resample = points.clone();
     let mut betas = Vec::with_capacity(RESAMPLES);
@@ -155,6 +182,27 @@ pub fn scalability(
         error: best.error,
         scaling,
     })
+}
+
+/// Root mean square of the relative error with which the law foretells the points of each
+/// level between others, fitted to those of all others.
+fn held_out(points: &[(f64, f64, f64)], levels: &[f64], best: &Curve) -> f64 {
+    let start = [best.alpha.max(LEAST).ln(), best.beta.max(LEAST).ln()];
+    let (mut squares, mut all) = (0.0, 0.0);
+    for (level, end) in levels.iter().skip(1).zip(levels.iter().skip(2)) {
+        let (level, end) = (*level, *end);
+        let (own, others): (Vec<_>, Vec<_>) = points
+            .iter()
+            .copied()
+            .partition(|p| p.0 >= *level && p.0 < end);
+        let curve = Curve::fit(&others, &start);
+        for (n, x, weight) in own {
+            let foretold = curve.lambda * n / curve.denominator(n);
+            squares += weight * (x / foretold).ln().powi(2);
+            all += weight;
+        }
+    }
+    (squares / all).sqrt()
 }
 
 /// One fitted curve.
@@ -243,8 +291,8 @@ mod tests {
         let (mut told, mut covered) = (0, 0);
         for seed in 0..40 {
             let points = sample(&WIDE, 0.05, seed);
-            let found = scalability(&points, 0.9, &mut SplitMix::new(seed)).unwrap();
-            if let Scaling::Peak(peak) = found.scaling {
+            let found = scalability(&points, 0.9, &mut SplitMix::new(seed));
+            if let Ok(Scaling::Peak(peak)) = found.map(|found| found.scaling) {
                 told += 1;
                 covered += usize::from(peak.low <= 70.0 && 70.0 <= peak.high);
             }
@@ -258,10 +306,11 @@ mod tests {
         let near = [1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0];
         for seed in 0..20 {
             let points = sample(&near, 0.05, seed);
-            let found = scalability(&points, 0.9, &mut SplitMix::new(seed)).unwrap();
+            let found = scalability(&points, 0.9, &mut SplitMix::new(seed));
+            let scaling = found.map(|found| found.scaling);
             assert!(
-                !matches!(found.scaling, Scaling::Peak(_)),
-                "{seed}: {found:?}"
+                !matches!(scaling, Ok(Scaling::Peak(_))),
+                "{seed}: {scaling:?}"
             );
         }
         let found = scalability(&sample(&near, 0.0, 1), 0.9, &mut SplitMix::new(1)).unwrap();
@@ -277,6 +326,26 @@ mod tests {
         let found = scalability(&points, 0.9, &mut SplitMix::new(1)).unwrap();
         assert_eq!(found.scaling, Scaling::NoPeak { seen: 140.0 });
         assert!((found.alpha - 0.05).abs() < 0.002, "{found:?}");
+    }
+
+    /// A pool that collapses once it is full does not follow the law, and a fit to it foretells
+    /// nothing.
+    #[test]
+    fn what_does_not_follow_the_law_is_refused() {
+        let collapse: Vec<_> = [0.3, 1.0, 4.0, 19.0, 60.0, 300.0, 500.0]
+            .map(|n: f64| (n, if n < 20.0 { 25.0 * n } else { 480.0 * 20.0 / n }, 1.0))
+            .to_vec();
+        let refused = scalability(&collapse, 0.9, &mut SplitMix::new(1)).unwrap_err();
+        assert!(matches!(refused, TooLittle::Unlike(_)), "{refused}");
+    }
+
+    #[test]
+    fn a_peak_below_what_was_seen_is_refused() {
+        let falling: Vec<_> = [20.0, 40.0, 60.0, 80.0, 100.0]
+            .map(|n: f64| (n, law(n) / n.powf(0.8), 1.0))
+            .to_vec();
+        let refused = scalability(&falling, 0.9, &mut SplitMix::new(1));
+        assert!(refused.is_err(), "{refused:?}");
     }
 
     #[test]

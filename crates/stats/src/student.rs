@@ -11,6 +11,22 @@ pub fn normal_quantile(q: f64) -> f64 {
     if q < 0.5 { -distance } else { distance }
 }
 
+/// Probability that a standard normal number is below `z`, to 1e-7 (26.2.17 of the same
+/// book).
+pub(crate) fn normal_probability(z: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
+    let terms = [
+        0.319_381_530,
+        -0.356_563_782,
+        1.781_477_937,
+        -1.821_255_978,
+        1.330_274_429,
+    ];
+    let sum = terms.iter().rev().fold(0.0, |sum, term| (sum + term) * t);
+    let tail = sum * (-0.5 * z * z).exp() / std::f64::consts::TAU.sqrt();
+    if z < 0.0 { tail } else { 1.0 - tail }
+}
+
 /// The `q`-quantile of Student's distribution with at least two degrees of freedom, to
 /// 2 % for 0.02 < q < 0.98 (expansion 26.7.5 of the same book).
 pub fn student_quantile(q: f64, freedom: f64) -> f64 {

@@ -77,9 +77,13 @@ impl Event {
 pub struct Poller {
     epoll: OwnedFd,
     events: Vec<Event>,
+    interrupted: bool,
 }
 
 impl Poller {
+    /// Most events that one wait returns.
+    pub const MOST_EVENTS: usize = EVENTS;
+
     /// One without sockets.
     ///
     /// # Errors
@@ -90,6 +94,7 @@ impl Poller {
         let mut poller = Self {
             epoll,
             events: Vec::new(),
+            interrupted: false,
         };
         match poller.wait(Some(Duration::ZERO)) {
             Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
@@ -138,16 +143,26 @@ impl Poller {
     /// Those of the kernel; none is expected.
     pub fn wait(&mut self, longest: Option<Duration>) -> io::Result<usize> {
         self.events.clear();
+        self.interrupted = false;
         let longest = longest.map(timespec);
         let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
         let found = match epoll::wait(&self.epoll, &mut room, longest.as_ref()) {
             Ok((found, _)) => found,
-            Err(Errno::INTR) => return Ok(0),
+            Err(Errno::INTR) => {
+                self.interrupted = true;
+                return Ok(0);
+            }
             Err(errno) => return Err(errno.into()),
         };
         self.events
             .extend(found.iter().map(|event| Event::of(*event)));
         Ok(self.events.len())
+    }
+
+    /// Whether a signal ended the last wait: one that was caught, or the thread was
+    /// stopped and goes on.
+    pub fn interrupted(&self) -> bool {
+        self.interrupted
     }
 
     /// An event of the last wait; `None` beyond their number.

@@ -18,6 +18,19 @@ fn signal(pid: u64, signal: Signal) {
     kill(pid, signal).expect("a signal sent");
 }
 
+/// Stops a process, and waits until each of its threads stands still: the signal is taken by one of them
+/// when it runs next, and until then the others go on.
+fn stop(pid: u64) {
+    signal(pid, Signal::SIGSTOP);
+    until("the standstill", || {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
+        threads.flatten().all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            state(&stat) == Some('T')
+        })
+    });
+}
+
 #[test]
 fn one_control_server_speaks_for_all() {
     let lab = Lab::new();
@@ -51,7 +64,7 @@ fn failures_are_told_with_their_edge() {
     assert_eq!(ask(&address, "/").status, 200);
     let leaf = process(&admin, "bleaf");
 
-    signal(leaf, Signal::SIGSTOP);
+    stop(leaf);
     let begun = Instant::now();
     let late = ask(&address, "/");
     assert_eq!(late.status, 504);
@@ -99,7 +112,7 @@ fn a_service_that_stands_still_now_and_then_is_named() {
     for at in 0..120 {
         let stands = at % 4 == 0;
         if stands {
-            signal(branch, Signal::SIGSTOP);
+            stop(branch);
         }
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| ask(&address, "/").status);
@@ -131,7 +144,7 @@ fn nothing_outlives_a_killed_parent() {
     let (_, admin) = graph.ready();
     let pids = ["broot", "bbranch", "bleaf"].map(|service| process(&admin, service));
     // One that stands still ends as well.
-    signal(pids[1], Signal::SIGSTOP);
+    stop(pids[1]);
     graph.child.kill().expect("a kill");
     graph.child.wait().expect("its end");
     until("the end of all", || !pids.iter().any(|pid| runs(*pid)));

@@ -2,7 +2,7 @@
 
 import { duration, percent } from '../chart/scales';
 import { column, scaled, type Points } from './decode';
-import type { Distribution, Load, LoadSummary, PackedTimeline } from './run';
+import type { Distribution, Expectation, Load, LoadSummary, PackedTimeline } from './run';
 
 /** A load over time; a value for each slot. Times are those of the page's axis. */
 export interface Timeline {
@@ -55,6 +55,31 @@ export function groups(blob: Uint8Array, loads: Load[]): Group[] {
   }
   return [...found].map(([name, results]) => ({ name, results }));
 }
+
+/**
+ * The result that a reader looks for first: that of a search; that of a step in which an expectation about
+ * this load does not hold; that of a step which an expectation names; else the first that says something
+ * about the target, a step called warm-up last.
+ */
+export function firstShown(name: string, results: Result[], expectations: Expectation[]): number {
+  const about = ({ that }: Expectation) => new RegExp(`\\b${escaped(name)}\\b`).test(that);
+  const named = (some: Expectation[]) => (result: Result) =>
+    result.step !== null && some.some(({ that }) => that.includes(`'${result.step}'`));
+  const ours = expectations.filter(about);
+  const warms = ({ step }: Result) => /warm.?up/i.test(step ?? '');
+  const ranks: ((result: Result) => boolean)[] = [
+    ({ summary }) => summary.capacity !== null,
+    named(ours.filter(({ outcome }) => outcome === 'fail')),
+    named(ours.filter(({ outcome }) => outcome !== 'pass')),
+    named(ours),
+    (result) => result.summary.validity.valid && !warms(result),
+    (result) => !warms(result),
+  ];
+  const found = ranks.map((rank) => results.findIndex(rank)).find((index) => index >= 0);
+  return found ?? 0;
+}
+
+const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 function timelineOf(blob: Uint8Array, packed: PackedTimeline, start: number): Timeline {
   const of = (name: Exclude<keyof PackedTimeline, 'heat_pairs' | 'heat_bin'>) => scaled(blob, packed[name]);
@@ -130,8 +155,8 @@ export function gap({ model, latency: { intended, actual } }: LoadSummary): stri
   );
 }
 
-/** Checks of the guard that blame the generator or its machine. */
-const GENERATOR = new Set(['late-sends', 'generator-cpu', 'under-sent', 'steal', 'throttled', 'no-ports', 'no-descriptors', 'little', 'worker-lost']);
+/** Checks that blame the generator or its machine. */
+const GENERATOR = new Set(['generator-late', 'under-sent', 'steal', 'no-ports', 'no-descriptors', 'little', 'worker-lost']);
 
 /** Was the generator fit for this load, and what shows it. */
 export function health({ validity, generator, lateness }: LoadSummary): { ok: boolean; facts: string[] } {

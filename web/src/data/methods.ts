@@ -13,7 +13,7 @@ export const LOADS = {
   'Warm-up': 'found by MSER-5: the prefix whose removal makes the mean of the rest most certain. It is drawn and left out of the numbers.',
   Heat: 'ten bins for each factor of ten, darker with the logarithm of answers a second; of slots that share a pixel the densest counts.',
   Knee: 'probabilistic bisection: the rate at which the objective stops to hold, with the interval that holds it with the probability shown.',
-  Valid: 'the generator was not the limit: few late sends, processor to spare, no request kept waiting, nothing stolen, Little’s law holds.',
+  Valid: 'the generator was not the limit: what it may have added to latencies changes no conclusion, nothing was stolen, Little’s law holds.',
 };
 
 /** Of lifecycles. */

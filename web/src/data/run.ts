@@ -63,6 +63,20 @@ export interface Process {
   rss_bytes: Line;
   fds: Line;
   threads: Line;
+  /** Its processes, those that used the processor most first; at most 30. */
+  each: OneProcess[];
+  /** How many more there were. */
+  more: number;
+}
+
+/** One process of a system. */
+export interface OneProcess {
+  pid: number;
+  command: string;
+  from_s: number;
+  to_s: number;
+  cpu_s: number;
+  rss_bytes_max: number;
 }
 
 /** The timelines of one kind of entity, packed. */
@@ -248,6 +262,8 @@ export interface Run {
     reason?: string;
     duration_s: number;
     expectations: Expectation[];
+    /** What a person should know besides. */
+    notes?: string[];
   } | null;
   steps: Step[];
   counts: { what: string; states: NamedLine[] }[];

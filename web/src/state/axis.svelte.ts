@@ -83,6 +83,3 @@ export function leads(axis: TimeAxis): (element: HTMLElement) => () => void {
     return () => stop.abort();
   };
 }
-
-/** Room left and right of every panel on the axis, so that they line up. */
-export const GUTTER = { left: 76, right: 16 } as const;

@@ -177,7 +177,11 @@ impl std::fmt::Debug for CommandHandle {
 ///
 /// # Errors
 /// When the data folder, TLS or the address cannot be used.
-pub async fn start(config: Config, logger: Logger) -> Result<Running, Error> {
+pub fn start(config: Config, logger: Logger) -> net::BoxFuture<Result<Running, Error>> {
+    Box::pin(start_unboxed(config, logger))
+}
+
+async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error> {
     let server_tls = config.server_tls.as_ref().map(tls::server).transpose()?;
     let client_tls = config.client_tls.as_ref().map(tls::client).transpose()?;
     let limits = &config.limits;

@@ -104,7 +104,19 @@ pub async fn run(config: Config, logger: Logger, shutdown: Shutdown) -> Result<(
 ///
 /// # Errors
 /// When they cannot start; see [`Error`].
-pub async fn start(config: Config, logger: Logger, shutdown: Shutdown) -> Result<Running, Error> {
+pub fn start(
+    config: Config,
+    logger: Logger,
+    shutdown: Shutdown,
+) -> net::BoxFuture<Result<Running, Error>> {
+    Box::pin(start_unboxed(config, logger, shutdown))
+}
+
+async fn start_unboxed(
+    config: Config,
+    logger: Logger,
+    shutdown: Shutdown,
+) -> Result<Running, Error> {
     check(&config)?;
     let metrics = Arc::new(Metrics::default());
     match config.executor.clone() {

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use crate::script::cause;
+use crate::trace::Span;
+
 /// What a stretch of a request's critical path was spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -27,15 +30,22 @@ pub enum Cause {
     Sibling,
     /// A pause before a call that failed was made again.
     Backoff,
+    /// An attempt of a call that failed and was made again, with all that it began.
+    Retry,
+    /// The same of one that ran out of time.
+    Timeout,
+    /// The same of one whose connection ended without an answer.
+    Drop,
     /// A call whose other end left no span.
     Unseen,
-    /// Everything else in a service: handling, delays that a profile adds.
+    /// Everything else in a service: handling, delays that a profile adds, and what internal
+    /// spans of other systems took, which do not say what of.
     Own,
 }
 
 impl Cause {
     /// Every one, in the order of a report.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Cpu,
         Self::Stolen,
         Self::Sleep,
@@ -45,6 +55,9 @@ impl Cause {
         Self::WireBack,
         Self::Sibling,
         Self::Backoff,
+        Self::Retry,
+        Self::Timeout,
+        Self::Drop,
         Self::Unseen,
         Self::Own,
     ];
@@ -61,6 +74,9 @@ impl Cause {
             Self::WireBack => "wire-back",
             Self::Sibling => "sibling",
             Self::Backoff => "backoff",
+            Self::Retry => "retry",
+            Self::Timeout => "timeout",
+            Self::Drop => "drop",
             Self::Unseen => "unseen",
             Self::Own => "own",
         }
@@ -72,7 +88,19 @@ impl Cause {
             "sleep" => Self::Sleep,
             "lock" | "disk" => Self::Wait,
             "fork" | "stress-ng" | "stress-ng-background" | "stress-ng-status" => Self::Wait,
-            _ => Self::Stolen,
+            "cpu" | "ops" | "primes" | "memory" => Self::Stolen,
+            // An internal span of another system. It may compute, or wait for anything.
+            _ => Self::Own,
+        }
+    }
+
+    /// Why an attempt of a call that was made again had failed.
+    pub(super) fn of_attempt(failed: &Span) -> Self {
+        match (failed.cause, failed.status) {
+            // The callee gave up just before its caller did.
+            (cause::TIMEOUT, _) | (_, 504) => Self::Timeout,
+            (cause::RESET, _) => Self::Drop,
+            _ => Self::Retry,
         }
     }
 

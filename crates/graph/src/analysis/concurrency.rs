@@ -12,6 +12,9 @@ use crate::trace::{Name, Span, SpanKind};
 /// A level is a limit if nearly all waiting happened while it was reached.
 const WAITED_AT_LIMIT: f64 = 0.9;
 
+/// Where the limit is known, from this share on: others wait for wake-ups.
+const WAITED_AT_KNOWN: f64 = 0.5;
+
 /// And if there was waiting for so much of the time in which anything went on.
 const WAITED: f64 = 0.05;
 
@@ -64,6 +67,7 @@ struct Levels {
     waiting: Nanos,
     waiting_at_maximum: Nanos,
     /// While at least as many ran as were allowed.
+    at_full: Nanos,
     waiting_while_full: Nanos,
 }
 
@@ -106,6 +110,7 @@ impl Flow {
             at_maximum: 0,
             waiting: 0,
             waiting_at_maximum: 0,
+            at_full: 0,
             waiting_while_full: 0,
         };
         let (mut level, mut waiting, mut since, mut area) = (0_i64, 0_i64, 0, 0.0);
@@ -114,6 +119,7 @@ impl Flow {
             let full = level == maximum;
             levels.busy += if level > 0 { length } else { 0 };
             levels.at_maximum += if full { length } else { 0 };
+            levels.at_full += if level >= allowed { length } else { 0 };
             let waited = if waiting > 0 { length } else { 0 };
             levels.waiting += waited;
             levels.waiting_at_maximum += if full { waited } else { 0 };
@@ -129,12 +135,28 @@ impl Flow {
 
     fn plateau(&self, levels: &Levels, limit: String, allowed: Option<u64>) -> Option<Plateau> {
         let share = |part: Nanos, whole: Nanos| part as f64 / whole.max(1) as f64;
+        // One that ends on a worker's clock and one that begins there overlap by a moment:
+        // a limit that is known is not read off the maximum.
+        let (level, at_level, waiting, least) = match allowed {
+            Some(allowed) => (
+                allowed,
+                levels.at_full,
+                levels.waiting_while_full,
+                WAITED_AT_KNOWN,
+            ),
+            None => (
+                levels.maximum.unsigned_abs(),
+                levels.at_maximum,
+                levels.waiting_at_maximum,
+                WAITED_AT_LIMIT,
+            ),
+        };
         let limited = levels.waiting > 0
             && share(levels.waiting, levels.busy) >= WAITED
-            && share(levels.waiting_at_maximum, levels.waiting) >= WAITED_AT_LIMIT;
+            && share(waiting, levels.waiting) >= least;
         limited.then(|| Plateau {
-            level: levels.maximum.unsigned_abs(),
-            share: share(levels.at_maximum, levels.busy),
+            level,
+            share: share(at_level, levels.busy),
             limit,
             allowed,
             wait_ns: self.waits / self.count.max(1) as f64,

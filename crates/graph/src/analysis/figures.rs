@@ -13,10 +13,10 @@ use crate::Nanos;
 pub const FEWEST: [(f64, usize); 3] = [(0.9, 100), (0.99, 1_000), (0.999, 10_000)];
 
 /// The requests around the median.
-const TYPICAL: (f64, f64) = (0.45, 0.55);
+pub(super) const TYPICAL: (f64, f64) = (0.45, 0.55);
 
 /// The tail's quantile, and the requests around it, by what is the highest that can be said.
-const TAILS: [(f64, (f64, f64)); 2] = [(0.99, (0.985, 0.995)), (0.9, (0.85, 0.95))];
+pub(super) const TAILS: [(f64, (f64, f64)); 2] = [(0.99, (0.985, 0.995)), (0.9, (0.85, 0.95))];
 
 /// Confidence of intervals.
 const CONFIDENCE: f64 = 0.95;
@@ -68,11 +68,17 @@ impl Latency {
 
 /// A quantile of lengths in ascending order; `None`: there are too few for it.
 pub fn quantile(sorted: &[Nanos], q: f64) -> Option<Nanos> {
-    let too_few = |(bound, fewest): &(f64, usize)| q >= *bound && sorted.len() < *fewest;
-    match FEWEST.iter().any(too_few) {
-        true => None,
-        false => nearest_rank(sorted, q),
+    match is_enough(sorted.len(), q) {
+        true => nearest_rank(sorted, q),
+        false => None,
     }
+}
+
+/// Whether so many requests are enough for a quantile.
+pub(super) fn is_enough(count: usize, q: f64) -> bool {
+    FEWEST
+        .iter()
+        .all(|(bound, fewest)| q < *bound || count >= *fewest)
 }
 
 fn interval(sorted: &[Nanos], q: f64) -> Option<(Nanos, Nanos)> {
@@ -238,6 +244,58 @@ impl Measured {
             tail,
             sums,
         }
+    }
+}
+
+/// Means over the requests of two bands, the typical ones and the tail, that are told in
+/// ascending order with their weights.
+pub(super) struct Bands {
+    bands: [(f64, f64); 2],
+    whole: f64,
+    before: f64,
+    /// For each band its weight, its total, and that of each group.
+    sums: [(f64, f64, Vec<f64>); 2],
+}
+
+impl Bands {
+    /// Of requests that weigh so much together.
+    pub(super) fn new(groups: usize, bands: [(f64, f64); 2], whole: f64) -> Self {
+        let empty = || (0.0, 0.0, vec![0.0; groups]);
+        Self {
+            bands,
+            whole,
+            before: 0.0,
+            sums: [empty(), empty()],
+        }
+    }
+
+    pub(super) fn add(&mut self, weight: f64, total: f64, part: impl Fn(usize) -> f64) {
+        let after = self.before + weight;
+        for ((low, high), (sum, whole, parts)) in self.bands.iter().zip(&mut self.sums) {
+            let from = self.before.max(low * self.whole);
+            let within = after.min(high * self.whole) - from;
+            if within > 0.0 {
+                *sum += within;
+                *whole += total * within;
+                for (group, length) in parts.iter_mut().enumerate() {
+                    *length += part(group) * within;
+                }
+            }
+        }
+        self.before = after;
+    }
+
+    /// What share of the tail less the typical each group is.
+    pub(super) fn shares(&self) -> Vec<f64> {
+        let [typical, tail] = &self.sums;
+        let mean = |sum: f64, of: &(f64, f64, Vec<f64>)| sum / of.0.max(f64::MIN_POSITIVE);
+        let above = mean(tail.1, tail) - mean(typical.1, typical);
+        let groups = tail.2.iter().zip(&typical.2);
+        let shares = groups.map(|(in_tail, in_typical)| match above > 0.0 {
+            true => (mean(*in_tail, tail) - mean(*in_typical, typical)) / above,
+            false => 0.0,
+        });
+        shares.collect()
     }
 }
 

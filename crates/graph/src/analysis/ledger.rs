@@ -4,12 +4,17 @@ use std::collections::HashMap;
 
 use super::cause::Cause;
 use super::forest::Tree;
-use super::path::{Sink, Unawaited, Walk};
+use super::path::{Sink, Unawaited, Walk, has_failed};
+use super::survey::GONE;
 use crate::Nanos;
 use crate::trace::{Name, Span, SpanKind};
 
 /// Samples of slack that are kept for each sibling; of more the first are.
 const MOST_SAMPLES: usize = 10_000;
+
+/// Samples of lengths that are kept for each part; of more every second, every fourth and
+/// so on are.
+const MOST_LENGTHS: usize = 512;
 
 /// The number of the empty name.
 const NOTHING: u32 = u32::MAX;
@@ -45,8 +50,46 @@ pub(super) struct Visits {
     pub(super) count: u64,
     /// Requests whose critical path it was on.
     pub(super) on_path: u64,
+    /// Attempts of calls that failed: without an answer, out of time, otherwise.
+    pub(super) failed: Failed,
+    /// Attempts after one that failed.
+    pub(super) again: u64,
     /// The request that counted last.
     stamp: usize,
+}
+
+/// Attempts that failed in requests that succeeded.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Failed {
+    pub(super) drops: u64,
+    pub(super) timeouts: u64,
+    pub(super) others: u64,
+}
+
+/// Lengths of a part, each time it came up, thinned evenly.
+#[derive(Debug, Default)]
+struct Lengths {
+    samples: Vec<Nanos>,
+    every: u64,
+    count: u64,
+}
+
+impl Lengths {
+    fn add(&mut self, length: Nanos) {
+        if self.samples.len() >= MOST_LENGTHS {
+            let mut kept = false;
+            self.samples.retain(|_| {
+                kept = !kept;
+                kept
+            });
+            self.every *= 2;
+        }
+        self.every = self.every.max(1);
+        if self.count.is_multiple_of(self.every) {
+            self.samples.push(length);
+        }
+        self.count += 1;
+    }
 }
 
 /// Names by number, found by their place in memory: spans share them. What was found so is
@@ -87,6 +130,7 @@ pub(super) struct Ledger {
     numbers: Numbers,
     places: HashMap<(u32, u32, u32, Cause), u32>,
     pub(super) parts: Vec<Part>,
+    lengths: Vec<Lengths>,
     /// Lengths of requests.
     pub(super) totals: Vec<Nanos>,
     /// When they began.
@@ -94,6 +138,10 @@ pub(super) struct Ledger {
     /// Where the entries of each request end.
     ends: Vec<usize>,
     entries: Vec<(u32, Nanos)>,
+    /// Work of all requests, on the critical path or not: processor time, and sleeps.
+    done: Vec<(u32, u32, Nanos)>,
+    done_places: HashMap<(u32, u32, Cause), u32>,
+    pub(super) done_parts: Vec<Part>,
     /// Of the request at hand, by part.
     sums: Vec<Nanos>,
     touched: Vec<u32>,
@@ -117,8 +165,12 @@ impl Ledger {
         self.moved += walk.moved as u64;
         walk.moved = 0;
         self.walk = walk;
-        for span in tree.spans().filter(|span| !is_inside(span)) {
-            self.visits(span).count += 1;
+        for span in tree.spans() {
+            if span.kind == SpanKind::Work {
+                self.add_work(span);
+            } else if matches!(span.kind, SpanKind::Server | SpanKind::Client) {
+                self.add_visit(span);
+            }
         }
         let root = tree.node(root).span;
         let total = root.end.saturating_sub(root.start);
@@ -135,6 +187,70 @@ impl Ledger {
         self.totals.push(total);
         self.starts.push(root.start);
         self.ends.push(self.entries.len());
+    }
+
+    fn add_visit(&mut self, span: &Span) {
+        let visits = self.visits(span);
+        visits.count += 1;
+        if span.kind != SpanKind::Client {
+            return;
+        }
+        visits.again += u64::from(span.attempt > 0);
+        if has_failed(span) && span.cause != GONE {
+            match Cause::of_attempt(span) {
+                Cause::Drop => visits.failed.drops += 1,
+                Cause::Timeout => visits.failed.timeouts += 1,
+                _ => visits.failed.others += 1,
+            }
+        }
+    }
+
+    /// Work counts wherever it ran.
+    fn add_work(&mut self, span: &Span) {
+        let cause = Cause::beside_cpu(&span.name);
+        let (cause, length) = match (cause, span.cpu) {
+            (Cause::Sleep, _) => (cause, span.end.saturating_sub(span.start)),
+            (_, 0) => return,
+            (_, cpu) => (Cause::Cpu, cpu),
+        };
+        let service = self.numbers.of(&span.service);
+        let work = self.numbers.of(&span.name);
+        let parts = &mut self.done_parts;
+        let place = *self
+            .done_places
+            .entry((service, work, cause))
+            .or_insert_with(|| {
+                parts.push(Part {
+                    service: span.service.clone(),
+                    peer: Name::default(),
+                    work: span.name.clone(),
+                    cause,
+                });
+                u32::try_from(parts.len() - 1).unwrap_or(u32::MAX)
+            });
+        let request = u32::try_from(self.totals.len()).unwrap_or(u32::MAX);
+        self.done.push((place, request, length));
+    }
+
+    /// Work of every request, wherever it ran: its place in `done_parts`, the request, and
+    /// processor time or a sleep.
+    pub(super) fn done(&self) -> impl Iterator<Item = (usize, usize, Nanos)> {
+        let places = self.done.iter();
+        places.map(|(place, request, length)| (*place as usize, *request as usize, *length))
+    }
+
+    /// Of each part, lengths of when it came up.
+    pub(super) fn samples(&self) -> impl Iterator<Item = Vec<Nanos>> {
+        self.lengths.iter().map(|one| one.samples.clone())
+    }
+
+    /// How often each part came up.
+    pub(super) fn often(&self, part: usize) -> f64 {
+        self.lengths.get(part).map_or(0.0, |one| one.count as f64)
+    }
+
+    pub(super) fn starts(&self) -> &[Nanos] {
+        &self.starts
     }
 
     /// Lengths of requests in the order of their beginnings.
@@ -235,6 +351,8 @@ impl<'a> Sink<'a> for Ledger {
             });
             u32::try_from(parts.len() - 1).unwrap_or(u32::MAX)
         });
+        self.lengths.resize_with(self.parts.len(), Lengths::default);
+        self.lengths[place as usize].add(length);
         self.sums.resize(self.parts.len(), 0);
         let sum = &mut self.sums[place as usize];
         if *sum == 0 {

@@ -14,14 +14,18 @@ mod cause;
 mod compare;
 mod concurrency;
 mod critical;
+mod evidence;
 mod expected;
 mod figures;
 mod floor;
+mod floors;
 mod forest;
 mod ledger;
 mod path;
 mod phrases;
 mod report;
+mod resample;
+mod revisions;
 mod sentences;
 mod survey;
 mod suspects;
@@ -39,13 +43,16 @@ use crate::topology::budget::Costs;
 use crate::trace::Span;
 
 pub use cause::Cause;
-pub use compare::{Change, Comparison, Failing, Moved, Run, Verdict, compare};
+pub use compare::{Change, Comparison, Failing, How, Moved, Run, Verdict, compare};
 pub use concurrency::{Concurrency, Plateau};
 pub use critical::{Stretch, critical_path};
 pub use figures::{FEWEST, Figures, Latency, Tail, quantile};
 pub use floor::Floor;
+pub use floors::{Floors, Measure};
 pub use path::TOLERANCE;
 pub use report::{CauseTime, Component, EdgeTime, ServiceTime, Slack};
+pub use revisions::Revision;
+pub use suspects::{Suspect, SuspectKind};
 
 /// What is asked of spans.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,8 +61,14 @@ pub struct Question<'a> {
     pub topology: Option<&'a Topology>,
     /// The machine's floor.
     pub noise: Option<&'a Noise>,
-    /// What hops and work take, for the budget.
+    /// What work takes, for the budget.
     pub costs: Costs,
+    /// What a hop takes, for the budget; `None`: as hops, handling and handing over took in
+    /// the run itself.
+    pub hop: Option<Nanos>,
+    /// What they took when the machine was asked for nothing else: a run that is much slower
+    /// in all places is held to this.
+    pub machine: Option<&'a Floors>,
     /// The path of the requests that are looked at; `None`: that of most of them.
     pub path: Option<&'a str>,
 }
@@ -66,8 +79,35 @@ impl Question<'_> {
         self.answer(spans).0
     }
 
-    /// The answer, and the latencies in the order of the requests' beginnings.
-    fn answer(&self, spans: &[Span]) -> (Analysis, Vec<Nanos>) {
+    /// What the machine takes of every request.
+    fn floors(&self, ledger: &ledger::Ledger, concurrency: &[Concurrency]) -> Floors {
+        let is_machine = |part: &ledger::Part| match part.cause {
+            Cause::Queue => !suspects::is_full(concurrency, &part.service),
+            Cause::Own => self.topology.is_none_or(|topology| {
+                let service = topology.find(&part.service);
+                let service = service.and_then(|id| topology.service(id));
+                !service.is_some_and(phrases::adds)
+            }),
+            _ => true,
+        };
+        let slow = Floors::of_slow_machine();
+        Floors::of(ledger, &is_machine).at_most(self.machine.unwrap_or(&slow))
+    }
+
+    fn costs_of_run(&self, floors: &Floors) -> Costs {
+        match self.hop {
+            Some(hop) => Costs { hop, ..self.costs },
+            None => Costs {
+                hop: floors.hop_ns() as Nanos,
+                handling: floors.handling.median_ns as Nanos,
+                handoff: floors.handoff.median_ns as Nanos,
+                ..self.costs
+            },
+        }
+    }
+
+    /// The answer, and what runs are compared by.
+    fn answer(&self, spans: &[Span]) -> (Analysis, report::Course) {
         report::report(self, spans)
     }
 }
@@ -142,10 +182,20 @@ pub struct Conservation {
 pub struct Analysis {
     /// What arose where and why, in plain words.
     pub sentences: Vec<String>,
+    /// Who is behind it: each is above what the machine does to all, whatever stretch of the
+    /// run is looked at. Nobody: no single place is to blame.
+    pub suspects: Vec<Suspect>,
+    /// What hops, handling and handing over take here.
+    pub floors: Floors,
+    /// What the mean of a request scatters by that: a smaller surplus is none.
+    pub unresolved_ns: f64,
     /// What keeps the figures from saying more.
     pub notes: Vec<String>,
     /// Where the requests entered; `None`: there were none.
     pub entry: Option<Entered>,
+    /// How requests fared under each revision of the profile, the oldest first; empty if all
+    /// ran under one. Everything else is of the newest one under which enough ran.
+    pub revisions: Vec<Revision>,
     /// Where others entered, which are not looked at; the most frequent first.
     pub other_entries: Vec<Entered>,
     /// What was looked at.

@@ -15,6 +15,8 @@
 //! - Of children that end together, the one that started first is chosen.
 //! - A server span outside its client's, which one clock cannot give, is moved to its
 //!   middle: two machines' clocks differ.
+//! - An attempt of a call that was made again waited for the attempt before it, whatever
+//!   else ended meanwhile. The failed one counts as a whole: what it began was in vain.
 
 use std::collections::HashSet;
 
@@ -106,6 +108,8 @@ struct Frame {
     from: Nanos,
     to: Nanos,
     shift: i64,
+    /// It failed and was made again.
+    in_vain: bool,
 }
 
 /// The child that was chosen last.
@@ -138,6 +142,7 @@ impl Walk {
             from: span.start,
             to: span.end.max(span.start),
             shift: 0,
+            in_vain: false,
         });
         while let Some(frame) = self.stack.pop() {
             self.span(tree, frame, unawaited, sink);
@@ -155,10 +160,16 @@ impl Walk {
         let span = node.span;
         let mut peer = &span.peer;
         sink.on_path(span, frame.from, frame.to);
+        if frame.in_vain {
+            sink.spend(span, peer, Cause::of_attempt(span), frame.to - frame.from);
+            return;
+        }
         let mut gaps = Gaps::default();
         let mut backoff = 0;
         let mut cursor = frame.to;
         let mut latest: Option<Latest<'a>> = None;
+        // The attempt that failed before the one on the path.
+        let mut before: Option<usize> = None;
         for place in tree.children(frame.at) {
             let at = tree.child(place);
             let child = tree.node(at).span;
@@ -175,6 +186,12 @@ impl Walk {
             if end <= frame.from {
                 break;
             }
+            if before.is_some_and(|before| before != at) {
+                if let Some(latest) = &latest {
+                    sink.slack(child, latest.to.saturating_sub(end));
+                }
+                continue;
+            }
             if end > cursor.saturating_add(TOLERANCE) {
                 self.beside[frame.at] |= child.kind == SpanKind::Work;
                 if let Some(latest) = latest.as_mut().filter(|one| end > one.from) {
@@ -186,7 +203,9 @@ impl Walk {
             let to = end.min(cursor);
             let from = start.clamp(frame.from, to);
             gaps.add(cursor - to);
-            if latest.as_ref().is_some_and(|one| is_retry(child, one.span)) {
+            let in_vain = before.take().is_some();
+            if in_vain {
+                sink.spend(child, &child.peer, Cause::Backoff, cursor - to);
                 backoff += cursor - to;
             }
             if span.kind == SpanKind::Client && peer.is_empty() {
@@ -205,8 +224,10 @@ impl Walk {
                 from,
                 to,
                 shift,
+                in_vain,
             });
             cursor = from;
+            before = attempt_before(tree, frame.at, child);
         }
         tell_of(latest, sink);
         gaps.first = cursor - frame.from;
@@ -215,7 +236,6 @@ impl Walk {
             SpanKind::Server | SpanKind::Internal => {
                 let queue = span.queue.min(gaps.first);
                 sink.spend(span, peer, Cause::Queue, queue);
-                sink.spend(span, peer, Cause::Backoff, backoff);
                 sink.spend(span, peer, Cause::Own, gaps.sum() - queue - backoff);
             }
             SpanKind::Work => work(span, gaps.sum(), sink),
@@ -346,18 +366,9 @@ fn work<'a>(span: &'a Span, length: Nanos, sink: &mut impl Sink<'a>) {
         false => span.cpu,
     };
     let beside = Cause::beside_cpu(&span.name);
-    // Programs that do not measure processor time say nothing of what was stolen.
-    let cpu = match span.cpu == 0 && beside == Cause::Stolen && !is_measured(&span.name) {
-        true => rest,
-        false => cpu.min(rest),
-    };
+    let cpu = cpu.min(rest);
     sink.spend(span, &span.peer, Cause::Cpu, cpu);
     sink.spend(span, &span.peer, beside, rest - cpu);
-}
-
-/// Whether work of this kind always tells its processor time.
-fn is_measured(work: &str) -> bool {
-    matches!(work, "cpu" | "ops" | "primes" | "memory")
 }
 
 fn tell_of<'a>(latest: Option<Latest<'a>>, sink: &mut impl Sink<'a>) {
@@ -374,13 +385,27 @@ pub(super) fn has_failed(span: &Span) -> bool {
     span.status >= 500 || (span.status == 0 && !span.cause.is_empty())
 }
 
-/// Whether a call is another attempt of one that failed.
-fn is_retry(failed: &Span, again: &Span) -> bool {
-    let both_call = failed.kind == SpanKind::Client && again.kind == SpanKind::Client;
-    both_call
-        && again.attempt > 0
-        && again.attempt - 1 == failed.attempt
-        && again.peer == failed.peer
+/// The attempt of the same call that failed before this one. Of several calls of one service
+/// at once it is the one that ended last before this one began.
+fn attempt_before(tree: &Tree<'_>, parent: usize, again: &Span) -> Option<usize> {
+    if again.kind != SpanKind::Client || again.attempt == 0 {
+        return None;
+    }
+    let children = tree.children(parent).map(|place| tree.child(place));
+    children.into_iter().find(|at| {
+        let failed = tree.node(*at).span;
+        is_same_call(failed, again)
+            && again.attempt - 1 == failed.attempt
+            && failed.end <= again.start.saturating_add(TOLERANCE)
+    })
+}
+
+/// Whether two spans can be attempts of one call.
+pub(super) fn is_same_call(one: &Span, other: &Span) -> bool {
+    one.kind == SpanKind::Client
+        && other.kind == SpanKind::Client
+        && one.peer == other.peer
+        && one.name == other.name
 }
 
 /// Whether a span may have waited for a child.

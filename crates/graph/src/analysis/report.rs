@@ -1,20 +1,28 @@
 //! From ledgers to the answer.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
 use super::cause::Cause;
+use super::evidence::Evidence;
 use super::figures::{Figures, Measured, Scale, Sums};
 use super::floor::Floor;
 use super::ledger::{Ledger, Part};
 use super::path::Unawaited;
 use super::survey::{Book, Survey};
 use super::{Analysis, Conservation, Counts, Entered, Failures, Question};
-use super::{concurrency, expected, sentences, tables};
+use super::{concurrency, expected, revisions, sentences, suspects, tables};
 use crate::Nanos;
 use crate::trace::{Name, Span};
+
+/// Fewest requests of the newest revision; with fewer, one with most requests is looked at.
+const FEWEST_OF_REVISION: usize = 30;
+
+/// A service, a path and a revision.
+type Key = (Name, Name, u32);
 
 /// A cause over all services.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -102,20 +110,37 @@ pub struct Slack {
     pub alone_mean_ns: Option<f64>,
 }
 
-/// The answer, and the latencies in the order of the requests' beginnings.
-pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Vec<Nanos>) {
+/// What two runs are compared by, beside their analyses.
+pub(super) struct Course {
+    /// Latencies in the order of the requests' beginnings.
+    pub(super) latencies: Vec<Nanos>,
+    /// Work wherever it ran, on the critical path or not, in the mean.
+    pub(super) done: Vec<(Part, f64)>,
+}
+
+/// The answer, and what runs are compared by.
+pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Course) {
     let unawaited = question.topology.map(Unawaited::of).unwrap_or_default();
     let mut survey = Survey::of(spans, question.topology, &unawaited);
-    let chosen = choose(&survey, question.path);
+    let entries = entries(&survey);
+    let chosen = choose(&survey, &entries, question.path);
     let book = chosen.as_ref().and_then(|key| survey.books.remove(key));
     let book = book.unwrap_or_default();
     let ledger = &book.ledger;
+    let others = chosen
+        .as_ref()
+        .map(|key| of_other_revisions(&mut survey, key));
+    let earlier = others.unwrap_or_default();
     let mut measured = Measured::of(ledger);
+    let own_spans = of_revision(spans, chosen.as_ref(), &earlier);
+    let concurrency = concurrency::of(&own_spans, question.topology);
+    let floors = question.floors(ledger, &concurrency);
+    let costs = question.costs_of_run(&floors);
 
     let mut notes = Vec::new();
-    let path = chosen.as_ref().map(|(_, path)| &**path);
+    let path = chosen.as_ref().map(|(_, path, _)| &**path);
     let budget = question.topology.zip(path).and_then(|(topology, path)| {
-        let run = expected::run(topology, path, &question.costs, &unawaited);
+        let run = expected::run(topology, path, &costs, &unawaited);
         run.map_err(|error| notes.push(format!("No budget: {error}.")))
             .ok()
     });
@@ -125,9 +150,16 @@ pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Vec<
     let causes = causes(&parts, &scale);
     let mut analysis = Analysis {
         sentences: Vec::new(),
+        suspects: Vec::new(),
+        floors,
+        unresolved_ns: 0.0,
         notes,
-        entry: chosen.as_ref().map(|key| entered(key, &book)),
-        other_entries: others(&survey),
+        revisions: revisions::all(chosen.as_ref().map(|key| key.2), &book, &earlier),
+        entry: chosen.as_ref().and_then(|(service, path, _)| {
+            let same = |one: &&Entered| *one.service == **service && *one.path == **path;
+            entries.iter().find(same).cloned()
+        }),
+        other_entries: others_than(&entries, chosen.as_ref()),
         counts: counts(spans, &survey, &book),
         failures: failures(&book),
         latency: measured.latency,
@@ -137,7 +169,7 @@ pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Vec<
         services: tables::services(&parts, &scale, ledger, question.topology),
         edges: tables::edges(&parts, &scale, ledger, question.topology),
         slack: tables::slack(ledger),
-        concurrency: concurrency::of(spans, question.topology),
+        concurrency,
         noise: question.noise.map(|noise| Floor::of(noise, &causes)),
         causes,
         conservation: Conservation {
@@ -146,31 +178,95 @@ pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Vec<
             broken: ledger.broken,
         },
     };
-    sentences::add(&mut analysis, question, survey.beyond);
-    (analysis, ledger.in_time())
+    let mut moved = Vec::new();
+    let budget = budget.as_ref().filter(|budget| !budget.totals.is_empty());
+    if let Some(evidence) = Evidence::of(ledger, budget, floors, question.topology) {
+        analysis.unresolved_ns = evidence.unresolved;
+        (analysis.suspects, moved) = suspects::of(&evidence, &analysis);
+    }
+    let changed = earlier
+        .last()
+        .and_then(|(revision, before)| revisions::Changed::of((*revision, &before.ledger), ledger));
+    if let Some(changed) = &changed {
+        analysis.suspects.extend(changed.suspects());
+    }
+    sentences::add(&mut analysis, question, (moved, survey.beyond));
+    if let Some(said) = revisions::sentence(&analysis, changed.as_ref()) {
+        analysis.sentences.insert(0, said);
+    }
+    let mut done = vec![0.0; ledger.done_parts.len()];
+    for (place, _, length) in ledger.done() {
+        done[place] += length as f64 / ledger.totals.len().max(1) as f64;
+    }
+    let course = Course {
+        latencies: ledger.in_time(),
+        done: ledger.done_parts.iter().cloned().zip(done).collect(),
+    };
+    (analysis, course)
 }
 
-/// The entry that is asked for: of several services the one with most requests.
-fn choose(survey: &Survey, path: Option<&str>) -> Option<(Name, Name)> {
-    let asked = |(_, own): &(Name, Name)| path.is_none_or(|path| *path == **own);
-    let books = survey.books.iter().filter(|(key, _)| asked(key));
-    let most = books.max_by_key(|(key, book)| (book.requests(), Reverse(*key)));
-    most.map(|(key, _)| key.clone())
-}
-
-fn entered((service, path): &(Name, Name), book: &Book) -> Entered {
-    Entered {
+/// Where requests entered, under whichever revision; the most frequent first.
+fn entries(survey: &Survey) -> Vec<Entered> {
+    let mut all: BTreeMap<(&Name, &Name), u64> = BTreeMap::new();
+    for ((service, path, _), book) in &survey.books {
+        *all.entry((service, path)).or_default() += book.requests();
+    }
+    let all = all.into_iter().map(|((service, path), requests)| Entered {
         service: service.to_string(),
         path: path.to_string(),
-        requests: book.requests(),
+        requests,
+    });
+    let mut all: Vec<Entered> = all.collect();
+    all.sort_by_key(|one| Reverse(one.requests));
+    all
+}
+
+/// The entry that is asked for, of several services the one with most requests; and the
+/// newest revision under which enough of them ran.
+fn choose(survey: &Survey, entries: &[Entered], path: Option<&str>) -> Option<Key> {
+    let asked = |one: &&Entered| path.is_none_or(|path| *path == *one.path);
+    let entry = entries.iter().find(asked)?;
+    let books = survey.books.iter();
+    let own = books
+        .filter(|((service, path, _), _)| **service == *entry.service && **path == *entry.path);
+    let enough = own
+        .clone()
+        .filter(|(_, book)| book.ledger.totals.len() >= FEWEST_OF_REVISION)
+        .max_by_key(|((.., revision), _)| *revision);
+    let most = || own.max_by_key(|((.., revision), book)| (book.requests(), *revision));
+    enough.or_else(most).map(|(key, _)| key.clone())
+}
+
+/// Those that entered at the same place under other revisions; the oldest first.
+fn of_other_revisions(survey: &mut Survey, chosen: &Key) -> Vec<(u32, Book)> {
+    let books = survey.books.extract_if(.., |(service, path, _), _| {
+        *service == chosen.0 && *path == chosen.1
+    });
+    books
+        .map(|((.., revision), book)| (revision, book))
+        .collect()
+}
+
+/// Spans of the chosen revision, if there are several.
+fn of_revision<'a>(
+    spans: &'a [Span],
+    chosen: Option<&Key>,
+    others: &[(u32, Book)],
+) -> Cow<'a, [Span]> {
+    match chosen {
+        Some((.., revision)) if !others.is_empty() => {
+            let own = spans.iter().filter(|span| span.revision == *revision);
+            Cow::Owned(own.cloned().collect())
+        }
+        _ => Cow::Borrowed(spans),
     }
 }
 
-fn others(survey: &Survey) -> Vec<Entered> {
-    let all = survey.books.iter();
-    let mut all: Vec<Entered> = all.map(|(key, book)| entered(key, book)).collect();
-    all.sort_by_key(|one| Reverse(one.requests));
-    all
+fn others_than(entries: &[Entered], chosen: Option<&Key>) -> Vec<Entered> {
+    let others = entries.iter().filter(|one| {
+        chosen.is_none_or(|(service, path, _)| *one.service != **service || *one.path != **path)
+    });
+    others.cloned().collect()
 }
 
 fn counts(spans: &[Span], survey: &Survey, book: &Book) -> Counts {

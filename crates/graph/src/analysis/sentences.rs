@@ -5,7 +5,8 @@ use units::{grouped, show_count, show_seconds, show_share};
 use super::cause::Cause;
 use super::phrases::{is_held_back, phrase};
 use super::report::{Component, Slack};
-use super::{Analysis, Question, suspects};
+use super::suspects::{Suspect, SuspectKind};
+use super::{Analysis, Question};
 use crate::Nanos;
 use crate::topology::Topology;
 
@@ -36,7 +37,11 @@ pub(super) fn percent(share: f64) -> String {
     show_share((share * 100.0).round() / 100.0)
 }
 
-pub(super) fn add(analysis: &mut Analysis, question: &Question<'_>, beyond: u64) {
+pub(super) fn add(
+    analysis: &mut Analysis,
+    question: &Question<'_>,
+    (moved, beyond): (Vec<String>, u64),
+) {
     notes(analysis, question, beyond);
     if analysis.latency.count == 0 {
         analysis
@@ -46,8 +51,10 @@ pub(super) fn add(analysis: &mut Analysis, question: &Question<'_>, beyond: u64)
         let mut said = vec![typical(analysis, question.topology)];
         said.extend(budget(analysis));
         said.extend(tail(analysis, question.topology));
-        said.extend(suspects::network(analysis).or_else(|| suspects::held_up(analysis)));
-        said.extend(suspects::contended(analysis, question.topology));
+        let suspects = analysis.suspects.iter();
+        let sentences = suspects.map(|one| one.sentence.clone());
+        said.extend(sentences.filter(|one| !one.is_empty()));
+        said.extend(moved);
         said.extend(floor(analysis));
         said.extend(branches(analysis));
         said.extend(limits(analysis));
@@ -97,6 +104,10 @@ fn typical(analysis: &Analysis, topology: Option<&Topology>) -> String {
         (of(Cause::Queue), "in queues"),
         (wire, &in_hops),
         (of(Cause::Backoff), "pausing before calling again"),
+        (
+            of(Cause::Retry) + of(Cause::Timeout) + of(Cause::Drop),
+            "in calls that failed and were made again",
+        ),
         (of(Cause::Sibling), "in which own work kept answers waiting"),
         (of(Cause::Unseen), "in calls whose callee left no span"),
         (held_back, "held back by profiles"),
@@ -134,30 +145,63 @@ fn budget(analysis: &Analysis) -> Option<String> {
         time(seen),
         time(budget)
     );
-    if surplus.abs() <= budget * AS_EXPECTED {
+    let kept = (budget * AS_EXPECTED).max(analysis.unresolved_ns);
+    if surplus.abs() <= kept {
         return Some(format!("{begin}, so the budget is kept."));
     }
+    let by = time(surplus.abs());
+    let begin = match surplus < 0.0 {
+        true => format!("{begin}. It is {by} faster than expected"),
+        false => format!("{begin}. The surplus is {by}"),
+    };
     let mut surpluses: Vec<(&Component, f64)> = analysis
         .components
         .iter()
         .filter_map(|one| Some((one, one.figures.surplus_ns?)))
         .filter(|(_, more)| more.signum() == surplus.signum())
         .filter(|(_, more)| more.abs() >= surplus.abs() * WORTH_SAYING_OF_TAIL)
+        .filter(|(one, _)| surplus < 0.0 || is_suspect(one, analysis))
         .collect();
     surpluses.sort_by(|one, other| other.1.abs().total_cmp(&one.1.abs()));
     let named = surpluses.iter().take(3);
     let named: Vec<String> = named
         .map(|(one, more)| format!("{} {}", time(more.abs()), phrase(one, analysis)))
         .collect();
-    let named = match named.is_empty() {
-        true => "spread over many places".to_owned(),
-        false => format!("of it {}", named.join(", ")),
-    };
-    let by = time(surplus.abs());
-    Some(match surplus < 0.0 {
-        true => format!("{begin}. It is {by} faster than expected: {named}."),
-        false => format!("{begin}. The surplus is {by}: {named}."),
+    if !named.is_empty() {
+        return Some(format!("{begin}: of it {}.", named.join(", ")));
+    }
+    let causes = analysis.causes.iter();
+    let mut causes: Vec<(Cause, f64)> = causes
+        .filter_map(|one| Some((one.cause, one.figures.surplus_ns?)))
+        .filter(|(_, more)| *more >= surplus * WORTH_SAYING_OF_TAIL && surplus > 0.0)
+        .collect();
+    causes.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let causes = causes.iter().take(4);
+    let causes: Vec<String> = causes
+        .map(|(cause, more)| format!("{} {}", time(*more), cause.name()))
+        .collect();
+    Some(match causes.is_empty() {
+        true => format!("{begin}; no single place stands out."),
+        false => format!(
+            "{begin}; no single place stands out (all together {}).",
+            causes.join(", ")
+        ),
     })
+}
+
+/// Whether a part is one of somebody who is suspected.
+fn is_suspect(one: &Component, analysis: &Analysis) -> bool {
+    let peer = one.peer.as_deref().unwrap_or("");
+    let work = one.work.as_deref().unwrap_or("");
+    let mut suspects = analysis.suspects.iter();
+    suspects.any(|suspect| suspect.has(&one.service, peer, work, one.cause))
+}
+
+/// Whether a part varies because it was asked to.
+fn varies_as_asked(one: &Component, analysis: &Analysis, topology: Option<&Topology>) -> bool {
+    let tail = one.figures.tail_ns.unwrap_or(0.0);
+    let asked = matches!(one.cause, Cause::Cpu | Cause::Sleep) && analysis.expected.is_some();
+    asked || is_held_back(one, topology, tail)
 }
 
 /// What the tail is made of.
@@ -185,6 +229,8 @@ fn tail(analysis: &Analysis, topology: Option<&Topology>) -> Option<String> {
     };
     let large = analysis.components.iter();
     let large = large.filter(|one| share(one) >= WORTH_SAYING_OF_TAIL);
+    let large =
+        large.filter(|one| is_suspect(one, analysis) || varies_as_asked(one, analysis, topology));
     let parts: Vec<String> = large
         .take(4)
         .enumerate()
@@ -206,10 +252,13 @@ fn tail(analysis: &Analysis, topology: Option<&Topology>) -> Option<String> {
         .iter()
         .map(|(cause, share)| format!("{} {}", percent(*share), cause.name()))
         .collect();
-    Some(format!(
-        "{begin}, spread over many places: {}.",
-        causes.join(", ")
-    ))
+    Some(match causes.is_empty() {
+        true => format!("{begin}; no single place stands out."),
+        false => format!(
+            "{begin}; no single place stands out (all together {}).",
+            causes.join(", ")
+        ),
+    })
 }
 
 /// The machine's noise. Of requests without work it takes wake-ups alone.
@@ -259,18 +308,31 @@ fn branches(analysis: &Analysis) -> Option<String> {
     ))
 }
 
-/// Limits that show.
+/// Limits that show, of those who are suspected of them.
 fn limits(analysis: &Analysis) -> Vec<String> {
-    let found = analysis.concurrency.iter().filter_map(|one| {
-        let plateau = one.plateau.as_ref()?;
+    let limited = |suspect: &&Suspect| {
+        matches!(
+            suspect.kind,
+            SuspectKind::Workers | SuspectKind::Connections
+        )
+    };
+    let found = analysis.suspects.iter().filter(limited).filter_map(|suspect| {
+        let limit = match suspect.kind {
+            SuspectKind::Workers => format!("workers of {}", suspect.place),
+            _ => format!("connections of {}", suspect.place),
+        };
+        let mut all = analysis.concurrency.iter();
+        let (one, plateau) = all.find_map(|one| {
+            let plateau = one.plateau.as_ref()?;
+            (plateau.limit == limit).then_some((one, plateau))
+        })?;
         let allowed = match plateau.allowed {
             Some(allowed) => format!(" (the profile allows {allowed})"),
             None => String::new(),
         };
         Some(format!(
-            "`{}` is held up by a limit: {}. Never more than {} at once{allowed}, that many in {} of its busy time, and one waits {} in the mean.",
+            "`{}` is held up by a limit: {limit}. Never more than {} at once{allowed}, that many in {} of its busy time, and one waits {} in the mean.",
             one.service,
-            plateau.limit,
             plateau.level,
             percent(plateau.share),
             time(plateau.wait_ns),

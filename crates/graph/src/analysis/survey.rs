@@ -13,7 +13,7 @@ use crate::trace::{Name, Span, SpanKind};
 const MOST_ENTRIES: usize = 1_000;
 
 /// The cause of what was cut off because its caller went: never why a request failed.
-const GONE: &str = "gone";
+pub(super) const GONE: &str = "gone";
 
 /// What entered at one path of one service.
 #[derive(Default)]
@@ -37,7 +37,8 @@ impl Book {
 /// All traces.
 #[derive(Default)]
 pub(super) struct Survey {
-    pub(super) books: BTreeMap<(Name, Name), Book>,
+    /// By service, path and the revision of the profile under which they ran.
+    pub(super) books: BTreeMap<(Name, Name, u32), Book>,
     pub(super) traces: u64,
     pub(super) without_root: u64,
     /// Requests of entries beyond the bound.
@@ -62,7 +63,7 @@ impl Survey {
             };
             survey.unused += (tree.orphans + tree.twice) as u64;
             let span = tree.node(root).span;
-            let key = (span.service.clone(), span.name.clone());
+            let key = (span.service.clone(), span.name.clone(), span.revision);
             let full = survey.books.len() >= MOST_ENTRIES;
             if full && !survey.books.contains_key(&key) {
                 survey.beyond += 1;

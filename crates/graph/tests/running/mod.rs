@@ -72,10 +72,22 @@ impl Running {
         self.host.directory().get("root", 0).unwrap()
     }
 
+    /// Asks so many requests, then changes the profile, then asks as many again.
+    pub fn spans_with_change(self, profile: &Arc<Topology>, requests: u64) -> Vec<Span> {
+        ask(self.entry(), requests);
+        self.host.swap(Arc::clone(profile)).unwrap();
+        ask(self.entry(), requests);
+        self.ended(2 * requests)
+    }
+
     /// All spans of so many requests, one after the other over one connection, and of what
     /// they left behind.
     pub fn spans(self, requests: u64) -> Vec<Span> {
         ask(self.entry(), requests);
+        self.ended(requests)
+    }
+
+    fn ended(self, requests: u64) -> Vec<Span> {
         assert!(self.host.drain(PATIENCE));
         self.host.stop();
         self.tracer.collect();

@@ -5,7 +5,9 @@ use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use graph::analysis::{Analysis, Comparison, Question, Run, Verdict, compare as compare_runs};
+use graph::analysis::{
+    Analysis, Comparison, Floors, Question, Run, Verdict, compare as compare_runs,
+};
 use graph::noise::Noise;
 use graph::topology::Topology;
 use graph::topology::budget::Costs;
@@ -27,6 +29,7 @@ const NOISE_BYTES: u64 = 1 << 20;
 pub(super) fn live(
     topology: &Topology,
     calibration: &Calibration,
+    machine: Option<&Floors>,
     traces: Vec<Vec<Span>>,
 ) -> Result<Value, String> {
     let question = Question {
@@ -35,6 +38,7 @@ pub(super) fn live(
             op: calibration.op_ns,
             ..Costs::default()
         },
+        machine,
         ..Question::default()
     };
     let analysis = question.analyse(&traces.concat());
@@ -57,10 +61,17 @@ pub(super) fn analyse(args: &AnalyseArgs) -> Result<()> {
     };
     let topology = given.or(running);
     let noise = args.noise.as_deref().map(noise).transpose()?;
+    // Where the graph runs, it has measured what hops take there.
+    let measured = graph.as_ref().and_then(|graph| {
+        let floors = graph.pointer("/deployment/floors")?;
+        serde_json::from_value::<Floors>(floors.clone()).ok()
+    });
     let question = Question {
         topology: topology.as_ref(),
         noise: noise.as_ref(),
-        costs: super::costs(args.hop),
+        costs: super::costs(Costs::default().hop),
+        hop: args.hop.map(super::nanos),
+        machine: measured.as_ref(),
         path: args.path.as_deref(),
     };
     let answer = Answer {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::{LogArgs, duration, share};
+use crate::cli::{LogArgs, duration, rate, share};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GraphCommand {
@@ -265,9 +265,10 @@ pub(crate) struct AnalyseArgs {
     /// Keep the spans in this file, OTLP's JSON, for `compare`
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
-    /// Time that a hop adds, for the expected latency
-    #[arg(long, value_name = "DURATION", default_value = "25us", value_parser = duration)]
-    pub(crate) hop: std::time::Duration,
+    /// Time that a hop adds, for the expected latency [default: what hops take in the run, or
+    /// took on this machine before it]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) hop: Option<std::time::Duration>,
     /// Print JSON, times in nanoseconds
     #[arg(long)]
     pub(crate) json: bool,
@@ -307,10 +308,6 @@ fn path_and_value(text: &str) -> Result<(String, String), String> {
         Some((path, value)) if !path.is_empty() => Ok((path.into(), value.into())),
         _ => Err("expected PATH=VALUE, for instance services.store.replicas=2".into()),
     }
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    units::parse_rate(text).map_err(|error| error.to_string())
 }
 
 fn peer(text: &str) -> Result<(String, String), String> {

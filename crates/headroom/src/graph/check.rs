@@ -48,7 +48,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<()> {
 
 /// What is expected of each path of the entry.
 fn budgets(topology: &Topology, args: &CheckArgs) -> Result<Vec<Budget>> {
-    let costs = super::costs(args.hop);
+    let costs = super::costs(super::nanos(args.hop));
     let entry = topology.service(topology.entry);
     let paths = entry.into_iter().flat_map(|entry| &entry.endpoints);
     let budgets = paths

@@ -1,15 +1,18 @@
 //! How a graph was started: what is worth knowing beside its results.
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use document::Source;
+use graph::analysis::Floors;
 use graph::background::Seen;
 use graph::draw::Run;
 use graph::noise::Facts;
 use graph::placement::Rung;
+use graph::probe;
 use graph::profile::Profile;
 use graph::topology::Topology;
-use graph::work::Site;
+use graph::work::{Calibration, Site};
 use serde_json::{Value, json};
 
 /// What does not change while a graph runs.
@@ -25,6 +28,8 @@ pub(super) struct Deployment {
     pub(super) facts: Facts,
     /// What could not be done as the topology says, each a sentence.
     pub(super) warnings: Vec<String>,
+    /// What hops take here, once that is known.
+    floors: Arc<OnceLock<Floors>>,
 }
 
 impl Deployment {
@@ -40,7 +45,30 @@ impl Deployment {
             file: source.name.clone(),
             facts: Facts::read(Path::new("/")),
             warnings,
+            floors: Arc::default(),
         }
+    }
+
+    /// Measures what hops take, beside what starts meanwhile. Without it, hops are held to
+    /// what they take in the run itself.
+    pub(super) fn with_floors(self, calibration: Calibration) -> Self {
+        let floors = Arc::clone(&self.floors);
+        let measured = move || {
+            if let Ok(found) = probe::measure(calibration, &std::env::temp_dir()) {
+                // It is set once.
+                let _ = floors.set(found);
+            }
+        };
+        // One that cannot start measures nothing.
+        let _ = std::thread::Builder::new()
+            .name("probe".to_owned())
+            .spawn(measured);
+        self
+    }
+
+    /// What hops, handling and handing over take; `None`: not known, or not yet.
+    pub(super) fn floors(&self) -> Option<&Floors> {
+        self.floors.get()
     }
 
     /// A profile that came without a file: what it names stands where the file's do.
@@ -67,6 +95,7 @@ impl Deployment {
             "rung": Rung::of(topology, self.facts.isolated.as_deref()),
             "machine": self.facts,
             "calibration": site.calibration(),
+            "floors": self.floors(),
             "disk_is_memory": site.disk_is_memory(),
             "background": background.collect::<Vec<_>>(),
             "profile": {

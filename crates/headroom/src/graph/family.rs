@@ -75,7 +75,7 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
         Arc::clone(&family),
         Arc::clone(&topology),
         file.source.clone(),
-        Deployment::new(mode, &file.source, run, Vec::new()),
+        Deployment::new(mode, &file.source, run, Vec::new()).with_floors(calibration),
         site,
         background,
         logger.clone(),

@@ -178,7 +178,12 @@ impl Control for Local {
     }
 
     fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<serde_json::Value, String> {
-        super::analyse::live(&self.host.topology().0, self.site.calibration(), traces)
+        super::analyse::live(
+            &self.host.topology().0,
+            self.site.calibration(),
+            self.deployment.floors(),
+            traces,
+        )
     }
 
     fn metrics(&self, page: &mut Page) {

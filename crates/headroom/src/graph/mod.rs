@@ -23,6 +23,7 @@ use std::time::Duration;
 use anyhow::Result;
 pub(crate) use args::GraphCommand;
 use document::{Problems, Source};
+use graph::Nanos;
 use graph::topology::budget::Costs;
 use graph::topology::{self, Checked, Machine, Topology};
 use graph::work::Calibration;
@@ -94,10 +95,14 @@ fn machine() -> Machine {
     }
 }
 
+fn nanos(length: Duration) -> Nanos {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// What work and hops take on this machine.
-fn costs(hop: Duration) -> Costs {
+fn costs(hop: Nanos) -> Costs {
     Costs {
-        hop: u64::try_from(hop.as_nanos()).unwrap_or(u64::MAX),
+        hop,
         op: Calibration::measure().op_ns,
         ..Costs::default()
     }

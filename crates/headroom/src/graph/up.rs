@@ -34,16 +34,18 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
         let mut shutdown = on_signal()?;
         let logger = logger("graph", &args.log)?;
         let (listener, admin) = serving::listen(args.admin).await?;
+        let calibration = Calibration::measure();
+        let deployment = Deployment::new("process", &file.source, run(args), warnings);
         let local = Local::start(LocalConfig {
             source: file.source.clone(),
             hosted: all(&topology, args.listen),
             topology: Arc::clone(&topology),
             directory: Directory::default(),
             threads: args.threads.map_or(0, usize::from),
-            calibration: Calibration::measure(),
+            calibration,
             collector: None,
             background: true,
-            deployment: Deployment::new("process", &file.source, run(args), warnings),
+            deployment: deployment.with_floors(calibration),
             logger: logger.clone(),
         })?;
         let serving = Serving {

@@ -211,21 +211,12 @@ pub(crate) struct WorkersArgs {
 /// Limits beyond which a load is INVALID. What is loosened is told in every result.
 #[derive(Debug, Args)]
 pub(crate) struct GuardArgs {
-    /// Share of sends that may be late by the generator's fault
-    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
-    pub(crate) allow_late: Option<f64>,
-    /// From when on a send is late
+    /// So much may be the generator's own of a latency that is told: 1 ms by default
     #[arg(long, value_name = "TIME", value_parser = some_time, help_heading = GUARD)]
     pub(crate) late_after: Option<Duration>,
-    /// Share of a processor that a thread may use
-    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
-    pub(crate) allow_cpu: Option<f64>,
     /// Share of the plan that need not be sent
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
     pub(crate) allow_unsent: Option<f64>,
-    /// Share of requests that may wait because every connection is busy
-    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
-    pub(crate) allow_waiting: Option<f64>,
     /// Share of time that the hypervisor may take
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
     pub(crate) allow_steal: Option<f64>,

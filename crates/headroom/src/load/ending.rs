@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use lab_load::slo::{Judgement, Measured, Quantity};
-use lab_load::{Summary, output, steady};
+use lab_load::{Summary, output};
 use lab_report::load::load_text;
 use lab_report::terminal::Style;
 use lab_store::Outcome;
@@ -22,8 +22,7 @@ pub(super) fn tell(
     summary: &Summary,
     files: Files,
 ) -> Result<Outcome> {
-    let part = steady::part(&done.recorded, &summary.steady);
-    let judged = plan.expect.as_ref().map(|expect| expect.judge(&part));
+    let judged = super::judged(plan, done, summary);
     let written = files.finish(summary);
     let mut expectations = String::new();
     for measured in judged.iter().flat_map(|judged| &judged.measured) {
@@ -80,18 +79,28 @@ fn line(measured: &Measured) -> String {
         Some(false) => "✗",
         None => "?",
     };
-    let value = match (measured.value, measured.term.quantity) {
-        (None, _) => "nothing was measured".to_owned(),
-        (Some(value), _) if value.is_infinite() => "beyond the slowest answer".to_owned(),
-        (Some(value), Quantity::Intended(_) | Quantity::Actual(_)) => show_seconds(value),
-        (Some(value), Quantity::Errors | Quantity::Sent) => show_share(value),
-        (Some(value), Quantity::Rate) => show_rate(value),
+    let value = match measured.value {
+        None => "nothing was measured".to_owned(),
+        Some(value) => show(value, measured.term.quantity),
     };
-    let few = match measured.holds {
-        None => ", too few requests to tell",
-        Some(_) => "",
+    let show = |value: f64| show(value, measured.term.quantity);
+    let why = match (measured.holds, measured.at_best) {
+        (None, Some(best)) if measured.doubtful() => {
+            format!(", or {} if the generator made the difference", show(best))
+        }
+        (None, _) => ", too few requests to tell".to_owned(),
+        (Some(_), _) => String::new(),
     };
-    format!("{mark} {}   {value}{few}\n", measured.term)
+    format!("{mark} {}   {value}{why}\n", measured.term)
+}
+
+fn show(value: f64, quantity: Quantity) -> String {
+    match quantity {
+        _ if value.is_infinite() => "beyond the slowest answer".to_owned(),
+        Quantity::Intended(_) | Quantity::Actual(_) => show_seconds(value),
+        Quantity::Errors | Quantity::Sent => show_share(value),
+        Quantity::Rate => show_rate(value),
+    }
 }
 
 #[cfg(test)]

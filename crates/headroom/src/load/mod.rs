@@ -16,10 +16,11 @@ mod workers;
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use lab_generator::{Local, calibrate};
 use lab_load::knee::Capacity;
-use lab_load::{Flow, Generate, Recorded, Segment, Span, Summary, Workload};
+use lab_load::slo::Judgement;
+use lab_load::{Flow, Generate, Recorded, Segment, Span, Summary, Workload, steady, validity};
 use lab_report::load::Live;
 use lab_store::Outcome;
 
@@ -66,6 +67,30 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
     let mut summary = summary(args, url, &plan, &done)?;
     summary.notes.extend(files.sampled());
     ending::tell(args, &plan, &done, &summary, files)
+}
+
+/// Puts load on a target and says what it came to; nothing is judged or shown.
+pub(crate) fn measure(args: &LoadArgs) -> Result<Summary> {
+    let interrupt = Interrupt::catch()?;
+    let url = args.url.as_deref().context("load what? Give a URL")?;
+    let plan = Plan::of(args, url)?;
+    let mut files = Files::create(args)?;
+    let mut generator = start(args, &plan.workload, &interrupt, &mut files)?;
+    let Task::Load(segment) = &plan.task else {
+        bail!("a search is no measurement");
+    };
+    let recorded = generator.run(segment, &mut |_| match interrupt.pressed() {
+        true => Flow::Stop,
+        false => Flow::Continue,
+    })?;
+    if interrupt.pressed() {
+        bail!("{INTERRUPTED}");
+    }
+    let done = Done {
+        recorded,
+        capacity: None,
+    };
+    summary(args, url, &plan, &done)
 }
 
 /// What a load left.
@@ -134,6 +159,9 @@ fn load(
 fn summary(args: &LoadArgs, url: &str, plan: &Plan, done: &Done) -> Result<Summary> {
     let warm_up = args.warm_up.0;
     let mut summary = Summary::after(warm_up, &args.name, url, &plan.workload, &done.recorded)?;
+    if let Some(judged) = judged(plan, done, &summary) {
+        summary.validity = validity::check_for(&plan.workload, &done.recorded, &judged);
+    }
     summary.capacity = done.capacity.clone();
     summary.floor = calibrate::stored();
     summary.notes.extend(plan.notes.iter().cloned());
@@ -145,6 +173,12 @@ fn summary(args: &LoadArgs, url: &str, plan: &Plan, done: &Done) -> Result<Summa
         );
     }
     Ok(summary)
+}
+
+/// What the load came to against what is expected of it.
+fn judged(plan: &Plan, done: &Done, summary: &Summary) -> Option<Judgement> {
+    let part = steady::part(&done.recorded, &summary.steady);
+    plan.expect.as_ref().map(|expect| expect.judge(&part))
 }
 
 fn title(url: &str, task: &Task) -> String {

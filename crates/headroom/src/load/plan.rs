@@ -390,12 +390,9 @@ fn guard(args: &LoadArgs) -> GuardLimits {
     let (asked, usual) = (&args.guard, GuardLimits::default());
     GuardLimits {
         late_after: asked.late_after.unwrap_or(usual.late_after),
-        late_share: asked.allow_late.unwrap_or(usual.late_share),
-        thread_cpu: asked.allow_cpu.unwrap_or(usual.thread_cpu),
         sent_share: asked
             .allow_unsent
             .map_or(usual.sent_share, |unsent| 1.0 - unsent),
-        waited_share: asked.allow_waiting.unwrap_or(usual.waited_share),
         steal_share: asked.allow_steal.unwrap_or(usual.steal_share),
         little: usual.little,
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use lab_load::knee::{Event, Holds, Search, search};
-use lab_load::{Flow, Generate, Recorded, Workload, guard};
+use lab_load::{Flow, Generate, Recorded, Workload, validity};
 use lab_report::load::capacity_point;
 use units::show_seconds;
 
@@ -17,7 +17,8 @@ pub(super) fn run(
 ) -> Result<Done> {
     let mut holds = Holds::of(generator);
     let guard = |recorded: &Recorded| -> Vec<String> {
-        let reasons = guard::check(workload, recorded).reasons;
+        let judged = settings.slo.judge(recorded);
+        let reasons = validity::check_for(workload, recorded, &judged).reasons;
         reasons.into_iter().map(|reason| reason.check).collect()
     };
     let capacity = search(&mut holds, settings, &guard, &mut |event| {

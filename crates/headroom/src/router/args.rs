@@ -36,7 +36,7 @@ Signals:
 Routes on one machine, without a NATS server:
   headroom router http --embedded-nats 127.0.0.1:4222 --start-delay 0s
   headroom router static --listen 127.0.0.1:9000
-  headroom router populate --routes 1000 --domain example.test --backend 127.0.0.1:9000
+  headroom router populate --nats 127.0.0.1:4222 --routes 1000 --domain example.test --backend 127.0.0.1:9000
   curl -H 'Host: app-7.example.test' http://127.0.0.1:8081/";
 
 const TCP_SIGNALS: &str = "\
@@ -242,7 +242,7 @@ fn tcp_route(text: &str) -> Result<(u16, SocketAddr), String> {
     parts.ok_or_else(|| "expected PORT=ADDR, for instance 1024=127.0.0.1:9000".to_owned())
 }
 
-fn body_size(text: &str) -> Result<usize, String> {
+pub(crate) fn body_size(text: &str) -> Result<usize, String> {
     let most = routing::backend::MOST_BODY_BYTES;
     let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
     match usize::try_from(bytes) {

@@ -14,8 +14,8 @@ use routing::backend::{self, BackendSettings};
 use routing::secret::Secret;
 use tokio::runtime::{Builder, Runtime};
 
-pub(crate) use args::RouterCommand;
 use args::StaticArgs;
+pub(crate) use args::{RouterCommand, body_size};
 
 use crate::cells::{ended, logger, on_signal};
 

@@ -7,6 +7,7 @@
 pub mod catalogue;
 mod check;
 mod diagnostic;
+pub mod draft;
 mod explain;
 pub mod expr;
 mod load;

@@ -7,12 +7,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::{check_error, checked};
+use crate::support::{check_error, checked};
 
 const HEAD: &str = "lab = 1\nname = \"t\"\n";
 const STEP: &str = "[[step]]\nname = \"s\"\nhold = \"1s\"\n";

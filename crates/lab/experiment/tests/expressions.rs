@@ -1,13 +1,11 @@
 //! What expressions mean.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{checked, plan_of};
 use lab_experiment::expr::{Dimension, Expr, Judgement, Metric, Metrics, Stat};
 use lab_experiment::plan::Watch;
 use proptest::prelude::*;
-use support::{checked, plan_of};
 
 const FILE: &str = r#"
 [[system]]

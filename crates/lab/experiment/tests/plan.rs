@@ -2,12 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support;
 use std::time::Duration;
 
+use crate::support::{DEMO, checked, plan_of};
 use lab_experiment::plan::{DriverKind, LogFormat, Plan, Program, Rate, Ready, System, Watch};
-use support::{DEMO, checked, plan_of};
 
 fn system<'p>(plan: &'p Plan, name: &str) -> &'p System {
     plan.systems

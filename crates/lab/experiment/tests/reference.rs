@@ -1,8 +1,6 @@
 //! The reference shows only files that are good.
 
-mod support;
-
-use support::checked;
+use crate::support::checked;
 
 const REFERENCE: &str = include_str!("../../../../docs/experiment-file.md");
 

@@ -1,10 +1,8 @@
 //! No file, however broken, does more than give diagnostics.
 
-mod support;
-
+use crate::support::{DEMO, catalogue, checked};
 use lab_experiment::{Source, check};
 use proptest::prelude::*;
-use support::{DEMO, catalogue, checked};
 
 /// Every diagnostic marks something that is there.
 fn sound(text: &str) -> Result<(), TestCaseError> {

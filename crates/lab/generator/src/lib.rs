@@ -6,4 +6,5 @@ mod engine;
 mod local;
 pub mod workers;
 
+pub use engine::{Outage, Outages};
 pub use local::{Local, SampleCounts, SampleLog, Stopper};

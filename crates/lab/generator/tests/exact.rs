@@ -1,15 +1,12 @@
 //! Numbers that are exact, whatever the machine does meanwhile.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod target;
-mod workload;
-
 use std::time::Duration;
 
+use crate::target::{Behaviour, Target};
+use crate::workload::{closed, open, plain, run};
 use lab_load::Pace;
 use lab_load::arrivals::Process;
-use target::{Behaviour, Target};
-use workload::{closed, open, plain, run};
 
 #[test]
 fn every_arrival_of_the_plan_is_sent_by_any_number_of_threads() {

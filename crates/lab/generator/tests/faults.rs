@@ -2,18 +2,16 @@
 //! counted, and nothing is left open.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod workload;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use crate::workload::{closed, failures, open, plain, refusal, run};
 use lab_generator::Local;
 use lab_load::arrivals::Process;
 use lab_load::recording::Phase;
 use lab_load::request::{AnswerEnd, Body, Mix, Step};
 use lab_load::{Flow, Generate as _, Protocol};
-use workload::{closed, failures, open, plain, refusal, run};
 
 /// A target that treats each connection in its own way, in threads of its own.
 fn target(treat: impl Fn(usize, TcpStream) + Send + Sync + Copy + 'static) -> SocketAddr {

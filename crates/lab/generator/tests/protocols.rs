@@ -1,18 +1,16 @@
 //! Every protocol against a server of another make.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod workload;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::workload::{closed, failures, open, plain, refusal, run};
 use lab_load::arrivals::Process;
 use lab_load::recording::Phase;
 use lab_load::request::{AnswerEnd, Assertion, Body, Mix, Step};
 use lab_load::{Protocol, Workload};
-use workload::{closed, failures, open, plain, refusal, run};
 
 fn target(treat: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,16 +1,13 @@
 //! What was asked for is what arrives: at the target, by its clock.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod target;
-mod workload;
-
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::target::{Behaviour, Target};
+use crate::workload::{open, plain, run};
 use lab_load::arrivals::Process;
 use stats::kolmogorov_smirnov;
-use target::{Behaviour, Target};
-use workload::{open, plain, run};
 
 const TRIES: usize = 3;
 /// One load at a time: they would spoil each other.

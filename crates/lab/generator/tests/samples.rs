@@ -1,21 +1,18 @@
 //! The file with one line for each request says the same as the histograms.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod target;
-mod workload;
-
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::target::{Behaviour, Target};
+use crate::workload::{closed, failures, open, plain};
 use lab_generator::{Local, SampleCounts};
 use lab_load::arrivals::Process;
 use lab_load::recording::Phase;
 use lab_load::{Flow, Generate as _, Recorded, Segment, Workload};
-use target::{Behaviour, Target};
-use workload::{closed, failures, open, plain};
 
 /// A file in memory.
 #[derive(Clone, Default)]

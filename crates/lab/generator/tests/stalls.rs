@@ -2,15 +2,12 @@
 //! ten rates, three shapes of stalls, merged over one to four threads.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod target;
-mod workload;
-
 use std::time::Duration;
 
+use crate::target::{Behaviour, Target};
+use crate::workload::{open, plain, run};
 use lab_load::arrivals::Process;
 use lab_load::{Model, Segment};
-use target::{Behaviour, Target};
-use workload::{open, plain, run};
 
 const DELAY: f64 = 0.001;
 const LENGTH: f64 = 2.0;

@@ -3,15 +3,13 @@
 // What fails outside of a test function fails the test as well.
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::support::simulated::{RATE, Simulated, segment, workload};
+use crate::support::{NatsServer, WorkerProcess, worker, worker_with};
 use lab_generator::workers::{Nats, Remote, Settings};
 use lab_load::{Flow, Generate, GenerateError, Recorded, Span};
-use support::simulated::{RATE, Simulated, segment, workload};
-use support::{NatsServer, WorkerProcess, worker, worker_with};
 
 const AT_ONCE: Duration = Duration::ZERO;
 const SLOWLY: Duration = Duration::from_millis(100);

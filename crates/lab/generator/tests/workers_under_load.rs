@@ -3,19 +3,15 @@
 // What fails outside of a test function fails the test as well.
 #![allow(clippy::unwrap_used)]
 
-mod support;
-#[allow(clippy::unwrap_used, clippy::expect_used)]
-mod target;
-
 use std::time::Duration;
 
+use crate::support::simulated;
+use crate::support::{NatsServer, WorkerProcess};
+use crate::target::{Behaviour, Target};
 use lab_generator::Local;
 use lab_generator::workers::Remote;
 use lab_load::arrivals::{Arrivals, Process, Shape};
 use lab_load::{Flow, Generate, Length, Model, Recorded, Segment, Workload};
-use support::simulated;
-use support::{NatsServer, WorkerProcess};
-use target::{Behaviour, Target};
 
 const RATE: f64 = 500.0;
 

@@ -67,6 +67,8 @@ pub struct Collector {
     lived: Vec<bool>,
     held: Vec<Held>,
 
+    keyed: u64,
+    matched: Vec<u64>,
     reached: Vec<u64>,
     visible: u64,
     repeats: u64,
@@ -115,6 +117,8 @@ impl Collector {
             lives: HashMap::new(),
             lived: Vec::new(),
             held: Vec::new(),
+            keyed: 0,
+            matched: vec![0; points.len()],
             reached: vec![0; points.len()],
             visible: 0,
             repeats: 0,
@@ -126,6 +130,7 @@ impl Collector {
 
     /// Takes in a line; bit `i` of `shows` is set when it shows point `i`.
     pub(crate) fn feed(&mut self, line: &Line<'_>, shows: u64) {
+        points(shows).for_each(|point| self.matched[point] += 1);
         match line.first(&self.key) {
             Some(key) => self.feed_entity(line, &key, shows),
             None if shows != 0 && self.find_alias(line) => self.hold(line, shows),
@@ -134,6 +139,7 @@ impl Collector {
     }
 
     fn feed_entity(&mut self, line: &Line<'_>, key: &[u8], shows: u64) {
+        self.keyed += 1;
         let at = line.at_unix_ns();
         let Some(entity) = self.entities.number(key) else {
             self.overflow += 1;
@@ -244,6 +250,16 @@ impl Collector {
     /// Names of the points, in order.
     pub fn points(&self) -> &[String] {
         &self.points
+    }
+
+    /// Lines that had one of the fields of the key.
+    pub fn keyed(&self) -> u64 {
+        self.keyed
+    }
+
+    /// By point: lines that its matcher matched, with a key or without one.
+    pub fn matched(&self) -> &[u64] {
+        &self.matched
     }
 
     /// What has been found so far, in time proportional to the number of aliases.

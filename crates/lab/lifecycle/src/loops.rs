@@ -15,8 +15,8 @@ const END: u64 = 2;
 
 /// Collects the turns of one loop.
 ///
-/// A start and an end belong together when they have the same `source` and the
-/// same field `session` (or both have none). Within these, in order of time, an end
+/// A start and an end belong together when the same process wrote them, and they have
+/// the same `source` and the same field `session` (or both have none). Within these, in order of time, an end
 /// closes the turn that is open; a start while a turn is open leaves that turn
 /// without an end. Of lines with equal times, the one fed first comes first. A line
 /// that matches both ends a turn and starts the next.
@@ -33,6 +33,7 @@ pub struct LoopCollector {
 
 #[derive(Debug, Clone, Copy)]
 struct Event {
+    process: u32,
     place: u32,
     at: i64,
     starts: bool,
@@ -45,6 +46,9 @@ pub struct Turn {
     pub start_ns: i64,
     /// When its end line was written; never before the start.
     pub end_ns: i64,
+    /// Number of the process that wrote both lines; see
+    /// [`Miner::feed_from`](crate::Miner::feed_from).
+    pub process: u32,
 }
 
 /// All turns of a loop, and what did not make a turn.
@@ -80,12 +84,13 @@ impl LoopCollector {
         }
     }
 
-    /// Takes in a line; `shows` tells which of the two matchers match.
-    pub(crate) fn feed(&mut self, line: &Line<'_>, shows: u64) {
+    /// Takes in a line of a process; `shows` tells which of the two matchers match.
+    pub(crate) fn feed(&mut self, process: u32, line: &Line<'_>, shows: u64) {
         if shows == 0 {
             return;
         }
         self.place_text.clear();
+        self.place_text.extend_from_slice(&process.to_le_bytes());
         self.place_text
             .extend_from_slice(&line.source().unwrap_or_default());
         if let Some(session) = line.field(self.session) {
@@ -97,6 +102,7 @@ impl LoopCollector {
             match place {
                 Some(place) if shows & bit != 0 && self.events.len() < MAX_EVENTS => {
                     self.events.push(Event {
+                        process,
                         place,
                         at: line.at_unix_ns(),
                         starts,
@@ -132,7 +138,11 @@ impl LoopCollector {
                     }
                     (false, Some(start)) => {
                         let (start_ns, end_ns) = (since_origin(start), since_origin(event.at));
-                        found.turns.push(Turn { start_ns, end_ns });
+                        found.turns.push(Turn {
+                            start_ns,
+                            end_ns,
+                            process: event.process,
+                        });
                         open = None;
                     }
                     (false, None) => found.unmatched_ends += 1,
@@ -142,7 +152,7 @@ impl LoopCollector {
         }
         found
             .turns
-            .sort_unstable_by_key(|turn| (turn.start_ns, turn.end_ns));
+            .sort_unstable_by_key(|turn| (turn.start_ns, turn.end_ns, turn.process));
         found
     }
 }

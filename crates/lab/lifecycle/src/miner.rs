@@ -21,6 +21,7 @@ pub struct Miner {
     lifecycles: Vec<Collector>,
     loops: Vec<LoopCollector>,
     counts: LineCounts,
+    samples: Samples,
 }
 
 /// What happened to the lines that a [`Miner`] was fed with.
@@ -38,6 +39,35 @@ pub struct LineCounts {
     pub overlong: u64,
 }
 
+/// Lines that are kept as they are.
+#[derive(Debug, Default)]
+struct Samples {
+    lines: Vec<Box<[u8]>>,
+    seen: u64,
+    shown: usize,
+}
+
+impl Samples {
+    /// Most lines that are kept.
+    const MOST: usize = 400;
+    /// Lines that are kept because they showed something.
+    const SHOWN: usize = 100;
+    /// Bytes kept of a line; a longer one is not kept.
+    const BYTES: usize = 4096;
+
+    fn take(&mut self, line: &[u8], is_shown: bool) {
+        self.seen += 1;
+        let shows = is_shown && self.shown < Self::SHOWN;
+        // The first hundred, then the lines whose numbers are squares.
+        let root = self.seen.isqrt();
+        let due = self.seen <= 100 || root * root == self.seen;
+        if (shows || due) && self.lines.len() < Self::MOST && line.len() <= Self::BYTES {
+            self.shown += usize::from(shows);
+            self.lines.push(line.into());
+        }
+    }
+}
+
 impl Miner {
     /// A miner of these lifecycles and loops. Times in its tables count from the
     /// origin, in nanoseconds since the Unix epoch: the start of the run.
@@ -53,6 +83,7 @@ impl Miner {
             lifecycles: Vec::with_capacity(lifecycles.len()),
             loops: Vec::with_capacity(loops.len()),
             counts: LineCounts::default(),
+            samples: Samples::default(),
         };
         for definition in lifecycles {
             miner.classifier.add(definition.matchers()?, &mut fields);
@@ -70,8 +101,13 @@ impl Miner {
         Ok(miner)
     }
 
-    /// Takes in one line, given without or with its line end.
+    /// Takes in one line, given without or with its line end, of the only process.
     pub fn feed(&mut self, format: Format, line: &[u8]) {
+        self.feed_from(0, format, line);
+    }
+
+    /// Takes in one line that the process with this number wrote.
+    pub fn feed_from(&mut self, process: u32, format: Format, line: &[u8]) {
         let line = line.trim_ascii();
         if line.is_empty() {
             return;
@@ -95,8 +131,19 @@ impl Miner {
             collector.feed(&read, *shows);
         }
         for (collector, shows) in self.loops.iter_mut().zip(of_loops) {
-            collector.feed(&read, *shows);
+            collector.feed(process, &read, *shows);
         }
+        let is_shown = of_lifecycles
+            .iter()
+            .chain(of_loops)
+            .any(|shows| *shows != 0);
+        self.samples.take(line, is_shown);
+    }
+
+    /// Some of the lines that could be read, for whoever looks for a reason: the first
+    /// ones, the first that showed anything, and ever fewer of those after them.
+    pub fn samples(&self) -> impl Iterator<Item = &[u8]> {
+        self.samples.lines.iter().map(|line| &**line)
     }
 
     /// What happened to the lines so far.

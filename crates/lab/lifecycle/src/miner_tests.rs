@@ -119,7 +119,9 @@ fn turns(lines: &[&str]) -> (Vec<(i64, i64)>, u64, u64) {
         overflow,
     } = miner.loops()[0].turns();
     assert_eq!(overflow, 0);
-    let seconds = |Turn { start_ns, end_ns }| (start_ns / 1_000_000_000, end_ns / 1_000_000_000);
+    let seconds = |Turn {
+                       start_ns, end_ns, ..
+                   }| (start_ns / 1_000_000_000, end_ns / 1_000_000_000);
     (
         turns.into_iter().map(seconds).collect(),
         unmatched_starts,

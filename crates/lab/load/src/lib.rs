@@ -9,7 +9,6 @@ mod draw;
 #[cfg(test)]
 mod example;
 mod generate;
-pub mod guard;
 pub mod knee;
 pub mod kubernetes;
 pub mod output;
@@ -20,6 +19,7 @@ pub mod slo;
 pub mod steady;
 pub mod summary;
 mod target;
+pub mod validity;
 mod workload;
 
 pub use generate::{Flow, Generate, GenerateError};

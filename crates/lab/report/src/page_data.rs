@@ -10,7 +10,7 @@ use std::path::Path;
 use lab_load::Summary;
 use lab_store::{
     EntityCount, Environment, Event, EventKind, LoopTurn, Outcome, ProcessSample, Record, RunFile,
-    RunFolder, StoreError, Verdict,
+    RunFolder, StoreError, SystemProcess, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +72,21 @@ struct Process {
     rss_bytes: Line,
     fds: Line,
     threads: Line,
+    /// Those of its processes that used the processor most.
+    each: Vec<OneProcess>,
+    /// How many more there were.
+    more: u64,
+}
+
+/// One process of a system.
+#[derive(Debug, Serialize)]
+struct OneProcess {
+    pid: u32,
+    command: String,
+    from_s: f64,
+    to_s: f64,
+    cpu_s: f64,
+    rss_bytes_max: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -149,7 +164,11 @@ impl PageData {
             name: plan.map_or_else(|| environment.run_id.clone(), |plan| plan.name),
             steps: steps(&rest.records::<Event>(RunFile::Events), verdict.duration_s),
             counts: counts(&rest.records(RunFile::Entities), &mut blob),
-            processes: processes(&rest.records(RunFile::Processes), &mut blob),
+            processes: processes(
+                &rest.records(RunFile::Processes),
+                &rest.records(RunFile::SystemProcesses),
+                &mut blob,
+            ),
             loops: loops(&rest.records(RunFile::Loops), &mut blob),
             lifecycles,
             loads,
@@ -301,7 +320,20 @@ impl Rest<'_> {
 fn steps(events: &[Event], run_end_s: f64) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for event in events {
-        if event.kind == EventKind::StepStarted {
+        if event.kind == EventKind::TearDown {
+            // What comes now is drawn, and not judged.
+            for step in &mut steps {
+                step.end_s = step.end_s.min(event.t_s);
+            }
+            steps.push(Step {
+                name: "teardown".to_owned(),
+                start_s: event.t_s,
+                end_s: run_end_s.max(event.t_s),
+                made_s: None,
+                failed: false,
+                text: "Systems are being stopped: not judged.".to_owned(),
+            });
+        } else if event.kind == EventKind::StepStarted {
             steps.push(Step {
                 name: event.name.clone(),
                 start_s: event.t_s,
@@ -367,7 +399,10 @@ fn counts(records: &[EntityCount], blob: &mut Blob) -> Vec<Counts> {
     counts
 }
 
-fn processes(records: &[ProcessSample], blob: &mut Blob) -> Vec<Process> {
+/// Processes of a system that are listed.
+const LISTED: usize = 30;
+
+fn processes(records: &[ProcessSample], each: &[SystemProcess], blob: &mut Blob) -> Vec<Process> {
     grouped(records, |record| &record.system)
         .into_iter()
         .map(|(system, samples)| {
@@ -378,7 +413,14 @@ fn processes(records: &[ProcessSample], blob: &mut Blob) -> Vec<Process> {
                     .collect();
                 pack(blob, &points, unit)
             };
+            let own = each.iter().filter(|process| process.system == *system);
+            let (mut own, more): (Vec<_>, Vec<_>) = own.partition(|process| process.pid > 0);
+            own.sort_by(|a, b| b.cpu_s.total_cmp(&a.cpu_s));
+            let more = own.len().saturating_sub(LISTED) + more.len();
+            own.truncate(LISTED);
             Process {
+                each: own.into_iter().map(OneProcess::of).collect(),
+                more: more as u64,
                 system: system.clone(),
                 cpu_cores: line(1e-3, |sample| sample.cpu_cores),
                 rss_bytes: line(1024.0, |sample| sample.rss_bytes as f64),
@@ -387,6 +429,19 @@ fn processes(records: &[ProcessSample], blob: &mut Blob) -> Vec<Process> {
             }
         })
         .collect()
+}
+
+impl OneProcess {
+    fn of(process: &SystemProcess) -> Self {
+        Self {
+            pid: process.pid,
+            command: process.command.clone(),
+            from_s: process.from_s,
+            to_s: process.to_s,
+            cpu_s: process.cpu_s,
+            rss_bytes_max: process.rss_bytes_max,
+        }
+    }
 }
 
 fn loops(records: &[LoopTurn], blob: &mut Blob) -> Vec<Named> {

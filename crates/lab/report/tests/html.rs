@@ -44,6 +44,7 @@ fn run(folder: &Path) -> RunFolder {
 fn verdict(outcome: Outcome, reason: Option<&str>) -> Verdict {
     let reason = reason.map(str::to_owned);
     Verdict {
+        notes: Vec::new(),
         outcome,
         reason,
         duration_s: 30.0,

@@ -44,6 +44,10 @@ fn experiment(args: &[String]) -> Result<Outcome, String> {
     let options = Options {
         keep: rest.iter().any(|arg| arg == "--keep"),
         display: Display::Plain,
+        base: std::path::Path::new(file)
+            .parent()
+            .unwrap_or(std::path::Path::new("."))
+            .to_owned(),
         ..options
     };
     let finished = run(plan, &text, options).map_err(|error| error.to_string())?;

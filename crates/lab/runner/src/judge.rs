@@ -1,15 +1,20 @@
 //! From what was recorded to a verdict.
 
+mod window;
+
 use std::collections::BTreeMap;
 
 use lab_experiment::expr::{Expr, Metric, Metrics, Op, Stat};
-use lab_experiment::plan::{Plan, Watch};
+use lab_experiment::plan::{Expect, Plan, Watch};
 use lab_lifecycle::{Table, Turns, span, summarise};
+use lab_load::Summary;
 use lab_store::{Expectation, Outcome, ProcessSample, Verdict};
 use stats::{mean, nearest_rank};
 
-use crate::loads;
+use crate::loads::{self, Bound};
 use crate::processes::copy_names;
+
+pub(crate) use window::{Judged, since};
 
 /// Everything that expectations can be about.
 #[derive(Debug, Default)]
@@ -73,6 +78,7 @@ pub(crate) fn judge(
         .map(|expect| {
             let judgement = expect.that.eval(measured);
             let invalid = measured.invalid(&expect.that);
+            let invalid = invalid.or_else(|| measured.turned_round(&expect.that, judgement.holds));
             let (outcome, note) = match (invalid, judgement.holds) {
                 // Whether it held or not, nobody knows: the instrument was at its limit.
                 (Some(why), _) => (Outcome::Invalid, why),
@@ -96,7 +102,14 @@ pub(crate) fn judge(
             .iter()
             .any(|expectation| expectation.outcome == outcome)
     };
-    let invalid = measured.loads.invalid().next().map(loads::is_invalid);
+    let decided = |summary: &Summary| {
+        let about = |expect: &Expect| measured.summaries(&expect.that).any(|own| own == summary);
+        let judged = plan.expects.iter().zip(&expectations);
+        let mut about = judged.filter(|(expect, _)| about(expect)).peekable();
+        about.peek().is_some() && about.all(|(_, judged)| judged.outcome != Outcome::Invalid)
+    };
+    let invalid = measured.loads.invalid(decided).next();
+    let invalid = invalid.map(loads::is_invalid);
     let (outcome, reason) = match ending {
         Ending::Broken(reason) => (Outcome::Error, Some(reason)),
         Ending::Failed(reason) => (Outcome::Fail, Some(reason)),
@@ -112,10 +125,13 @@ pub(crate) fn judge(
         reason,
         duration_s,
         expectations,
+        notes: Vec::new(),
     }
 }
 
 const SECOND_NS: f64 = 1e9;
+/// Most uncertain numbers in an expression of which every combination is tried.
+const MOST_UNCERTAIN: usize = 8;
 
 impl Metrics for Measured<'_> {
     fn value(&self, metric: &Metric) -> Option<f64> {
@@ -168,7 +184,9 @@ impl Metrics for Measured<'_> {
                 step,
                 load,
                 quantity,
-            } => loads::value(self.loads.load(load, step.as_deref())?, *quantity),
+            } => self
+                .loads
+                .value(load, step.as_deref(), *quantity, Bound::High),
             Metric::Knee { step, end } => loads::knee(self.loads.search(step.as_deref())?, *end),
             // How many are in a state now has no meaning for a run that is over.
             Metric::Entities { .. } => None,
@@ -176,22 +194,88 @@ impl Metrics for Measured<'_> {
     }
 }
 
+/// What was measured, some of it at its least.
+struct AtBounds<'m> {
+    measured: &'m Measured<'m>,
+    low: &'m dyn Fn(&Metric) -> bool,
+}
+
+impl Metrics for AtBounds<'_> {
+    fn value(&self, metric: &Metric) -> Option<f64> {
+        let bound = match (self.low)(metric) {
+            true => Bound::Low,
+            false => Bound::High,
+        };
+        self.measured.at(metric, bound)
+    }
+}
+
 impl Measured<'_> {
     /// Why an expression cannot be believed, if a load that it is about is INVALID.
     fn invalid(&self, expr: &Expr) -> Option<String> {
-        expr.metrics().find_map(|metric| {
-            let summary = match metric {
-                Metric::Load { step, load, .. } => self.loads.load(load, step.as_deref()),
-                Metric::Knee { step, .. } => self.loads.search(step.as_deref()),
-                _ => None,
-            };
-            let summary = summary.filter(|summary| !summary.validity.valid)?;
-            Some(format!(
-                "{} is INVALID: {}",
-                summary.name,
-                loads::reasons(summary)
-            ))
+        let mut spoiled = self
+            .summaries(expr)
+            .filter(|summary| summary.validity.spoiled());
+        spoiled.next().map(|summary| {
+            let (name, reasons) = (&summary.name, loads::reasons(summary));
+            format!("{name} is INVALID: {reasons}")
         })
+    }
+
+    /// Results of loads that an expression is about.
+    fn summaries<'s>(&'s self, expr: &'s Expr) -> impl Iterator<Item = &'s Summary> {
+        expr.metrics().filter_map(|metric| match metric {
+            Metric::Load { step, load, .. } => self.loads.load(load, step.as_deref()),
+            Metric::Knee { step, .. } => self.loads.search(step.as_deref()),
+            _ => None,
+        })
+    }
+
+    /// Why nobody knows whether an expression holds, if what the generator may have added
+    /// to latencies could have made the difference.
+    fn turned_round(&self, expr: &Expr, measured: Option<bool>) -> Option<String> {
+        let uncertain: Vec<&Metric> = expr
+            .metrics()
+            .filter(|metric| {
+                let [low, high] = [Bound::Low, Bound::High].map(|bound| self.at(metric, bound));
+                low != high
+            })
+            .collect();
+        // Each of the numbers may be at either end, whatever the others are. Nobody
+        // writes down more than a few.
+        let ends = 0..1_u32 << uncertain.len().min(MOST_UNCERTAIN);
+        let differs = ends.into_iter().any(|ends| {
+            let low = |metric: &Metric| {
+                let place = uncertain.iter().position(|one| *one == metric);
+                place.is_some_and(|place| ends >> place.min(31) & 1 == 1)
+            };
+            let at = AtBounds {
+                measured: self,
+                low: &low,
+            };
+            expr.eval(&at).holds != measured
+        });
+        let metric = uncertain.first().filter(|_| differs)?;
+        let [low, high] = [Bound::Low, Bound::High].map(|bound| self.at(metric, bound));
+        let show = |value: Option<f64>| metric.dimension().show(value.unwrap_or_default());
+        Some(format!(
+            "{metric} may be {} to {}: the generator was late itself; give it a processor of \
+             its own, or another machine",
+            show(low),
+            show(high)
+        ))
+    }
+
+    /// The value of a metric at one of its bounds.
+    fn at(&self, metric: &Metric, bound: Bound) -> Option<f64> {
+        match metric {
+            Metric::Load {
+                step,
+                load,
+                quantity,
+            } => self.loads.value(load, step.as_deref(), *quantity, bound),
+            _ => self.value(metric),
+        }
     }
 
     /// Why a lower bound of a knee does not decide an expression that holds or not.

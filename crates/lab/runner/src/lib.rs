@@ -27,6 +27,6 @@ mod watch;
 pub use drivers::DriverError;
 pub use guard::{GuardError, guard_main};
 pub use loads::FileError;
-pub use options::{Display, Finished, Generator, Options, RunError, StartGenerator};
+pub use options::{Display, Finished, Generator, Options, Relay, RunError, StartGenerator};
 pub use processes::{CgroupError, LaunchError, PortError, StartError};
 pub use run::run;

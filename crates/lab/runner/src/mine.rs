@@ -1,17 +1,21 @@
 //! Lifecycles and loops, found in the logs while they grow.
 
+mod findings;
+
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use lab_experiment::plan::{LogFormat, Plan};
+use lab_experiment::plan::{Lifecycle, LogFormat, Loop, Plan};
 use lab_lifecycle::{
-    Definition, DefinitionError, FollowError, Follower, Format, LoopDefinition, Miner, Table, Turns,
+    Collector, Definition, DefinitionError, FollowError, Follower, Format, LoopDefinition, Miner,
+    Table, Turns,
 };
 use lab_store::{RunFile, RunFolder};
 
 use crate::alarm::Alarm;
+use crate::judge;
 use crate::processes::{copy_names, shown};
 use crate::progress::{LifecycleView, Status};
 
@@ -26,24 +30,66 @@ const SAMPLE: usize = 100;
 pub(crate) struct Mined {
     /// In the order of the plan.
     pub(crate) tables: Vec<Table>,
+    /// Of the tables and loops, what happened in the steps.
+    pub(crate) judged: Heard,
     /// Loops by name, in the order of the plan.
     pub(crate) loops: Vec<(String, Turns)>,
+    /// Names of the copies of systems, by the numbers of the processes in the turns.
+    pub(crate) copies: Vec<String>,
+    /// Lifecycles and loops that found nothing, and why.
+    pub(crate) findings: Vec<String>,
     /// What a person should know: lines that could not be read, and the like.
     pub(crate) notes: Vec<String>,
     /// Why the tables and loops are not all that the logs told.
     pub(crate) incomplete: Option<String>,
 }
 
+/// Lifecycles and loops as far as logs have told of them.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) tables: Vec<Table>,
+    pub(crate) loops: Vec<(String, Turns)>,
+}
+
+impl Heard {
+    fn of(miner: &Miner) -> Self {
+        let loops = miner.loops().iter();
+        Self {
+            tables: miner.lifecycles().iter().map(Collector::table).collect(),
+            loops: loops
+                .map(|found| (found.name().to_owned(), found.turns()))
+                .collect(),
+        }
+    }
+}
+
+/// Bounds of what is judged: what logs have told until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// The first step begins.
+    Begin,
+    /// The steps are over.
+    End,
+}
+
 /// A thread that follows the logs of all systems.
 #[derive(Debug)]
 pub(crate) struct LogMiner {
-    stop: Sender<()>,
+    marks: Sender<Mark>,
     thread: JoinHandle<Mined>,
 }
 
-/// The logs of a plan's systems, each with the form of its lines.
-fn logs(plan: &Plan, folder: &RunFolder) -> Vec<(PathBuf, Format)> {
-    let mut logs = Vec::new();
+/// A log that is followed.
+#[derive(Debug, Clone, Copy)]
+struct Log {
+    format: Format,
+    /// Number of the copy that writes it.
+    copy: u32,
+}
+
+/// The logs of a plan's systems, and the names of those that write them.
+fn logs(plan: &Plan, folder: &RunFolder) -> (Vec<(PathBuf, Log)>, Vec<String>) {
+    let (mut logs, mut copies) = (Vec::new(), Vec::new());
     for system in &plan.systems {
         let format = match system.log {
             LogFormat::Auto => Format::Auto,
@@ -53,11 +99,14 @@ fn logs(plan: &Plan, folder: &RunFolder) -> Vec<(PathBuf, Format)> {
             LogFormat::Text => continue,
         };
         for name in copy_names(system) {
-            logs.push((folder.file(RunFile::Log(&name)), format));
-            logs.push((folder.file(RunFile::Log(&format!("{name}.err"))), format));
+            let copy = u32::try_from(copies.len()).unwrap_or(u32::MAX);
+            let log = Log { format, copy };
+            logs.push((folder.file(RunFile::Log(&name)), log));
+            logs.push((folder.file(RunFile::Log(&format!("{name}.err"))), log));
+            copies.push(name);
         }
     }
-    logs
+    (logs, copies)
 }
 
 impl LogMiner {
@@ -93,27 +142,51 @@ impl LogMiner {
             })
             .collect();
         let mut miner = Miner::new(origin_unix_ns, &lifecycles, &loops)?;
-        let (paths, formats): (Vec<PathBuf>, Vec<Format>) = logs(plan, folder).into_iter().unzip();
+        let (logs, copies) = logs(plan, folder);
+        let (paths, logs): (Vec<PathBuf>, Vec<Log>) = logs.into_iter().unzip();
+        let plans = (plan.lifecycles.clone(), plan.loops.clone());
         let mut follower = Follower::new(paths);
-        let (stop, stopped) = mpsc::channel();
+        let (marks, marked) = mpsc::channel();
         let thread = std::thread::spawn(move || {
-            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(PERIOD) {
-                let polled = follower.poll(|file, line| feed(&mut miner, &formats, file, line));
+            let (mut before, mut judged) = (Heard::default(), None);
+            loop {
+                let mark = match marked.recv_timeout(PERIOD) {
+                    Ok(mark) => Some(mark),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
+                let polled = follower.poll(|file, line| feed(&mut miner, &logs, file, line));
                 if let Err(error) = polled {
                     alarm.broken(error);
                 }
+                match mark {
+                    Some(Mark::Begin) => before = Heard::of(&miner),
+                    Some(Mark::End) => judged = Some(judge::since(&before, Heard::of(&miner))),
+                    None => {}
+                }
                 status.mined(miner.counts().lines, views(&miner));
             }
-            let last = follower.finish(|file, line| feed(&mut miner, &formats, file, line));
-            collect(&miner, last)
+            let last = follower.finish(|file, line| feed(&mut miner, &logs, file, line));
+            Mined {
+                copies,
+                judged: judged.unwrap_or_default(),
+                ..collect(&miner, &plans, last)
+            }
         });
-        Ok(Self { stop, thread })
+        Ok(Self { marks, thread })
+    }
+
+    /// Says that the steps begin, or that they are over. What the logs tell is judged by
+    /// when it was written into them: clocks of systems may be wrong.
+    pub(crate) fn mark(&self, mark: Mark) {
+        // The thread ends before us only after an error, which was raised.
+        let _ = self.marks.send(mark);
     }
 
     /// Reads the logs to their end and returns what was found. To be called when
     /// all systems have ended.
     pub(crate) fn finish(self) -> Mined {
-        drop(self.stop);
+        drop(self.marks);
         self.thread.join().unwrap_or_else(|_| Mined {
             incomplete: Some("the reading of logs ended early".to_owned()),
             ..Mined::default()
@@ -121,8 +194,10 @@ impl LogMiner {
     }
 }
 
-fn feed(miner: &mut Miner, formats: &[Format], file: usize, line: &[u8]) {
-    miner.feed(formats.get(file).copied().unwrap_or_default(), line);
+fn feed(miner: &mut Miner, logs: &[Log], file: usize, line: &[u8]) {
+    if let Some(log) = logs.get(file) {
+        miner.feed_from(log.copy, log.format, line);
+    }
 }
 
 fn views(miner: &Miner) -> Vec<LifecycleView> {
@@ -145,7 +220,11 @@ fn views(miner: &Miner) -> Vec<LifecycleView> {
         .collect()
 }
 
-fn collect(miner: &Miner, last: Result<(), FollowError>) -> Mined {
+fn collect(
+    miner: &Miner,
+    plans: &(Vec<Lifecycle>, Vec<Loop>),
+    last: Result<(), FollowError>,
+) -> Mined {
     let mut notes = Vec::new();
     let mut incomplete = last.err().map(|error| error.to_string());
     let counts = miner.counts();
@@ -191,6 +270,9 @@ fn collect(miner: &Miner, last: Result<(), FollowError>) -> Mined {
     Mined {
         tables,
         loops: loops.collect(),
+        judged: Heard::default(),
+        copies: Vec::new(),
+        findings: findings::findings(miner, &plans.0, &plans.1),
         notes,
         incomplete,
     }

@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use lab_generator::{Outages, Stopper};
 use lab_load::{Generate, GenerateError, Workload};
 use lab_store::{RunFolder, StoreError, Verdict};
 
@@ -30,6 +32,21 @@ pub struct Generator {
     /// Ends the segment under way, from any thread and at once. Without effect between
     /// segments.
     pub stop: Box<dyn Fn() + Send + Sync>,
+    /// How a load goes on where another ends; `None`: there is a pause between them.
+    pub relay: Option<Relay>,
+}
+
+/// How one generator goes on, at one moment, where another of the same load ends. Moments
+/// are nanoseconds of one clock for all generators.
+pub struct Relay {
+    /// The moment that is now.
+    pub now: fn() -> u64,
+    /// The next segment begins at that moment.
+    pub begin_next_at: Box<dyn Fn(u64) + Send + Sync>,
+    /// The segment under way, which has no length of its own, ends at that moment.
+    pub end_at: Box<dyn Fn(u64) + Send + Sync>,
+    /// When requests of the segment under way, or of the last one, failed.
+    pub outages: Arc<Outages>,
 }
 
 /// Starts a generator. It is called, and the generator used, on a thread of its own.
@@ -41,7 +58,19 @@ fn local(workload: Workload) -> Result<Generator, GenerateError> {
     let stopper = local.stopper();
     Ok(Generator {
         generate: Box::new(local),
-        stop: Box::new(move || stopper.stop()),
+        stop: Box::new({
+            let stopper = stopper.clone();
+            move || stopper.stop()
+        }),
+        relay: Some(Relay {
+            now: Stopper::now,
+            begin_next_at: Box::new({
+                let stopper = stopper.clone();
+                move |at| stopper.begin_next_at(at)
+            }),
+            outages: stopper.outages(),
+            end_at: Box::new(move |at| stopper.end_at(at)),
+        }),
     })
 }
 
@@ -58,6 +87,8 @@ pub struct Options {
     pub display: Display,
     /// The binary whose sub-commands are the built-in systems.
     pub own_binary: OsString,
+    /// The folder that relative paths of the experiment start from: that of its file.
+    pub base: PathBuf,
     /// The command that runs [`guard_main`](crate::guard_main).
     pub guard: Vec<OsString>,
     /// What makes load.
@@ -85,6 +116,7 @@ impl Options {
             display: Display::Auto,
             guard: vec![own_binary.clone(), "guard".into()],
             own_binary,
+            base: PathBuf::from("."),
             generator: local,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             versions: std::collections::BTreeMap::new(),

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use lab_experiment::plan::Plan;
@@ -16,9 +17,9 @@ use crate::entities::Counter;
 use crate::environment::environment;
 use crate::guard::{GuardLink, Marker};
 use crate::interrupt::Interrupts;
-use crate::judge::{Ending, Measured, copies, judge};
+use crate::judge::{Ending, Judged, Measured, copies, judge};
 use crate::loads::{self, Files, Loads, Outcome};
-use crate::mine::{LogMiner, Mined};
+use crate::mine::{LogMiner, Mark};
 use crate::options::{Finished, Options, RunError};
 use crate::processes::{
     Addresses, Children, Ended, Ports, StartError, Starting, Systems, last_lines,
@@ -50,7 +51,7 @@ pub fn run(plan: Plan, experiment_text: &str, options: Options) -> Result<Finish
 }
 
 async fn make(plan: &Plan, text: &str, options: &Options) -> Result<Finished, RunError> {
-    let files = Files::read(plan)?;
+    let files = Files::read(plan, &options.base)?;
     let alarm = Alarm::new();
     let interrupts =
         Interrupts::listen(alarm.clone()).map_err(|error| RunError::SetUp(error.to_string()))?;
@@ -63,8 +64,8 @@ async fn make(plan: &Plan, text: &str, options: &Options) -> Result<Finished, Ru
     };
     let mut left = session.tear_down(&interrupts).await;
     left.extend(std::mem::take(&mut outcomes.notes));
-    let (folder, verdict, notes) = session.conclude(&durations, &outcomes.loads, ending)?;
-    left.extend(notes);
+    let (folder, verdict) = session.conclude(&durations, &outcomes.loads, ending)?;
+    left.extend(verdict.notes.iter().cloned());
     let work = folder.path().join(WORK);
     started.map(|()| Finished {
         kept: (options.keep && work.exists()).then_some(work),
@@ -84,6 +85,10 @@ struct Outcomes {
 
 /// The folder for files of the systems, inside the run's.
 const WORK: &str = "work";
+
+/// Time between the last step and the end of what is judged, in which systems write to
+/// their logs what they did in it.
+const LAST_LINES: Duration = Duration::from_millis(250);
 
 /// Everything that a run has open.
 struct Session<'a> {
@@ -106,6 +111,7 @@ struct Session<'a> {
     ports: Ports,
     systems: Systems,
     drivers: Vec<(String, Box<dyn Driver>)>,
+    judged: Judged,
 }
 
 impl<'a> Session<'a> {
@@ -120,6 +126,8 @@ impl<'a> Session<'a> {
             |what: &str, error: std::io::Error| RunError::SetUp(format!("{what}: {error}"));
         let out_dir = std::path::absolute(&options.out_dir)
             .map_err(|error| set_up("find the folder of runs", error))?;
+        let base = std::path::absolute(&options.base)
+            .map_err(|error| set_up("find the folder of the experiment", error))?;
         let (clock, now) = (Clock::start(), Timestamp::now());
         let folder = RunFolder::create(&out_dir, &plan.name, now)?;
         let run_id = folder.id();
@@ -152,9 +160,13 @@ impl<'a> Session<'a> {
                 alarm.clone(),
             )?),
             shown: Shown::start(options.display, status.clone()),
-            children: Children::new(Arc::clone(&guard), marker.clone()),
+            children: Children::new(Arc::clone(&guard), marker.clone(), base),
             systems: Systems::default(),
             drivers: Vec::new(),
+            judged: Judged {
+                from_s: 0.0,
+                to_s: 0.0,
+            },
             plan,
             options,
             clock,
@@ -203,7 +215,7 @@ impl<'a> Session<'a> {
             &starting,
             |system, copy| {
                 if let Some(watcher) = watcher.filter(|_| !system.watch.is_empty()) {
-                    watcher.add(&copy.name, copy.child.pid);
+                    watcher.add(&copy.name, copy.child.pid, copy.marks.clone());
                 }
             },
         );
@@ -254,6 +266,8 @@ impl<'a> Session<'a> {
         let Some(samples) = self.counts.take() else {
             return Ending::Complete;
         };
+        self.judged.from_s = self.clock.now_s();
+        self.miner.mark(Mark::Begin);
         let mut counter = Counter::new(self.clock, samples);
         let loads = Loads {
             plan: self.plan,
@@ -293,6 +307,13 @@ impl<'a> Session<'a> {
         let last = counter
             .sample(&self.drivers, &self.status)
             .and_then(|()| counter.flush());
+        let mined = self.plan.lifecycles.len() + self.plan.loops.len() > 0;
+        if mined && self.alarm.cause().is_none() {
+            self.status.doing("wait for the last log lines");
+            tokio::time::sleep(LAST_LINES).await;
+        }
+        self.judged.to_s = self.clock.now_s();
+        self.miner.mark(Mark::End);
         match (ending, last) {
             (Ending::Complete, Err(error)) => Ending::Broken(error.to_string()),
             (ending, _) => ending,
@@ -307,6 +328,8 @@ impl<'a> Session<'a> {
                 .event(EventKind::Interrupted, &self.plan.name, signal);
         }
         self.status.doing("stop the systems");
+        self.recorder
+            .event(EventKind::TearDown, &self.plan.name, "");
         let drivers = std::mem::take(&mut self.drivers);
         let orderly = async {
             for (_, driver) in drivers {
@@ -356,7 +379,7 @@ impl<'a> Session<'a> {
         durations: &[(String, f64)],
         loads: &[Outcome],
         ending: Ending,
-    ) -> Result<(RunFolder, Verdict, Vec<String>), RunError> {
+    ) -> Result<(RunFolder, Verdict), RunError> {
         self.status.doing("read the logs to their end");
         let duration_s = self.clock.now_s();
         let mined = self.miner.finish();
@@ -373,21 +396,18 @@ impl<'a> Session<'a> {
             Err(error) => (Vec::new(), Err(error.to_string())),
         };
         let ending = ending.on(recorded.and(told).and(kept).and(read));
-        let Mined {
-            tables,
-            loops,
-            notes,
-            ..
-        } = mined;
+        let samples = self.judged.samples(samples);
         let measured = Measured {
-            tables: &tables,
-            loops: &loops,
+            tables: &mined.judged.tables,
+            loops: &mined.judged.loops,
             samples: &samples,
             copies: copies(self.plan),
             steps: durations,
             loads: loads::Measured(loads),
         };
-        let verdict = judge(self.plan, &measured, ending, duration_s);
+        let mut verdict = judge(self.plan, &measured, ending, duration_s);
+        verdict.notes = mined.findings;
+        verdict.notes.extend(mined.notes);
         self.status.doing(match verdict.outcome {
             lab_store::Outcome::Error => "ended with an error",
             _ => "done",
@@ -396,7 +416,7 @@ impl<'a> Session<'a> {
             shown.stop();
         }
         self.folder.write_json(RunFile::Verdict, &verdict)?;
-        Ok((self.folder, verdict, notes))
+        Ok((self.folder, verdict))
     }
 }
 

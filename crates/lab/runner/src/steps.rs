@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lab_experiment::expr::{Metric, Metrics};
+use lab_experiment::expr::{LoadQuantity, Metric, Metrics};
 use lab_experiment::plan::{Make, Plan, Step, Wait};
 use lab_store::{EventKind, RunFile, RunFolder};
 use tokio::time::Instant;
@@ -11,7 +11,7 @@ use units::{show_rate, show_seconds};
 
 use crate::drivers::{Counts, Driver};
 use crate::judge::Ending;
-use crate::loads::Loads;
+use crate::loads::{self, Loads};
 use crate::processes::{Addresses, Children, Launch, Output, first_lines, itself, last_lines};
 use crate::progress::Status;
 use crate::record::Recorder;
@@ -86,10 +86,20 @@ impl Bench<'_> {
             let walked = self.step(number, step).await;
             let took = start.elapsed().as_secs_f64();
             match walked {
-                Ok(()) => {
+                Ok(None) => {
                     self.recorder
                         .event(EventKind::StepEnded, &step.name, &show_seconds(took));
                     durations.push((step.name.clone(), took));
+                }
+                Ok(Some(recovered)) => {
+                    let until = (recovered - start).as_secs_f64();
+                    let text = format!(
+                        "{}; {} until the first good request after the last failure",
+                        show_seconds(took),
+                        show_seconds(until)
+                    );
+                    self.recorder.event(EventKind::StepEnded, &step.name, &text);
+                    durations.push((step.name.clone(), until));
                 }
                 Err(trouble) => {
                     let text = trouble.text();
@@ -110,35 +120,53 @@ impl Bench<'_> {
         Ending::Complete
     }
 
-    /// Makes a step under its load.
-    async fn step(&self, number: usize, step: &Step) -> Result<(), Trouble> {
+    /// Makes a step under its load. If it waited for failures to end, it says when the
+    /// first request was due that was answered again: a condition looks back over seconds,
+    /// and holds that much later.
+    async fn step(&self, number: usize, step: &Step) -> Result<Option<Instant>, Trouble> {
         let worked = match self.loads.begin(number, step).await {
             Ok(()) => self.work(number, step).await,
             Err(trouble) => Err(trouble),
         };
         let cut = worked.as_ref().err().map(|_| "the step failed");
         let ended = self.loads.end(number, step, cut).await;
-        worked.and(ended)
+        let recovered = worked?;
+        ended?;
+        Ok(recovered)
     }
 
-    async fn work(&self, number: usize, step: &Step) -> Result<(), Trouble> {
+    async fn work(&self, number: usize, step: &Step) -> Result<Option<Instant>, Trouble> {
         if let Some(make) = &step.make {
             self.make(step, make).await?;
         }
         if let Some(hold) = step.hold {
             self.status
                 .doing(format!("hold for {}", show_seconds(hold.as_secs_f64())));
-            tokio::time::sleep(hold).await;
+            match loads::alone(step) {
+                Some(hold) => tokio::time::sleep_until(self.loads.hold_until(hold)).await,
+                None => tokio::time::sleep(hold).await,
+            }
         }
         if let Some(command) = &step.run {
             let command = self.addresses.render(command);
             self.status.doing(format!("run {command}"));
             self.run(number, step, &command).await?;
         }
-        if let Some(wait) = &step.wait {
-            self.wait(wait).await?;
+        let Some(wait) = &step.wait else {
+            return Ok(None);
+        };
+        let began = Instant::now();
+        self.wait(wait).await?;
+        let is_failures = |metric: &Metric| {
+            let failures = [LoadQuantity::Errors, LoadQuantity::Ok];
+            matches!(metric, Metric::Load { quantity, .. } if failures.contains(quantity))
+        };
+        if !wait.until.metrics().all(is_failures) {
+            return Ok(None);
         }
-        Ok(())
+        let loads = wait.until.metrics().filter_map(Metric::load);
+        let recovered = self.loads.recovered(loads);
+        Ok(recovered.map(|recovered| recovered.max(began)))
     }
 
     async fn make(&self, step: &Step, make: &Make) -> Result<(), Trouble> {

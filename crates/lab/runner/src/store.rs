@@ -1,8 +1,9 @@
 //! What is written once a run is over.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lab_lifecycle::{Table, Turn, span};
+use lab_lifecycle::{Table, Turn, Turns, span};
 use lab_store::{LoopTurn, RunFile, RunFolder, StoreError, StoredHistogram};
 use measure::{Histogram, HistogramError};
 
@@ -35,9 +36,13 @@ pub(crate) fn keep(folder: &RunFolder, mined: &Mined) -> Result<(), KeepError> {
     }
     let mut loops = folder.appender::<LoopTurn>()?;
     for (name, turns) in &mined.loops {
+        let apart = processes(turns).len() > 1;
         for turn in &turns.turns {
             loops.append(&LoopTurn {
-                name: name.clone(),
+                name: match apart {
+                    true => apart_by(name, mined, turn.process),
+                    false => name.clone(),
+                },
                 t_s: turn.start_ns as f64 / SECOND_NS,
                 duration_s: length(turn).as_secs_f64(),
             })?;
@@ -46,6 +51,17 @@ pub(crate) fn keep(folder: &RunFolder, mined: &Mined) -> Result<(), KeepError> {
     loops.flush()?;
     folder.write_json(RunFile::Histograms, &histograms(mined)?)?;
     Ok(())
+}
+
+/// Numbers of the processes whose turns these are.
+fn processes(turns: &Turns) -> BTreeSet<u32> {
+    turns.turns.iter().map(|turn| turn.process).collect()
+}
+
+/// A loop as one process made it.
+fn apart_by(name: &str, mined: &Mined, process: u32) -> String {
+    let copy = mined.copies.get(process as usize);
+    format!("{name} of {}", copy.map_or("?", String::as_str))
 }
 
 fn length(turn: &Turn) -> Duration {
@@ -67,6 +83,12 @@ fn histograms(mined: &Mined) -> Result<Vec<StoredHistogram>, HistogramError> {
     for (name, turns) in &mined.loops {
         let lengths = turns.turns.iter().map(length);
         stored.push(of(format!("loop.{name}"), lengths)?);
+        let processes = processes(turns);
+        for process in processes.iter().filter(|_| processes.len() > 1) {
+            let own = turns.turns.iter().filter(|turn| turn.process == *process);
+            let name = apart_by(name, mined, *process);
+            stored.push(of(format!("loop.{name}"), own.map(length))?);
+        }
     }
     Ok(stored)
 }

@@ -1,25 +1,35 @@
-//! Samples of all watched processes, ten times a second.
+//! Samples of all watched systems, ten times a second.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lab_store::{Appender, ProcessSample, RunFolder, StoreError};
-use measure::{Clock, ProcessSampler, SampleError, Ticks};
+use lab_store::{Appender, ProcessSample, RunFolder, StoreError, SystemProcess};
+use measure::{Clock, Marks, Ticks, Trees};
 
 use crate::alarm::Alarm;
 use crate::progress::Status;
 
-/// Time between two samples of a process.
+/// Time between two samples.
 const PERIOD: Duration = Duration::from_millis(100);
+/// Sampling takes at most one part in so many of a processor: where there are very many
+/// processes, samples are further apart.
+const PART: u32 = 20;
 
-/// A thread that samples processes into `series/processes.csv`.
+/// A system to watch: its first process, and how the others are known.
+struct Watched {
+    name: String,
+    pid: u32,
+    marks: Marks,
+}
+
+/// A thread that samples systems into `series/processes.csv`.
 ///
 /// It has a thread of its own so that nothing in the rest of the laboratory can
 /// delay a sample.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    processes: Sender<(String, u32)>,
+    systems: Sender<Watched>,
     thread: JoinHandle<()>,
 }
 
@@ -31,92 +41,125 @@ impl Watcher {
         alarm: Alarm,
     ) -> Result<Self, StoreError> {
         let samples = folder.appender::<ProcessSample>()?;
-        let (processes, added) = mpsc::channel();
+        let each = folder.appender::<SystemProcess>()?;
+        let (systems, added) = mpsc::channel();
         let watch = Watch {
             clock,
             samples,
             status,
-            watched: Vec::new(),
+            trees: Trees::new(),
+            names: Vec::new(),
         };
         let thread = std::thread::spawn(move || {
-            if let Err(error) = watch.run(&added) {
+            if let Err(error) = watch.run(&added, each) {
                 alarm.broken(error);
             }
         });
-        Ok(Self { processes, thread })
+        Ok(Self { systems, thread })
     }
 
-    /// Watches a process from now on, under the name of its system.
-    pub(crate) fn add(&self, name: &str, pid: u32) {
+    /// Watches a system from now on: the process `pid` and all that belong to it.
+    pub(crate) fn add(&self, name: &str, pid: u32, marks: Marks) {
         // The thread ends before us only after an error, which was raised.
-        let _ = self.processes.send((name.to_owned(), pid));
+        let _ = self.systems.send(Watched {
+            name: name.to_owned(),
+            pid,
+            marks,
+        });
     }
 
     /// Takes no further samples; returns once all are written.
     pub(crate) fn stop(self) {
-        drop(self.processes);
+        drop(self.systems);
         let _ = self.thread.join();
     }
+}
+
+/// Processor time of the calling thread so far.
+fn cpu_of_thread() -> Duration {
+    let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
+    clock.now().map_or(Duration::ZERO, Duration::from)
 }
 
 struct Watch {
     clock: Clock,
     samples: Appender<ProcessSample>,
     status: Status,
-    watched: Vec<(String, ProcessSampler)>,
+    trees: Trees,
+    /// Names of the systems, by the number of their tree.
+    names: Vec<String>,
 }
 
 impl Watch {
-    fn run(mut self, added: &Receiver<(String, u32)>) -> Result<(), String> {
+    fn run(
+        mut self,
+        added: &Receiver<Watched>,
+        each: Appender<SystemProcess>,
+    ) -> Result<(), String> {
         let mut ticks = Ticks::new(Instant::now() + PERIOD, PERIOD);
+        let mut earliest = Instant::now();
         loop {
-            let deadline = ticks.next_deadline(Instant::now());
+            let deadline = ticks.next_deadline(Instant::now()).max(earliest);
             loop {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match added.recv_timeout(left) {
-                    Ok((name, pid)) => match ProcessSampler::new(pid) {
-                        Ok(sampler) => self.watched.push((name, sampler)),
-                        // Its end is reported by whoever waits for it.
-                        Err(SampleError::Gone { .. }) => {}
-                        Err(error) => return Err(error.to_string()),
-                    },
+                    Ok(system) => {
+                        // The end of one is reported by whoever waits for it.
+                        if self.trees.add(system.pid, system.marks).is_some() {
+                            self.names.push(system.name);
+                        }
+                    }
                     Err(RecvTimeoutError::Timeout) => break,
                     Err(RecvTimeoutError::Disconnected) => {
-                        return self.samples.flush().map_err(|error| error.to_string());
+                        self.samples.flush().map_err(|error| error.to_string())?;
+                        return self.list(each).map_err(|error| error.to_string());
                     }
                 }
             }
-            self.sample_all()?;
+            let (began, cpu) = (Instant::now(), cpu_of_thread());
+            self.sample_all().map_err(|error| error.to_string())?;
+            earliest = began + cpu_of_thread().saturating_sub(cpu) * PART;
         }
     }
 
-    fn sample_all(&mut self) -> Result<(), String> {
-        let mut gone = Vec::new();
-        for (index, (name, sampler)) in self.watched.iter_mut().enumerate() {
-            let sample = match sampler.sample() {
-                Ok(sample) => sample,
-                Err(SampleError::Gone { .. }) => {
-                    gone.push(index);
-                    continue;
-                }
-                Err(error) => return Err(format!("watch {name}: {error}")),
-            };
+    fn sample_all(&mut self) -> Result<(), StoreError> {
+        let t_s = self.clock.now_s();
+        for found in self.trees.sample() {
+            let Some(sample) = found.sample else { continue };
             let sample = ProcessSample {
-                t_s: self.clock.now_s(),
-                system: name.clone(),
+                t_s,
+                system: self.names[found.tree].clone(),
                 cpu_cores: sample.cpu_cores,
-                rss_bytes: sample.rss_bytes,
+                rss_bytes: sample.memory_bytes,
                 fds: sample.fds,
                 threads: sample.threads,
             };
-            self.samples
-                .append(&sample)
-                .map_err(|error| error.to_string())?;
+            self.samples.append(&sample)?;
             self.status.sampled(sample);
         }
-        for index in gone.into_iter().rev() {
-            self.watched.remove(index);
-        }
         Ok(())
+    }
+
+    /// Lists the processes of each system.
+    fn list(self, mut each: Appender<SystemProcess>) -> Result<(), StoreError> {
+        for (name, (members, more)) in self.names.iter().zip(self.trees.into_members()) {
+            for member in members {
+                each.append(&SystemProcess {
+                    system: name.clone(),
+                    pid: member.pid,
+                    parent: member.parent,
+                    command: member.command,
+                    from_s: self.clock.seconds(member.seen.0),
+                    to_s: self.clock.seconds(member.seen.1),
+                    cpu_s: member.cpu.as_secs_f64(),
+                    cpu_cores_max: member.cpu_cores_max,
+                    rss_bytes_max: member.rss_bytes_max,
+                })?;
+            }
+            if more > 0 {
+                each.append(&SystemProcess::more(name, more))?;
+            }
+        }
+        each.flush()
     }
 }

@@ -2,13 +2,11 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::Lab;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::Lab;
 
 /// Systems that resist: one ignores requests to end, two have children that leave
 /// their session and group.

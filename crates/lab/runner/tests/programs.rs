@@ -2,9 +2,7 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
-use support::{refused, run, script};
+use crate::support::{refused, run, script};
 
 fn driver(body: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();

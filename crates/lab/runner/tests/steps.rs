@@ -2,10 +2,8 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{events, run, script};
 use lab_store::{EntityCount, Event, EventKind, LoopTurn, Outcome};
-use support::{events, run, script};
 
 /// A driver whose entities are placed at once and paid one by one.
 const SHOP: &str = r#"#!/usr/bin/env python3
@@ -169,14 +167,15 @@ fn lifecycles_and_loops_are_mined_and_judged() {
     let (_folder, finished) = run(r#"
 [[system]]
 name = "shop"
-run = """python3 -c 'import json, sys, time
+run = """python3 -c 'import json, os, time
+print("up", flush=True)
+while not os.path.exists("{work}/go"): time.sleep(0.01)
 t = time.time()
 def say(after, message, **more): print(json.dumps(dict(time=t + after, message=message, **more)), flush=True)
 say(0.1, "placed", order="a"); say(0.2, "placed", order="b")
 say(0.3, "tidy.begin"); say(0.4, "tidy.end")
 say(1.1, "paid", order="a"); say(3.2, "paid", order="b")
 say(1.3, "tidy.begin"); say(1.8, "tidy.end")
-print("up", flush=True)
 time.sleep(600)'"""
 ready = "log up"
 watch = ["cpu", "rss"]
@@ -193,7 +192,7 @@ end = "tidy.end"
 
 [[step]]
 name = "look"
-hold = "300ms"
+run = "touch {work}/go; until [ $(grep -c tidy {work}/../logs/shop.log) = 4 ]; do sleep 0.02; done"
 
 [[expect]]
 that = "order.placed..paid max < 3.5s"

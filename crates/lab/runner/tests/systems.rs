@@ -2,11 +2,9 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{events, log, options, plan, refused, run};
 use lab_runner::RunError;
-use lab_store::{EventKind, Outcome, ProcessSample};
-use support::{events, log, options, plan, refused, run};
+use lab_store::{EventKind, Outcome, ProcessSample, SystemProcess};
 
 #[test]
 fn systems_start_in_order_and_stop_in_reverse() {
@@ -327,4 +325,66 @@ fn a_kept_work_folder_is_told() {
     let finished = lab_runner::run(plan, &text, options).unwrap();
     let file = finished.kept.unwrap().join("file");
     assert_eq!(std::fs::read_to_string(file).unwrap(), "kept\n");
+}
+
+/// A server that lets children work: one leaves its group and loses its parent.
+const FORKS: &str = r#"
+import os, subprocess, sys, time
+work = "import time\nx = bytearray(b'x' * (100 << 20))\nwhile time.process_time() < 0.6: pass\nprint('worked', flush=True)\ntime.sleep(600)"
+subprocess.Popen([sys.executable, "-c", work])
+between = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True)"
+subprocess.run([sys.executable, "-c", between, work])
+for _ in range(5):
+    subprocess.run([sys.executable, "-S", "-c", "0"])
+time.sleep(600)
+"#;
+
+#[test]
+fn a_system_is_all_that_it_starts() {
+    let scripts = tempfile::tempdir().unwrap();
+    let forks = scripts.path().join("forks.py");
+    std::fs::write(&forks, FORKS).unwrap();
+    let (_folder, finished) = run(&format!(
+        r#"
+[[system]]
+name = "pool"
+run = "python3 {forks}"
+[[system]]
+name = "alone"
+run = "sleep 600"
+[[step]]
+name = "work"
+run = "until [ $(grep -c worked {{work}}/../logs/pool.log) = 2 ]; do sleep 0.05; done; sleep 0.4"
+run_within = "60s"
+[[expect]]
+that = "system.pool.rss max > 200MiB and system.pool.threads max >= 3"
+[[expect]]
+that = "system.alone.rss max < 20MiB and system.alone.threads max == 1"
+"#,
+        forks = forks.display()
+    ));
+    let finished = finished.unwrap();
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
+    let processes: Vec<SystemProcess> = finished.folder.records().unwrap();
+    let of = |name: &str| -> Vec<&SystemProcess> {
+        let own = processes.iter().filter(|process| process.system == name);
+        own.collect()
+    };
+    assert_eq!(of("alone").len(), 1, "{processes:?}");
+    let pool = of("pool");
+    let workers = pool.iter().filter(|process| process.cpu_s > 0.55);
+    assert_eq!(workers.count(), 2, "{pool:?}");
+    // Twice 0.6 s of work, and eight starts of Python.
+    let all: f64 = pool.iter().map(|process| process.cpu_s).sum();
+    assert!((1.2..3.0).contains(&all), "{pool:?}");
+    // The series tell the same as the list.
+    let samples: Vec<ProcessSample> = finished.folder.records().unwrap();
+    let samples = samples.iter().filter(|sample| sample.system == "pool");
+    let (mut before, mut told) = (None, 0.0);
+    for sample in samples {
+        told += before.map_or(0.0, |before| sample.cpu_cores * (sample.t_s - before));
+        before = Some(sample.t_s);
+    }
+    assert!((told - all).abs() < 0.3, "{told} {all}");
 }

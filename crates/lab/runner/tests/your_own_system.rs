@@ -1,12 +1,10 @@
 //! The experiment that shows how to measure a system of one's own works.
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::lab_process;
 use lab_store::{Outcome, RunFolder};
-use support::lab_process;
 
 #[test]
 fn the_example_is_measured_whole() {

@@ -37,6 +37,8 @@ pub enum RunFile<'a> {
     Events,
     /// [`crate::ProcessSample`].
     Processes,
+    /// [`crate::SystemProcess`].
+    SystemProcesses,
     /// [`crate::EntityCount`].
     Entities,
     /// [`crate::LoopTurn`].
@@ -65,6 +67,7 @@ impl RunFile<'_> {
             Self::Environment => "environment.json".into(),
             Self::Events => "events.jsonl".into(),
             Self::Processes => "series/processes.csv".into(),
+            Self::SystemProcesses => "series/system-processes.csv".into(),
             Self::Entities => "series/entities.csv".into(),
             Self::Loops => "series/loops.csv".into(),
             Self::Lifecycle(name) => format!("lifecycles/{}.csv", file_stem(name)).into(),

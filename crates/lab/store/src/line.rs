@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::csv::push_record;
 use crate::folder::RunFile;
-use crate::{EntityCount, Event, LoopTurn, ProcessSample};
+use crate::{EntityCount, Event, LoopTurn, ProcessSample, SystemProcess};
 
 /// A record that is stored as one line (or one CSV record) of a file.
 ///
@@ -74,6 +74,51 @@ impl Record for ProcessSample {
             rss_bytes: number::<Self, _>(fields, 3)?,
             fds: number::<Self, _>(fields, 4)?,
             threads: number::<Self, _>(fields, 5)?,
+        })
+    }
+}
+
+impl Record for SystemProcess {
+    const FILE: RunFile<'static> = RunFile::SystemProcesses;
+    const COLUMNS: Option<&'static [&'static str]> = Some(&[
+        "system",
+        "pid",
+        "parent",
+        "command",
+        "from_s",
+        "to_s",
+        "cpu_s",
+        "cpu_cores_max",
+        "rss_bytes_max",
+    ]);
+
+    fn push_line(&self, out: &mut String) -> Result<(), String> {
+        let fields = [
+            self.system.clone(),
+            self.pid.to_string(),
+            self.parent.to_string(),
+            self.command.clone(),
+            finite("from_s", self.from_s)?,
+            finite("to_s", self.to_s)?,
+            finite("cpu_s", self.cpu_s)?,
+            finite("cpu_cores_max", self.cpu_cores_max)?,
+            self.rss_bytes_max.to_string(),
+        ];
+        push_record(out, fields.iter().map(String::as_str));
+        Ok(())
+    }
+
+    fn from_fields(fields: &[String]) -> Result<Self, String> {
+        Ok(Self {
+            system: fields[0].clone(),
+            pid: number::<Self, _>(fields, 1)?,
+            parent: number::<Self, _>(fields, 2)?,
+            command: fields[3].clone(),
+            from_s: number::<Self, f64>(fields, 4)?,
+            to_s: number::<Self, f64>(fields, 5)?,
+            cpu_s: number::<Self, f64>(fields, 6)?,
+            cpu_cores_max: number::<Self, f64>(fields, 7)?,
+            rss_bytes_max: number::<Self, _>(fields, 8)?,
         })
     }
 }

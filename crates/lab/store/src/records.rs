@@ -73,25 +73,71 @@ pub enum EventKind {
     Said,
     /// A load or a search ended; the text says what came of it.
     Measured,
+    /// The steps are over, and the systems are being stopped: what happens from now on is
+    /// not judged.
+    TearDown,
     /// The run was interrupted; the text says by what.
     Interrupted,
 }
 
-/// One line of `series/processes.csv`: a sample of one process.
+/// One line of `series/processes.csv`: a sample of a system, which is its process and all
+/// that this one started, directly or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProcessSample {
     /// When.
     pub t_s: f64,
     /// The system, with `.index` when it has several copies.
     pub system: String,
-    /// Processor time used since the sample before, in cores.
+    /// Processor time used since the sample before, in cores; that of processes which
+    /// ended meanwhile included.
     pub cpu_cores: f64,
-    /// Resident memory in bytes.
+    /// Resident memory in bytes; what several of its processes share counts once.
     pub rss_bytes: u64,
     /// Open file descriptors.
     pub fds: u64,
     /// Threads.
     pub threads: u64,
+}
+
+/// One line of `series/system-processes.csv`: a process of a system.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SystemProcess {
+    /// The system, as in [`ProcessSample`].
+    pub system: String,
+    /// Its id; 0: the line stands for others that are not listed.
+    pub pid: u32,
+    /// The process that started it, as far as is known.
+    pub parent: u32,
+    /// Name of its command, at most 15 bytes.
+    pub command: String,
+    /// When it was seen first.
+    pub from_s: f64,
+    /// When it was seen last.
+    pub to_s: f64,
+    /// Processor time in seconds, with that of children too short to be seen themselves.
+    pub cpu_s: f64,
+    /// Most processor time between two samples, in cores.
+    pub cpu_cores_max: f64,
+    /// Most resident memory in bytes; what it shares with others counts in full.
+    pub rss_bytes_max: u64,
+}
+
+impl SystemProcess {
+    /// A line that stands for so many more processes.
+    #[must_use]
+    pub fn more(system: &str, count: u64) -> Self {
+        Self {
+            system: system.to_owned(),
+            pid: 0,
+            parent: 0,
+            command: format!("{count} more"),
+            from_s: 0.0,
+            to_s: 0.0,
+            cpu_s: 0.0,
+            cpu_cores_max: 0.0,
+            rss_bytes_max: 0,
+        }
+    }
 }
 
 /// One line of `series/entities.csv`: how many entities were in a state.
@@ -157,6 +203,10 @@ pub struct Verdict {
     pub duration_s: f64,
     /// Each expectation, in file order.
     pub expectations: Vec<Expectation>,
+    /// What a person should know besides: lifecycles that found nothing, log lines that
+    /// could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// One expectation of a [`Verdict`].

@@ -11,7 +11,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use lab_store::{
     EntityCount, Environment, Event, EventKind, LoopTurn, Outcome, ProcessSample, Record, RunFile,
-    RunFolder, SCHEMA, StoreError, Verdict,
+    RunFolder, SCHEMA, StoreError, SystemProcess, Verdict,
 };
 use proptest::prelude::*;
 
@@ -41,6 +41,7 @@ fn environment(schema: u32) -> Environment {
 
 fn verdict() -> Verdict {
     Verdict {
+        notes: Vec::new(),
         outcome: Outcome::Pass,
         reason: None,
         duration_s: 0.1 + 0.2,
@@ -264,6 +265,18 @@ proptest! {
             })
             .collect();
         round_trip(&samples);
+    }
+
+    #[test]
+    fn processes_of_systems_come_back(
+        records in prop::collection::vec((".*", any::<[u32; 2]>(), ".*|[,\"\n\r]*", [number(), number(), number(), number()], any::<u64>()), 0..6),
+    ) {
+        let processes: Vec<SystemProcess> = records.into_iter()
+            .map(|(system, [pid, parent], command, [from_s, to_s, cpu_s, cpu_cores_max], rss_bytes_max)| {
+                SystemProcess { system, pid, parent, command, from_s, to_s, cpu_s, cpu_cores_max, rss_bytes_max }
+            })
+            .collect();
+        round_trip(&processes);
     }
 
     #[test]

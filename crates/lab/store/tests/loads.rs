@@ -62,6 +62,7 @@ fn summary(name: &str) -> Summary {
             answered: 3,
             refused: 0,
             errors: 1,
+            retried: 2,
         },
         latency: Latency {
             intended: times.clone(),
@@ -90,6 +91,9 @@ fn summary(name: &str) -> Summary {
             steal: 0.0,
             in_flight: 1.0,
             in_flight_little: 1.01,
+            waited_s: 0.25,
+            stopped_s: 0.0,
+            read_late_s: 1e-3,
         },
         kinds: Vec::new(),
         timeline: vec![Slot {

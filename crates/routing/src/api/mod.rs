@@ -182,7 +182,11 @@ impl Running {
 ///
 /// # Errors
 /// When the settings, the database, TLS or an address cannot be used.
-pub async fn start(settings: ApiSettings, logger: Logger) -> Result<Running, Error> {
+pub fn start(settings: ApiSettings, logger: Logger) -> net::BoxFuture<Result<Running, Error>> {
+    Box::pin(start_unboxed(settings, logger))
+}
+
+async fn start_unboxed(settings: ApiSettings, logger: Logger) -> Result<Running, Error> {
     settings.check()?;
     let store = AnyStore::open(&settings.database)?;
     start_with(settings, store, logger).await

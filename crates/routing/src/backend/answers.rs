@@ -1,18 +1,27 @@
 //! The bytes of the answers, made once for each behaviour.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Behaviour, Mode, Shared};
+use super::Shared;
 
 /// Bytes of a date as HTTP writes it.
 const DATE_BYTES: usize = 29;
 
 /// What one thread answers with.
 pub(super) struct Answers {
-    kept: Answer,
-    closing: Answer,
+    shared: Arc<Shared>,
+    /// Made when they are first needed; there are one or two.
+    made: Vec<Pair>,
     /// The second that the dates show.
     second: i64,
+}
+
+/// The answer with a status, for connections that stay and for those that close.
+struct Pair {
+    failing: Option<u16>,
+    kept: Answer,
+    closing: Answer,
 }
 
 /// One answer: a head with a date in it, and a body.
@@ -23,11 +32,10 @@ struct Answer {
 }
 
 impl Answers {
-    /// The answers of a behaviour.
-    pub(super) fn new(shared: &Shared, behaviour: &Behaviour) -> Self {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
-            kept: Answer::new(shared, behaviour, ""),
-            closing: Answer::new(shared, behaviour, "Connection: close\r\n"),
+            shared,
+            made: Vec::new(),
             second: i64::MIN,
         }
     }
@@ -38,6 +46,39 @@ impl Answers {
             return;
         }
         self.second = second;
+        for pair in &mut self.made {
+            pair.set_second(second);
+        }
+    }
+
+    /// The answer to a request: a good one, or one that fails with a status.
+    pub(super) fn bytes(&mut self, failing: Option<u16>, closing: bool, with_body: bool) -> &[u8] {
+        let found = self.made.iter().position(|pair| pair.failing == failing);
+        let place = found.unwrap_or_else(|| {
+            let mut pair = Pair::new(&self.shared, failing);
+            pair.set_second(self.second);
+            self.made.push(pair);
+            self.made.len() - 1
+        });
+        let pair = &self.made[place];
+        let answer = if closing { &pair.closing } else { &pair.kept };
+        match with_body {
+            true => &answer.bytes,
+            false => &answer.bytes[..answer.head],
+        }
+    }
+}
+
+impl Pair {
+    fn new(shared: &Shared, failing: Option<u16>) -> Self {
+        Self {
+            failing,
+            kept: Answer::new(shared, failing, ""),
+            closing: Answer::new(shared, failing, "Connection: close\r\n"),
+        }
+    }
+
+    fn set_second(&mut self, second: i64) {
         let Ok(time) = jiff::Timestamp::from_second(second) else {
             return;
         };
@@ -50,22 +91,13 @@ impl Answers {
             }
         }
     }
-
-    /// The answer to a request.
-    pub(super) fn bytes(&self, closing: bool, with_body: bool) -> &[u8] {
-        let answer = if closing { &self.closing } else { &self.kept };
-        match with_body {
-            true => &answer.bytes,
-            false => &answer.bytes[..answer.head],
-        }
-    }
 }
 
 impl Answer {
-    fn new(shared: &Shared, behaviour: &Behaviour, connection: &str) -> Self {
-        let (status, body) = match behaviour.mode {
-            Mode::Error => (behaviour.status, b"told to fail\n".to_vec()),
-            _ => (200, vec![b'Z'; shared.body_bytes]),
+    fn new(shared: &Shared, failing: Option<u16>, connection: &str) -> Self {
+        let (status, body) = match failing {
+            Some(status) => (status, b"told to fail\n".to_vec()),
+            None => (200, vec![b'Z'; shared.body_bytes]),
         };
         // Neither may have a body (RFC 9110 sections 15.3.5 and 15.4.5).
         let body = if matches!(status, 204 | 304) {

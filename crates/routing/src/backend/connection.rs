@@ -4,8 +4,8 @@
 use wire::http1::{Limits, RequestBody, RequestHead, RequestScanner};
 use wire::stream::Stream;
 
+use super::Fate;
 use super::answers::Answers;
-use super::{Behaviour, Mode};
 
 /// Bytes of a request's head at most; a longer one ends the connection.
 const HEAD_BYTES: usize = 32 * 1024;
@@ -35,7 +35,11 @@ pub(super) enum State {
     /// The next request.
     Open,
     /// The end of a delay, with the answer that is due then.
-    Delayed { closing: bool, with_body: bool },
+    Delayed {
+        failing: Option<u16>,
+        closing: bool,
+        with_body: bool,
+    },
     /// Nothing: it is never answered.
     Hung,
 }
@@ -47,8 +51,8 @@ pub(super) enum Next {
     Read,
     /// Waits until bytes can be sent.
     Write,
-    /// Lets the delay pass.
-    Delay,
+    /// Waits until this moment of the monotonic clock.
+    Delay(u64),
     /// Closes it.
     Close,
     /// Resets it.
@@ -91,13 +95,13 @@ impl Connection {
     }
 
     /// Takes what came in, answers what can be answered, and says how many bytes were
-    /// used and how many requests there were.
+    /// used and how many requests there were. `fate` is asked once for each request.
     pub(super) fn take(
         &mut self,
         bytes: &[u8],
         head: &mut RequestHead,
-        behaviour: &Behaviour,
-        answers: &Answers,
+        mut fate: impl FnMut() -> Fate,
+        answers: &mut Answers,
     ) -> (usize, u64, Next) {
         let (mut used, mut requests) = (0, 0);
         loop {
@@ -131,7 +135,7 @@ impl Connection {
             };
             used += length;
             requests += 1;
-            match self.answer(head, behaviour, answers) {
+            match self.answer(head, fate(), answers) {
                 None => {}
                 Some(next) => return (used, requests, next),
             }
@@ -139,44 +143,51 @@ impl Connection {
         (used, requests, self.next())
     }
 
-    /// Answers a request as the behaviour says; `None`: and goes on.
-    fn answer(
-        &mut self,
-        head: &RequestHead,
-        behaviour: &Behaviour,
-        answers: &Answers,
-    ) -> Option<Next> {
+    /// Answers a request as its fate is; `None`: and goes on.
+    fn answer(&mut self, head: &RequestHead, fate: Fate, answers: &mut Answers) -> Option<Next> {
         let closing = !head.keep_alive();
         self.in_body = head.body() != RequestBody::None;
-        if self.in_body && head.expects_continue() && behaviour.mode != Mode::Hang {
+        if self.in_body && head.expects_continue() && fate != Fate::Hang {
             self.send(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         let with_body = head.method() != b"HEAD";
-        match behaviour.mode {
-            Mode::Ok | Mode::Error => {
+        match fate {
+            Fate::Answer { at: None, failing } => {
                 self.closing = closing;
-                self.send(answers.bytes(closing, with_body));
+                self.send(answers.bytes(failing, closing, with_body));
                 None
             }
-            Mode::Slow => {
-                self.state = State::Delayed { closing, with_body };
-                Some(Next::Delay)
+            Fate::Answer {
+                at: Some(at),
+                failing,
+            } => {
+                self.state = State::Delayed {
+                    failing,
+                    closing,
+                    with_body,
+                };
+                Some(Next::Delay(at))
             }
-            Mode::Hang => {
+            Fate::Hang => {
                 self.state = State::Hung;
                 None
             }
-            Mode::Reset => Some(Next::Reset),
-            Mode::Close => Some(Next::Close),
+            Fate::Reset => Some(Next::Reset),
+            Fate::Close => Some(Next::Close),
         }
     }
 
     /// The delay is over: sends the answer.
-    pub(super) fn delay_over(&mut self, answers: &Answers) -> Next {
-        if let State::Delayed { closing, with_body } = self.state {
+    pub(super) fn delay_over(&mut self, answers: &mut Answers) -> Next {
+        if let State::Delayed {
+            failing,
+            closing,
+            with_body,
+        } = self.state
+        {
             self.state = State::Open;
             self.closing = closing;
-            self.send(answers.bytes(closing, with_body));
+            self.send(answers.bytes(failing, closing, with_body));
         }
         self.next()
     }

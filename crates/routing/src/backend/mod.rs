@@ -9,6 +9,8 @@ mod answers;
 mod behaviour;
 mod connection;
 mod control;
+mod fate;
+pub mod target;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -26,6 +28,7 @@ use wire::tls::{TlsServer, TlsServerOptions};
 
 pub use behaviour::{Behaviour, BehaviourError, Mode};
 pub use control::run;
+pub use fate::{Fate, Script};
 
 use worker::Worker;
 
@@ -58,6 +61,8 @@ pub struct BackendSettings {
 #[derive(Debug)]
 struct Shared {
     behaviour: ArcSwap<Behaviour>,
+    /// Decides instead of the behaviour.
+    script: Option<Arc<dyn Script>>,
     body_bytes: usize,
     id: String,
     tls: Option<TlsServer>,
@@ -82,6 +87,18 @@ impl StaticBackend {
     /// When the address cannot be listened on, certificate or key are of no use, or a thread
     /// cannot be started.
     pub fn start(settings: &BackendSettings) -> io::Result<Self> {
+        Self::start_with(settings, None)
+    }
+
+    /// Starts to answer as a script decides.
+    ///
+    /// # Errors
+    /// As [`StaticBackend::start`].
+    pub fn start_script(settings: &BackendSettings, script: Arc<dyn Script>) -> io::Result<Self> {
+        Self::start_with(settings, Some(script))
+    }
+
+    fn start_with(settings: &BackendSettings, script: Option<Arc<dyn Script>>) -> io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = settings.threads.unwrap_or(cores).clamp(1, 1024);
         if settings.body_bytes > MOST_BODY_BYTES || !is_field_value(&settings.id) {
@@ -93,6 +110,7 @@ impl StaticBackend {
         let tls = settings.tls.as_ref().map(tls_server).transpose()?;
         let shared = Arc::new(Shared {
             behaviour: ArcSwap::from_pointee(Behaviour::default()),
+            script,
             body_bytes: settings.body_bytes,
             id: settings.id.clone(),
             tls,

@@ -16,7 +16,7 @@ use wire::stream::{Received, Stream};
 
 use super::answers::Answers;
 use super::connection::{Connection, Next, State};
-use super::{Behaviour, Shared};
+use super::{Behaviour, Script, Shared};
 
 /// The token that wakes a thread.
 pub(super) const WAKE: u64 = u64::MAX;
@@ -52,7 +52,7 @@ impl Worker {
         poller.add(&listener, LISTENER, Interest::Read)?;
         let behaviour = shared.behaviour.load_full();
         Ok(Self {
-            answers: Answers::new(&shared, &behaviour),
+            answers: Answers::new(Arc::clone(&shared)),
             poller,
             listener,
             shared,
@@ -66,6 +66,7 @@ impl Worker {
 
     /// Serves until it is told to stop.
     pub(super) fn run(mut self) {
+        wire::clock::precise_timers();
         while !self.shared.stop.load(Ordering::Relaxed) {
             let next = self.delays.peek().map(|Reverse((at, _))| {
                 Duration::from_nanos(at.saturating_sub(wire::clock::now()))
@@ -88,7 +89,6 @@ impl Worker {
         let behaviour = self.shared.behaviour.load();
         if !Arc::ptr_eq(&behaviour, &self.behaviour) {
             self.behaviour = Arc::clone(&behaviour);
-            self.answers = Answers::new(&self.shared, &self.behaviour);
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let second = now.unwrap_or_default().as_secs();
@@ -174,10 +174,8 @@ impl Worker {
 
     fn put(&mut self, key: Key, mut connection: Connection, next: Next) {
         match next {
-            Next::Read | Next::Write | Next::Delay => {
-                if next == Next::Delay {
-                    let delay = u64::try_from(self.behaviour.delay.as_nanos()).unwrap_or(u64::MAX);
-                    let at = wire::clock::now().saturating_add(delay);
+            Next::Read | Next::Write | Next::Delay(_) => {
+                if let Next::Delay(at) = next {
                     self.delays.push(Reverse((at, key)));
                 }
                 if self
@@ -236,8 +234,13 @@ impl Worker {
         self.buffer[..held].copy_from_slice(&connection.input);
         connection.input.clear();
         let bytes = &self.buffer[..held + received];
+        let script: &dyn Script = match &self.shared.script {
+            Some(script) => &**script,
+            None => &*self.behaviour,
+        };
+        let fate = || script.fate(wire::clock::now());
         let (used, requests, next) =
-            connection.take(bytes, &mut self.head, &self.behaviour, &self.answers);
+            connection.take(bytes, &mut self.head, fate, &mut self.answers);
         connection.input.extend_from_slice(&bytes[used..]);
         if requests > 0 {
             self.shared.requests.fetch_add(requests, Ordering::Relaxed);
@@ -254,7 +257,7 @@ impl Worker {
             let Some(mut connection) = self.connections.take(key) else {
                 continue;
             };
-            let mut next = connection.delay_over(&self.answers);
+            let mut next = connection.delay_over(&mut self.answers);
             if next == Next::Read && !connection.input.is_empty() {
                 next = self.answer(&mut connection, 0);
             }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
-use crate::rig::{Backend, Rig, connect, exchange, greeting, until};
+use super::rig::{Backend, Rig, connect, exchange, greeting, until};
 
 const MANY: usize = 10 << 20;
 

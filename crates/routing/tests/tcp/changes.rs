@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use routing::tcp::Change;
 
-use crate::rig::{Backend, Rig, connect, exchange, free_port, greeting, mapping, until};
+use super::rig::{Backend, Rig, connect, exchange, free_port, greeting, mapping, until};
 
 #[test]
 fn a_port_leads_to_its_backends_in_turn() {

@@ -7,7 +7,7 @@ use routing::tcp::{Change, TcpSettings, run};
 use telemetry::{Level, Logger, Sink};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::rig::{Backend, Rig, connect, exchange, get, greeting, mapping, until};
+use super::rig::{Backend, Rig, connect, exchange, get, greeting, mapping, until};
 
 #[test]
 fn a_drain_lets_connections_end() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use routing::tcp::Change;
 
-use crate::rig::{Backend, Rig, connect, exchange, free_port, greeting, mapping, until};
+use super::rig::{Backend, Rig, connect, exchange, free_port, greeting, mapping, until};
 
 fn dead() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], free_port()))

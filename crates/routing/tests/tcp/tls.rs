@@ -17,7 +17,7 @@ use rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
 };
 
-use crate::rig::{Backend, Rig, connect, exchange, free_port, get, greeting, mapping, until};
+use super::rig::{Backend, Rig, connect, exchange, free_port, get, greeting, mapping, until};
 
 type Pem = (String, String);
 

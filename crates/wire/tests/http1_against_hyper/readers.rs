@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioIo;
 use wire::http1::{Expect, Limits, ResponseScanner, Sink, fields};
 
-use crate::script::Script;
+use super::script::Script;
 
 /// What a reader made of an answer; `None`: it refused.
 pub(crate) type Reading = Option<Seen>;

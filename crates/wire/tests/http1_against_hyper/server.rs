@@ -11,7 +11,7 @@ use hyper::body::Frame;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::readers::scan;
+use super::readers::scan;
 
 type Failing = std::convert::Infallible;
 

@@ -39,6 +39,9 @@ export const CAUSES: Record<string, string> = {
   'wire-back': 'answers on their way',
   sibling: 'parallel branches in the way',
   backoff: 'pauses before calling again',
+  retry: 'calls that failed and were made again',
+  timeout: 'calls that timed out and were made again',
+  drop: 'calls that were dropped and made again',
   own: 'own handling',
   unseen: 'spans that are missing',
 };

@@ -57,6 +57,20 @@ pub enum Verdict {
     NoDifferenceResolvable,
 }
 
+/// What became of a part from A to B.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// It takes longer, or less long, where requests wait for it.
+    Changed,
+    /// It takes as long as before, and requests wait for it now.
+    MovedOntoPath,
+    /// It takes as long as before, and requests do not wait for it any more.
+    MovedOffPath,
+    /// It takes longer, or less long, where no request waits for it.
+    OffPath,
+}
+
 /// A part whose time differs between A and B.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Moved {
@@ -64,6 +78,8 @@ pub struct Moved {
     pub place: String,
     /// Why time passes there.
     pub cause: Cause,
+    /// What became of it.
+    pub how: How,
     /// B less A, in nanoseconds.
     pub difference_ns: f64,
     /// Where the difference lies, with 95 % confidence; `None`: too few runs.
@@ -118,6 +134,8 @@ pub struct Comparison {
     pub failing: Option<Failing>,
     /// Each quantile for which there are enough requests.
     pub changes: Vec<Change>,
+    /// Work that changed off the critical path, where it is in no latency.
+    pub off_path: Vec<Moved>,
 }
 
 /// Compares runs; those at the same place of both lists are neighbours in time. Where the
@@ -187,6 +205,7 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         b_requests: requests(b),
         failing,
         changes,
+        off_path: off_path(a, b),
     };
     comparison.sentences = text::sentences(&comparison);
     comparison
@@ -315,6 +334,7 @@ fn moved(change: &Change, a: &[Run], b: &[Run]) -> Vec<Moved> {
         all.push(Moved {
             place: key.0.clone(),
             cause: key.1,
+            how: how(key, mean, a, b),
             difference_ns: mean,
             interval_ns: tested.then(|| estimate.interval()),
         });
@@ -324,6 +344,71 @@ fn moved(change: &Change, a: &[Run], b: &[Run]) -> Vec<Moved> {
             .difference_ns
             .abs()
             .total_cmp(&one.difference_ns.abs())
+    });
+    all
+}
+
+/// Work of which less than this share of a change is its own only moved.
+const OWN: f64 = 0.5;
+
+/// Work off the critical path is told of from this share of what it was on, and from this
+/// time on.
+const OFF_PATH: (f64, f64) = (0.1, 50_000.0);
+
+/// Whether work took longer, or only came to be waited for.
+fn how(key: &(String, Cause), by: f64, a: &[Run], b: &[Run]) -> How {
+    let known = a
+        .iter()
+        .chain(b)
+        .any(|run| run.works().any(|own| own == key));
+    let done = mean_done(key, b) - mean_done(key, a);
+    match (known, by > 0.0) {
+        (true, true) if done < by * OWN => How::MovedOntoPath,
+        (true, false) if done > by * OWN => How::MovedOffPath,
+        _ => How::Changed,
+    }
+}
+
+fn mean_done(key: &(String, Cause), runs: &[Run]) -> f64 {
+    let sum: f64 = runs.iter().map(|run| run.done(key)).sum();
+    sum / runs.len().max(1) as f64
+}
+
+/// Work that takes longer, or less long, than it did, and most of it where nobody waits.
+fn off_path(a: &[Run], b: &[Run]) -> Vec<Moved> {
+    let keys: std::collections::BTreeSet<_> = a.iter().chain(b).flat_map(Run::works).collect();
+    let mut all = Vec::new();
+    for key in keys {
+        let pairs = a.iter().zip(b);
+        let differences: Vec<f64> = pairs.map(|(a, b)| b.done(key) - a.done(key)).collect();
+        let Some(mean) = stats::mean(&differences) else {
+            continue;
+        };
+        let count = differences.len();
+        let variance = stats::variance(&differences).unwrap_or(0.0);
+        let error = (variance / (count as f64 - 1.0).max(1.0)).sqrt();
+        let estimate = Estimate::new(mean, error, count);
+        let tested = count >= FEWEST_RUNS;
+        let on_path = |runs: &[Run]| {
+            let shares = runs.iter().filter_map(|run| run.share(key));
+            shares.map(|share| share.typical).sum::<f64>() / runs.len().max(1) as f64
+        };
+        let least = (mean_done(key, a) * OFF_PATH.0).max(OFF_PATH.1);
+        let waited_for = (on_path(b) - on_path(a)) / mean;
+        if mean.abs() < least || waited_for > OWN || (tested && !estimate.excludes_zero()) {
+            continue;
+        }
+        all.push(Moved {
+            place: key.0.clone(),
+            cause: key.1,
+            how: How::OffPath,
+            difference_ns: mean,
+            interval_ns: tested.then(|| estimate.interval()),
+        });
+    }
+    all.sort_by(|one, other| {
+        let by = |one: &Moved| one.difference_ns.abs();
+        by(other).total_cmp(&by(one))
     });
     all
 }

@@ -16,6 +16,8 @@ pub struct Run {
     latencies: Vec<Nanos>,
     failed: u64,
     parts: BTreeMap<(String, Cause), Share>,
+    /// Work wherever it ran, on the critical path or not, in nanoseconds a request.
+    done: BTreeMap<(String, Cause), f64>,
 }
 
 /// How much a part is of typical requests and of those of the tail, in nanoseconds.
@@ -32,7 +34,11 @@ impl Run {
             topology,
             ..Question::default()
         };
-        let (analysis, latencies) = question.answer(spans);
+        let (analysis, course) = question.answer(spans);
+        let done = course.done.into_iter().map(|(part, mean)| {
+            let place = format!("{} {}", part.service, part.work);
+            ((place, part.cause), mean)
+        });
         let share = |one: &Component| {
             let share = Share {
                 typical: one.figures.typical_ns,
@@ -41,9 +47,10 @@ impl Run {
             ((text::place(one), one.cause), share)
         };
         Self {
-            latencies,
+            latencies: course.latencies,
             failed: analysis.counts.failed,
             parts: analysis.components.iter().map(share).collect(),
+            done: done.collect(),
         }
     }
 
@@ -75,6 +82,16 @@ impl Run {
 
     pub(super) fn share(&self, place: &(String, Cause)) -> Option<&Share> {
         self.parts.get(place)
+    }
+
+    /// Places of work.
+    pub(super) fn works(&self) -> impl Iterator<Item = &(String, Cause)> {
+        self.done.keys()
+    }
+
+    /// Work wherever it ran; none of what there was not.
+    pub(super) fn done(&self, place: &(String, Cause)) -> f64 {
+        self.done.get(place).copied().unwrap_or(0.0)
     }
 
     /// Its latencies in so many stretches of time, each in ascending order.

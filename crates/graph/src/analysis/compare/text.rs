@@ -7,7 +7,7 @@ use units::{grouped, show_share};
 use super::super::sentences::{percent, time};
 use super::super::text::table;
 use super::failing::Failing;
-use super::{Change, Comparison, Verdict};
+use super::{Change, Comparison, How, Moved, Verdict};
 
 fn name(quantile: f64) -> String {
     format!("p{}", (quantile * 1000.0).round() / 10.0)
@@ -34,6 +34,7 @@ pub(super) fn sentences(comparison: &Comparison) -> Vec<String> {
     if said.is_empty() {
         said.push("There are too few requests to compare.".to_owned());
     }
+    said.extend(comparison.off_path.iter().take(3).map(off_path));
     let ((a, a_failed), (b, b_failed)) = (comparison.a_requests, comparison.b_requests);
     let of_a = format!(
         "{} of {} requests of A",
@@ -54,6 +55,19 @@ pub(super) fn sentences(comparison: &Comparison) -> Vec<String> {
         None => {}
     }
     said
+}
+
+fn off_path(one: &Moved) -> String {
+    let (word, hint) = match one.difference_ns > 0.0 {
+        true => ("grew", ": nobody waits for it yet"),
+        false => ("shrank", ""),
+    };
+    format!(
+        "Off the critical path, `{}` {} {word} by {}{hint}.",
+        one.place,
+        one.cause.name(),
+        time(one.difference_ns.abs()),
+    )
 }
 
 /// Which side fails more, and what speaks for chance; nothing if that may be all.
@@ -104,7 +118,12 @@ fn sentence(change: &Change) -> String {
     let (low, high) = change.interval_ns;
     let moved = change.moved.iter().take(3).map(|one| {
         let (place, cause) = (&one.place, one.cause.name());
-        format!("`{place}` {cause} {}", signed(one.difference_ns))
+        let how = match one.how {
+            How::MovedOntoPath => " (moved onto the critical path; it takes no longer)",
+            How::MovedOffPath => " (moved off the critical path; it takes as long)",
+            How::Changed | How::OffPath => "",
+        };
+        format!("`{place}` {cause} {}{how}", signed(one.difference_ns))
     });
     let moved: Vec<String> = moved.collect();
     let moved = match moved.is_empty() {

@@ -1,3 +1,4 @@
+mod accusing;
 mod comparing;
 mod paths;
 mod random;

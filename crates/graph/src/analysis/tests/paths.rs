@@ -4,7 +4,7 @@ use super::*;
 use crate::analysis::{Cause, critical_path};
 use crate::topology;
 
-use Cause::{Backoff, Cpu, Own, Queue, Sibling, Stolen, Unseen, WireBack, WireOut};
+use Cause::{Backoff, Cpu, Own, Queue, Retry, Sibling, Stolen, Unseen, WireBack, WireOut};
 
 type Expected<'a> = &'a [(u64, u64, u64, &'a [(Cause, u64)])];
 
@@ -212,7 +212,7 @@ fn a_pause_before_another_attempt_is_no_handling() {
         ],
         &[
             (1, 0, 50_000, &[(Backoff, 10_000), (Own, 6_000)]),
-            (2, 1_000, 5_000, &[(Unseen, 4_000)]),
+            (2, 1_000, 5_000, &[(Retry, 4_000)]),
             (3, 15_000, 25_000, &[(Unseen, 10_000)]),
             (4, 30_000, 50_000, &[(Unseen, 20_000)]),
         ],

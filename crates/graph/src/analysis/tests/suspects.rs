@@ -35,12 +35,14 @@ fn hops(slow: (Nanos, Nanos)) -> Vec<Span> {
 #[test]
 fn a_slow_network_and_a_service_that_stands_still_are_told_apart() {
     let network = said(&hops((20 * MS, 15 * MS)), None);
-    let both = "Both ways between `root` and `leaf` hold 100 % of what is above p50: the network";
+    let both = "Both ways between `root` and `leaf` take ";
+    let hold = "longer than the machine needs, and hold 100 % of what is above p50";
+    assert!(network.contains(hold), "{network}");
     assert!(network.contains(both), "{network}");
     assert!(!network.contains("stood still"), "{network}");
 
     let leaf = said(&hops((20 * MS, 0)), None);
-    let still = "With what was on its way to it, `leaf` holds 100 % of what is above p50; what left it took no longer, so it stood still";
+    let still = "With what was on its way to it, `leaf` holds 100 % of what is above p50 (100 % to 100 %); what left it took no longer, so it stood still";
     assert!(leaf.contains(still), "{leaf}");
     assert!(!leaf.contains("Both ways"), "{leaf}");
 
@@ -91,16 +93,19 @@ fn processor_time_that_one_service_lacks_and_that_all_lack_are_told_apart() {
 
 #[test]
 fn a_worker_that_wakes_up_late_is_not_a_busy_one() {
-    let topology =
-        graph("[services.root]\nentry = true\nworkers = 2\nsteps = [{ cpu = \"10ms\" }]\n");
+    let topology = graph(
+        "[services.root]\nentry = true\nworkers = 2\nsteps = [{ cpu = \"10ms\" }, { call = \"leaf\" }]\n[services.leaf]\n",
+    );
     // One request at a time: a worker is free, and runs late.
     let request = |at: u64| {
         let start = at * 100 * MS;
         let late = 5 * MS + at * 10_000;
         let end = start + late + 10 * MS;
         let mut trace = [
-            server((1, 0), "root", (start, end)),
+            server((1, 0), "root", (start, end + MS)),
             work((2, 1), "root cpu", (start, end), 10 * MS),
+            client((3, 1), "root>leaf", (end, end + MS)),
+            server((4, 3), "leaf", (end + 50_000, end + MS - 50_000)),
         ];
         trace[1].queue = late;
         trace
@@ -123,7 +128,7 @@ fn pauses_of_retries_are_told_as_such() {
     );
     let text = said(&simulated(&topology, 2_000), Some(&topology));
     assert!(
-        text.contains("of that is `root` pausing before it calls again"),
+        text.contains("of that is `root` pausing before it calls `leaf` again"),
         "{text}"
     );
     assert!(!text.contains("handling"), "{text}");

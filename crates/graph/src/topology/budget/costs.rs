@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::Nanos;
+use crate::amount::Amount;
 use crate::topology::Work;
 
 /// How long a machine takes for what is not asked for in time. The defaults are what one
@@ -13,6 +14,10 @@ pub struct Costs {
     /// Added to the callee's time in the caller's: both kernels, both wake-ups and the
     /// handling of a call, in nanoseconds. 25 us: warm connections, one processor.
     pub hop: Nanos,
+    /// A service's own handling of a request, in nanoseconds. 0: the hop has it.
+    pub handling: Nanos,
+    /// Until a free worker has begun what is given to it, in nanoseconds.
+    pub handoff: Nanos,
     /// Added to a call over a connection of its own, in nanoseconds: making and closing it.
     pub connect: Nanos,
     /// An operation of `ops`; also of a number that is sieved for primes. Nanoseconds.
@@ -33,6 +38,8 @@ impl Default for Costs {
     fn default() -> Self {
         Self {
             hop: 25_000,
+            handling: 0,
+            handoff: 0,
             connect: 35_000,
             op: 1.0,
             touch: 5.0,
@@ -44,7 +51,24 @@ impl Default for Costs {
     }
 }
 
+/// What an event loop does itself takes no longer than this, whatever is drawn.
+const CHEAP: f64 = 100_000.0;
+
 impl Costs {
+    /// Whether work is given to a worker; as [`crate::work::Task::fits_event_loop`] says it
+    /// of a machine.
+    pub(super) fn is_handed_over(&self, work: &Work) -> bool {
+        let most = |amount: &Amount| amount.at(1.0, f64::INFINITY);
+        let longest = match work {
+            Work::Cpu(amount) => most(amount),
+            Work::Ops(amount) => most(amount) * self.op,
+            Work::Primes(limit) => *limit as f64 * self.op,
+            Work::Memory { touches, .. } => most(touches) * self.touch,
+            _ => f64::INFINITY,
+        };
+        longest > CHEAP
+    }
+
     /// How long work takes, and how much of that it needs a processor: amounts are those
     /// that [`crate::script::Command::Work`] says.
     pub fn of(&self, work: &Work, amount: f64, second: f64) -> (Nanos, Nanos) {

@@ -282,8 +282,13 @@ impl<'a> Simulation<'a> {
                 let work = self.programs[visit.service.0 as usize].work(step);
                 let (wall, cpu) = work.map_or((0, 0), |work| self.costs.of(work, amount, second));
                 let name = work.map_or("", metrics::kind);
-                spans.push(self.work_span(at, span, name, now, now + wall, cpu));
-                self.at(now + wall, Event::Done(at, ticket));
+                let handed = work.is_some_and(|work| self.costs.is_handed_over(work));
+                let queue = if handed { self.costs.handoff } else { 0 };
+                spans.push(Span {
+                    queue,
+                    ..self.work_span(at, span, name, now, now + queue + wall, cpu)
+                });
+                self.at(now + queue + wall, Event::Done(at, ticket));
             }
             Command::Wait {
                 ticket,
@@ -300,7 +305,8 @@ impl<'a> Simulation<'a> {
                 status, failure, ..
             } => {
                 let why = failure.map_or("", |failure| failure.cause);
-                self.answer(at, Some(status), why, now, spans, ended);
+                let answered = now + self.costs.handling;
+                self.answer(at, Some(status), why, answered, spans, ended);
             }
             Command::Drop => self.answer(at, None, cause::FAULT, now, spans, ended),
         }

@@ -14,6 +14,8 @@ fn graph(text: &str) -> Topology {
 
 const FREE: Costs = Costs {
     hop: 0,
+    handling: 0,
+    handoff: 0,
     connect: 0,
     op: 1.0,
     touch: 1.0,

@@ -225,7 +225,12 @@ impl Control for Conductor {
     }
 
     fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<Value, String> {
-        analyse::live(&self.topology().0, self.site.calibration(), traces)
+        analyse::live(
+            &self.topology().0,
+            self.site.calibration(),
+            self.deployment.floors(),
+            traces,
+        )
     }
 
     fn metrics(&self, page: &mut Page) {

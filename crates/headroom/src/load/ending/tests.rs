@@ -101,7 +101,9 @@ fn a_line_for_each_term() {
             line(&Measured {
                 term: *term,
                 value,
+                at_best: None,
                 holds,
+                at_best: None,
             })
         })
         .collect();
@@ -109,5 +111,20 @@ fn a_line_for_each_term() {
     assert_eq!(
         lines[1],
         "? errors < 0.1%   nothing was measured, too few requests to tell\n"
+    );
+}
+
+#[test]
+fn what_the_generator_may_have_turned_round_is_told_with_both_ends() {
+    let slo: Slo = "p99 < 10ms".parse().unwrap();
+    let measured = Measured {
+        term: slo.terms[0],
+        value: Some(0.015),
+        at_best: Some(0.005),
+        holds: None,
+    };
+    assert_eq!(
+        line(&measured),
+        "? p99 < 10ms   15 ms, or 5 ms if the generator made the difference\n"
     );
 }

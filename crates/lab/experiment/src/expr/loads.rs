@@ -37,6 +37,11 @@ pub(super) fn load(raw: &Raw, name: &Word, place: Use<'_>, names: &Names) -> Res
         }
         Use::Good(varied) => {
             own_step_only(raw)?;
+            if quantity == LoadQuantity::Outage {
+                let message = "a search judges holds at one rate; `outage` is for steps";
+                return Err(Fault::new(name.at.clone(), message)
+                    .help("limit the share of failures: `errors`"));
+            }
             if name.text != varied {
                 let message = format!(
                     "the search varies {varied}; only its own requests can say what is good"

@@ -141,22 +141,26 @@ pub enum LoadQuantity {
     Rate,
     /// `answered`: whole answers in the step so far.
     Answered,
+    /// `outage`: the longest time in which requests failed and none was answered well, in
+    /// seconds; 0 when none failed.
+    Outage,
 }
 
 impl LoadQuantity {
     /// Those that are a single word.
-    pub(super) const WORDS: [(&str, Self); 5] = [
+    pub(super) const WORDS: [(&str, Self); 6] = [
         ("errors", Self::Errors),
         ("ok", Self::Ok),
         ("sent", Self::Sent),
         ("rate", Self::Rate),
         ("answered", Self::Answered),
+        ("outage", Self::Outage),
     ];
 
     /// The unit that its values are in.
     pub fn dimension(self) -> Dimension {
         match self {
-            Self::Latency(_) | Self::Actual(_) => Dimension::Seconds,
+            Self::Latency(_) | Self::Actual(_) | Self::Outage => Dimension::Seconds,
             Self::Errors | Self::Ok | Self::Sent => Dimension::Share,
             Self::Rate => Dimension::Rate,
             Self::Answered => Dimension::Count,
@@ -174,6 +178,7 @@ impl fmt::Display for LoadQuantity {
             Self::Sent => f.write_str("sent"),
             Self::Rate => f.write_str("rate"),
             Self::Answered => f.write_str("answered"),
+            Self::Outage => f.write_str("outage"),
         }
     }
 }

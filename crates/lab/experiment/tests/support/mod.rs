@@ -22,6 +22,11 @@ pub fn catalogue() -> Catalogue {
     Catalogue {
         builtins: vec![
             Builtin {
+                command: "target".to_owned(),
+                about: String::new(),
+                flags: vec![Flag::value("--listen")],
+            },
+            Builtin {
                 command: "cells bbs".to_owned(),
                 about: "The database of desired and actual work.".to_owned(),
                 flags: bbs,

@@ -8,6 +8,7 @@ use wire::clock;
 use wire::stream::Received;
 
 use super::connection::Use;
+use super::reaction::Answered;
 use super::talk::Whole;
 use super::{BUFFER, End, Engine};
 use lab_load::request::{Answer, Next};
@@ -102,11 +103,22 @@ impl Engine {
         self.answer_by.clear(place);
         let connection = &mut self.connections[place as usize];
         let exchange = &mut connection.exchange;
+        let in_flight = self.tally.in_flight();
         let kind = self.tally.kind(exchange.kind);
         kind.answered += 1;
-        kind.intended
-            .record_ns(now.saturating_sub(exchange.intended));
-        kind.actual.record_ns(now.saturating_sub(exchange.sent));
+        let intended = now.saturating_sub(exchange.intended);
+        let actual = now.saturating_sub(exchange.sent);
+        kind.intended.record_ns(intended);
+        kind.actual.record_ns(actual);
+        let answered = Answered {
+            kind: exchange.kind,
+            at: now,
+            intended,
+            actual,
+            late: exchange.late,
+            burst: exchange.burst,
+        };
+        self.reaction.answered(answered, in_flight);
         if let Some(status) = whole.status {
             *kind.statuses.entry(status).or_insert(0) += 1;
         }
@@ -124,6 +136,8 @@ impl Engine {
             let name = self.setup.composer.refusals().get(refusal);
             kind.refuse(name.map_or("refused", String::as_str));
         }
+        let due = exchange.intended.saturating_sub(self.tally.zero);
+        self.setup.outages.ended(due, end.refusal.is_none());
         if let Some(sampler) = &mut self.sampler {
             let answered = End::Answered {
                 at: now.saturating_sub(self.tally.zero),
@@ -176,11 +190,12 @@ impl Engine {
         if !stale {
             return self.fail(place, phase, cause, now);
         }
-        self.tally.ended(now);
+        let exchange = &mut self.connections[place as usize].exchange;
+        exchange.again = true;
+        self.tally.retried(exchange, now);
         self.answer_by.clear(place);
         self.tally.span.connections.closed += 1;
         self.close(place);
-        self.connection(place).exchange.again = true;
         self.ask_or_open(place, now);
     }
 }

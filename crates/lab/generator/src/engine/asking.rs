@@ -6,6 +6,7 @@ use wire::poller::Interest;
 
 use super::connection::{Link, Use};
 use super::plan::Arrival;
+use super::reaction::NEGLIGIBLE;
 use super::talk::Talk;
 use super::{End, Engine, Source};
 
@@ -54,6 +55,12 @@ impl Engine {
             let Source::Schedule(plan) = &mut self.source else {
                 return;
             };
+            let due = plan.next_to_fall_due().unwrap_or(u64::MAX);
+            let late = now.saturating_sub(due);
+            if late > NEGLIGIBLE {
+                // It waits for a connection, and was looked at too late besides.
+                self.reaction.sent(late, now);
+            }
             let backlog = plan.backlog(now);
             let first_not_due = plan.first_not_due(now);
             self.tally.span.backlog = self.tally.span.backlog.max(backlog);
@@ -140,7 +147,8 @@ impl Engine {
             Ok(taken) => taken,
             Err(error) => return self.broken(place, Phase::Write, error.cause(), now),
         };
-        self.tally.count(exchange, delay, request.len());
+        self.tally
+            .count(exchange, delay, request.len(), &mut self.reaction);
         self.tally.span.connections.reused += u64::from(connection.carried > 1);
         if taken < request.len() || stream.wants_write() {
             connection.unsent.extend_from_slice(&request[taken..]);
@@ -314,6 +322,8 @@ impl Engine {
             exchange.kind = self.setup.composer.kind(visit);
         }
         self.tally.fail(exchange.kind, phase, cause);
+        let due = exchange.intended.saturating_sub(self.tally.zero);
+        self.setup.outages.ended(due, false);
         if let Some(sampler) = &mut self.sampler {
             sampler.take(exchange.sample(self.tally.zero, End::Failed(phase, cause)));
         }

@@ -79,6 +79,10 @@ pub(super) struct Exchange {
     pub(super) counted: bool,
     /// Why it was sent later than it was due, if it was.
     pub(super) delay: Delay,
+    /// How late it was sent by the thread's own fault, in nanoseconds.
+    pub(super) late: u64,
+    /// How late any request was, then, that the target had not caught up with.
+    pub(super) burst: u64,
     /// Whether something of the answer has come in.
     pub(super) answering: bool,
     pub(super) kept: Kept,
@@ -109,6 +113,8 @@ impl Connection {
                 again: false,
                 counted: false,
                 delay: Delay::Own,
+                late: 0,
+                burst: 0,
                 answering: false,
                 kept: Kept::default(),
                 stream: None,

@@ -12,7 +12,9 @@ mod coalesce;
 mod connection;
 mod deadlines;
 mod opening;
+mod outages;
 mod plan;
+mod reaction;
 mod sampling;
 mod spans;
 mod streams;
@@ -26,11 +28,11 @@ mod websocket;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
-use lab_load::recording::Phase;
+use lab_load::recording::{NONE_FREE, Phase};
 use lab_load::{Model, Pace, Segment, Span, Workload};
 use wire::clock;
 use wire::http1::KnownHead;
@@ -42,10 +44,12 @@ use connection::{Connection, Link, Use};
 use deadlines::Deadlines;
 use lab_load::request::Composer;
 use plan::{Plan, Timing};
+use reaction::{LONGEST_WAIT, Reaction, Wait};
 use tally::Tally;
 use timers::Timers;
 use vigil::Vigil;
 
+pub use outages::{Outage, Outages};
 pub(crate) use sampling::{End, Sample, Sampler};
 
 /// Length of a span.
@@ -68,6 +72,11 @@ pub(crate) struct Setup {
     pub(crate) tls: Option<TlsClient>,
     /// Ends the segment that is under way.
     pub(crate) stop: AtomicBool,
+    /// When a segment ends that has no length of its own; of no meaning to one that
+    /// begins later.
+    pub(crate) ends_at: AtomicU64,
+    /// When requests of the segment failed.
+    pub(crate) outages: Arc<Outages>,
 }
 
 /// What a thread tells.
@@ -145,6 +154,7 @@ pub(crate) struct Engine {
     open_by: Deadlines,
     timers: Timers,
     tally: Tally,
+    reaction: Reaction,
     source: Source,
     /// Whether users decide when requests are made, not the schedule.
     users: bool,
@@ -208,6 +218,7 @@ impl Engine {
             open_by: Deadlines::new(nanos(workload.connections.connect_within)),
             timers: Timers::default(),
             tally: Tally::new(clock::now(), span),
+            reaction: Reaction::new(clock::now()),
             source: Source::Nobody,
             users: false,
             first: 0,
@@ -242,11 +253,11 @@ impl Engine {
         began: u64,
         outlet: &Outlet,
     ) -> Result<(Box<Span>, bool), Trouble> {
-        let end = segment.length.duration.map(|length| {
+        let mut end = segment.length.duration.map(|length| {
             began.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
         });
         // With a number of requests the segment is over when these are.
-        let by_time = end.is_some() && segment.length.requests.is_none();
+        let mut by_time = end.is_some() && segment.length.requests.is_none();
         self.begin(segment, began, outlet);
         let mut users = self.users.then_some(began);
         let mut boundary = began + SECOND;
@@ -258,6 +269,11 @@ impl Engine {
         let mut stopped = false;
         loop {
             let now = clock::now();
+            if end.is_none()
+                && let Some(at) = self.told_end(began)
+            {
+                (end, by_time) = (Some(at), true);
+            }
             if self.ended.is_none() && now >= boundary && end.is_none_or(|end| boundary < end) {
                 boundary = self.turn(now, end, began, outlet);
             }
@@ -265,7 +281,7 @@ impl Engine {
                 users = None;
                 self.start_users(now);
             }
-            self.expire(now);
+            self.expire(now)?;
             self.dispatch(now);
             self.send_streams();
             if self.ended.is_none() {
@@ -294,12 +310,19 @@ impl Engine {
                 && let Some(nap) = coalescer.nap(now, self.tally.in_flight())
             {
                 clock::nap(nap);
+                let length = u64::try_from(nap.as_nanos()).unwrap_or(u64::MAX);
+                self.reaction.napped(length, clock::now());
             }
             let now = clock::now();
             let wake_at = match &mut vigil {
                 Some(vigil) => vigil.wake_at(now, until),
                 None if spin => now,
                 None => until,
+            };
+            // While answers are awaited, a sleep that is too long must be noticed.
+            let wake_at = match self.tally.in_flight() {
+                0 => wake_at,
+                _ => wake_at.min(now + LONGEST_WAIT),
             };
             let longest = Duration::from_nanos(wake_at.saturating_sub(now));
             let (events, slept) = self.wait(longest)?;
@@ -315,13 +338,35 @@ impl Engine {
         }
     }
 
+    /// When the segment that began at `began` ends, once that is told. Nothing falls
+    /// due from then on.
+    fn told_end(&mut self, began: u64) -> Option<u64> {
+        let at = self.setup.ends_at.load(Ordering::Relaxed);
+        if at <= began {
+            return None;
+        }
+        if let Source::Schedule(plan) = &mut self.source {
+            plan.end_at(at);
+        }
+        Some(at)
+    }
+
     /// Waits for events and handles them; says how many there were, and how long the
     /// wait was.
     fn wait(&mut self, longest: Duration) -> Result<(usize, u64), Trouble> {
+        self.settle_answers();
         let began = clock::now();
         let waited = self.poller.wait(Some(longest));
-        let slept = clock::now() - began;
+        let ended = clock::now();
         let events = waited.map_err(|error| Trouble::System("wait for sockets", error))?;
+        self.reaction.woken(Wait {
+            began,
+            ended,
+            longest: u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
+            events,
+            full: events == Poller::MOST_EVENTS,
+            interrupted: self.poller.interrupted(),
+        });
         for index in 0..events {
             let Some(event) = self.poller.event(index) else {
                 break;
@@ -331,7 +376,21 @@ impl Engine {
             self.dispatch(now);
             self.send_streams();
         }
-        Ok((events, slept))
+        self.settle_answers();
+        Ok((events, ended - began))
+    }
+
+    /// Takes note of what this thread may have added to the answers that it has read.
+    fn settle_answers(&mut self) {
+        if self.reaction.is_settled() {
+            return;
+        }
+        let tally = &mut self.tally;
+        self.reaction.settle(|answered, intended, actual| {
+            let kind = tally.kind(answered.kind);
+            kind.intended_doubt.record_ns(answered.intended, intended);
+            kind.actual_doubt.record_ns(answered.actual, actual);
+        });
     }
 
     /// Handles one event, and says when it did.
@@ -439,11 +498,12 @@ impl Engine {
         }
     }
 
-    /// Gives up arrivals that still wait for a connection long after the end. They were
-    /// due and not sent, which the counts show.
+    /// Gives up arrivals that still wait for a connection long after the end: the target
+    /// holds them all.
     fn give_up_backlog(&mut self, now: u64) {
         if let Source::Schedule(_) = self.source {
             self.came_due(now);
+            while self.fail_arrival(Phase::Connect, NONE_FREE, now) {}
             self.source = Source::Nobody;
         }
     }
@@ -475,7 +535,12 @@ impl Engine {
     }
 
     /// Handles what has run out.
-    fn expire(&mut self, now: u64) {
+    fn expire(&mut self, now: u64) -> Result<(), Trouble> {
+        // A thread that did not run for long finds answers and deadlines together:
+        // answers come first.
+        if self.answer_by.next().is_some_and(|at| at <= now) {
+            self.wait(Duration::ZERO)?;
+        }
         while let Some(place) = self.answer_by.expired(now) {
             self.fail(place, Phase::Timeout, "timeout", now);
         }
@@ -486,6 +551,7 @@ impl Engine {
         while let Some((place, at)) = self.timers.expired(now) {
             self.resume(place, at, now);
         }
+        Ok(())
     }
 }
 

@@ -38,7 +38,7 @@ impl Engine {
             }
             let until = self.open_by.next().unwrap_or(u64::MAX);
             self.wait(Duration::from_nanos(until.saturating_sub(clock::now())))?;
-            self.expire(clock::now());
+            self.expire(clock::now())?;
             if let Some(trouble) = self.trouble.take() {
                 return Err(trouble);
             }
@@ -270,25 +270,34 @@ impl Engine {
             }
             self.unbound = self.unbound.saturating_sub(1);
         }
-        if bound {
-            return;
+        if !bound {
+            self.fail_arrival(phase, cause, now);
         }
-        if let Source::Schedule(plan) = &mut self.source
-            && let Some(arrival) = plan.take(now)
-        {
-            let composer = &self.setup.composer;
-            let kind = composer.kind(&composer.begin(self.first + arrival.number));
-            self.tally.fail(kind, phase, cause);
-            if let Some(sampler) = &mut self.sampler {
-                sampler.take(Sample {
-                    kind,
-                    intended: arrival.due.saturating_sub(self.tally.zero),
-                    sent: None,
-                    waited: true,
-                    end: End::Failed(phase, cause),
-                });
-            }
+    }
+
+    /// The arrival that waits longest fails. Says whether there was one.
+    pub(super) fn fail_arrival(&mut self, phase: Phase, cause: &'static str, now: u64) -> bool {
+        let Source::Schedule(plan) = &mut self.source else {
+            return false;
+        };
+        let Some(arrival) = plan.take(now) else {
+            return false;
+        };
+        let composer = &self.setup.composer;
+        let kind = composer.kind(&composer.begin(self.first + arrival.number));
+        self.tally.fail(kind, phase, cause);
+        let due = arrival.due.saturating_sub(self.tally.zero);
+        self.setup.outages.ended(due, false);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.take(Sample {
+                kind,
+                intended: arrival.due.saturating_sub(self.tally.zero),
+                sent: None,
+                waited: true,
+                end: End::Failed(phase, cause),
+            });
         }
+        true
     }
 
     /// Closes a connection that was open.

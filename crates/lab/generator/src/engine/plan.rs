@@ -24,6 +24,8 @@ struct Cursor {
     /// Arrivals of other threads between two own ones.
     others: usize,
     timing: Timing,
+    /// Arrivals that are due from then on are none.
+    end: u64,
 }
 
 /// What a schedule's times become.
@@ -57,6 +59,7 @@ impl Cursor {
             passed: 0,
             others: threads.max(1) as usize - 1,
             timing,
+            end: u64::MAX,
         }
     }
 
@@ -67,7 +70,12 @@ impl Cursor {
             number: head.number + self.others as u64 + 1,
             due: self.timing.of(time),
         });
+        self.cut();
         Some(head)
+    }
+
+    fn cut(&mut self) {
+        self.head = self.head.filter(|arrival| arrival.due < self.end);
     }
 }
 
@@ -86,6 +94,14 @@ impl Plan {
         Self {
             next: Cursor::new(schedule, thread, threads, timing),
             due: None,
+        }
+    }
+
+    /// Nothing falls due from `end` on.
+    pub(super) fn end_at(&mut self, end: u64) {
+        for cursor in std::iter::once(&mut self.next).chain(&mut self.due) {
+            cursor.end = end;
+            cursor.cut();
         }
     }
 
@@ -178,6 +194,19 @@ mod tests {
         assert_eq!(due(&mut plan), Some(10));
         assert_eq!(due(&mut plan), Some(20));
         assert_eq!(due(&mut plan), None);
+    }
+
+    #[test]
+    fn what_is_due_from_the_end_on_is_nobodys() {
+        let mut plan = Plan::new(schedule(&[0, 5, 10, 15]), 0, 1, AS_IT_IS);
+        assert_eq!(plan.came_due(6), 2);
+        plan.end_at(10);
+        assert_eq!(plan.came_due(u64::MAX), 2);
+        let mut due = Vec::new();
+        while let Some(arrival) = plan.take(u64::MAX) {
+            due.push(arrival.due);
+        }
+        assert_eq!(due, [0, 5]);
     }
 
     proptest! {

@@ -55,12 +55,14 @@ impl Engine {
         if let Some(sampler) = &mut self.sampler {
             sampler.hand_over();
         }
+        self.settle_answers();
         self.came_due(end);
         self.tally.span.planned += std::mem::take(&mut self.later_steps);
         let empty = self.empty_span(outlet);
         let mut span = self
             .tally
             .turn(end, now, u64::from(self.open / self.streams), empty);
+        span.delays = self.reaction.delays();
         if self.users {
             span.planned = span.kinds.iter().map(|kind| kind.sent).sum();
         }

@@ -172,7 +172,7 @@ impl Engine {
         head.carried += 1;
         self.tally.sent(now);
         self.answer_by.set(place, now);
-        self.tally.count(exchange, delay, bytes);
+        self.tally.count(exchange, delay, bytes, &mut self.reaction);
         self.tally.span.connections.reused += u64::from(head.carried > 1);
         if !std::mem::replace(&mut session.unsent, true) {
             self.unsent_streams.push(carrier);
@@ -316,7 +316,7 @@ impl Engine {
             // The target did nothing with it, so it can be asked again.
             Err(StreamError::Refused) if !exchange.again => {
                 exchange.again = true;
-                self.tally.ended(now);
+                self.tally.retried(exchange, now);
                 self.answer_by.clear(place);
                 self.ask_or_open(place, now);
             }

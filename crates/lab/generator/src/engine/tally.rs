@@ -9,6 +9,7 @@ use wire::clock;
 
 use super::asking::Delay;
 use super::connection::Exchange;
+use super::reaction::Reaction;
 
 /// Counts of the span that is under way. Times are those of the loop's clock.
 #[derive(Debug)]
@@ -68,15 +69,37 @@ impl Tally {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
+    /// A try has failed in a way that lets the request be sent again.
+    pub(super) fn retried(&mut self, exchange: &Exchange, now: u64) {
+        self.ended(now);
+        let kind = self.kind(exchange.kind);
+        kind.retried += 1;
+        kind.retried_seconds += now.saturating_sub(exchange.sent) as f64 * 1e-9;
+    }
+
     /// Counts a request as sent, unless it was sent before on a connection that the
     /// target was closing.
     #[inline]
-    pub(super) fn count(&mut self, exchange: &mut Exchange, delay: Delay, bytes: usize) {
+    pub(super) fn count(
+        &mut self,
+        exchange: &mut Exchange,
+        delay: Delay,
+        bytes: usize,
+        reaction: &mut Reaction,
+    ) {
         if std::mem::replace(&mut exchange.counted, true) {
             return;
         }
         exchange.delay = delay;
         let late = exchange.sent.saturating_sub(exchange.intended);
+        exchange.late = match delay {
+            Delay::Own => late,
+            Delay::Opening | Delay::Capped => 0,
+        };
+        exchange.burst = reaction.sent(exchange.late, exchange.sent);
+        if delay != Delay::Own {
+            reaction.sent_freed(exchange.sent);
+        }
         let kind = self.kind(exchange.kind);
         kind.sent += 1;
         kind.bytes_sent += bytes as u64;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use lab_load::recording::{NO_DESCRIPTORS, NO_PORTS, Phase};
 use lab_load::{GenerateError, Protocol, Workload};
 
+use super::check::{needed_descriptors, raise_descriptors};
 use crate::engine::Trouble;
 
 /// A trouble in words.
@@ -39,7 +40,10 @@ pub(super) fn explain(workload: &Workload, address: SocketAddr, trouble: Trouble
             GenerateError {
                 doing,
                 found,
-                help: help(target.protocol, phase, cause, open).map(str::to_owned),
+                help: match cause {
+                    NO_DESCRIPTORS => Some(raise_descriptors(needed_descriptors(workload))),
+                    _ => help(target.protocol, phase, cause, open).map(str::to_owned),
+                },
             }
         }
     }
@@ -51,7 +55,6 @@ fn help(protocol: Protocol, phase: Phase, cause: &str, open: u32) -> Option<&'st
             "hold fewer connections, or widen the range of local ports \
              (sysctl net.ipv4.ip_local_port_range)"
         }
-        (_, NO_DESCRIPTORS) => "hold fewer connections, or raise the limit (ulimit -n)",
         (Phase::Connect, _) if open > 0 => {
             "the target takes no more connections: hold fewer, or raise its limit"
         }

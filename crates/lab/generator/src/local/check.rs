@@ -38,14 +38,31 @@ pub(super) fn workload(workload: &Workload) -> Result<(), GenerateError> {
         return wrong("a timeout", &"0", "a time above 0");
     }
     let descriptors = socket::allow_most_descriptors().unwrap_or(u64::MAX);
-    if u64::from(held) + OTHER_DESCRIPTORS > descriptors {
+    let needed = needed_descriptors(workload);
+    if needed > descriptors {
         return Err(GenerateError {
             doing: format!("hold {held} connections"),
-            found: format!("this process may open {descriptors} descriptors"),
-            help: Some("hold fewer connections, or raise the limit (ulimit -Hn)".to_owned()),
+            found: format!(
+                "that needs {needed} descriptors, and this process may open {descriptors}"
+            ),
+            help: Some(raise_descriptors(needed)),
         });
     }
     Ok(())
+}
+
+/// Descriptors that are needed to hold a workload's connections.
+pub(super) fn needed_descriptors(workload: &Workload) -> u64 {
+    u64::from(workload.connections.held) + OTHER_DESCRIPTORS
+}
+
+/// How the limit of descriptors is raised. The soft one was raised to the hard one.
+pub(super) fn raise_descriptors(needed: u64) -> String {
+    format!(
+        "hold fewer connections, or raise the limit: `ulimit -Hn {needed}` as root in the shell \
+         that starts this, `docker run --ulimit nofile={needed}`, or `LimitNOFILE={needed}` in a \
+         unit of systemd"
+    )
 }
 
 fn wrong(what: &str, found: &dyn std::fmt::Display, expected: &str) -> Result<(), GenerateError> {

@@ -9,7 +9,7 @@ mod samples;
 
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,7 +20,7 @@ use wire::clock;
 use wire::poller::Waker;
 use wire::tls::{TlsClient, TlsOptions};
 
-use crate::engine::{Engine, Outlet, Report, Sampler, Setup, Trouble};
+use crate::engine::{Engine, Outages, Outlet, Report, Sampler, Setup, Trouble};
 use lab_load::request::Composer;
 use machine::Machine;
 use merge::Merge;
@@ -41,6 +41,7 @@ pub struct Local {
     threads: Vec<Thread>,
     reports: Receiver<(usize, Report)>,
     machine: Machine,
+    begins_at: Arc<AtomicU64>,
 }
 
 struct Thread {
@@ -60,6 +61,7 @@ struct Command {
 #[derive(Clone)]
 pub struct Stopper {
     setup: Arc<Setup>,
+    begins_at: Arc<AtomicU64>,
     wakers: Vec<Waker>,
 }
 
@@ -67,6 +69,31 @@ impl Stopper {
     /// No more requests; those in flight are awaited. Without effect between segments.
     pub fn stop(&self) {
         self.setup.stop.store(true, Ordering::Relaxed);
+        self.wakers.iter().for_each(Waker::wake);
+    }
+
+    /// Now, on the clock of [`Stopper::begin_next_at`] and [`Stopper::end_at`]: nanoseconds
+    /// whose zero has no meaning. All generators of a process have the same clock.
+    pub fn now() -> u64 {
+        clock::now()
+    }
+
+    /// The next segment begins at this moment. If that has passed already, what fell due
+    /// since then is sent late, and counts so.
+    pub fn begin_next_at(&self, at: u64) {
+        self.begins_at.store(at, Ordering::Relaxed);
+    }
+
+    /// When requests of the segment that is under way, or of the last one, failed.
+    pub fn outages(&self) -> Arc<Outages> {
+        Arc::clone(&self.setup.outages)
+    }
+
+    /// The segment that is under way, if it has no length of its own, ends at this
+    /// moment: what is due earlier belongs to it. With [`Stopper::begin_next_at`] of
+    /// another generator, one load goes on where the other ends.
+    pub fn end_at(&self, at: u64) {
+        self.setup.ends_at.store(at, Ordering::Relaxed);
         self.wakers.iter().for_each(Waker::wake);
     }
 }
@@ -115,6 +142,8 @@ impl Local {
             address,
             tls,
             stop: AtomicBool::new(false),
+            ends_at: AtomicU64::new(0),
+            outages: Arc::default(),
             workload,
         }))
     }
@@ -127,6 +156,7 @@ impl Local {
             threads: Vec::with_capacity(threads),
             reports,
             setup,
+            begins_at: Arc::default(),
         };
         for number in 0..threads {
             let sampler = samplers.as_ref().map(Samplers::sampler);
@@ -147,6 +177,7 @@ impl Local {
     pub fn stopper(&self) -> Stopper {
         Stopper {
             setup: Arc::clone(&self.setup),
+            begins_at: Arc::clone(&self.begins_at),
             wakers: self.wakers().cloned().collect(),
         }
     }
@@ -205,8 +236,14 @@ impl Generate for Local {
         watch: &mut dyn FnMut(&Span) -> Flow,
     ) -> Result<Recorded, GenerateError> {
         self.setup.stop.store(false, Ordering::Relaxed);
-        let began = clock::now() + LEAD;
-        let began_unix_ns = unix_now_ns().saturating_add(LEAD as i64);
+        self.setup.outages.clear();
+        let now = clock::now();
+        let began = match self.begins_at.swap(0, Ordering::Relaxed) {
+            0 => now + LEAD,
+            at => at,
+        };
+        let ahead = i64::try_from(i128::from(began) - i128::from(now)).unwrap_or(0);
+        let began_unix_ns = unix_now_ns().saturating_add(ahead);
         let shared = Arc::new(segment.clone());
         for thread in &self.threads {
             let command = Command {
@@ -255,6 +292,10 @@ impl Generate for Local {
                     self.stop();
                 }
             }
+        }
+        let ended = self.setup.ends_at.load(Ordering::Relaxed);
+        if segment.length.duration.is_none() && ended > began {
+            recorded.segment.length.duration = Some(Duration::from_nanos(ended - began));
         }
         Ok(recorded)
     }

@@ -2,7 +2,10 @@
 //! times, and remembers when each request came in.
 #![allow(dead_code, unreachable_pub)]
 
-use std::collections::VecDeque;
+pub mod queue;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -16,11 +19,15 @@ use wire::poller::{Interest, Poller, Waker};
 const LISTENER: u64 = u64::MAX;
 const WAKER: u64 = u64::MAX - 1;
 
+const REFUSED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
+
 /// How a target behaves.
 #[derive(Debug, Clone, Default)]
 pub struct Behaviour {
     /// Time from a request to its answer.
     pub delay: Duration,
+    /// Work that follows the delay, in a queue; refused requests get a 503 at once.
+    pub queue: Option<queue::Queue>,
     /// Stops, as begin and end after the first request: nothing is read or answered.
     pub stops: Vec<(Duration, Duration)>,
     /// Bytes of each answer's body.
@@ -90,7 +97,7 @@ struct Server {
     behaviour: Behaviour,
     connections: Vec<Option<TcpStream>>,
     /// Requests that wait for their answer: when, and on which connection.
-    pending: VecDeque<(u64, usize)>,
+    pending: BinaryHeap<Reverse<(u64, usize)>>,
     first: Option<u64>,
     seen: Vec<u64>,
     answer: Vec<u8>,
@@ -110,7 +117,7 @@ impl Server {
             poller,
             behaviour,
             connections: Vec::new(),
-            pending: VecDeque::new(),
+            pending: BinaryHeap::new(),
             first: None,
             seen: Vec::new(),
             answer,
@@ -121,13 +128,13 @@ impl Server {
     fn turn(&mut self) {
         self.stand_still();
         let now = clock::now();
-        while self.pending.front().is_some_and(|(due, _)| *due <= now) {
-            if let Some((_, place)) = self.pending.pop_front() {
+        while self.pending.peek().is_some_and(|first| first.0.0 <= now) {
+            if let Some(Reverse((_, place))) = self.pending.pop() {
                 self.send(place);
             }
         }
-        let wait = match self.pending.front() {
-            Some((due, _)) => Duration::from_nanos(due.saturating_sub(clock::now())),
+        let wait = match self.pending.peek() {
+            Some(Reverse((due, _))) => Duration::from_nanos(due.saturating_sub(clock::now())),
             None => Duration::from_secs(1),
         };
         let wait = wait.min(self.until_stop());
@@ -200,19 +207,29 @@ impl Server {
             if self.behaviour.log {
                 self.seen.push(now);
             }
-            if self.behaviour.delay.is_zero() {
-                self.send(place);
-            } else {
-                let due = now + self.behaviour.delay.as_nanos() as u64;
-                self.pending.push_back((due, place));
+            let arrived = now + self.behaviour.delay.as_nanos() as u64;
+            let due = match &mut self.behaviour.queue {
+                Some(queue) => queue.take(arrived),
+                None => Some(arrived),
+            };
+            match due {
+                None => self.write(place, REFUSED),
+                Some(due) if due <= now => self.send(place),
+                Some(due) => self.pending.push(Reverse((due, place))),
             }
         }
     }
 
     fn send(&mut self, place: usize) {
+        let answer = std::mem::take(&mut self.answer);
+        self.write(place, &answer);
+        self.answer = answer;
+    }
+
+    fn write(&mut self, place: usize, answer: &[u8]) {
         if let Some(Some(stream)) = self.connections.get_mut(place) {
             // A client that does not read such a small answer is not ours.
-            let _ = stream.write_all(&self.answer);
+            let _ = stream.write_all(answer);
         }
     }
 }

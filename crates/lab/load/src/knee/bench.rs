@@ -7,23 +7,34 @@ use stats::Answer;
 
 use crate::arrivals::{Arrivals, Shape};
 use crate::generate::{Flow, Generate, GenerateError};
-use crate::recording::Recorded;
+use crate::recording::{Recorded, Span};
 use crate::segment::{Length, Model, Segment};
 use crate::steady;
+use crate::summary::Steady;
 
 use super::margin;
-use super::settings::{Event, Purpose, Search, Settle};
+use super::settings::{Event, MOST_RATE, Purpose, Search, Settle};
 use super::{Estimate, Point};
 
 /// Names of what the guard finds in a recording; see [`search`](super::search).
 pub(super) type Guard<'g> = &'g dyn Fn(&Recorded) -> Vec<String>;
 
-/// Attempts at one hold that the machine or the generator spoiled.
+/// Attempts at one hold that the machine or the generator spoiled, each after a longer
+/// rest.
 const ATTEMPTS: u32 = 3;
+
+/// How far above the lowest rate that failed the target may be asked: it may be shared.
+const BEYOND_FAILED: f64 = 1.25;
+
+/// So many holds at a failed rate or above take the failure back.
+const TAKEN_BACK: u32 = 2;
 
 /// Latency that grows faster than this share of the time that passes shows a queue
 /// that grows: the target takes less than is asked of it by about this share.
 const GROWTH: f64 = 0.03;
+
+/// Holds shorter than this have no second to leave out.
+const SHORT: Duration = Duration::from_millis(3_500);
 
 /// What one hold says.
 pub(super) enum Outcome {
@@ -49,9 +60,19 @@ pub(super) struct Bench<'b> {
     pub(super) answers: Vec<(f64, Answer)>,
     /// Rests after which the target was still slow.
     pub(super) unrested: u32,
+    failed: Vec<Failed>,
     spent: Duration,
     arrivals: u64,
     stopped: bool,
+}
+
+/// A rate at which the objective was broken.
+struct Failed {
+    rate: f64,
+    /// Whether it was broken beyond chance.
+    clearly: bool,
+    /// Holds at this rate or above that were good since.
+    held: u32,
 }
 
 impl<'b> Bench<'b> {
@@ -69,6 +90,7 @@ impl<'b> Bench<'b> {
             points: Vec::new(),
             answers: Vec::new(),
             unrested: 0,
+            failed: Vec::new(),
             spent: Duration::ZERO,
             arrivals: 0,
             stopped: false,
@@ -96,14 +118,56 @@ impl<'b> Bench<'b> {
         (good.reduce(f64::max), bad.reduce(f64::min))
     }
 
+    /// The highest rate that may be asked for: never far above one that failed, even if
+    /// the guard would not let that failure count.
+    pub(super) fn most(&self) -> f64 {
+        let most = self.settings.most.unwrap_or(MOST_RATE);
+        let failed = self.standing().map(|failed| failed.rate);
+        failed
+            .reduce(f64::min)
+            .map_or(most, |failed| most.min(failed * BEYOND_FAILED))
+    }
+
+    /// The lowest rate that failed beyond chance: nothing is claimed above it.
+    pub(super) fn claimed(&self) -> f64 {
+        let failed = self.standing().filter(|failed| failed.clearly);
+        failed
+            .map(|failed| failed.rate)
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    /// Failures that were not taken back.
+    fn standing(&self) -> impl Iterator<Item = &Failed> {
+        self.failed.iter().filter(|failed| failed.held < TAKEN_BACK)
+    }
+
+    fn remember(&mut self, rate: f64, broken: bool, counts: bool, answer: &Answer) {
+        if broken {
+            self.failed.push(Failed {
+                rate,
+                clearly: counts && margin::clearly_over(answer),
+                held: 0,
+            });
+        } else if counts {
+            let below = self.failed.iter_mut().filter(|failed| failed.rate <= rate);
+            below.for_each(|failed| failed.held += 1);
+        }
+    }
+
+    /// Whether this share of the time has passed.
+    pub(super) fn impatient(&self, share: f64) -> bool {
+        self.stopped || self.left() == 0 || self.spent > self.settings.within.mul_f64(share)
+    }
+
     /// Tells what is believed; whether the search goes on is seen at the next hold.
     pub(super) fn believe(&mut self, estimate: Estimate) {
         self.stopped |= (self.watch)(&Event::Believed(estimate)) == Flow::Stop;
     }
 
-    /// Holds a rate, again when the machine spoiled it, and lets the target rest when
-    /// it was too much. The point is kept.
+    /// Holds a rate, or the highest that may be asked for; again when the machine spoiled
+    /// it, and lets the target rest when it was too much. The point is kept.
     pub(super) fn hold(&mut self, rate: f64, purpose: Purpose) -> Result<Outcome, GenerateError> {
+        let mut rate = rate.min(self.most());
         let usual = match purpose {
             Purpose::Confirm => self.settings.confirm,
             _ => self.settings.each,
@@ -134,21 +198,10 @@ impl<'b> Bench<'b> {
             if let Some(why) = &recorded.cut {
                 return Ok(Outcome::Over(format!("a hold was cut short: {why}")));
             }
-            let (point, reading, answer) = self.read(rate, purpose, &recorded);
-            let good = point.good;
-            if point.invalid.is_empty() {
-                let answer = match (purpose, answer) {
-                    // Far from the knee the excess does not follow a straight line: a
-                    // mean never falls below the time that one request takes.
-                    (Purpose::Bracket | Purpose::Overload, Answer::Exactly(excess)) => {
-                        if excess > 0.0 {
-                            Answer::Over(0.0)
-                        } else {
-                            Answer::Under(0.0)
-                        }
-                    }
-                    _ => answer,
-                };
+            let (point, reading, answer, broken) = self.read(rate, purpose, &recorded);
+            let (good, counts) = (point.good, point.invalid.is_empty());
+            self.remember(rate, broken, counts, &answer);
+            if counts {
                 self.answers.push((rate, answer));
             }
             self.points.push(point);
@@ -173,7 +226,10 @@ impl<'b> Bench<'b> {
                     return Ok(Outcome::Over(why));
                 }
                 Reading::Lost(why) => return Ok(Outcome::Limited(why)),
-                Reading::Spoiled(_) if attempt < ATTEMPTS => self.rest(rate)?,
+                Reading::Spoiled(_) if attempt < ATTEMPTS => {
+                    self.wait(rate, attempt)?;
+                    rate = rate.min(self.most());
+                }
                 Reading::Spoiled(why) => return Ok(Outcome::Limited(why)),
             }
             attempt += 1;
@@ -185,9 +241,8 @@ impl<'b> Bench<'b> {
         self.settings.slo.samples_needed() as f64 * 1.5
     }
 
-    /// The same near the knee. Slow requests come in groups, and a hold that saw one
-    /// or two groups more often saw too few than too many: its percentile is low more
-    /// often than not, and the knee would come out too high.
+    /// The same near the knee, where slow requests come in groups, and a hold that saw one
+    /// or two of them says little.
     fn samples_near(&self) -> f64 {
         self.settings.slo.samples_needed() as f64 * self.settings.near
     }
@@ -221,7 +276,7 @@ impl<'b> Bench<'b> {
         &mut self,
         rate: f64,
         length: Duration,
-        mut enough: impl FnMut(&crate::Span) -> Flow,
+        mut enough: impl FnMut(&Span) -> Flow,
     ) -> Result<Recorded, GenerateError> {
         let segment = Segment {
             model: Model::Open(Arrivals::Rate {
@@ -244,6 +299,25 @@ impl<'b> Bench<'b> {
         Ok(recorded)
     }
 
+    /// Waits for whatever spoiled a hold to pass, each time twice as long, at a tenth of
+    /// the load.
+    pub(super) fn wait(&mut self, rate: f64, times: u32) -> Result<(), GenerateError> {
+        let left = self.settings.within.saturating_sub(self.spent);
+        let most = (self.settings.drain * (1 << times.min(6)) / 2).min(left);
+        if most.is_zero() || self.stopped {
+            return Ok(());
+        }
+        let slow = self.slow(rate);
+        self.stopped |= (self.watch)(&Event::Rest { rate: slow, most }) == Flow::Stop;
+        self.segment(slow, most, |_| Flow::Continue)?;
+        Ok(())
+    }
+
+    fn slow(&self, rate: f64) -> f64 {
+        let (good, _) = self.bracket();
+        (rate.min(good.unwrap_or(rate)) / 10.0).max(1.0).min(rate)
+    }
+
     /// Lets the target work off what an overload left behind, at a tenth of the load,
     /// until its median is near that of a good hold.
     fn rest(&mut self, rate: f64) -> Result<(), GenerateError> {
@@ -251,8 +325,7 @@ impl<'b> Bench<'b> {
         if most.is_zero() || self.stopped {
             return Ok(());
         }
-        let (good, _) = self.bracket();
-        let slow = (rate.min(good.unwrap_or(rate)) / 10.0).max(1.0).min(rate);
+        let slow = self.slow(rate);
         let usual = self.points.iter().filter(|point| point.good);
         let usual = usual.filter_map(|point| point.p50).reduce(f64::max);
         self.stopped |= (self.watch)(&Event::Rest { rate: slow, most }) == Flow::Stop;
@@ -274,13 +347,20 @@ impl<'b> Bench<'b> {
         Ok(())
     }
 
-    /// What a hold says: its point, whether it counts, and for what.
-    fn read(&self, rate: f64, purpose: Purpose, recorded: &Recorded) -> (Point, Reading, Answer) {
+    /// What a hold says: its point, whether it counts, for what, and whether the
+    /// objective was broken.
+    fn read(
+        &self,
+        rate: f64,
+        purpose: Purpose,
+        recorded: &Recorded,
+    ) -> (Point, Reading, Answer, bool) {
         let counted = self.counted(recorded);
         let judged = self.settings.slo.judge(&counted).holds;
         let grows = grows(&counted);
         let holds = judged.map(|holds| holds && !grows);
-        let answer = margin::answer(&self.settings.slo, &counted, holds, grows);
+        let near = matches!(purpose, Purpose::Bisect | Purpose::Confirm);
+        let answer = margin::answer(&self.settings.slo, &counted, holds, grows, near);
         let mut reading = weigh((self.guard)(recorded), holds);
         if !recorded.lost.is_empty() {
             reading = Reading::Lost(vec!["worker-lost".to_owned()]);
@@ -295,25 +375,32 @@ impl<'b> Bench<'b> {
             point(rate, purpose, &counted, good, invalid),
             reading,
             answer,
+            holds == Some(false),
         )
     }
 
-    /// The hold without its warm-up.
+    /// The hold without its lead, in which the queue of the target fills; how long that is
+    /// does not depend on what was seen in it. Failures are never left out.
     fn counted(&self, recorded: &Recorded) -> Recorded {
-        let mut steady = steady::find(recorded);
-        match self.settings.settle {
-            Settle::Lead(lead) => steady.from_s = lead.as_secs_f64(),
-            Settle::Auto if steady.state == "short" => {
-                let spans: Vec<_> = steady::sending_spans(recorded).collect();
-                if let [_, second, _, _, ..] = spans.as_slice() {
-                    steady.from_s = second.start.as_secs_f64();
-                }
-            }
-            Settle::Auto => {}
-        }
+        let length = steady::sending(recorded).length;
+        let lead = match self.settings.settle {
+            Settle::Lead(lead) => lead,
+            Settle::Auto if length >= SHORT => (length / 4).max(Duration::from_secs(1)),
+            Settle::Auto => Duration::ZERO,
+        };
+        let steady = Steady {
+            from_s: lead.as_secs_f64(),
+            to_s: length.as_secs_f64(),
+            state: String::new(),
+        };
         let part = steady::part(recorded, &steady);
+        let failures = |span: &Span| {
+            let requests = span.requests();
+            requests.failed() + requests.refused
+        };
+        let left_out = failures(&recorded.total) > failures(&part.total);
         // A lead as long as the hold would leave nothing.
-        if part.total.length.is_zero() {
+        if part.total.length.is_zero() || left_out {
             recorded.clone()
         } else {
             part

@@ -5,11 +5,19 @@ use stats::{Scaling, SplitMix};
 
 use super::{Estimate, Point, Usl};
 
-/// Where throughput follows the rate no more.
+/// Widest interval of a limit that is told, as the ratio of its ends.
+const WIDEST: f64 = 1.25;
+
+/// How much more than the limit a hold may have answered by chance.
+const CHANCE: f64 = 1.03;
+
+/// Where throughput follows the rate no more, if the holds agree on it.
 pub(super) fn physical(points: &[Point], confidence: f64) -> Option<Estimate> {
     let pairs: Vec<(f64, f64)> = counted(points).map(|p| (p.rate, p.good_rate)).collect();
     let found = stats::saturation(&pairs, confidence)?;
-    Some(Estimate {
+    let most = pairs.iter().map(|pair| pair.1).fold(0.0, f64::max);
+    let agree = found.high <= found.low * WIDEST && most <= found.high * CHANCE;
+    agree.then_some(Estimate {
         rate: found.rate,
         low: found.low,
         high: found.high,

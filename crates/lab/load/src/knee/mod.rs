@@ -25,7 +25,8 @@ pub struct Capacity {
     /// The rate beyond which the target answers no more, whatever the objective.
     pub physical: Option<Estimate>,
     /// What set the limit: `target`, `generator` (the knee is at least this),
-    /// `range` (the highest rate asked for held), `none` (no rate held).
+    /// `range` (the highest rate asked for held), `unsure` (rates held and others did not,
+    /// and too little is known of those between), `none` (no rate held).
     pub limit: String,
     /// What the search has to say in a sentence: also why something is absent.
     pub note: String,

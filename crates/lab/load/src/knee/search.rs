@@ -1,6 +1,6 @@
 //! The search for the highest rate that holds.
 
-use stats::{Bisection, Noise};
+use stats::Threshold;
 
 use crate::generate::{Flow, Generate, GenerateError};
 use crate::recording::Recorded;
@@ -8,9 +8,6 @@ use crate::recording::Recorded;
 use super::bench::{Bench, Outcome};
 use super::settings::{Event, MOST_RATE, Purpose, Search};
 use super::{Capacity, Estimate, fit};
-
-/// Share of holds that say the opposite of the truth however far from the knee.
-const LAPSE: f64 = 0.02;
 
 /// Times that a contradiction at the ends of the interval sends the search back.
 const ROUNDS: u32 = 3;
@@ -21,23 +18,21 @@ const WIDEST: f64 = 1e4;
 /// Quantiles of what is believed that are tried in turn.
 const ASKED: [f64; 3] = [0.5, 0.1, 0.9];
 
-/// What a hold counts for. On simulated queues 90 % intervals cover the truth in 85 to
-/// 88 % of the cases with a weight of 1, in 92 to 96 % with this.
-const WEIGHT: f64 = 0.7;
+/// Ratio of the ends of the widest interval that is told: nothing is known beyond that.
+const UNSURE: f64 = 2.0;
 
-/// How steeply the excess over the objective may rise with the rate, both in
-/// logarithms. A 99th percentile of M/M/1 rises with 4.6 ρ / (1 - ρ).
-const SLOPES: [f64; 7] = [1.5, 3.0, 6.0, 12.0, 24.0, 48.0, 96.0];
+/// Holds in a row that the machine may spoil while the search bisects.
+const SPOILED: u32 = 3;
 
-/// How much the excess may scatter between holds of the same rate.
-const SCALES: [f64; 6] = [0.04, 0.08, 0.16, 0.32, 0.64, 1.28];
+/// Share of the time in which one hold at least must have counted.
+const PATIENCE: f64 = 0.25;
 
 /// Finds the highest rate at which the objective holds.
 ///
 /// `guard` names what makes a recording say nothing about its target, in the words of
 /// [`Reason::check`](crate::summary::Reason::check). A hold that it spoils is never
-/// taken for one that does not hold: it is made again, and when that does not help
-/// the search ends there with a lower bound. `watch` is told of every step and can end
+/// taken for one that does not hold: it is made again after a rest. When that does not
+/// help although a lower rate still counts, the search ends with a lower bound. `watch` is told of every step and can end
 /// the search; what was found until then is returned.
 ///
 /// # Errors
@@ -55,7 +50,7 @@ pub fn search(
     })?;
     let mut bench = Bench::new(generator, settings, guard, watch);
     let end = hunt(&mut bench)?;
-    if !matches!(end, End::Over(_) | End::NoneHolds(_)) {
+    if matches!(end, End::Found) {
         overload(&mut bench)?;
     }
     Ok(conclude(&bench, &end))
@@ -76,18 +71,31 @@ enum End {
 }
 
 fn hunt(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
+    let (mut waited, mut controls) = (0, 0);
     loop {
         let Some(end) = bracket(bench)? else {
             return bisect(bench);
         };
-        let (Some(good), End::Generator(_) | End::Range) = (bench.bracket().0, &end) else {
-            return Ok(end);
+        // Only a lower bound will be told: it should be a firm one. And where the rate that
+        // held cannot be made either, it is not the rate that is too much.
+        let control = match (bench.bracket().0, &end) {
+            (Some(good), End::Generator(_) | End::Range) => bench.hold(good, Purpose::Confirm)?,
+            (None, End::Generator(why)) if !bench.impatient(PATIENCE) => {
+                Outcome::Limited(why.clone())
+            }
+            _ => return Ok(end),
         };
-        // Only a lower bound will be told: it should be a firm one.
-        match bench.hold(good, Purpose::Confirm)? {
+        match control {
             Outcome::Bad => {}
+            // What spoiled the higher rate may have passed while the lower one was held.
+            Outcome::Good if controls == 0 && matches!(end, End::Generator(_)) => controls += 1,
+            Outcome::Good => return Ok(end),
             Outcome::Over(why) if bench.left() > 0 => return Ok(End::Over(why)),
-            Outcome::Good | Outcome::Limited(_) | Outcome::Over(_) => return Ok(end),
+            Outcome::Over(_) => return Ok(end),
+            Outcome::Limited(_) => {
+                waited += 1;
+                bench.wait(bench.lowest(), waited + 1)?;
+            }
         }
     }
 }
@@ -95,8 +103,8 @@ fn hunt(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
 /// Looks for one rate that holds and one that does not; `None` once there are both.
 fn bracket(bench: &mut Bench<'_>) -> Result<Option<End>, GenerateError> {
     let settings = bench.settings;
-    let most = settings.most.unwrap_or(MOST_RATE);
     let lowest = bench.lowest();
+    let most = settings.most.unwrap_or(MOST_RATE);
     let mut rate = settings.from.max(lowest).min(most);
     loop {
         match bench.bracket() {
@@ -122,25 +130,11 @@ fn bracket(bench: &mut Bench<'_>) -> Result<Option<End>, GenerateError> {
     }
 }
 
-/// The nearest rate that may be tried: within the range that is believed possible when
-/// the search begins to bisect. A target shall not be asked for forty times what it
-/// failed at.
-fn sane(bench: &Bench<'_>, rate: f64) -> f64 {
-    let settings = bench.settings;
-    let room = settings.grow * settings.grow;
-    let near = match bench.bracket() {
-        (Some(good), Some(bad)) => rate.clamp(good.min(bad) / room, good.max(bad) * room),
-        _ => rate,
-    };
-    let most = settings.most.unwrap_or(MOST_RATE);
-    near.max(bench.lowest()).min(most)
-}
-
 /// Halves what is not known until the interval is narrow enough and its ends are
 /// confirmed. Two holds are kept back for that.
 fn bisect(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
     let settings = bench.settings;
-    let mut rounds = 0;
+    let (mut rounds, mut spoiled) = (0, 0);
     let Some(mut belief) = Belief::new(bench) else {
         return Ok(End::Found);
     };
@@ -153,20 +147,22 @@ fn bisect(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
             // The median tells most of where the knee is; what lies to both sides of it
             // tells how steep the way there is, without which no interval is honest.
             let quantile = ASKED[bench.points.len() % ASKED.len()];
-            let rate = sane(bench, belief.bisection.quantile(quantile));
+            let rate = belief.threshold.quantile(quantile).max(bench.lowest());
             match bench.hold(rate, Purpose::Bisect)? {
-                Outcome::Good | Outcome::Bad => continue,
+                Outcome::Good | Outcome::Bad => spoiled = 0,
+                // Another rate next; perhaps the machine is quiet then.
+                Outcome::Limited(_) if spoiled + 1 < SPOILED => spoiled += 1,
                 Outcome::Limited(why) => return Ok(End::Generator(why)),
                 Outcome::Over(why) => return Ok(End::Over(why)),
             }
+            continue;
         }
         let mut contradicted = false;
         for (rate, expected) in [(estimate.low, true), (estimate.high, false)] {
-            match bench.hold(sane(bench, rate), Purpose::Confirm)? {
+            match bench.hold(rate.max(bench.lowest()), Purpose::Confirm)? {
                 Outcome::Good => contradicted |= !expected,
                 Outcome::Bad => contradicted |= expected,
-                Outcome::Limited(why) if expected => return Ok(End::Generator(why)),
-                // That more cannot be made says nothing against the interval.
+                // That it cannot be made says nothing against the interval.
                 Outcome::Limited(_) => {}
                 Outcome::Over(why) => return Ok(End::Over(why)),
             }
@@ -178,28 +174,15 @@ fn bisect(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
     }
 }
 
-/// Holds beyond everything tried, until saturation can be told or the limit of such
+/// Holds a little beyond what failed, until saturation can be told or the limit of such
 /// holds is reached.
 fn overload(bench: &mut Bench<'_>) -> Result<(), GenerateError> {
-    let most = bench.settings.most.unwrap_or(MOST_RATE);
     for _ in 0..bench.settings.overload {
         if fit::saturated(&bench.points) {
             break;
         }
-        let highest = bench
-            .points
-            .iter()
-            .map(|point| point.rate)
-            .fold(0.0, f64::max);
-        // Once the target lags behind, more of the same says more than more.
-        let lags = |point: &&super::Point| point.good_rate < 0.9 * point.rate;
-        let lagging = bench.points.iter().filter(lags).map(|point| point.rate);
-        let rate = lagging
-            .reduce(f64::max)
-            .unwrap_or(highest * bench.settings.grow);
-        if rate > most {
-            break;
-        }
+        let highest = bench.points.iter().map(|point| point.rate);
+        let rate = highest.fold(0.0, f64::max) * bench.settings.grow;
         match bench.hold(rate, Purpose::Overload)? {
             Outcome::Good | Outcome::Bad => {}
             Outcome::Limited(_) | Outcome::Over(_) => break,
@@ -213,7 +196,7 @@ fn overload(bench: &mut Bench<'_>) -> Result<(), GenerateError> {
 struct Belief {
     low: f64,
     high: f64,
-    bisection: Bisection,
+    threshold: Threshold,
     /// How many answers it has taken in.
     heard: usize,
 }
@@ -230,16 +213,10 @@ impl Belief {
     }
 
     fn between(low: f64, high: f64, bench: &Bench<'_>) -> Option<Self> {
-        let noise = Noise::Response {
-            slopes: SLOPES.to_vec(),
-            scales: SCALES.to_vec(),
-            lapse: LAPSE,
-            weight: WEIGHT,
-        };
         let mut belief = Self {
             low,
             high,
-            bisection: Bisection::new(low, high, noise)?,
+            threshold: Threshold::new(low, high)?,
             heard: 0,
         };
         belief.hear(bench);
@@ -250,10 +227,10 @@ impl Belief {
     /// one of its ends.
     fn hear(&mut self, bench: &Bench<'_>) {
         for (rate, answer) in bench.answers.iter().skip(self.heard) {
-            self.bisection.update(*rate, *answer);
+            self.threshold.update(*rate, answer);
         }
         self.heard = bench.answers.len();
-        let (low, high) = self.bisection.interval(0.99);
+        let (low, high) = self.threshold.interval(0.99);
         let room = bench.settings.grow;
         let at_end = low < self.low * room.sqrt() || high > self.high / room.sqrt();
         let wider = (self.low / room, self.high * room);
@@ -263,9 +240,9 @@ impl Belief {
     }
 
     fn estimate(&self, confidence: f64) -> Estimate {
-        let (low, high) = self.bisection.interval(confidence);
+        let (low, high) = self.threshold.interval(confidence);
         Estimate {
-            rate: self.bisection.quantile(0.5),
+            rate: self.threshold.quantile(0.5),
             low,
             high,
             confidence,
@@ -276,19 +253,32 @@ impl Belief {
 fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
     let settings = bench.settings;
     let confidence = settings.confidence;
-    let between = Belief::new(bench).map(|belief| belief.estimate(confidence));
+    let believed = Belief::new(bench).map(|belief| belief.estimate(confidence));
+    // Whatever is believed of the rates between, nothing is claimed above one that failed.
+    let claimed = bench.claimed();
+    let between = believed.map(|knee| Estimate {
+        rate: knee.rate.min(claimed),
+        low: knee.low.min(claimed),
+        high: knee.high.min(claimed),
+        confidence,
+    });
+    let told = between.filter(|knee| knee.high <= knee.low * UNSURE);
     let bound = bench.bracket().0.map(|good| Estimate {
         rate: good,
         low: good,
         high: good,
         confidence,
     });
-    let knee = between.or(bound);
-    let limit = match (end, between, bound) {
+    let knee = match believed {
+        Some(_) => told,
+        None => bound,
+    };
+    let limit = match (end, between, told, bound) {
+        (_, Some(_), Some(_), _) => "target",
+        (_, Some(_), None, _) => "unsure",
         (End::Generator(_), ..) => "generator",
-        (_, Some(_), _) => "target",
-        (_, None, Some(_)) => "range",
-        (_, None, None) => "none",
+        (.., Some(_)) => "range",
+        (.., None) => "none",
     };
     let physical = fit::physical(&bench.points, confidence);
     let mut note = match (knee, between) {
@@ -299,16 +289,25 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
             units::show_rate(knee.low),
             units::show_rate(knee.high)
         ),
+        (None, Some(knee)) => format!(
+            "Too little is known to name a rate: it lies between {} and {}.",
+            units::show_rate(knee.low),
+            units::show_rate(knee.high)
+        ),
         (Some(knee), None) => {
             format!(
                 "The objective holds at least up to {}.",
                 units::show_rate(knee.rate)
             )
         }
-        (None, _) => "No rate was found at which the objective holds.".to_owned(),
+        (None, None) => "No rate was found at which the objective holds.".to_owned(),
     };
     match end {
         End::Found => {}
+        End::Generator(why) if believed.is_some() => {
+            let why = why.join(", ");
+            note += &format!(" The search ended early because its holds were invalid: {why}.");
+        }
         End::Generator(why) => {
             note += &format!(" The generator can make no more: {}.", why.join(", "));
         }
@@ -316,7 +315,7 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
         End::NoneHolds(why) => note += &format!(" No lower rate was tried: {why}."),
         End::Over(why) => note += &format!(" The search ended early because {why}."),
     }
-    if let Some(knee) = between
+    if let Some(knee) = told
         && matches!(end, End::Found)
         && knee.high > knee.low * (1.0 + settings.precision)
     {

@@ -53,7 +53,7 @@ pub struct Search {
 /// What is left out at the start of a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settle {
-    /// The warm-up as MSER finds it; in holds too short for that, the first span.
+    /// A quarter of the hold, and a second at least, if nothing failed in it.
     Auto,
     /// So much.
     Lead(Duration),

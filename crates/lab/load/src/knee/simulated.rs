@@ -19,6 +19,8 @@ pub(super) enum Work {
     Constant,
     /// Log-normal with this deviation of the logarithm.
     LogNormal(f64),
+    /// Pareto's distribution with this exponent, above 1: a heavy tail.
+    Pareto(f64),
 }
 
 /// A queue in front of several servers, first come first served: M/M/c or M/G/c.
@@ -32,6 +34,8 @@ pub(super) struct Queue {
     pub(super) drift: f64,
     /// Seconds until a request is given up; it is worked off all the same.
     pub(super) timeout: f64,
+    /// Requests inside, beyond which one is refused.
+    pub(super) room: usize,
     /// Whether what was left undone at the end of a segment delays the next one.
     pub(super) remembers: bool,
     random: SplitMix,
@@ -49,6 +53,7 @@ impl Queue {
             work,
             drift: 0.0,
             timeout: 10.0,
+            room: usize::MAX,
             remembers: false,
             random: SplitMix::new(seed),
             free: vec![0.0; servers],
@@ -60,6 +65,7 @@ impl Queue {
         match self.work {
             Work::Exponential => self.random.exponential(),
             Work::Constant => 1.0,
+            Work::Pareto(tail) => (tail - 1.0) / tail * self.random.uniform().powf(-1.0 / tail),
             Work::LogNormal(deviation) => {
                 (deviation * self.random.normal() - deviation * deviation / 2.0).exp()
             }
@@ -98,8 +104,16 @@ impl Generate for Queue {
         let mut told = 0;
         let mut at = 0.0;
         let mut last: f64 = 0.0;
+        // As many as the real schedule has: Poisson's process, given their number.
+        let mut left = (rate * length).round();
+        let mut inside: Vec<f64> = Vec::new();
         loop {
-            at += self.random.exponential() / rate;
+            let gap = self.random.exponential();
+            at = match left >= 1.0 {
+                true => at + (duration.as_secs_f64() - at) * -(-gap / left).exp_m1(),
+                false => duration.as_secs_f64(),
+            };
+            left -= 1.0;
             let slot = ((at / SPAN) as usize).min(slots);
             // What ends in a slot is known once arrivals have left it.
             while told < slot && length > told as f64 * SPAN {
@@ -113,14 +127,28 @@ impl Generate for Queue {
             if at >= length {
                 break;
             }
+            spans[slot].planned += 1;
+            spans[slot].kinds[0].sent += 1;
+            if self.room < usize::MAX {
+                inside.retain(|done| *done > at);
+                if inside.len() >= self.room {
+                    let kind = &mut spans[slot].kinds[0];
+                    kind.answered += 1;
+                    kind.refuse("status");
+                    kind.intended.record_ns(1000);
+                    kind.actual.record_ns(1000);
+                    continue;
+                }
+            }
             let server = (0..self.servers)
                 .min_by(|a, b| self.free[*a].total_cmp(&self.free[*b]))
                 .unwrap();
             let done = at.max(self.free[server]) + self.work() * mean;
             self.free[server] = done;
+            if self.room < usize::MAX {
+                inside.push(done);
+            }
             let latency = done - at;
-            spans[slot].planned += 1;
-            spans[slot].kinds[0].sent += 1;
             let ended = at + latency.min(self.timeout);
             let end_slot = ((ended / SPAN) as usize).min(slots);
             let kind = &mut spans[end_slot].kinds[0];

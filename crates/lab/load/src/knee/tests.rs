@@ -6,8 +6,10 @@ use super::*;
 use crate::arrivals::{Arrivals, Shape};
 use crate::generate::{Flow, Generate, GenerateError};
 use crate::recording::Recorded;
-use crate::segment::{Length, Model, Segment};
+use crate::segment::{Model, Segment};
 use crate::slo::Slo;
+
+mod coverage;
 
 fn settings(slo: &str) -> Search {
     Search::new(Slo::parse(slo).unwrap())
@@ -65,160 +67,17 @@ fn without_a_good_hold_the_last_is_shown() {
     assert_eq!(rate_of(&shown), found.points.last().unwrap().rate);
 }
 
-/// How well searches do, over many of them.
-#[derive(Default)]
-struct Record {
-    runs: usize,
-    covered: usize,
-    errors: Vec<f64>,
-    holds: Vec<f64>,
-    seconds: Vec<f64>,
-    widths: Vec<f64>,
-}
-
-impl Record {
-    fn add(&mut self, queue: &mut Queue, settings: &Search, truth: f64) {
-        let found = find(queue, settings);
-        let knee = found.knee.unwrap();
-        assert_eq!(found.limit, "target", "{}", found.note);
-        self.runs += 1;
-        let tried = |good| {
-            let these = found.points.iter().filter(move |point| point.good == good);
-            these.map(|point| point.rate)
-        };
-        let failed = tried(false).filter(|rate| *rate > truth);
-        let highest = failed.clone().fold(0.0, f64::max);
-        let limit = settings.grow.powi(3) * tried(true).fold(truth, f64::max);
-        assert!(settings.overload > 0 || highest <= limit, "{highest} tried");
-        self.covered += usize::from(knee.low <= truth && truth <= knee.high);
-        self.errors.push((knee.rate / truth - 1.0).abs());
-        self.holds.push(found.points.len() as f64);
-        self.seconds.push(queue.ran.iter().map(|ran| ran.1).sum());
-        self.widths.push(knee.high / knee.low - 1.0);
-    }
-
-    fn median(values: &[f64]) -> f64 {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        stats::nearest_rank(&sorted, 0.5).unwrap()
-    }
-
-    fn check(&self, name: &str, least: f64) {
-        let error = Self::median(&self.errors);
-        let covered = self.covered as f64 / self.runs as f64;
-        println!(
-            "{name}: {} runs, median error {:.2} %, covered {:.1} %, interval {:.1} %, \
-             {} holds, {:.0} s (medians)",
-            self.runs,
-            error * 100.0,
-            covered * 100.0,
-            Self::median(&self.widths) * 100.0,
-            Self::median(&self.holds),
-            Self::median(&self.seconds),
-        );
-        assert!(error <= 0.03, "{name}: median error {error}");
-        assert!(
-            covered >= least,
-            "{name}: {} of {}",
-            self.covered,
-            self.runs
-        );
-    }
-}
-
-/// Time in an M/M/1 system is exponential with rate µ - λ, so its 99th percentile is
-/// 20 ms at λ = µ - ln(100) / 20 ms. The capacity drifts from hold to hold, so that
-/// holds of the same rate differ.
-#[test]
-fn the_knee_of_simulated_queues_is_found_and_its_interval_is_honest() {
-    let mut all = Record::default();
-    let settings = settings("p99 < 20ms, errors < 0.1%");
-    for seed in 0..200 {
-        let capacity = 800.0 + 800.0 * stats::SplitMix::new(seed + 1000).uniform();
-        let mut queue = Queue::new(capacity, 1, Work::Exponential, seed);
-        queue.drift = [0.0, 0.03, 0.08][seed as usize % 3];
-        let truth = capacity - 100f64.ln() / 0.02;
-        all.add(&mut queue, &settings, truth);
-    }
-    all.check("M/M/1", 0.88);
-}
-
-/// What `Search::brief` promises: a few minutes, and an interval that is no less honest.
-#[test]
-fn a_brief_search_takes_minutes_and_is_honest_too() {
-    let mut all = Record::default();
-    let settings = Search::brief(Slo::parse("p99 < 20ms, errors < 0.1%").unwrap());
-    for seed in 0..200 {
-        let capacity = 800.0 + 800.0 * stats::SplitMix::new(seed + 3000).uniform();
-        let mut queue = Queue::new(capacity, 1, Work::Exponential, seed);
-        queue.drift = [0.0, 0.03, 0.08][seed as usize % 3];
-        let truth = capacity - 100f64.ln() / 0.02;
-        all.add(&mut queue, &settings, truth);
-    }
-    all.check("M/M/1, brief", 0.88);
-    let longest = all.seconds.iter().copied().fold(0.0, f64::max);
-    assert!(longest <= 300.0, "{longest} s under load");
-}
-
-/// For other queues the truth comes from a simulation 100 times as long as a hold.
-#[test]
-fn other_queues_are_found_as_well() {
-    let kinds = [
-        (4, Work::Exponential, "p99 < 30ms"),
-        (1, Work::Constant, "p95 < 8ms"),
-        (2, Work::LogNormal(0.8), "mean < 4ms, errors < 1%"),
-    ];
-    let mut all = Record::default();
-    for (kind, (servers, work, slo)) in kinds.into_iter().enumerate() {
-        let settings = settings(slo);
-        let capacity = 1000.0;
-        let (mut low, mut high) = (300.0, 1000.0);
-        while high / low > 1.002 {
-            let middle = f64::sqrt(low * high);
-            let mut queue = Queue::new(capacity, servers, work, 1);
-            let long = hold(&mut queue, middle, 1500);
-            match settings.slo.judge(&long).holds {
-                Some(true) => low = middle,
-                _ => high = middle,
-            }
-        }
-        for seed in 0..14 {
-            let seed = 5000 + seed + 100 * kind as u64;
-            let mut queue = Queue::new(capacity, servers, work, seed);
-            queue.drift = 0.03;
-            all.add(&mut queue, &settings, f64::sqrt(low * high));
-        }
-    }
-    // Of so few, a 90 % interval covers fewer than four fifths by chance in 2 % of cases.
-    all.check("others", 0.8);
-}
-
-fn hold(queue: &mut Queue, rate: f64, seconds: u64) -> Recorded {
-    let segment = Segment {
-        model: Model::Open(Arrivals::Rate {
-            process: crate::arrivals::Process::Poisson,
-            shape: Shape::Constant(rate),
-        }),
-        length: Length {
-            duration: Some(Duration::from_secs(seconds)),
-            requests: None,
-        },
-        first: 0,
-    };
-    queue.run(&segment, &mut |_| Flow::Continue).unwrap()
-}
-
 #[test]
 fn saturation_is_told_apart_from_the_objective() {
     let mut queue = Queue::new(1000.0, 1, Work::Exponential, 3);
-    let found = find(&mut queue, &settings("p99 < 20ms"));
+    let found = find(&mut queue, &settings("p99 < 50ms"));
     let (knee, physical) = (found.knee.unwrap(), found.physical.unwrap());
-    assert!(knee.high < 850.0, "{}", found.note);
+    assert!(knee.high < 960.0, "{}", found.note);
     assert!((physical.rate / 1000.0 - 1.0).abs() < 0.03, "{physical:?}");
     assert!(found.points.iter().any(|point| point.purpose == "confirm"));
     assert_eq!(found.share(0.7), Some(knee.rate * 0.7));
     assert_eq!(found.share(f64::NAN), None);
-    // An M/M/1 queue has a plateau and no peak.
+    // An M/M/1 queue follows the law with a contention of a half, and has no peak.
     match found.usl {
         Usl::Fit { peak, .. } => assert_eq!(peak, None),
         Usl::Refused(why) => panic!("{why}"),
@@ -279,6 +138,65 @@ fn the_limit_of_the_generator_is_not_that_of_the_target() {
         .iter()
         .filter(|point| !point.invalid.is_empty());
     assert!(spoiled.clone().count() >= 3 && spoiled.clone().all(|point| !point.good));
+}
+
+/// The machine is busy for a while, whatever the rate: three holds in a row and more are
+/// spoiled, and the knee is found all the same.
+#[test]
+fn noise_is_waited_out() {
+    for from in [0, 3, 7] {
+        let mut queue = Queue::new(1000.0, 1, Work::Exponential, 21 + from);
+        let calls = std::cell::Cell::new(0);
+        let busy = |_: &Recorded| {
+            calls.set(calls.get() + 1);
+            match (from..from + 5).contains(&(calls.get() - 1)) {
+                true => vec!["late-sends".to_owned()],
+                false => Vec::new(),
+            }
+        };
+        let settings = settings("p99 < 20ms");
+        let found = search(&mut queue, &settings, &busy, &mut |_| Flow::Continue).unwrap();
+        assert_eq!(found.limit, "target", "{from}: {}", found.note);
+        let truth = 1000.0 - 100f64.ln() / 0.02;
+        let knee = found.knee.unwrap();
+        assert!((knee.rate / truth - 1.0).abs() < 0.05, "{}", found.note);
+    }
+}
+
+/// A pool of 20 with 25 ms of work each and a timeout, as it was found in use: 800/s failed,
+/// and then the machine was busy for good. What is told is not above 800/s.
+#[test]
+fn nothing_is_claimed_above_a_rate_that_failed() {
+    for spoiled_from in 2..12 {
+        let mut queue = Queue::new(800.0, 20, Work::Constant, spoiled_from);
+        queue.timeout = 0.2;
+        let calls = std::cell::Cell::new(0);
+        let busy = |_: &Recorded| {
+            calls.set(calls.get() + 1);
+            match calls.get() > spoiled_from {
+                true => vec!["late-sends".to_owned()],
+                false => Vec::new(),
+            }
+        };
+        let settings = Search::brief(Slo::parse("p99 < 50ms, errors < 0.1%").unwrap());
+        let found = search(&mut queue, &settings, &busy, &mut |_| Flow::Continue).unwrap();
+        let failed = found
+            .points
+            .iter()
+            .filter(|p| !p.good && p.invalid.is_empty());
+        let failed = failed.map(|point| point.rate).fold(f64::INFINITY, f64::min);
+        if let Some(knee) = found.knee {
+            assert!(
+                knee.high <= failed && knee.rate <= knee.high,
+                "{}",
+                found.note
+            );
+            assert!(knee.high <= 2.0 * knee.low, "{}", found.note);
+            assert!(!found.note.contains("at least") || failed.is_infinite());
+        } else {
+            assert_eq!((found.limit.as_str(), found.share(0.7)), ("unsure", None));
+        }
+    }
 }
 
 #[test]
@@ -366,15 +284,15 @@ fn whoever_watches_can_end_it() {
 #[test]
 fn budgets_are_kept() {
     let mut queue = Queue::new(1000.0, 1, Work::Exponential, 12);
-    queue.drift = 0.08;
+    queue.drift = 0.03;
     let mut settings = settings("p99 < 20ms");
-    settings.holds = 12;
+    settings.holds = 16;
     let found = find(&mut queue, &settings);
     let overload = found
         .points
         .iter()
         .filter(|point| point.purpose == "overload");
-    assert!(found.points.len() - overload.count() <= 12);
+    assert!(found.points.len() - overload.count() <= 16);
     assert!(found.note.contains("wider than the 3 %"), "{}", found.note);
 
     let mut queue = Queue::new(1000.0, 1, Work::Exponential, 12);

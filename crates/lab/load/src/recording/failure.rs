@@ -7,6 +7,9 @@ pub const NO_PORTS: &str = "no ports left";
 /// Cause of a connection that could not be opened for want of a file descriptor.
 pub const NO_DESCRIPTORS: &str = "no descriptors left";
 
+/// Cause of a request that found every connection busy until after the end of the load.
+pub const NONE_FREE: &str = "every connection busy";
+
 /// How an exchange failed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Failure {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use measure::Histogram;
 use serde::{Deserialize, Serialize};
 
+use super::doubt::Doubt;
 use super::failure::{self, Failure, Phase};
 
 /// Requests of one kind in one span.
@@ -25,6 +26,15 @@ pub struct Recording {
     /// Actual minus intended send time, of every send that did not have to wait for a
     /// connection: the generator's own lateness.
     pub lateness: Histogram,
+    /// What the generator may have added to `intended`.
+    pub intended_doubt: Doubt,
+    /// What it may have added to `actual`.
+    pub actual_doubt: Doubt,
+    /// Times that a request was sent once more because the target left it out or
+    /// closed its connection; not in `sent`.
+    pub retried: u64,
+    /// Time that these tries were in flight before, in seconds; not in `actual`.
+    pub retried_seconds: f64,
     /// Answers by status (HTTP; gRPC: `grpc-status`; others: nothing).
     pub statuses: BTreeMap<u16, u64>,
     /// Requests without a whole answer, by phase and cause.
@@ -96,6 +106,10 @@ impl Recording {
         self.intended.merge(&other.intended);
         self.actual.merge(&other.actual);
         self.lateness.merge(&other.lateness);
+        self.intended_doubt.merge(&other.intended_doubt);
+        self.actual_doubt.merge(&other.actual_doubt);
+        self.retried += other.retried;
+        self.retried_seconds += other.retried_seconds;
         add(&mut self.statuses, &other.statuses);
         add(&mut self.errors, &other.errors);
         add(&mut self.refusals, &other.refusals);
@@ -109,12 +123,17 @@ impl Recording {
             intended,
             actual,
             lateness,
+            intended_doubt,
+            actual_doubt,
             ..
         } = std::mem::take(self);
         (self.intended, self.actual, self.lateness) = (intended, actual, lateness);
         for histogram in [&mut self.intended, &mut self.actual, &mut self.lateness] {
             histogram.reset();
         }
+        (self.intended_doubt, self.actual_doubt) = (intended_doubt, actual_doubt);
+        self.intended_doubt.reset();
+        self.actual_doubt.reset();
     }
 
     /// Takes as little memory as it can.
@@ -122,6 +141,18 @@ impl Recording {
         for histogram in [&mut self.intended, &mut self.actual, &mut self.lateness] {
             histogram.pack();
         }
+        self.intended_doubt.pack();
+        self.actual_doubt.pack();
+    }
+
+    /// The latencies from the intended send, each as short as it may have been.
+    pub fn least_intended(&self) -> Histogram {
+        self.intended_doubt.least_of(&self.intended)
+    }
+
+    /// The latencies from the actual send, each as short as it may have been.
+    pub fn least_actual(&self) -> Histogram {
+        self.actual_doubt.least_of(&self.actual)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What was seen: numbers of one span of time, which add up to those of longer spans,
 //! of several threads and of several machines.
 
+mod doubt;
 mod failure;
 mod kind;
 mod span;
@@ -8,7 +9,8 @@ mod timeline;
 
 use serde::{Deserialize, Serialize};
 
-pub use failure::{Failure, NO_DESCRIPTORS, NO_PORTS, Phase};
+pub use doubt::{Delays, Doubt};
+pub use failure::{Failure, NO_DESCRIPTORS, NO_PORTS, NONE_FREE, Phase};
 pub use kind::Recording;
 pub use span::{ConnectionCounts, MachineNoise, Span};
 pub use timeline::Timeline;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::doubt::Delays;
 use super::kind::Recording;
 
 /// Numbers of one span of time. Spans of the same workload can be added.
@@ -13,7 +14,8 @@ pub struct Span {
     pub start: Duration,
     /// Length.
     pub length: Duration,
-    /// Arrivals that fell due in the span (closed loops: requests sent).
+    /// Requests that fell due in the span, by the schedule or as a later step of a
+    /// journey (closed loops: requests sent).
     pub planned: u64,
     /// One per step of the mix, in its order.
     pub kinds: Vec<Recording>,
@@ -29,6 +31,8 @@ pub struct Span {
     pub threads_cpu: Vec<Duration>,
     /// What the machine did to the generator.
     pub machine: MachineNoise,
+    /// How the generator's threads were kept from running.
+    pub delays: Delays,
 }
 
 /// Connections in one span.
@@ -71,6 +75,7 @@ impl Span {
             in_flight: 0,
             threads_cpu: Vec::new(),
             machine: MachineNoise::default(),
+            delays: Delays::default(),
         }
     }
 
@@ -138,6 +143,7 @@ impl Span {
         self.connections.reused += other.connections.reused;
         self.in_flight_seconds += other.in_flight_seconds;
         self.machine.throttled += other.machine.throttled;
+        self.delays.merge(&other.delays);
     }
 
     /// All kinds of requests together.

@@ -4,7 +4,9 @@ use measure::Histogram;
 
 use super::{BEYOND, Quantity, Slo, Statistic, Term};
 use crate::recording::{Recorded, Recording};
+use crate::segment::Model;
 use crate::steady;
+use crate::validity::Between;
 
 /// Confidence with which a percentile of few samples must be beyond its bound to be
 /// called so.
@@ -13,8 +15,9 @@ const CONFIDENCE: f64 = 0.99;
 /// What an objective comes to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
-    /// Whether it holds; `None` when too few requests were made to tell. One term that
-    /// does not hold is enough for `Some(false)`.
+    /// Whether it holds; `None` when too few requests were made to tell, or when the
+    /// generator may have made the difference. One term that does not hold is enough for
+    /// `Some(false)`.
     pub holds: Option<bool>,
     /// Each term, in its order.
     pub measured: Vec<Measured>,
@@ -28,8 +31,32 @@ pub struct Measured {
     /// What was found, in the unit of the bound. Infinite where so many requests had
     /// no answer that the percentile is among them; absent where nothing was seen.
     pub value: Option<f64>,
-    /// Whether the term holds; `None` when too few requests were made to tell.
+    /// The value with everything taken away, or added, that the generator may have
+    /// spoiled; absent where that changes nothing.
+    pub at_best: Option<f64>,
+    /// Whether the term holds; `None` when too few requests were made to tell, or when
+    /// it does not and might without the generator's part in it.
     pub holds: Option<bool>,
+}
+
+impl Measured {
+    /// Whether it cannot be told because of the generator.
+    pub fn doubtful(&self) -> bool {
+        let best = self.at_best.is_some_and(|best| self.term.holds(best));
+        best && self.value.is_some_and(|value| !self.term.holds(value))
+    }
+
+    /// The least that the value may be in truth.
+    pub fn least(&self) -> f64 {
+        let value = self.value.unwrap_or(f64::NAN);
+        self.at_best.map_or(value, |best| best.min(value))
+    }
+
+    /// The most that it may be.
+    pub fn most(&self) -> f64 {
+        let value = self.value.unwrap_or(f64::NAN);
+        self.at_best.map_or(value, |best| best.max(value))
+    }
 }
 
 impl Slo {
@@ -73,16 +100,25 @@ impl Seen<'_> {
         let told = |value: f64| Measured {
             term,
             value: Some(value),
+            at_best: None,
             holds: Some(term.holds(value)),
         };
         let unknown = |value| Measured {
             term,
             value,
+            at_best: None,
             holds: None,
         };
+        let all = &self.requests;
         match term.quantity {
-            Quantity::Intended(statistic) => self.latency(term, statistic, &self.requests.intended),
-            Quantity::Actual(statistic) => self.latency(term, statistic, &self.requests.actual),
+            Quantity::Intended(statistic) => {
+                let between = Between::of(&all.intended, &all.intended_doubt);
+                self.between(term, statistic, &between)
+            }
+            Quantity::Actual(statistic) => {
+                let between = Between::of(&all.actual, &all.actual_doubt);
+                self.between(term, statistic, &between)
+            }
             Quantity::Errors if self.tried == 0 => unknown(None),
             Quantity::Errors => {
                 let failed = self.unanswered + self.requests.refused;
@@ -100,12 +136,48 @@ impl Seen<'_> {
             Quantity::Rate => {
                 let sending = steady::sending(self.recorded);
                 let length = sending.length.as_secs_f64();
-                if length > 0.0 {
-                    told(sending.requests().good() as f64 / length)
-                } else {
-                    unknown(None)
+                if length <= 0.0 {
+                    return unknown(None);
                 }
+                let seen = told(sending.requests().good() as f64 / length);
+                self.faster(seen)
             }
+        }
+    }
+
+    /// Users who got their answers sooner would have asked more often: at most as much
+    /// more as the generator made latencies longer.
+    fn faster(&self, seen: Measured) -> Measured {
+        if matches!(self.recorded.segment.model, Model::Open(_)) {
+            return seen;
+        }
+        let mean = |all: &Histogram| all.mean().map_or(0.0, |mean| mean.as_secs_f64());
+        let least = mean(&self.requests.least_actual()).max(f64::MIN_POSITIVE);
+        let best = seen
+            .value
+            .map(|rate| rate * (mean(&self.requests.actual) / least).max(1.0));
+        Measured {
+            at_best: best.filter(|best| seen.value != Some(*best)),
+            holds: match (seen.holds, best) {
+                (Some(false), Some(best)) if seen.term.holds(best) => None,
+                (holds, _) => holds,
+            },
+            ..seen
+        }
+    }
+
+    /// What holds of latencies as they were measured holds of the truth, which is not
+    /// longer; what does not must not hold at its shortest either.
+    fn between(&self, term: Term, statistic: Statistic, between: &Between<'_>) -> Measured {
+        let seen = self.latency(term, statistic, between.most());
+        let best = self.latency(term, statistic, between.least());
+        Measured {
+            at_best: best.value.filter(|best| seen.value != Some(*best)),
+            holds: match seen.holds {
+                Some(false) if best.holds != Some(false) => None,
+                holds => holds,
+            },
+            ..seen
         }
     }
 
@@ -145,7 +217,12 @@ impl Seen<'_> {
                 None => (Some(f64::INFINITY), Some(false)),
             },
         };
-        Measured { term, value, holds }
+        Measured {
+            term,
+            value,
+            at_best: None,
+            holds,
+        }
     }
 }
 

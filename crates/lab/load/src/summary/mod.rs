@@ -84,16 +84,15 @@ pub struct Validity {
     pub valid: bool,
     /// Why it does not.
     pub reasons: Vec<Reason>,
-    /// Limits of the guard that differ from their defaults, in words.
+    /// Limits that differ from their defaults, in words.
     pub loosened: Vec<String>,
 }
 
 /// A reason why a load is INVALID.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
-    /// Short constant name: `late-sends`, `generator-cpu`, `in-flight-cap`,
-    /// `under-sent`, `steal`, `throttled`, `no-ports`, `no-descriptors`, `little`,
-    /// `worker-lost`.
+    /// Short constant name: `generator-late`, `under-sent`, `steal`, `no-ports`,
+    /// `no-descriptors`, `little`, `worker-lost`.
     pub check: String,
     /// What was found, against which limit.
     pub found: String,
@@ -139,6 +138,9 @@ pub struct Counts {
     pub refused: u64,
     /// Without a whole answer.
     pub errors: u64,
+    /// Sent once more because the target left them out or closed their connection.
+    #[serde(default)]
+    pub retried: u64,
 }
 
 /// Latency of whole answers, both ways.
@@ -178,6 +180,11 @@ pub struct Distribution {
     pub p9999: Option<f64>,
     /// Largest.
     pub max: Option<f64>,
+    /// Between which values those of the above lie to which the generator may have added
+    /// something worth saying, by the name of the field. A number that is given is the
+    /// upper one; one whose bounds are too far apart to be of use is absent.
+    #[serde(default)]
+    pub bounds: BTreeMap<String, [f64; 2]>,
 }
 
 /// Requests that failed in one way.
@@ -217,6 +224,15 @@ pub struct GeneratorUse {
     pub pace: String,
     /// Largest share of time taken by the hypervisor in any slot.
     pub steal: f64,
+    /// Time in which its threads could have run and had no processor, in all.
+    #[serde(default)]
+    pub waited_s: f64,
+    /// Time in which they were stopped.
+    #[serde(default)]
+    pub stopped_s: f64,
+    /// The longest that an answer may have waited to be read.
+    #[serde(default)]
+    pub read_late_s: f64,
     /// Requests in flight on average, as seen.
     pub in_flight: f64,
     /// The same as Little's law has it, X·R.

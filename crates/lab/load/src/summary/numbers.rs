@@ -1,16 +1,57 @@
 //! Distributions and slots of time, out of histograms.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use measure::Histogram;
 
 use super::{Distribution, Slot};
 use crate::recording::Span;
+use crate::validity::Between;
 
 /// Fewest samples beyond a percentile without which it is not told.
 const BEYOND: f64 = 10.0;
 /// Bins of latency in a slot.
 const BINS: u8 = 80;
+
+impl Distribution {
+    /// What is known of latencies of which the generator may have made a part. So much,
+    /// at least, may be its own of what is told.
+    pub fn of(between: &Between<'_>, tolerated: Duration) -> Self {
+        let mut told = Self::from(between.most());
+        let quantile = |q: f64| move |all: &Histogram| all.quantile(q);
+        let (p50, p75, p90, p95) = (quantile(0.5), quantile(0.75), quantile(0.9), quantile(0.95));
+        let (p99, p999, p9999) = (quantile(0.99), quantile(0.999), quantile(0.9999));
+        let numbers: [(&str, &mut Option<f64>, Number<'_>); 9] = [
+            ("mean", &mut told.mean, &Histogram::mean),
+            ("p50", &mut told.p50, &p50),
+            ("p75", &mut told.p75, &p75),
+            ("p90", &mut told.p90, &p90),
+            ("p95", &mut told.p95, &p95),
+            ("p99", &mut told.p99, &p99),
+            ("p999", &mut told.p999, &p999),
+            ("p9999", &mut told.p9999, &p9999),
+            ("max", &mut told.max, &Histogram::max),
+        ];
+        for (name, number, of) in numbers {
+            if number.is_none() {
+                continue;
+            }
+            let Some(bounds) = between.bounds(of).filter(|bounds| !bounds.exact()) else {
+                continue;
+            };
+            let pair = [bounds.low, bounds.high];
+            told.bounds.insert(name.to_owned(), pair);
+            if bounds.withheld(tolerated) {
+                *number = None;
+            }
+        }
+        told
+    }
+}
+
+/// A number of a distribution.
+type Number<'n> = &'n dyn Fn(&Histogram) -> Option<Duration>;
 
 impl From<&Histogram> for Distribution {
     fn from(histogram: &Histogram) -> Self {
@@ -34,6 +75,7 @@ impl From<&Histogram> for Distribution {
             p999: percentile(0.999),
             p9999: percentile(0.9999),
             max: seconds(histogram.max()),
+            bounds: BTreeMap::new(),
         }
     }
 }

@@ -4,12 +4,12 @@ use measure::HistogramError;
 use units::write_duration;
 
 use super::{
-    Bytes, Counts, ErrorCount, GeneratorUse, Histograms, KindSummary, Latency, Rates, SCHEMA,
-    Summary,
+    Bytes, Counts, Distribution, ErrorCount, GeneratorUse, Histograms, KindSummary, Latency, Rates,
+    SCHEMA, Summary,
 };
-use crate::guard::{self, sending_time};
 use crate::recording::{Recorded, Recording, Span};
 use crate::segment::Model;
+use crate::validity::{self, Between, sending_time};
 use crate::workload::{Pace, Workload};
 
 use super::part::{WarmUp, steady_part};
@@ -55,14 +55,14 @@ impl Summary {
             began_unix_ns: recorded.began_unix_ns,
             duration_s: recorded.total.length.as_secs_f64(),
             partial: recorded.cut.clone(),
-            validity: guard::check(workload, recorded),
+            validity: validity::check(workload, recorded),
             rate: Rates {
                 asked: open.then(|| part.planned as f64 / seconds),
                 sent: requests.sent as f64 / seconds,
                 good: requests.good() as f64 / seconds,
             },
             requests: Counts::of(part.planned, &requests),
-            latency: Latency::of(&requests),
+            latency: Latency::of(workload, &requests),
             lateness: (&requests.lateness).into(),
             statuses: requests.statuses.clone(),
             errors: errors(&requests),
@@ -112,15 +112,18 @@ impl Counts {
             answered: requests.answered,
             refused: requests.refused,
             errors: requests.failed(),
+            retried: requests.retried,
         }
     }
 }
 
 impl Latency {
-    fn of(requests: &Recording) -> Self {
+    fn of(workload: &Workload, requests: &Recording) -> Self {
+        let told =
+            |all, doubt| Distribution::of(&Between::of(all, doubt), workload.guard.late_after);
         Self {
-            intended: (&requests.intended).into(),
-            actual: (&requests.actual).into(),
+            intended: told(&requests.intended, &requests.intended_doubt),
+            actual: told(&requests.actual, &requests.actual_doubt),
         }
     }
 }
@@ -171,7 +174,10 @@ fn generator(
         pace: pace(workload.pace),
         steal: slots.map(|span| span.machine.steal).fold(0.0, f64::max),
         in_flight: part.in_flight_seconds / length,
-        in_flight_little: requests.actual.sum_seconds() / length,
+        in_flight_little: (requests.actual.sum_seconds() + requests.retried_seconds) / length,
+        waited_s: recorded.total.delays.waited.as_secs_f64(),
+        stopped_s: recorded.total.delays.stopped.as_secs_f64(),
+        read_late_s: recorded.total.delays.longest.as_secs_f64(),
     }
 }
 
@@ -199,7 +205,7 @@ fn kinds(workload: &Workload, part: &Span) -> Vec<KindSummary> {
         .map(|(step, requests)| KindSummary {
             name: step.name.clone(),
             requests: Counts::of(requests.sent, requests),
-            latency: Latency::of(requests),
+            latency: Latency::of(workload, requests),
             statuses: requests.statuses.clone(),
         })
         .collect()

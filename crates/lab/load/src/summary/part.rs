@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::Steady;
-use crate::guard::sending_time;
 use crate::recording::{Recorded, Span};
 use crate::steady;
+use crate::validity::sending_time;
 
 /// What is left out at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -307,6 +307,7 @@ fn finish(
     run.write_json(
         RunFile::Verdict,
         &Verdict {
+            notes: Vec::new(),
             outcome,
             reason,
             duration_s,

@@ -14,6 +14,10 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
     };
     let mut lines = Vec::new();
     let knee = match &capacity.knee {
+        // Of a rate that held, and none that failed, there is no interval.
+        Some(knee) if knee.low == knee.high => {
+            format!("at least {}, where {} holds", rate(knee.low), capacity.slo)
+        }
         Some(knee) => format!("{}, where {} holds", estimate(knee), capacity.slo),
         None => format!("not found for {}", capacity.slo),
     };
@@ -95,6 +99,11 @@ fn limit(limit: &str, found: bool) -> String {
                 .to_owned()
         }
         "range" => "the range that was asked for: its highest rate held".to_owned(),
+        "unsure" => {
+            "rates held and others failed, and too little is known of those between: search \
+             longer (--thorough), or on a quieter machine"
+                .to_owned()
+        }
         "none" => "no rate held".to_owned(),
         other => other.to_owned(),
     }

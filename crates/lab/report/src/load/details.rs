@@ -9,6 +9,8 @@ use super::{LABEL, Page, advice};
 
 /// Errors and kinds that are listed; the rest is counted.
 const LISTED: usize = 12;
+/// The shortest time in which the generator did not run that is said.
+const SAID_S: f64 = 0.01;
 
 pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
     let mut lines = answers(page, summary);
@@ -119,6 +121,10 @@ fn connections(summary: &Summary) -> String {
             text += &format!(", {} {what}", grouped(count));
         }
     }
+    if summary.requests.retried > 0 {
+        let retried = grouped(summary.requests.retried);
+        text += &format!(", {retried} requests sent once more because the target let them go");
+    }
     // Reuse is counted over the whole load, requests over its steady part.
     let sent: u64 = summary.timeline.iter().map(|slot| slot.sent).sum();
     if sent > 0 {
@@ -159,6 +165,14 @@ fn generator(summary: &Summary) -> String {
             "sends"
         };
         text += &format!(", {name} at most {} late", seconds(late));
+    }
+    for (time, what) in [
+        (used.waited_s, "waited for a processor"),
+        (used.stopped_s, "stopped"),
+    ] {
+        if time >= SAID_S {
+            text += &format!(", {what} {}", seconds(time));
+        }
     }
     if used.steal > 0.0 {
         text += &format!(", steal up to {}", show_share(round(used.steal)));

@@ -26,18 +26,24 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
     };
     let mut lines = vec![page.paint.dim(&head)];
     for (name, of) in rows() {
-        let one = format!("{:>COLUMN$}", time(of(actual)));
+        let shown = |distribution| match withheld(distribution, name) {
+            true => format!("{:>COLUMN$}", "withheld"),
+            false => format!("{:>COLUMN$}", time(of(distribution))),
+        };
+        let one = shown(actual);
         let row = match open {
-            true => format!(
-                "{}{one}",
-                page.paint.bold(&format!("{:>COLUMN$}", time(of(intended))))
-            ),
+            true => format!("{}{one}", page.paint.bold(&shown(intended))),
             false => page.paint.bold(&one),
         };
         lines.push(format!("  {name:<width$}{row}", width = LABEL - 2));
     }
     if let Some(gap) = gap(intended, actual).filter(|_| open) {
         lines.extend(page.labelled("", &gap));
+    }
+    for (sort, distribution) in [("intended", intended), ("actual", actual)] {
+        if open || sort == "actual" {
+            lines.extend(doubtful(page, sort, distribution));
+        }
     }
     if let Some(name) = too_few(intended) {
         let why = format!("- : {name} and beyond need ten requests beyond them to be told");
@@ -63,6 +69,38 @@ fn rows() -> [(&'static str, Of); 10] {
     ]
 }
 
+/// The name of a row's bounds.
+fn key(name: &str) -> String {
+    name.replace('.', "")
+}
+
+/// Whether a number was measured and is not told.
+fn withheld(distribution: &Distribution, name: &str) -> bool {
+    let absent = rows()
+        .iter()
+        .any(|(row, of)| *row == name && of(distribution).is_none());
+    absent && distribution.bounds.contains_key(&key(name))
+}
+
+/// Between which two values those numbers lie that the generator may have spoiled.
+fn doubtful(page: &Page, sort: &str, distribution: &Distribution) -> Vec<String> {
+    let between = rows().into_iter().filter_map(|(name, _)| {
+        let [low, high] = distribution.bounds.get(&key(name))?;
+        Some(format!("{name} {} to {}", seconds(*low), seconds(*high)))
+    });
+    let between: Vec<String> = between.collect();
+    match between.is_empty() {
+        true => Vec::new(),
+        false => {
+            let text = format!(
+                "the generator was late itself, so of {sort} it is only known: {}",
+                between.join(", ")
+            );
+            page.labelled("", &text)
+        }
+    }
+}
+
 /// Why the two columns differ, at the percentile where they do most.
 fn gap(intended: &Distribution, actual: &Distribution) -> Option<String> {
     let apart = rows()
@@ -84,7 +122,7 @@ fn gap(intended: &Distribution, actual: &Distribution) -> Option<String> {
 fn too_few(distribution: &Distribution) -> Option<&'static str> {
     let percentiles = rows().into_iter().filter(|(name, _)| name.starts_with('p'));
     percentiles
-        .filter(|(_, of)| of(distribution).is_none())
+        .filter(|(name, of)| of(distribution).is_none() && !withheld(distribution, name))
         .map(|(name, _)| name)
         .next()
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use lab_load::Span;
 use lab_load::recording::Recording;
 use lab_load::summary::heat;
+use lab_load::validity::Between;
+use lab_load::{GuardLimits, Span};
 use measure::Histogram;
 use units::{show_count, show_seconds};
 
@@ -96,6 +97,9 @@ pub fn live_block(live: &Live, style: Style) -> Vec<String> {
     lines.push(page.paint.dim(&percentile_heads()));
     lines.push(percentile_row(&page, "  last second", &last.intended));
     lines.push(percentile_row(&page, "  so far", &all.intended));
+    if let Some(doubt) = doubt(&all) {
+        lines.extend(page.labelled("late", &doubt));
+    }
     lines.extend(page.labelled("failed", &failed(&all)));
     lines.extend(heat_lines(&page, live));
     lines
@@ -113,15 +117,28 @@ pub fn live_line(live: &Live) -> String {
         true => String::new(),
         false => format!("{}  ", live.doing),
     };
+    let all = live.all.requests();
+    let doubt = doubt(&all).map_or(String::new(), |doubt| format!("  ({doubt})"));
     format!(
-        "[{:7.1} s] {doing}{}  p50 {}  p99 {}  max {}  failed {}",
+        "[{:7.1} s] {doing}{}  p50 {}  p99 {}  max {}  failed {}{doubt}",
         live.elapsed().as_secs_f64(),
         rates(&live.last, &requests),
         at(0.5),
         at(0.99),
         at(1.0),
-        failed(&live.all.requests()),
+        failed(&all),
     )
+}
+
+/// Which numbers would be withheld if the load ended now.
+fn doubt(all: &Recording) -> Option<String> {
+    let between = Between::of(&all.intended, &all.intended_doubt);
+    let spoiled = PERCENTILES.iter().filter(|(_, q)| {
+        let bounds = between.bounds(|latencies| latencies.quantile(*q));
+        bounds.is_some_and(|bounds| bounds.withheld(GuardLimits::default().late_after))
+    });
+    let names: Vec<&str> = spoiled.map(|(name, _)| *name).collect();
+    (!names.is_empty()).then(|| format!("the generator was late: withheld {}", names.join(", ")))
 }
 
 fn progress(page: &Page, live: &Live) -> String {

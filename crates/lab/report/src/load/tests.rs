@@ -171,7 +171,18 @@ fn a_load_with_stalls_shows_what_users_felt() {
 fn an_invalid_load_says_why_and_what_to_do_first() {
     let mut recorded = recorded((0..20).map(|at| second(at, false, 2)).collect());
     let kind = &mut recorded.total.kinds[1];
-    kind.lateness.record_n(Duration::from_millis(3), 900);
+    // The slowest tenth may have been slow because the generator was.
+    let slow = kind.intended.quantile(0.9).unwrap();
+    let slow: Vec<_> = kind
+        .intended
+        .bins()
+        .filter(|bin| bin.highest > slow)
+        .collect();
+    for bin in slow {
+        let nanos = bin.highest.as_nanos() as u64;
+        (0..bin.count).for_each(|_| kind.intended_doubt.record_ns(nanos, nanos * 9 / 10));
+    }
+    kind.retried = 12;
     for _ in 0..120 {
         kind.fail(Phase::Timeout, "timeout");
         kind.fail(Phase::Read, "reset");
@@ -180,7 +191,7 @@ fn an_invalid_load_says_why_and_what_to_do_first() {
     recorded.total.machine.steal = 0.08;
     recorded.cut = Some("interrupted".into());
     let mut workload = workload(&["GET /", "POST /a-long-name"]);
-    workload.guard.thread_cpu = 0.95;
+    workload.guard.late_after = Duration::from_millis(2);
     let mut summary = summary(&workload, &recorded);
     summary
         .notes
@@ -307,4 +318,24 @@ fn the_live_view() {
     let narrow = live_block(&live, Style { width: 40, ..PLAIN });
     fits(&narrow.join("\n"), 40);
     assert!(block.len() < 24, "a small terminal must hold it");
+}
+
+#[test]
+fn the_live_view_says_what_would_be_withheld() {
+    let mut live = Live::new("http://127.0.0.1:8080/", None);
+    live.add(&second(0, false, 1));
+    assert!(!live_line(&live).contains("withheld"));
+    // The generator was stopped for 50 ms.
+    let mut stopped = second(1, false, 1);
+    for late in (0..50).map(|ms| ms * 1_000_000) {
+        let kind = &mut stopped.kinds[0];
+        kind.intended.record_ns(late + 3_000_000);
+        kind.intended_doubt.record_ns(late + 3_000_000, late);
+    }
+    live.add(&stopped);
+    let line = live_line(&live);
+    let expected = "(the generator was late: withheld p99, p99.9, max)";
+    assert!(line.ends_with(expected), "{line}");
+    let block = live_block(&live, PLAIN).join("\n");
+    assert!(block.contains("withheld p99, p99.9, max"), "{block}");
 }

@@ -13,6 +13,7 @@ fn expectation(that: &str, measured: &str, outcome: Outcome, note: &str) -> Expe
 
 fn sample() -> Verdict {
     Verdict {
+        notes: Vec::new(),
         outcome: Outcome::Fail,
         reason: None,
         duration_s: 29.64,
@@ -107,6 +108,7 @@ FAIL  1 of 3 expectations held, after 29.6 s
 #[test]
 fn a_run_that_ended_early_says_why() {
     let verdict = Verdict {
+        notes: Vec::new(),
         outcome: Outcome::Error,
         reason: Some("the system `bbs` ended with status 1 before it was ready\nlast lines of bbs.log:\n  no disk\n  good bye".into()),
         duration_s: 0.4,
@@ -148,6 +150,7 @@ FAIL  0 of 1 expectation held, after 29.6 s
 #[test]
 fn a_pass_without_expectations_says_so() {
     let verdict = Verdict {
+        notes: Vec::new(),
         outcome: Outcome::Pass,
         expectations: Vec::new(),
         ..sample()

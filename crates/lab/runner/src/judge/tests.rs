@@ -181,10 +181,12 @@ fn turns_and_steps_are_in_seconds() {
             Turn {
                 start_ns: 0,
                 end_ns: S / 2,
+                process: 0,
             },
             Turn {
                 start_ns: S,
                 end_ns: 2 * S,
+                process: 1,
             },
         ],
         ..Turns::default()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lab_experiment::plan::{Load, LoadModel, Plan, Schedule, Template};
 use lab_experiment::{LoadError, LoadFiles};
@@ -23,6 +23,8 @@ const LARGEST_PEM: u64 = 1 << 20;
 pub(crate) struct Files {
     loads: BTreeMap<String, LoadFiles>,
     traces: BTreeMap<String, Arrivals>,
+    /// The folder that relative paths start from.
+    base: PathBuf,
 }
 
 /// A file of a load cannot be used.
@@ -38,14 +40,17 @@ pub struct FileError {
 impl Files {
     /// Reads every file whose name does not depend on the run, and checks that the
     /// requests can be made of them.
-    pub(crate) fn read(plan: &Plan) -> Result<Self, FileError> {
-        let mut files = Self::default();
+    pub(crate) fn read(plan: &Plan, base: &Path) -> Result<Self, FileError> {
+        let mut files = Self {
+            base: base.to_owned(),
+            ..Self::default()
+        };
         for load in &plan.loads {
             let failed = |cause: String| FileError {
                 load: load.name.clone(),
                 cause,
             };
-            let own = read(load).map_err(failed)?;
+            let own = read(load, base).map_err(failed)?;
             load.check(&own)
                 .map_err(|error: LoadError| failed(error.to_string()))?;
             files.loads.insert(load.name.clone(), own);
@@ -54,7 +59,7 @@ impl Files {
                 ..
             } = &load.model
             {
-                let text = text(path, LARGEST).map_err(failed)?;
+                let text = text(base, path, LARGEST).map_err(failed)?;
                 let arrivals =
                     trace::parse(&text).map_err(|error| failed(format!("{path}: {error}")))?;
                 files.traces.insert(load.name.clone(), arrivals);
@@ -72,7 +77,7 @@ impl Files {
     pub(crate) fn of(&self, load: &Load, addresses: &Addresses) -> Result<LoadFiles, String> {
         let mut files = self.loads.get(&load.name).cloned().unwrap_or_default();
         let pem = |template: &Option<Template>| match template {
-            Some(path) => text(&addresses.render(path), LARGEST_PEM),
+            Some(path) => text(&self.base, &addresses.render(path), LARGEST_PEM),
             None => Ok(String::new()),
         };
         files.tls = TlsSettings {
@@ -85,23 +90,27 @@ impl Files {
     }
 }
 
-fn read(load: &Load) -> Result<LoadFiles, String> {
+fn read(load: &Load, base: &Path) -> Result<LoadFiles, String> {
     let mut files = LoadFiles::default();
     for (name, path) in &load.tables {
-        let table = Table::parse(&text(path, LARGEST)?);
+        let table = Table::parse(&text(base, path, LARGEST)?);
         let table = table.map_err(|error| format!("{path}: {error}"))?;
         files.tables.insert(name.clone(), table);
     }
     for path in load.body_files() {
-        files.bodies.insert(path.to_owned(), bytes(path, LARGEST)?);
+        files
+            .bodies
+            .insert(path.to_owned(), bytes(base, path, LARGEST)?);
     }
     Ok(files)
 }
 
-fn bytes(path: &str, largest: u64) -> Result<Vec<u8>, String> {
-    let failed = |error: std::io::Error| format!("read {path}: {error}");
+fn bytes(base: &Path, path: &str, largest: u64) -> Result<Vec<u8>, String> {
+    // What is absolute stays so.
+    let whole = base.join(path);
+    let failed = |error: std::io::Error| format!("read {}: {error}", whole.display());
     let mut bytes = Vec::new();
-    File::open(Path::new(path))
+    File::open(&whole)
         .and_then(|file| file.take(largest + 1).read_to_end(&mut bytes))
         .map_err(failed)?;
     if bytes.len() as u64 > largest {
@@ -111,8 +120,8 @@ fn bytes(path: &str, largest: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-fn text(path: &str, largest: u64) -> Result<String, String> {
-    String::from_utf8(bytes(path, largest)?).map_err(|error| {
+fn text(base: &Path, path: &str, largest: u64) -> Result<String, String> {
+    String::from_utf8(bytes(base, path, largest)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         format!("read {path}: it is not UTF-8 text, from byte {at} on")
     })

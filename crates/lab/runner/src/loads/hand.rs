@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use lab_load::knee::{Capacity, Event, Holds, Search, search};
-use lab_load::{Flow, Generate, GenerateError, Recorded, Segment, Span, Workload, guard};
+use lab_load::{Flow, Generate, GenerateError, Recorded, Segment, Span, Workload, validity};
 use tokio::sync::oneshot;
 
-use crate::options::StartGenerator;
+use crate::options::{Generator, Relay, StartGenerator};
 
 /// Tells an order to end.
 #[derive(Clone)]
@@ -39,15 +39,17 @@ impl Stop {
 /// What a generator shall do.
 pub(crate) enum Task {
     Segment(Segment),
-    Search(Box<Search>),
+    /// A search, and the number of its first request.
+    Search(Box<Search>, u64),
 }
 
 /// What came of it.
 #[derive(Debug)]
 pub(crate) enum Done {
     Recorded(Box<Recorded>),
-    /// A capacity, and the hold that shows best what it means.
-    Searched(Box<Capacity>, Option<Box<Recorded>>),
+    /// A capacity, the hold that shows best what it means, and the number of the next
+    /// request.
+    Searched(Box<Capacity>, Option<Box<Recorded>>, u64),
 }
 
 /// What is told while it goes on.
@@ -71,6 +73,7 @@ struct Order {
 pub(crate) struct Hand {
     orders: Sender<Order>,
     now: Arc<dyn Fn() + Send + Sync>,
+    pub(crate) relay: Option<Relay>,
     pub(crate) workload: Arc<Workload>,
 }
 
@@ -89,8 +92,13 @@ impl Hand {
             .spawn(move || match start((*own).clone()) {
                 Ok(generator) => {
                     // Whoever waits for it may have given up.
-                    let _ = opened.send(Ok(generator.stop));
-                    work(generator.generate, &own, &taken);
+                    let Generator {
+                        generate,
+                        stop,
+                        relay,
+                    } = generator;
+                    let _ = opened.send(Ok((stop, relay)));
+                    work(generate, &own, &taken);
                 }
                 Err(error) => drop(opened.send(Err(error))),
             })
@@ -99,10 +107,11 @@ impl Hand {
                 found: error.to_string(),
                 help: None,
             })?;
-        let now = opens.await.unwrap_or_else(|_| Err(gone()))?;
+        let (now, relay) = opens.await.unwrap_or_else(|_| Err(gone()))?;
         Ok(Self {
             orders,
             now: now.into(),
+            relay,
             workload,
         })
     }
@@ -140,8 +149,7 @@ pub(crate) fn gone() -> GenerateError {
 }
 
 /// Carries out orders until nobody can give any more.
-fn work(generator: Box<dyn Generate>, workload: &Workload, orders: &Receiver<Order>) {
-    let mut numbered = Numbered { generator, next: 0 };
+fn work(mut generator: Box<dyn Generate>, workload: &Workload, orders: &Receiver<Order>) {
     while let Ok(order) = orders.recv() {
         let Order {
             task,
@@ -151,13 +159,17 @@ fn work(generator: Box<dyn Generate>, workload: &Workload, orders: &Receiver<Ord
         } = order;
         let result = match task {
             Task::Segment(segment) => {
-                let recorded = numbered.run(&segment, &mut |span| {
+                let recorded = generator.run(&segment, &mut |span| {
                     hear(News::Span(span));
                     stop.flow()
                 });
                 recorded.map(|recorded| Done::Recorded(Box::new(recorded)))
             }
-            Task::Search(settings) => {
+            Task::Search(settings, first) => {
+                let mut numbered = Numbered {
+                    generator: &mut *generator,
+                    next: first,
+                };
                 searched(&mut numbered, workload, &settings, &stop, &mut hear)
             }
         };
@@ -167,15 +179,16 @@ fn work(generator: Box<dyn Generate>, workload: &Workload, orders: &Receiver<Ord
 }
 
 fn searched(
-    generator: &mut dyn Generate,
+    numbered: &mut Numbered<'_>,
     workload: &Workload,
     settings: &Search,
     stop: &Stop,
     hear: &mut Hear,
 ) -> Result<Done, GenerateError> {
-    let mut holds = Holds::of(generator);
+    let mut holds = Holds::of(numbered);
     let judge = |recorded: &Recorded| -> Vec<String> {
-        let validity = guard::check(workload, recorded);
+        let judged = settings.slo.judge(recorded);
+        let validity = validity::check_for(workload, recorded, &judged);
         validity
             .reasons
             .into_iter()
@@ -204,16 +217,20 @@ fn searched(
         stop.flow()
     })?;
     let shown = holds.best(&capacity);
-    Ok(Done::Searched(Box::new(capacity), shown.map(Box::new)))
+    Ok(Done::Searched(
+        Box::new(capacity),
+        shown.map(Box::new),
+        numbered.next,
+    ))
 }
 
-/// Numbers requests on from one segment to the next, so that variables do not repeat.
-struct Numbered {
-    generator: Box<dyn Generate>,
+/// Numbers requests on from one hold to the next, so that variables do not repeat.
+struct Numbered<'g> {
+    generator: &'g mut dyn Generate,
     next: u64,
 }
 
-impl Generate for Numbered {
+impl Generate for Numbered<'_> {
     fn run(
         &mut self,
         segment: &Segment,

@@ -37,6 +37,11 @@ pub(crate) struct Passage {
 }
 
 impl Passage {
+    /// Where it lies, from the start of the load.
+    pub(crate) fn window(&self) -> std::ops::Range<Duration> {
+        self.begins..self.begins + self.total.length
+    }
+
     /// It as a recording of its own; `whole` is that of the load.
     pub(crate) fn recorded(mut self, whole: &Recorded) -> Recorded {
         // What falls due at the very end of a passage is sent in the next one.
@@ -140,6 +145,8 @@ pub(crate) fn value(span: &Span, quantity: LoadQuantity) -> Option<f64> {
             (seconds > 0.0).then(|| requests.good() as f64 / seconds)
         }
         LoadQuantity::Answered => Some(requests.answered as f64),
+        // Spans are too coarse for it.
+        LoadQuantity::Outage => None,
     }
 }
 

@@ -4,6 +4,7 @@ mod files;
 mod hand;
 mod live;
 mod outcome;
+mod relay;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,11 +15,14 @@ use std::time::Duration;
 
 use lab_experiment::expr::LoadQuantity;
 use lab_experiment::plan::{Load, LoadModel, Plan, Schedule, Search, Step, Traffic};
+use lab_generator::Outage;
 use lab_load::arrivals::{Arrivals, Shape};
 use lab_load::knee::Settle;
+use lab_load::summary::WarmUp;
 use lab_load::{GenerateError, Length, Model, Recorded, Segment, Slo, Summary, Workload};
 use lab_store::{EventKind, RunFolder};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::options::StartGenerator;
 use crate::processes::Addresses;
@@ -30,7 +34,7 @@ pub use files::FileError;
 pub(crate) use files::Files;
 use hand::{Done, Hand, Hear, News, Stop, Task};
 use live::Live;
-pub(crate) use outcome::{Measured, Outcome, is_invalid, knee, reasons, value};
+pub(crate) use outcome::{Bound, Measured, Outcome, is_invalid, knee, reasons};
 
 /// Longest wait for the end of a load once a run was interrupted: time for the span
 /// under way, and for answers that come soon.
@@ -60,9 +64,16 @@ pub(crate) struct Loads<'a> {
 /// What loads do, and what they did.
 #[derive(Default)]
 pub(crate) struct State {
-    hands: BTreeMap<String, Arc<Hand>>,
+    /// Generators of each load; two where it goes on over steps.
+    hands: BTreeMap<String, Vec<Arc<Hand>>>,
+    /// Generators whose connections are being opened.
+    spares: BTreeMap<String, JoinHandle<Result<Hand, GenerateError>>>,
+    /// Number of the next request of each load, so that variables do not repeat.
+    numbers: BTreeMap<String, u64>,
     running: Vec<Running>,
     outcomes: Vec<Outcome>,
+    /// What a person should know besides.
+    notes: Vec<String>,
 }
 
 /// A load or a search under way.
@@ -72,6 +83,16 @@ struct Running {
     step: Option<String>,
     /// It ends by itself, and the step with it.
     ends: bool,
+    hand: Arc<Hand>,
+    /// `None`: a search.
+    segment: Option<Segment>,
+    /// Number of its first request.
+    first: u64,
+    /// When it began, and when its step ends if that is known, on the generator's clock.
+    began: u64,
+    ends_at: Option<u64>,
+    /// Another one goes on for it, and it waits for its last answers.
+    leaves: bool,
     stop: Stop,
     live: Live,
     answer: oneshot::Receiver<Result<Done, GenerateError>>,
@@ -89,24 +110,41 @@ impl Loads<'_> {
             }
         }
         for running in &self.state.borrow().running {
-            // Only probes run over from step to step.
-            running.live.enter(&step.name);
+            // Of other loads each window has a result of its own.
+            if running.step.is_none() {
+                running.live.enter(&step.name);
+            }
         }
         for own in &step.loads {
             let load = self.load(&own.load)?;
+            let goes_on = self.goes_on(number, load);
+            let alone = alone(step);
             let length = Length {
-                duration: alone(step),
+                duration: alone.filter(|_| !goes_on),
                 requests: None,
             };
             let segment = self.segment(load, &own.traffic, length)?;
-            let ends = length.duration.is_some();
-            self.run(load, Task::Segment(segment), Some(step), ends)
-                .await?;
+            let before = number.checked_sub(1);
+            let goes_on_from = before.is_some_and(|before| self.goes_on(before, load));
+            if !(goes_on_from && self.go_on(load, &segment, step).await?) {
+                // What could not go on has to end first.
+                self.end_of(&load.name).await;
+                let ends = length.duration.is_some();
+                self.run(load, Task::Segment(segment), Some(step), ends)
+                    .await?;
+            }
+            if let Some(alone) = alone {
+                self.ends_after(&load.name, alone);
+            }
+            if goes_on {
+                self.prepare(load)?;
+            }
         }
         if let Some(search) = &step.search {
             let load = self.load(&search.load)?;
             let settings = self.settings(load, search)?;
-            let task = Task::Search(Box::new(settings));
+            let first = self.number(load);
+            let task = Task::Search(Box::new(settings), first);
             self.run(load, task, Some(step), true).await?;
         }
         Ok(())
@@ -125,18 +163,43 @@ impl Loads<'_> {
             let load = loads.find(|load| load.name == name);
             load.is_some_and(|load| cut.is_some() || self.period(load).last() == Some(number))
         };
+        let stays = |running: &Running| {
+            let mut loads = self.plan.loads.iter();
+            let load = loads.find(|load| load.name == running.load);
+            cut.is_none()
+                && !running.leaves
+                && running.hand.relay.is_some()
+                && load.is_some_and(|load| self.goes_on(number, load))
+        };
         let of_step = |running: &Running| match &running.step {
-            Some(own) => *own == step.name,
+            Some(own) => *own == step.name && !stays(running),
             None => is_over(&running.load),
         };
-        if cut.is_none() {
+        let any_stays = self.state.borrow().running.iter().any(stays);
+        if cut.is_none() && !any_stays {
             self.ended(|running| of_step(running) && running.ends).await;
         }
         for running in self.state.borrow().running.iter().filter(|r| of_step(r)) {
-            running.stop.tell();
+            if !(any_stays && running.ends) {
+                running.stop.tell();
+            }
         }
-        self.ended(of_step).await;
-        Ok(self.collect(of_step, step.search.as_ref(), cut)?)
+        // Nobody waits for answers while a load goes on: the next step begins at once.
+        if any_stays {
+            for running in &mut self.state.borrow_mut().running {
+                if of_step(running) && running.step.is_some() && !running.leaves {
+                    running.leaves = true;
+                    self.status.load_ended(&running.load);
+                }
+            }
+            let _ = tokio::time::timeout(Duration::ZERO, self.ended(|_| true)).await;
+        } else {
+            self.ended(|running| of_step(running) || running.leaves)
+                .await;
+        }
+        let over =
+            |running: &Running| running.done.is_some() && (of_step(running) || running.leaves);
+        Ok(self.collect(over, step.search.as_ref(), cut)?)
     }
 
     /// Ends everything that still runs, of a run that is over.
@@ -150,6 +213,7 @@ impl Loads<'_> {
             self.collect(|running| running.done.is_some(), None, Some(cut))
                 .err(),
         );
+        notes.append(&mut self.state.borrow_mut().notes);
         notes.extend(self.state.borrow_mut().running.drain(..).map(|running| {
             let load = &running.load;
             format!("load {load} still waited for answers; its last numbers are lost")
@@ -169,7 +233,9 @@ impl Loads<'_> {
                 match Pin::new(&mut running.answer).poll(context) {
                     Poll::Ready(done) => {
                         running.done = Some(done.unwrap_or_else(|_| Err(hand::gone())));
-                        self.status.load_ended(&running.load);
+                        if !running.leaves {
+                            self.status.load_ended(&running.load);
+                        }
                     }
                     Poll::Pending => all = false,
                 }
@@ -200,8 +266,17 @@ impl Loads<'_> {
     /// The value of a metric of now.
     pub(crate) fn value(&self, load: &str, quantity: LoadQuantity) -> Option<f64> {
         let state = self.state.borrow();
-        let running = state.running.iter().find(|running| running.load == load)?;
-        running.live.value(quantity)
+        let mut running = state.running.iter().filter(|running| !running.leaves);
+        let running = running.find(|running| running.load == load)?;
+        match (quantity, &running.hand.relay) {
+            (LoadQuantity::Outage, Some(relay)) => {
+                let passed = (relay.now)().saturating_sub(running.began);
+                let passed = Duration::from_nanos(passed);
+                let longest = relay.outages.longest(Duration::ZERO..passed);
+                Some(outcome::length_of(longest))
+            }
+            _ => running.live.value(quantity),
+        }
     }
 
     /// What came of all loads.
@@ -212,7 +287,7 @@ impl Loads<'_> {
     /// Is a result of one of these loads INVALID?
     pub(crate) fn is_invalid(&self, loads: &[String]) -> bool {
         let state = self.state.borrow();
-        let mut invalid = Measured(&state.outcomes).invalid();
+        let mut invalid = Measured(&state.outcomes).invalid(|_| false);
         invalid.any(|outcome| loads.contains(&outcome.load))
     }
 
@@ -322,8 +397,7 @@ impl Loads<'_> {
 
     /// The generator of a load; it is started when it is needed first.
     async fn hand(&self, load: &Load) -> Result<Arc<Hand>, String> {
-        let known = self.state.borrow().hands.get(&load.name).cloned();
-        if let Some(hand) = known {
+        if let Some(hand) = self.free(&load.name) {
             return Ok(hand);
         }
         self.status
@@ -332,7 +406,8 @@ impl Loads<'_> {
         let hand = Hand::open(workload, self.start).await;
         let hand = Arc::new(hand.map_err(|error| said(load, &error))?);
         let mut state = self.state.borrow_mut();
-        state.hands.insert(load.name.clone(), Arc::clone(&hand));
+        let hands = state.hands.entry(load.name.clone()).or_default();
+        hands.push(Arc::clone(&hand));
         Ok(hand)
     }
 
@@ -354,18 +429,69 @@ impl Loads<'_> {
         ends: bool,
     ) -> Result<(), String> {
         let hand = self.hand(load).await?;
+        let began = self.beginning(&hand);
+        self.order(load, hand, task, step, began);
+        if let Some(running) = self.state.borrow_mut().running.last_mut() {
+            running.ends = ends;
+        }
+        Ok(())
+    }
+
+    /// Gives an order to a generator that does nothing.
+    fn order(&self, load: &Load, hand: Arc<Hand>, task: Task, step: Option<&Step>, began: u64) {
+        let first = self.number(load);
+        let (task, segment) = match task {
+            Task::Segment(segment) => {
+                let segment = Segment { first, ..segment };
+                (Task::Segment(segment.clone()), Some(segment))
+            }
+            search @ Task::Search(..) => (search, None),
+        };
         let live = Live::default();
         let (stop, answer) = hand.order(task, self.hear(load, &live));
         self.state.borrow_mut().running.push(Running {
             load: load.name.clone(),
             step: step.map(|step| step.name.clone()),
-            ends,
+            ends: false,
+            hand,
+            segment,
+            first,
+            began,
+            ends_at: None,
+            leaves: false,
             stop,
             live,
             answer,
             done: None,
         });
-        Ok(())
+    }
+
+    /// Number of the next request of a load.
+    fn number(&self, load: &Load) -> u64 {
+        let state = self.state.borrow();
+        state.numbers.get(&load.name).copied().unwrap_or(0)
+    }
+
+    /// Requests below `next` of a load have their numbers.
+    fn used(&self, load: &Load, next: u64) {
+        let mut state = self.state.borrow_mut();
+        let known = state.numbers.entry(load.name.clone()).or_insert(0);
+        *known = next.max(*known);
+    }
+
+    /// Ends a load that still runs, and waits for its last answers.
+    async fn end_of(&self, load: &str) {
+        let mut any = false;
+        for running in &mut self.state.borrow_mut().running {
+            if running.load == load && !running.leaves && running.step.is_some() {
+                running.stop.tell();
+                (running.leaves, any) = (true, true);
+            }
+        }
+        if any {
+            self.ended(|running| running.load == load && running.leaves)
+                .await;
+        }
     }
 
     /// Takes news from the generator's thread to those who show and wait.
@@ -388,63 +514,95 @@ impl Loads<'_> {
         cut: Option<&str>,
     ) -> Result<(), String> {
         let load = self.load(&running.load)?;
-        let hand = self.state.borrow().hands.get(&load.name).cloned();
-        let (Some(hand), Some(done)) = (hand, running.done.take()) else {
+        let hand = Arc::clone(&running.hand);
+        let Some(done) = running.done.take() else {
             return Err(said(load, &hand::gone()));
         };
+        // What another one went on for had come to its end before.
+        let cut = cut.filter(|_| !running.leaves);
         let step = running.step.as_deref();
         let place = step.unwrap_or(&load.name);
         match done.map_err(|error| said(load, &error))? {
             Done::Recorded(mut recorded) => {
+                self.used(load, running.first + recorded.total.planned);
                 // That a step ended is how a load without a length of its own ends.
                 recorded.cut = cut.map(str::to_owned);
                 // What goes on over steps is told of each of them, too.
+                let warm_up = self.warm_up(step);
+                let longest = |window| Some(hand.relay.as_ref()?.outages.longest(window));
                 for passage in running.live.take_steps() {
                     let step = passage.step.clone();
+                    let outage = longest(passage.window());
                     let recorded = passage.recorded(&recorded);
-                    let summary = self.summary(load, &hand.workload, &recorded)?;
-                    self.store(Some(&step), summary)?;
+                    let summary = self.summary(warm_up, load, &hand.workload, &recorded)?;
+                    self.store(Some(&step), summary, outage)?;
                 }
-                let summary = self.summary(load, &hand.workload, &recorded)?;
-                let text = outcome::of_load(&summary);
+                let mut summary = self.summary(warm_up, load, &hand.workload, &recorded)?;
+                let length = recorded.segment.length.duration;
+                let length = length.unwrap_or_else(|| recorded.total.end());
+                let outage = longest(Duration::ZERO..length);
+                let mut text = outcome::of_load(&summary);
+                if let Some(said) = outcome::of_outage(outage.flatten()) {
+                    text += &format!("; {said}");
+                    summary.notes.push(said);
+                }
                 self.recorder.event(EventKind::Measured, place, &text);
-                self.store(step, summary)
+                self.store(step, summary, outage)
             }
-            Done::Searched(capacity, hold) => {
+            Done::Searched(capacity, hold, next) => {
+                self.used(load, next);
                 let hold = hold.ok_or_else(|| {
                     format!("load {}: the search ended before its first hold", load.name)
                 })?;
-                let mut summary = self.summary(load, &hand.workload, &hold)?;
+                let mut summary = self.summary(WarmUp::Auto, load, &hand.workload, &hold)?;
                 summary.partial = cut.map(str::to_owned);
                 let text = outcome::of_search(load, &capacity);
                 let wants_usl = search.is_none_or(|search| search.usl);
                 outcome::add_capacity(&mut summary, *capacity, wants_usl);
                 self.recorder.event(EventKind::Measured, place, &text);
-                self.store(step, summary)
+                self.store(step, summary, None)
             }
+        }
+    }
+
+    /// Only the first step with a load has a warm-up: later ones find a system that
+    /// runs, and what they do to it must not be taken for its start. Probes watch over
+    /// everything.
+    fn warm_up(&self, step: Option<&str>) -> WarmUp {
+        let first = self.plan.steps.iter().find(|step| !step.loads.is_empty());
+        match first.is_some_and(|first| step == Some(first.name.as_str())) {
+            true => WarmUp::Auto,
+            false => WarmUp::Fixed(Duration::ZERO),
         }
     }
 
     fn summary(
         &self,
+        warm_up: WarmUp,
         load: &Load,
         workload: &Workload,
         recorded: &Recorded,
     ) -> Result<Summary, String> {
         let target = load.target_text(&|reference| self.addresses.resolve(reference));
-        let mut summary = Summary::of(&load.name, &target, workload, recorded)
+        let mut summary = Summary::after(warm_up, &load.name, &target, workload, recorded)
             .map_err(|error| format!("load {}: {error}", load.name))?;
         summary.floor = lab_generator::calibrate::stored();
         Ok(summary)
     }
 
-    fn store(&self, step: Option<&str>, summary: Summary) -> Result<(), String> {
+    fn store(
+        &self,
+        step: Option<&str>,
+        summary: Summary,
+        outage: Option<Option<Outage>>,
+    ) -> Result<(), String> {
         let stored = self.folder.write_load(&summary, step);
         stored.map_err(|error| error.to_string())?;
         self.state.borrow_mut().outcomes.push(Outcome {
             load: summary.name.clone(),
             step: step.map(str::to_owned),
             summary,
+            outage,
         });
         Ok(())
     }
@@ -460,7 +618,7 @@ impl Drop for Running {
 }
 
 /// The length of a step that does nothing but hold: loads then know theirs.
-fn alone(step: &Step) -> Option<Duration> {
+pub(crate) fn alone(step: &Step) -> Option<Duration> {
     let works = step.make.is_some() || step.run.is_some() || step.wait.is_some();
     step.hold.filter(|_| !works && step.search.is_none())
 }

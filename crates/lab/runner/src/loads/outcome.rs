@@ -2,6 +2,7 @@
 
 use lab_experiment::expr::{KneeEnd, LoadQuantity, Stat};
 use lab_experiment::plan::Load;
+use lab_generator::Outage;
 use lab_load::Summary;
 use lab_load::knee::{Capacity, Usl};
 use lab_load::summary::{Distribution, Reason};
@@ -14,6 +15,8 @@ pub(crate) struct Outcome {
     /// `None`: a probe, over all its steps.
     pub(crate) step: Option<String>,
     pub(crate) summary: Summary,
+    /// The longest outage, if there was one; `None`: nobody looked for outages.
+    pub(crate) outage: Option<Option<Outage>>,
 }
 
 /// Outcomes, to be asked for values.
@@ -21,18 +24,37 @@ pub(crate) struct Outcome {
 pub(crate) struct Measured<'a>(pub(crate) &'a [Outcome]);
 
 impl<'a> Measured<'a> {
+    /// The value of a quantity of a load in a step, or in the only one, at one of its
+    /// bounds.
+    pub(crate) fn value(
+        self,
+        load: &str,
+        step: Option<&str>,
+        quantity: LoadQuantity,
+        bound: Bound,
+    ) -> Option<f64> {
+        let outcome = self.outcome(load, step)?;
+        match quantity {
+            LoadQuantity::Outage => Some(length_of(outcome.outage?)),
+            quantity => value_at(&outcome.summary, quantity, bound),
+        }
+    }
+
     /// The result that a metric means: that of a step, or the only one.
     pub(crate) fn load(self, load: &str, step: Option<&str>) -> Option<&'a Summary> {
+        self.outcome(load, step).map(|outcome| &outcome.summary)
+    }
+
+    fn outcome(self, load: &str, step: Option<&str>) -> Option<&'a Outcome> {
         let mut found = self
             .0
             .iter()
             .filter(|outcome| outcome.load == load && outcome.summary.capacity.is_none());
-        let found = match step {
+        match step {
             Some(step) => found.find(|outcome| outcome.step.as_deref() == Some(step)),
             // A probe has a result of its own over all steps, which comes last.
             None => found.next_back(),
-        };
-        found.map(|outcome| &outcome.summary)
+        }
     }
 
     /// The search that a metric means: that of a step, or the only one.
@@ -45,16 +67,63 @@ impl<'a> Measured<'a> {
         found.map(|outcome| &outcome.summary)
     }
 
-    /// Every result that says nothing about its target.
-    pub(crate) fn invalid(self) -> impl Iterator<Item = &'a Outcome> {
-        self.0
-            .iter()
-            .filter(|outcome| !outcome.summary.validity.valid)
+    /// Every result that says nothing about its target, but for those of which latencies
+    /// alone are uncertain and that are `decided` nevertheless.
+    pub(crate) fn invalid(
+        self,
+        decided: impl Fn(&Summary) -> bool,
+    ) -> impl Iterator<Item = &'a Outcome> {
+        self.0.iter().filter(move |outcome| {
+            let validity = &outcome.summary.validity;
+            !validity.valid && (validity.spoiled() || !decided(&outcome.summary))
+        })
     }
 }
 
+/// Which of the values that a quantity may have, given what the generator may have added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// The least.
+    Low,
+    /// The most, which is what was measured.
+    High,
+}
+
+/// The value of a quantity of a load, over its steady part, at one of its bounds.
+fn value_at(summary: &Summary, quantity: LoadQuantity, bound: Bound) -> Option<f64> {
+    let (distribution, stat) = match quantity {
+        LoadQuantity::Latency(stat) => (&summary.latency.intended, stat),
+        LoadQuantity::Actual(stat) => (&summary.latency.actual, stat),
+        _ => return value(summary, quantity),
+    };
+    match distribution.bounds.get(stat.name()) {
+        Some([low, _]) if bound == Bound::Low => Some(*low),
+        Some([_, high]) => Some(*high),
+        None => latency(distribution, stat),
+    }
+}
+
+/// Length of the longest outage in seconds: 0 where there was none.
+pub(crate) fn length_of(outage: Option<Outage>) -> f64 {
+    outage.map_or(0.0, |outage| outage.length.as_secs_f64())
+}
+
+/// An outage in words; `None` where too few requests failed in a row to call it one.
+pub(crate) fn of_outage(outage: Option<Outage>) -> Option<String> {
+    let outage = outage.filter(|outage| outage.length >= outage.give_or_take * 3)?;
+    let show = |time: std::time::Duration| show_seconds(time.as_secs_f64());
+    let length = match outage.open {
+        true => format!("at least {}", show(outage.length)),
+        false => format!("{} ± {}", show(outage.length), show(outage.give_or_take)),
+    };
+    Some(format!(
+        "longest outage {length}, from {} on",
+        show(outage.from)
+    ))
+}
+
 /// The value of a quantity of a load, over its steady part.
-pub(crate) fn value(summary: &Summary, quantity: LoadQuantity) -> Option<f64> {
+fn value(summary: &Summary, quantity: LoadQuantity) -> Option<f64> {
     let counts = &summary.requests;
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let failed = || {
@@ -73,6 +142,8 @@ pub(crate) fn value(summary: &Summary, quantity: LoadQuantity) -> Option<f64> {
         LoadQuantity::Sent => share(counts.sent, counts.planned),
         LoadQuantity::Rate => Some(summary.rate.good),
         LoadQuantity::Answered => Some(counts.answered as f64),
+        // See `Measured::value`.
+        LoadQuantity::Outage => None,
     }
 }
 

@@ -58,6 +58,8 @@ impl fmt::Display for Ended {
 pub(crate) struct Children {
     guard: Arc<GuardLink>,
     marker: Marker,
+    /// The folder that they start in.
+    base: PathBuf,
 }
 
 /// A started process and its group. Dropping it does not end it.
@@ -87,7 +89,7 @@ pub enum LaunchError {
         /// What the system said.
         cause: io::Error,
         /// What to do about it.
-        hint: &'static str,
+        hint: String,
     },
     /// It could not be put under guard.
     #[error(transparent)]
@@ -95,20 +97,26 @@ pub enum LaunchError {
 }
 
 impl Children {
-    pub(crate) fn new(guard: Arc<GuardLink>, marker: Marker) -> Self {
-        Self { guard, marker }
+    pub(crate) fn new(guard: Arc<GuardLink>, marker: Marker, base: PathBuf) -> Self {
+        Self {
+            guard,
+            marker,
+            base,
+        }
     }
 
     /// Starts a process; see [`Launch::spawn`] for the thread to call this from.
     pub(crate) fn start(&self, mut launch: Launch) -> Result<Child, LaunchError> {
         launch.env.push((VARIABLE.to_owned(), self.marker.value()));
         let command_line = launch.command_line();
-        let mut process = launch.spawn().map_err(|cause| LaunchError::Spawn {
-            name: launch.name.clone(),
-            command_line: command_line.clone(),
-            hint: hint(&cause),
-            cause,
-        })?;
+        let mut process = launch
+            .spawn(&self.base)
+            .map_err(|cause| LaunchError::Spawn {
+                name: launch.name.clone(),
+                command_line: command_line.clone(),
+                hint: self.hint(&launch, &cause),
+                cause,
+            })?;
         // A process that was just spawned and not yet waited for has an id.
         let pid = process.id().unwrap_or(0);
         let group = i32::try_from(pid).unwrap_or(0);
@@ -141,15 +149,20 @@ impl Children {
             exit: Exit(exit),
         })
     }
-}
 
-fn hint(cause: &io::Error) -> &'static str {
-    match cause.kind() {
-        io::ErrorKind::NotFound => {
-            "; check the path, or install the program so that it is found in PATH"
+    fn hint(&self, launch: &Launch, cause: &io::Error) -> String {
+        let path = launch.program.to_string_lossy();
+        match cause.kind() {
+            io::ErrorKind::NotFound if path.contains('/') && !path.starts_with('/') => format!(
+                "; check the path, which starts from the folder of the experiment file, {}",
+                self.base.display()
+            ),
+            io::ErrorKind::NotFound => {
+                "; check the path, or install the program so that it is found in PATH".to_owned()
+            }
+            io::ErrorKind::PermissionDenied => "; make the file executable".to_owned(),
+            _ => String::new(),
         }
-        io::ErrorKind::PermissionDenied => "; make the file executable",
-        _ => "",
     }
 }
 

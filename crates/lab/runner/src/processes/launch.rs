@@ -58,12 +58,13 @@ impl Launch {
         }
     }
 
-    /// Starts it in a process group of its own. Must be called from a thread that
+    /// Starts it in a process group of its own, in the folder `base`. Must be called from a thread that
     /// lives as long as the run: the kernel kills the child when that thread ends.
-    pub(super) fn spawn(&self) -> io::Result<tokio::process::Child> {
+    pub(super) fn spawn(&self, base: &Path) -> io::Result<tokio::process::Child> {
         let mut command = Command::new(&self.program);
         command
             .args(&self.args)
+            .current_dir(base)
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stderr(append(&self.stderr)?)
             .process_group(0);

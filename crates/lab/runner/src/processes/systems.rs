@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use lab_experiment::plan::{Program, System};
 use lab_store::{EventKind, RunFile, RunFolder};
+use measure::Marks;
 use nix::sys::signal::Signal;
 use tokio::task::JoinSet;
 
@@ -76,6 +77,8 @@ pub(crate) struct Running {
     /// The system, with `.index` when it has several copies.
     pub(crate) name: String,
     pub(crate) child: Arc<Child>,
+    /// How the processes that it starts are known to be its own.
+    pub(crate) marks: Marks,
 }
 
 /// Names of the copies of a system: its own, or `name.0`, `name.1` and so on.
@@ -94,6 +97,14 @@ pub(crate) struct Systems {
     /// One entry for each system, in order of their start.
     started: Vec<Vec<Running>>,
     cgroups: Vec<MemoryCgroup>,
+}
+
+/// The environment variable that says of which copy of which run a process is.
+const COPY: &str = "HEADROOM_SYSTEM";
+
+/// The value of [`COPY`].
+fn mark(run: &str, name: &str) -> String {
+    format!("{run}/{name}")
 }
 
 /// What starting needs to know.
@@ -197,9 +208,12 @@ impl Systems {
             for port in starting.addresses.ports(&system.name, index) {
                 ports.release(*port);
             }
-            let child = starting
-                .children
-                .start(self.launch(system, index, &name, starting))?;
+            let launch = self.launch(system, index, &name, starting);
+            let marks = Marks {
+                variable: Some(format!("{COPY}={}", mark(&starting.marker, &name))),
+                cgroup: launch.cgroup.clone(),
+            };
+            let child = starting.children.start(launch)?;
             let text = format!("process {}: {}", child.pid, child.command_line);
             starting
                 .recorder
@@ -207,6 +221,7 @@ impl Systems {
             self.started[slot].push(Running {
                 name,
                 child: Arc::new(child),
+                marks,
             });
         }
         Ok(&self.started[slot])
@@ -230,6 +245,7 @@ impl Systems {
                         .iter()
                         .map(|(name, value)| (name.clone(), render(value))),
                 )
+                .chain([(COPY.to_owned(), mark(&starting.marker, name))])
                 .collect(),
             cpus: system.cpus.clone(),
             cgroup: system.memory_bytes.and_then(|_| {

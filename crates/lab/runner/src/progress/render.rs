@@ -213,6 +213,7 @@ pub(super) fn event(event: &Event) -> String {
             format!("{name}: said {first}")
         }
         EventKind::Measured => format!("{name}: measured {}", event.text),
+        EventKind::TearDown => "stop the systems".to_owned(),
         EventKind::Interrupted => format!("interrupted by {}", event.text),
     };
     format!("{} {what}", stamp(event.t_s))

@@ -93,7 +93,16 @@ pub struct Router {
 ///
 /// # Errors
 /// When it cannot start, or NATS is lost for ever.
-pub async fn run(
+pub fn run(
+    settings: RouterSettings,
+    logger: Logger,
+    signals: mpsc::Receiver<Signal>,
+    running: watch::Sender<Router>,
+) -> net::BoxFuture<Result<(), RouterError>> {
+    Box::pin(run_unboxed(settings, logger, signals, running))
+}
+
+async fn run_unboxed(
     mut settings: RouterSettings,
     logger: Logger,
     mut signals: mpsc::Receiver<Signal>,

@@ -341,15 +341,7 @@ fn guard(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<GuardLimits> {
     let Some(field) = fields.get("guard") else {
         return Some(limits);
     };
-    let known = [
-        "late_after",
-        "late_share",
-        "thread_cpu",
-        "sent_share",
-        "waited_share",
-        "steal_share",
-        "little",
-    ];
+    let known = ["late_after", "sent_share", "steal_share", "little"];
     let table = Fields::open(field.value, "\"guard\"", &known, &[], &mut reader.problems)?;
     let mut good = true;
     if let Some(field) = table.get("late_after") {
@@ -359,11 +351,8 @@ fn guard(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<GuardLimits> {
             None => good = false,
         }
     }
-    let shares: [(&str, &mut f64); 6] = [
-        ("late_share", &mut limits.late_share),
-        ("thread_cpu", &mut limits.thread_cpu),
+    let shares: [(&str, &mut f64); 3] = [
         ("sent_share", &mut limits.sent_share),
-        ("waited_share", &mut limits.waited_share),
         ("steal_share", &mut limits.steal_share),
         ("little", &mut limits.little),
     ];

@@ -18,7 +18,7 @@ const SHORT: Limits = Limits {
 async fn open(folder: &Path, script: &str) -> Result<Program, DriverError> {
     let guard = ["sh", "-c", "echo ready; cat > /dev/null"].map(Into::into);
     let guard = Arc::new(GuardLink::start(&guard).unwrap());
-    let children = Children::new(guard, Marker::new("program-test", 0));
+    let children = Children::new(guard, Marker::new("program-test", 0), ".".into());
     let launch = Launch {
         name: "driver-test".into(),
         program: "sh".into(),

@@ -1,11 +1,10 @@
-//! What differs from the guard's defaults, in words.
+//! What differs from the usual limits, in words.
 
 use units::{show_seconds, show_share};
 
 use crate::workload::{GuardLimits, Pace, Workload};
 
-/// Every limit that is not the default one, and a tick that the limit for late sends
-/// had to be widened by.
+/// Every limit that is not the default one, and what a tick makes of the schedule.
 pub(super) fn changed(workload: &Workload) -> Vec<String> {
     let (own, usual) = (&workload.guard, GuardLimits::default());
     let mut changed = Vec::new();
@@ -15,27 +14,16 @@ pub(super) fn changed(workload: &Workload) -> Vec<String> {
         }
     };
     differ(
-        "a send is late after",
+        "the generator may add",
         own.late_after.as_secs_f64(),
         usual.late_after.as_secs_f64(),
         show_seconds,
     );
     for (what, own, usual) in [
-        ("late sends up to", own.late_share, usual.late_share),
-        (
-            "processor of a thread up to",
-            own.thread_cpu,
-            usual.thread_cpu,
-        ),
         (
             "sent of the plan at least",
             own.sent_share,
             usual.sent_share,
-        ),
-        (
-            "waiting for a connection up to",
-            own.waited_share,
-            usual.waited_share,
         ),
         ("steal up to", own.steal_share, usual.steal_share),
         (

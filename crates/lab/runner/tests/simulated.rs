@@ -54,6 +54,7 @@ fn start(workload: Workload, late: Duration) -> Result<Generator, GenerateError>
             stopped,
         }),
         stop: Box::new(move || stop.store(true, Ordering::Relaxed)),
+        relay: None,
     })
 }
 
@@ -75,6 +76,11 @@ impl Simulated {
             let time = Duration::from_secs_f64(-mean * (1.0 - share).ln());
             kind.intended.record(time + self.late);
             kind.actual.record(time);
+            if !self.late.is_zero() {
+                let late = self.late.as_nanos() as u64;
+                let seen = time.as_nanos() as u64 + late;
+                kind.intended_doubt.record_ns(seen, late);
+            }
             kind.lateness.record(self.late);
         }
         kind.statuses.insert(200, span.planned);

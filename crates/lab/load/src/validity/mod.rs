@@ -1,28 +1,60 @@
 //! Whether a load says something about its target, or about its generator.
 //!
-//! Each check is a rule with a limit in [`GuardLimits`]; a load that breaks one is
-//! INVALID. Limits can be loosened, and every result then says so.
+//! A generator that sends or reads late makes latencies longer. By how much at most is
+//! recorded ([`Doubt`](crate::recording::Doubt)), so every number lies between two
+//! [`Bounds`], and what it is used for decides whether these are good enough: a load is
+//! INVALID where the truth could turn the conclusion round.
+//!
+//! What cannot be bounded is a rule with a limit in [`GuardLimits`]; a load that breaks
+//! one is INVALID whatever it is used for. Limits can be loosened, and every result then
+//! says so.
 
+mod bounds;
 mod limits;
 
 use std::time::Duration;
 
 use units::{show_count, show_seconds, show_share};
 
+pub use bounds::{Between, Bounds};
+
 use crate::recording::{NO_DESCRIPTORS, NO_PORTS, Recorded, Recording, Span};
 use crate::segment::Model;
+use crate::slo::Judgement;
 use crate::summary::{Reason, Validity};
-use crate::workload::{GuardLimits, Pace, Workload};
+use crate::workload::{GuardLimits, Workload};
+
+/// The name of the reason that concerns latencies alone: the generator may have made so
+/// much of them that a conclusion could be wrong.
+pub const GENERATOR_LATE: &str = "generator-late";
 
 /// Fewest answers from which Little's law can tell something.
 const LITTLE_ANSWERS: u64 = 200;
-/// Fewest late sends that say something: of a hundred requests two may be late by chance.
-const LATE_SENDS: u64 = 3;
+/// Time without a processor, and share of one in use, from which these are named as why
+/// a generator was late.
+const WAITED_S: f64 = 0.01;
+const BUSY: f64 = 0.8;
+/// Descriptors that a generator needs besides connections, generously.
+const OTHER_DESCRIPTORS: u64 = 64;
 /// What rounding and reading the clock may add to or take from one latency.
 const LITTLE_NOISE: Duration = Duration::from_micros(2);
 
-/// Judges a load by every rule of the guard.
+/// Judges a load of which nothing particular is asked: its median must be told.
 pub fn check(workload: &Workload, recorded: &Recorded) -> Validity {
+    judged_by(workload, recorded, |seen| seen.median())
+}
+
+/// Judges a load by what an objective came to: the terms that could be turned round by
+/// what the generator may have added count, and no other number does.
+pub fn check_for(workload: &Workload, recorded: &Recorded, judged: &Judgement) -> Validity {
+    judged_by(workload, recorded, |seen| seen.objective(judged))
+}
+
+fn judged_by(
+    workload: &Workload,
+    recorded: &Recorded,
+    latencies: impl Fn(&Seen<'_>) -> Option<Reason>,
+) -> Validity {
     let seen = Seen {
         workload,
         limits: &workload.guard,
@@ -34,15 +66,12 @@ pub fn check(workload: &Workload, recorded: &Recorded) -> Validity {
         Seen::lost,
         Seen::ports,
         Seen::descriptors,
-        Seen::processor,
-        Seen::late,
-        Seen::connections,
         Seen::under_sent,
         Seen::steal,
-        Seen::throttled,
         Seen::little,
     ];
-    let reasons: Vec<Reason> = checks.iter().filter_map(|check| check(&seen)).collect();
+    let reasons = checks.iter().filter_map(|check| check(&seen));
+    let reasons: Vec<Reason> = reasons.chain(latencies(&seen)).collect();
     Validity {
         valid: reasons.is_empty(),
         reasons,
@@ -100,9 +129,15 @@ impl Seen<'_> {
             "no-descriptors",
             || {
                 let failed = show_count(failed as f64);
-                format!("{failed} connections found no file descriptor left")
+                let most = self.workload.connections.most;
+                format!(
+                    "{failed} connections found no file descriptor left: {most} connections need \
+                     {}",
+                    u64::from(most) + OTHER_DESCRIPTORS
+                )
             },
-            "raise the limit with `ulimit -n`, or hold fewer connections",
+            "allow the process more (`ulimit -Hn` as root, nofile of a container), or lower \
+             --max-connections",
         )
     }
 
@@ -115,75 +150,81 @@ impl Seen<'_> {
             .sum()
     }
 
-    /// A spinning thread always uses all of its processor, and a closed loop is meant to
-    /// take what there is.
-    fn processor(&self) -> Option<Reason> {
-        if !self.open() || self.workload.pace == Pace::Spin {
-            return None;
-        }
-        let sending = sending_time(self.recorded, self.total);
-        let busiest = self.total.threads_cpu.iter().max()?;
-        let share = busiest.as_secs_f64() / sending;
+    /// The median from the intended send.
+    fn median(&self) -> Option<Reason> {
+        let between = Between::of(&self.requests.intended, &self.requests.intended_doubt);
+        let bounds = between.bounds(|all| all.quantile(0.5))?;
         reason(
-            sending > 0.0 && share > self.limits.thread_cpu,
-            "generator-cpu",
+            bounds.withheld(self.limits.late_after),
+            GENERATOR_LATE,
             || {
-                let (share, limit) = (show_share(share), show_share(self.limits.thread_cpu));
-                format!("a thread of the generator used {share} of its processor, limit {limit}")
-            },
-            "use more threads, --tick 1ms, or workers on other machines",
-        )
-    }
-
-    fn late(&self) -> Option<Reason> {
-        if !self.open() {
-            return None;
-        }
-        let after = late_after(self.workload);
-        let lateness = &self.requests.lateness;
-        let late = lateness.count_above(after);
-        let share = late as f64 / lateness.count() as f64;
-        reason(
-            late >= LATE_SENDS && share > self.limits.late_share,
-            "late-sends",
-            || {
-                let after = show_seconds(after.as_secs_f64());
-                let (share, limit) = (show_share(share), show_share(self.limits.late_share));
-                format!("{share} of requests were sent more than {after} late, limit {limit}")
-            },
-            "give the generator a processor of its own (--cpus), more threads, or a lower rate",
-        )
-    }
-
-    fn connections(&self) -> Option<Reason> {
-        if !self.open() {
-            return None;
-        }
-        let waited = self.requests.waited;
-        let share = waited as f64 / self.requests.sent as f64;
-        reason(
-            waited > 0 && share > self.limits.waited_share,
-            "in-flight-cap",
-            || {
-                let (share, limit) = (show_share(share), show_share(self.limits.waited_share));
-                let most = self.workload.connections.most;
+                let (low, high) = (show_seconds(bounds.low), show_seconds(bounds.high));
                 format!(
-                    "{share} of requests waited because all {most} connections were busy, \
-                     limit {limit}"
+                    "the median may be anything from {low} to {high}: {}",
+                    self.why()
                 )
             },
-            "allow more with --max-connections, or lower the rate: the target may be overloaded",
+            self.help(),
         )
+    }
+
+    /// Terms that the generator may have turned round.
+    fn objective(&self, judged: &Judgement) -> Option<Reason> {
+        // One term that surely fails decides.
+        let doubtful = judged.measured.iter().filter(|one| one.doubtful());
+        let doubtful: Vec<String> = doubtful
+            .filter(|_| judged.holds.is_none())
+            .map(|one| {
+                let (low, high) = (show_seconds(one.least()), show_seconds(one.most()));
+                format!("{} may be {low} to {high}", one.term.quantity)
+            })
+            .collect();
+        reason(
+            !doubtful.is_empty(),
+            GENERATOR_LATE,
+            || format!("{}: {}", doubtful.join(", "), self.why()),
+            self.help(),
+        )
+    }
+
+    /// What kept the generator from being in time.
+    fn why(&self) -> String {
+        let delays = &self.total.delays;
+        let (waited, stopped) = (delays.waited.as_secs_f64(), delays.stopped.as_secs_f64());
+        let length = self.total.length.as_secs_f64().max(f64::MIN_POSITIVE);
+        let busiest = self.total.threads_cpu.iter().max().copied();
+        let used = busiest.unwrap_or_default().as_secs_f64() / length;
+        let mut found = Vec::new();
+        if stopped > 0.0 {
+            found.push(format!("was stopped for {}", show_seconds(stopped)));
+        }
+        if waited > WAITED_S {
+            found.push(format!("waited {} for a processor", show_seconds(waited)));
+        }
+        if used > BUSY {
+            found.push(format!("had {} of a processor to do", show_share(used)));
+        }
+        match found.is_empty() {
+            true => "the generator was late".to_owned(),
+            false => format!("the generator {}", found.join(" and ")),
+        }
+    }
+
+    fn help(&self) -> &'static str {
+        match self.total.machine.throttled {
+            0 => {
+                "give the generator a processor of its own (--cpus), more threads, a lower rate \
+                 or fewer users, or another machine (--workers)"
+            }
+            _ => "a processor quota (cgroup) stops the generator: raise or remove it",
+        }
     }
 
     fn under_sent(&self) -> Option<Reason> {
         if !self.open() {
             return None;
         }
-        let begun: u64 = self
-            .first_steps()
-            .map(|kind| kind.sent + kind.unsendable())
-            .sum();
+        let begun = self.requests.sent + self.requests.unsendable();
         let planned = self.total.planned;
         let share = begun as f64 / planned as f64;
         reason(
@@ -196,18 +237,6 @@ impl Seen<'_> {
             },
             "lower the rate, or allow more connections (--max-connections) and threads",
         )
-    }
-
-    /// Recordings of the requests that arrivals begin with; later steps of a journey
-    /// are not planned.
-    fn first_steps(&self) -> impl Iterator<Item = &Recording> {
-        let mut next = 0;
-        let journeys = self.workload.mix.journeys.iter();
-        journeys.filter_map(move |journey| {
-            let first = next;
-            next += journey.steps.len();
-            self.total.kinds.get(first)
-        })
     }
 
     fn steal(&self) -> Option<Reason> {
@@ -223,19 +252,6 @@ impl Seen<'_> {
         )
     }
 
-    fn throttled(&self) -> Option<Reason> {
-        let times = self.total.machine.throttled;
-        reason(
-            times > 0,
-            "throttled",
-            || {
-                let times = show_count(times as f64);
-                format!("a processor quota (cgroup) stopped the generator {times} times")
-            },
-            "raise or remove the quota of the generator's container",
-        )
-    }
-
     /// The requests seen in flight must be those that the latencies account for: both
     /// are the sum of the time that each request took. What ended without an answer has
     /// no latency, and may have been in flight for as long as the timeout.
@@ -244,7 +260,7 @@ impl Seen<'_> {
         if requests.answered < LITTLE_ANSWERS {
             return None;
         }
-        let told = requests.actual.sum_seconds();
+        let told = requests.actual.sum_seconds() + requests.retried_seconds;
         let noise = LITTLE_NOISE.as_secs_f64() * requests.answered as f64;
         let broken = requests.failed().saturating_sub(requests.unsendable());
         let unfinished = requests.sent.saturating_sub(requests.answered + broken);
@@ -275,14 +291,6 @@ impl Seen<'_> {
     }
 }
 
-/// From when on a send counts as late: a tick delays sends on purpose.
-fn late_after(workload: &Workload) -> Duration {
-    match workload.pace {
-        Pace::Tick(tick) => workload.guard.late_after + tick,
-        _ => workload.guard.late_after,
-    }
-}
-
 /// Seconds of `span` in which requests were due; what comes after is waiting for answers.
 pub(crate) fn sending_time(recorded: &Recorded, span: &Span) -> f64 {
     let end = match recorded.segment.length.duration {
@@ -290,6 +298,16 @@ pub(crate) fn sending_time(recorded: &Recorded, span: &Span) -> f64 {
         None => span.end(),
     };
     end.saturating_sub(span.start).as_secs_f64()
+}
+
+impl Validity {
+    /// Whether it says nothing about its target whatever it is used for. Otherwise it may
+    /// only be that latencies are too uncertain for one conclusion, and not for another.
+    pub fn spoiled(&self) -> bool {
+        self.reasons
+            .iter()
+            .any(|reason| reason.check != GENERATOR_LATE)
+    }
 }
 
 fn reason(broken: bool, check: &str, found: impl FnOnce() -> String, help: &str) -> Option<Reason> {

@@ -1,0 +1,20 @@
+//! The tests of this crate through its public interface: one program, linked once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+mod auctioneer_rounds;
+mod auctioneer_system;
+mod auctioneer_vectors;
+mod bbs_kill;
+mod bbs_replay;
+mod bbs_resume;
+mod bbs_service;
+mod bbs_update;
+mod fake_bbs;
+mod mutual_tls;
+mod rep_life;
+mod rep_process;
+mod rep_vectors;
+#[allow(unreachable_pub, reason = "modules of one test")]
+mod replay;
+mod same_json;

@@ -1,0 +1,16 @@
+//! The tests of this crate through its public interface: one program, linked once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+mod calibrate;
+mod exact;
+mod faults;
+mod protocols;
+mod rate;
+mod samples;
+mod stalls;
+mod support;
+mod target;
+mod workers;
+mod workers_under_load;
+mod workload;

@@ -1,0 +1,131 @@
+//! Between which two values a number lies, when the generator may have made latencies
+//! longer than they were.
+
+use std::time::Duration;
+
+use measure::Histogram;
+
+use crate::recording::Doubt;
+
+/// Bounds closer than this share of the value, or than [`ALIKE_S`], are one number.
+const ALIKE: f64 = 0.1;
+const ALIKE_S: f64 = 50e-6;
+/// Bounds further apart than this share of the value say nothing that a reader could use.
+const USEFUL: f64 = 0.2;
+
+/// The least and the most that a number may be in truth, in seconds. The most is what was
+/// measured: a generator that is late makes latencies longer, not shorter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// The least.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+}
+
+impl Bounds {
+    /// Whether the two are one number for every purpose.
+    pub fn exact(self) -> bool {
+        self.high - self.low <= (ALIKE * self.high).max(ALIKE_S)
+    }
+
+    /// Whether they are so far apart that the number is withheld: further than
+    /// `tolerated`, and than a fifth of the value.
+    pub fn withheld(self, tolerated: Duration) -> bool {
+        self.high - self.low > (USEFUL * self.high).max(tolerated.as_secs_f64())
+    }
+}
+
+/// A distribution between two: as it was measured, and with everything taken away that
+/// the generator may have added.
+#[derive(Debug, Clone)]
+pub struct Between<'h> {
+    most: &'h Histogram,
+    /// Absent where it is the same.
+    least: Option<Histogram>,
+}
+
+impl<'h> Between<'h> {
+    /// What was measured, and what is doubtful of it.
+    pub fn of(all: &'h Histogram, doubt: &Doubt) -> Self {
+        let doubtful = doubt.seen.count() > 0;
+        Self {
+            most: all,
+            least: doubtful.then(|| doubt.least_of(all)),
+        }
+    }
+
+    /// As it was measured.
+    pub fn most(&self) -> &'h Histogram {
+        self.most
+    }
+
+    /// At its least.
+    pub fn least(&self) -> &Histogram {
+        self.least.as_ref().unwrap_or(self.most)
+    }
+
+    /// Bounds of a number that does not fall when a latency grows.
+    pub fn bounds(&self, of: impl Fn(&Histogram) -> Option<Duration>) -> Option<Bounds> {
+        let high = of(self.most)?.as_secs_f64();
+        let low = of(self.least()).map_or(0.0, |low| low.as_secs_f64());
+        Some(Bounds {
+            low: low.min(high),
+            high,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever of the doubtful part is the generator's, the truth lies between.
+        #[test]
+        fn every_percentile_of_the_truth_lies_within_its_bounds(
+            answers in proptest::collection::vec(
+                (0_u64..10_000_000, 0_u64..5_000_000, 0.0..1.0_f64, any::<bool>()), 1..300),
+            quantile in 0.0..1.0_f64,
+        ) {
+            let (mut seen, mut truth) = (Histogram::new(), Histogram::new());
+            let mut doubt = Doubt::default();
+            for (latency, added, share, late) in answers {
+                let added = if late { added } else { 0 };
+                let measured = latency + (added as f64 * share) as u64;
+                truth.record_ns(latency);
+                seen.record_ns(measured);
+                if late {
+                    doubt.record_ns(measured, added);
+                }
+            }
+            let between = Between::of(&seen, &doubt);
+            for of in [
+                &(|all: &Histogram| all.quantile(quantile)) as &dyn Fn(&Histogram) -> _,
+                &Histogram::mean,
+                &Histogram::max,
+            ] {
+                let bounds = between.bounds(of).unwrap();
+                let truth = of(&truth).unwrap().as_secs_f64();
+                // The mean is of the middles of bins.
+                let (least, most) = (bounds.low * 0.999 - 1e-6, bounds.high * 1.001 + 1e-6);
+                prop_assert!(least <= truth && truth <= most, "{truth} in {bounds:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_are_one_number_two_or_too_far_apart() {
+        let class = |low, high| {
+            let bounds = Bounds { low, high };
+            (bounds.exact(), bounds.withheld(Duration::from_millis(1)))
+        };
+        assert_eq!(class(0.0095, 0.010), (true, false));
+        assert_eq!(class(0.00001, 0.00005), (true, false));
+        assert_eq!(class(0.0085, 0.010), (false, false));
+        assert_eq!(class(0.0, 0.0009), (false, false));
+        assert_eq!(class(0.0, 0.010), (false, true));
+    }
+}

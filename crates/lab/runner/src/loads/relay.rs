@@ -1,0 +1,229 @@
+//! Loads that go on from one step to the next. A step is a window over them: its numbers
+//! are those of the requests that fell due in it, whenever their answers come.
+//!
+//! Two generators of a load take turns. At the moment at which a step ends, the one that
+//! ran stops to send and waits for its answers, and from that very moment on the other one
+//! sends what falls due in the next step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lab_experiment::plan::{Load, LoadModel, Step};
+use lab_load::arrivals::{Arrivals, Process};
+use lab_load::{Length, Model, Segment};
+use tokio::time::Instant;
+
+use super::hand::{Hand, Task};
+use super::{Loads, Running, said};
+
+/// Time between the word to begin and the beginning, so that a busy machine has every
+/// thread ready.
+const LEAD: Duration = Duration::from_millis(25);
+/// Least of it, where the end of the step has come closer.
+const LEAST: Duration = Duration::from_millis(2);
+
+impl Loads<'_> {
+    /// Whether a load goes on from step number `number` to the next.
+    pub(super) fn goes_on(&self, number: usize, load: &Load) -> bool {
+        let runs = |step: Option<&Step>| {
+            let mut loads = step.into_iter().flat_map(|step| &step.loads);
+            loads.any(|own| own.load == load.name)
+        };
+        let steps = &self.plan.steps;
+        let is_open = matches!(load.model, LoadModel::Open { .. });
+        is_open && runs(steps.get(number)) && runs(steps.get(number + 1))
+    }
+
+    /// Opens the connections of the generator that will go on with a load, beside the one
+    /// that runs.
+    pub(super) fn prepare(&self, load: &Load) -> Result<(), String> {
+        let known = {
+            let state = self.state.borrow();
+            let hands = state.hands.get(&load.name).map_or(0, Vec::len);
+            hands > 1 || state.spares.contains_key(&load.name)
+        };
+        if !known {
+            let opening = Hand::open(self.workload(load)?, self.start);
+            let spare = tokio::spawn(opening);
+            let mut state = self.state.borrow_mut();
+            state.spares.insert(load.name.clone(), spare);
+        }
+        Ok(())
+    }
+
+    /// Another generator of a load that does nothing at the moment. `None`: there is none,
+    /// and the load goes on with a pause.
+    async fn other(&self, load: &Load) -> Option<Arc<Hand>> {
+        if let Some(free) = self.free(&load.name) {
+            return Some(free);
+        }
+        let spare = self.state.borrow_mut().spares.remove(&load.name);
+        let opened = match spare {
+            Some(spare) => spare.await.ok()?,
+            // Both still wait for answers.
+            None => Hand::open(self.workload(load).ok()?, self.start).await,
+        };
+        let mut state = self.state.borrow_mut();
+        match opened {
+            Ok(hand) => {
+                let hand = Arc::new(hand);
+                let hands = state.hands.entry(load.name.clone()).or_default();
+                hands.push(Arc::clone(&hand));
+                Some(hand)
+            }
+            Err(error) => {
+                state.notes.push(format!(
+                    "{} paused between two steps: while it goes on, its connections are held \
+                     twice, and they could not be opened",
+                    said(load, &error)
+                ));
+                None
+            }
+        }
+    }
+
+    /// A generator of a load that was started and does nothing.
+    pub(super) fn free(&self, load: &str) -> Option<Arc<Hand>> {
+        let state = self.state.borrow();
+        let is_busy = |hand: &Arc<Hand>| {
+            let mut running = state.running.iter().filter(|one| one.done.is_none());
+            running.any(|one| Arc::ptr_eq(&one.hand, hand))
+        };
+        let hands = state.hands.get(load)?;
+        hands.iter().find(|hand| !is_busy(hand)).cloned()
+    }
+
+    /// Lets a load that runs go on in a step. False: it could not, and has to end first.
+    pub(super) async fn go_on(
+        &self,
+        load: &Load,
+        segment: &Segment,
+        step: &Step,
+    ) -> Result<bool, String> {
+        let Some(hand) = self.other(load).await else {
+            return Ok(false);
+        };
+        let Some(relay) = &hand.relay else {
+            return Ok(false);
+        };
+        let now = (relay.now)();
+        let (at, reserved) = {
+            let mut state = self.state.borrow_mut();
+            let Some(old) = state.running.iter_mut().find(|one| one.goes_on(load)) else {
+                return Ok(false);
+            };
+            let Some(its) = &old.hand.relay else {
+                return Ok(false);
+            };
+            let earliest = match old.ends_at {
+                Some(ends_at) => ends_at.max(now + nanos(LEAST)),
+                None => now + nanos(LEAD),
+            };
+            let at = earliest.max(old.began + 1);
+            (relay.begin_next_at)(at);
+            (its.end_at)(at);
+            old.leaves = true;
+            let sent = old
+                .segment
+                .as_ref()
+                .map_or(0, |own| most(own, at - old.began));
+            (at, old.first + sent)
+        };
+        self.used(load, reserved);
+        self.order(load, hand, Task::Segment(segment.clone()), Some(step), at);
+        if let Some(running) = self.state.borrow_mut().running.last_mut() {
+            running.ends = segment.length.duration.is_some();
+        }
+        Ok(true)
+    }
+
+    /// A load that runs in a step which does nothing but hold will end after that.
+    pub(super) fn ends_after(&self, load: &str, hold: Duration) {
+        let mut state = self.state.borrow_mut();
+        let mut running = state.running.iter_mut();
+        if let Some(running) = running.find(|one| one.load == load && !one.leaves) {
+            running.ends_at = (running.began > 0).then(|| running.began + nanos(hold));
+        }
+    }
+
+    /// Until when a step that does nothing but hold lasts: its loads began a little after
+    /// it did, and the next ones are to hear of it a little before its end.
+    pub(crate) fn hold_until(&self, hold: Duration) -> Instant {
+        let state = self.state.borrow();
+        let running = state.running.iter().filter(|one| !one.leaves);
+        let ends = running.filter_map(|one| Some((one.hand.relay.as_ref()?, one.ends_at?)));
+        let now = Instant::now();
+        let until = ends.map(|(relay, ends_at)| {
+            let left = ends_at.saturating_sub((relay.now)() + nanos(LEAD));
+            now + Duration::from_nanos(left)
+        });
+        until.max().unwrap_or(now + hold)
+    }
+
+    /// When a load that begins now does so, on its generator's clock; 0: as it likes.
+    pub(super) fn beginning(&self, hand: &Hand) -> u64 {
+        match &hand.relay {
+            Some(relay) => {
+                let at = (relay.now)() + nanos(LEAD);
+                (relay.begin_next_at)(at);
+                at
+            }
+            None => 0,
+        }
+    }
+}
+
+impl Loads<'_> {
+    /// When the first request was due that was answered well after the last one that
+    /// failed, of loads that run; `None`: none failed, or nobody looked.
+    pub(crate) fn recovered<'l>(&self, loads: impl Iterator<Item = &'l str>) -> Option<Instant> {
+        let state = self.state.borrow();
+        let now = Instant::now();
+        let recovered = loads.filter_map(|load| {
+            let mut running = state.running.iter().filter(|one| !one.leaves);
+            let running = running.find(|one| one.load == load)?;
+            let relay = running.hand.relay.as_ref()?;
+            let at = running.began + nanos(relay.outages.recovered()?);
+            let ago = (relay.now)().saturating_sub(at);
+            now.checked_sub(Duration::from_nanos(ago))
+        });
+        recovered.max()
+    }
+}
+
+impl Running {
+    /// Whether it is the one of this load that the next step goes on with.
+    fn goes_on(&self, load: &Load) -> bool {
+        self.load == load.name && !self.leaves && self.done.is_none() && self.ends_at_a_moment()
+    }
+
+    fn ends_at_a_moment(&self) -> bool {
+        let mut segment = self.segment.iter();
+        segment.all(|own| own.length == Length::default()) && self.hand.relay.is_some()
+    }
+}
+
+/// No more requests than these fall due in so long a time, however chance has it.
+fn most(segment: &Segment, nanos: u64) -> u64 {
+    let length = Length {
+        duration: Some(Duration::from_nanos(nanos)),
+        requests: None,
+    };
+    let Model::Open(arrivals) = &segment.model else {
+        return 0;
+    };
+    let group = match arrivals {
+        Arrivals::Rate {
+            process: Process::Burst(group),
+            ..
+        } => f64::from(*group),
+        _ => 1.0,
+    };
+    let planned = arrivals.planned(&length).unwrap_or(0.0);
+    // Eight times the spread of a Poisson process; groups of a burst are whole.
+    (planned + 8.0 * planned.sqrt() + group + 64.0) as u64
+}
+
+fn nanos(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,259 @@
+//! Loads that go on from one step to the next, with real generators and a real target.
+
+use crate::support::{log, run};
+use lab_runner::Finished;
+use lab_store::{Outcome, StoredLoad};
+
+/// Answers each request so many seconds after it came, and says its path. Requests with
+/// numbers in a range fail.
+const SLOW: &str = r#"
+import asyncio, sys
+async def serve(reader, writer):
+    try:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            path = head.split(b" ")[1].decode()
+            print(path, flush=True)
+            failed = int(path.rsplit("/", 1)[1]) in range(*map(int, sys.argv[3:5]))
+            asyncio.create_task(answer(writer, failed))
+    except Exception:
+        writer.close()
+async def answer(writer, failed):
+    await asyncio.sleep(float(sys.argv[2]))
+    status = b"503 Out" if failed else b"200 OK"
+    writer.write(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n")
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]), backlog=1000)
+    await server.serve_forever()
+asyncio.run(main())
+"#;
+
+fn made(slow: &str, steps: &str) -> (tempfile::TempDir, Finished, Vec<StoredLoad>) {
+    let scripts = tempfile::tempdir().unwrap();
+    let server = scripts.path().join("slow.py");
+    std::fs::write(&server, SLOW).unwrap();
+    let (folder, finished) = run(&format!(
+        r#"
+[[system]]
+name = "slow"
+run = "python3 {} {{port}} {slow}"
+ready = "tcp"
+[[load]]
+name = "traffic"
+http = "GET http://{{slow.addr}}/{{seq}}"
+rate = "constant 200/s"
+guard = {{ late_after = "1s", steal_share = "100%" }}
+{steps}"#,
+        server.display()
+    ));
+    let finished = finished.unwrap_or_else(|error| panic!("{error}"));
+    let names = finished.folder.load_names().unwrap();
+    let loads = names.iter().map(|name| finished.folder.load(name).unwrap());
+    let mut loads: Vec<StoredLoad> = loads.collect();
+    loads.sort_by_key(|load| load.summary.began_unix_ns);
+    (folder, finished, loads)
+}
+
+/// What the target saw, which is the truth: each request once.
+fn came(finished: &Finished) -> u64 {
+    let log = log(finished, "slow");
+    let mut paths: Vec<&str> = log.lines().collect();
+    let all = paths.len();
+    paths.sort_unstable();
+    paths.dedup();
+    assert_eq!(paths.len(), all, "numbers of requests repeat");
+    all as u64
+}
+
+#[test]
+fn five_steps_are_windows_over_one_load() {
+    let step = |number: u32, rate: &str, hold: &str| {
+        format!("[[step]]\nname = \"{number}\"\nload = {{ traffic = \"{rate}\" }}\n{hold}\n")
+    };
+    let steps = [
+        step(1, "on", "hold = \"1s\""),
+        step(2, "on", "hold = \"500ms\""),
+        // Its length is not known before.
+        step(3, "constant 100/s", "run = \"sleep 0.7\""),
+        step(4, "on", "hold = \"1s\""),
+        step(5, "on", "hold = \"1s\""),
+    ];
+    let (_folder, finished, loads) = made("1 0 0", &steps.concat());
+    assert_eq!(
+        finished.verdict.outcome,
+        Outcome::Pass,
+        "{:?}",
+        finished.verdict
+    );
+    assert_eq!(loads.len(), 5);
+    for (number, load) in (1..).zip(&loads) {
+        assert_eq!(load.step, Some(number.to_string()));
+        let counts = &load.summary.requests;
+        assert_eq!(counts.sent, counts.planned, "step {number}");
+        assert_eq!(
+            (counts.answered, counts.errors),
+            (counts.sent, 0),
+            "step {number}"
+        );
+    }
+    let sent: u64 = loads.iter().map(|load| load.summary.requests.sent).sum();
+    assert_eq!(
+        sent,
+        came(&finished),
+        "nothing is lost, and nothing counts twice"
+    );
+    // Rate times length, to the request. A busy machine may notice late that a step is
+    // over, which then is so much longer; the last one ends by itself.
+    for (number, expected) in [(0, 200), (1, 100), (3, 200), (4, 200)] {
+        let planned = loads[number].summary.requests.planned;
+        assert!(planned + 1 >= expected, "{} {planned}", number + 1);
+    }
+    assert_eq!(loads[4].summary.requests.planned, 200);
+    // The next schedule begins where the one before ended: what one planned takes as long
+    // as the distance between their beginnings.
+    for (pair, rate) in loads.windows(2).zip([200.0, 200.0, 100.0, 200.0]) {
+        let [one, next] = pair else { unreachable!() };
+        let apart = (next.summary.began_unix_ns - one.summary.began_unix_ns) as f64 * 1e-9;
+        let planned = one.summary.requests.planned as f64;
+        assert!(
+            (apart * rate - planned).abs() < 5.0,
+            "{apart} s, {planned} at {rate}/s"
+        );
+    }
+}
+
+#[test]
+fn a_load_that_pauses_by_plan_does_not_go_on() {
+    let (_folder, finished, loads) = made(
+        "0.3 0 0",
+        r#"
+[[step]]
+name = "one"
+load = { traffic = "on" }
+hold = "500ms"
+[[step]]
+name = "nothing"
+hold = "50ms"
+[[step]]
+name = "two"
+load = { traffic = "on" }
+hold = "500ms"
+"#,
+    );
+    assert_eq!(
+        finished.verdict.outcome,
+        Outcome::Pass,
+        "{:?}",
+        finished.verdict
+    );
+    let sent: Vec<u64> = loads
+        .iter()
+        .map(|load| load.summary.requests.sent)
+        .collect();
+    assert_eq!(sent, [100, 100]);
+    assert_eq!(came(&finished), 200);
+    // The answers were awaited before the next step began.
+    let apart = loads[1].summary.began_unix_ns - loads[0].summary.began_unix_ns;
+    assert!(apart > 800_000_000, "{apart}");
+}
+
+#[test]
+fn a_closed_loop_waits_for_its_answers_between_steps() {
+    let closed = r#"
+[[load]]
+name = "users"
+http = "GET http://{slow.addr}/users/{seq}"
+model = "closed"
+users = 5
+guard = { steal_share = "100%" }
+[[step]]
+name = "one"
+load = { users = "on" }
+hold = "300ms"
+[[step]]
+name = "two"
+load = { users = "on" }
+hold = "300ms"
+"#;
+    let (_folder, finished, loads) = made("0.05 0 0", closed);
+    assert_eq!(
+        finished.verdict.outcome,
+        Outcome::Pass,
+        "{:?}",
+        finished.verdict
+    );
+    let sent: u64 = loads
+        .iter()
+        .map(|load| load.summary.requests.answered)
+        .sum();
+    assert_eq!(sent, came(&finished));
+}
+
+/// How long an outage was follows from the numbers of the requests that failed in it:
+/// they were due every 5 ms.
+#[test]
+fn an_outage_is_told_as_finely_as_requests_are_due() {
+    let steps = r#"
+[[step]]
+name = "through it"
+load = { traffic = "on" }
+hold = "2500ms"
+[[expect]]
+that = "traffic outage > 1094ms and traffic outage < 1106ms"
+"#;
+    let (_folder, finished, loads) = made("0.01 200 420", steps);
+    assert_eq!(
+        finished.verdict.outcome,
+        Outcome::Pass,
+        "{:?}",
+        finished.verdict
+    );
+    let notes = loads[0].summary.notes.join("\n");
+    assert!(
+        notes.contains("longest outage 1.1 s ± 5 ms, from 1 s on"),
+        "{notes}"
+    );
+
+    let without = steps.replace(
+        "traffic outage > 1094ms and traffic outage < 1106ms",
+        "traffic outage == 0s",
+    );
+    let (_folder, finished, loads) = made("0.01 0 0", &without);
+    assert_eq!(
+        finished.verdict.outcome,
+        Outcome::Pass,
+        "{:?}",
+        finished.verdict
+    );
+    assert_eq!(loads[0].summary.notes, Vec::<String>::new());
+}
+
+#[test]
+fn a_step_that_waits_for_recovery_lasts_until_the_first_good_request() {
+    // Ten requests before; then the failures are due from 0.25 s to 1.35 s of the step.
+    let (_folder, finished, _) = made(
+        "0.01 60 280",
+        r#"
+[[step]]
+name = "open the connections"
+load = { traffic = "on" }
+hold = "50ms"
+[[step]]
+name = "nothing"
+hold = "10ms"
+[[step]]
+name = "recover"
+load = { traffic = "on" }
+wait = { until = "traffic errors == 0%", at_most = "60s" }
+[[expect]]
+that = "duration('recover') > 1.3s and duration('recover') < 3s"
+[[expect]]
+that = "'recover': traffic outage > 1094ms and 'recover': traffic outage < 1106ms"
+"#,
+    );
+    assert_eq!(
+        finished.verdict.outcome,
+        Outcome::Pass,
+        "{:?}",
+        finished.verdict
+    );
+}

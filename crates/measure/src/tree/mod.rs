@@ -1,0 +1,334 @@
+//! Samples of whole trees of processes: a system is what it starts, and what that
+//! starts, also after its parent has ended.
+//!
+//! A process belongs to a tree when it descends from one of it, when its process group
+//! or session was made by one of it, when its environment carries the tree's mark, or
+//! when it is in the tree's cgroup. No single one of these would do: a parent may end, a
+//! child may leave the group, and programs overwrite the environment that they show.
+
+mod books;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use nix::time::clock_getcpuclockid;
+use nix::unistd::{Pid, SysconfVar, sysconf};
+
+use crate::proc_text::{Stat, parse_rollup, parse_stat};
+use books::{Books, Seen};
+
+pub use books::Member;
+
+/// Time between two looks at how much of their memory processes share.
+const SHARED_EVERY: Duration = Duration::from_secs(1);
+/// Looks at shared memory take at most one part in so many of the time: the kernel goes
+/// through every page for them.
+const SHARED_PART: u32 = 100;
+/// Processes of others are looked at again in every twentieth sample; until then their
+/// ids are taken to mean them still.
+const OTHERS_AGAIN: u64 = 20;
+
+/// By what processes of a tree are known, besides their descent.
+#[derive(Debug, Clone, Default)]
+pub struct Marks {
+    /// A variable with its value, as `NAME=value`, that the environment of every process
+    /// of the tree was given.
+    pub variable: Option<String>,
+    /// The folder of a cgroup that nothing else is in.
+    pub cgroup: Option<PathBuf>,
+}
+
+/// What a tree used at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TreeSample {
+    /// Processor time since the sample before, in cores: of all processes, those that
+    /// ended meanwhile included.
+    pub cpu_cores: f64,
+    /// Resident memory in bytes. What several of the processes share counts once, as far
+    /// as the kernel told when it was asked last, at most a second ago.
+    pub memory_bytes: u64,
+    /// Resident memory in bytes, what is shared counted for each.
+    pub rss_bytes: u64,
+    /// Open file descriptors.
+    pub fds: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Processes.
+    pub processes: u64,
+}
+
+/// What was found of one tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Its number, in the order of [`Trees::add`].
+    pub tree: usize,
+    /// `None`: every process of it has ended.
+    pub sample: Option<TreeSample>,
+}
+
+/// Samples trees of processes.
+#[derive(Debug)]
+pub struct Trees {
+    trees: Vec<Tree>,
+    /// Processes of others, as the last samples found them.
+    others: HashSet<u32>,
+    samples: u64,
+    page_bytes: u64,
+    tick: Duration,
+}
+
+#[derive(Debug)]
+struct Tree {
+    marks: Marks,
+    books: Books,
+    /// Memory that was counted more than once, when it was looked at last.
+    shared_bytes: u64,
+    shared_again: Instant,
+    ended: bool,
+}
+
+impl Default for Trees {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Trees {
+    /// No trees yet.
+    pub fn new() -> Self {
+        let number = |name, usual| {
+            let number = sysconf(name).ok().flatten();
+            number
+                .and_then(|number| u64::try_from(number).ok())
+                .filter(|number| *number > 0)
+                .unwrap_or(usual)
+        };
+        Self {
+            trees: Vec::new(),
+            others: HashSet::new(),
+            samples: 0,
+            page_bytes: number(SysconfVar::PAGE_SIZE, 4096),
+            tick: Duration::from_nanos(1_000_000_000 / number(SysconfVar::CLK_TCK, 100)),
+        }
+    }
+
+    /// Watches the tree below the process `root` from now on; gives its number. `None`:
+    /// the process has ended.
+    pub fn add(&mut self, root: u32, marks: Marks) -> Option<usize> {
+        let root = self.seen(root, read_stat(root)?);
+        if root.ended() {
+            return None;
+        }
+        let now = Instant::now();
+        self.trees.push(Tree {
+            marks,
+            books: Books::new(&root, now),
+            shared_bytes: 0,
+            shared_again: now,
+            ended: false,
+        });
+        // A child of the root may have been seen before anybody knew whose it is.
+        self.others.clear();
+        Some(self.trees.len() - 1)
+    }
+
+    /// Takes a sample of every tree that has not ended.
+    pub fn sample(&mut self) -> Vec<Found> {
+        let mut found = self.find();
+        let mut samples = Vec::new();
+        for (number, tree) in self.trees.iter_mut().enumerate() {
+            if tree.ended {
+                continue;
+            }
+            let seen = found.remove(&number).unwrap_or_default();
+            let sample = tree.sample(&seen, self.page_bytes);
+            tree.ended = sample.is_none();
+            samples.push(Found {
+                tree: number,
+                sample,
+            });
+        }
+        samples
+    }
+
+    /// Every process that was seen of each tree, in the order of their first samples,
+    /// and how many more there were.
+    pub fn into_members(self) -> Vec<(Vec<Member>, u64)> {
+        let trees = self.trees.into_iter();
+        trees.map(|tree| tree.books.members()).collect()
+    }
+
+    /// The processes of each tree that are there now.
+    fn find(&mut self) -> BTreeMap<usize, Vec<Seen>> {
+        self.samples += 1;
+        let again = self.samples.is_multiple_of(OTHERS_AGAIN);
+        let before = std::mem::take(&mut self.others);
+        let mut members: BTreeMap<usize, Vec<Seen>> = BTreeMap::new();
+        let mut unknown = Vec::new();
+        for pid in pids() {
+            if !again && before.contains(&pid) {
+                self.others.insert(pid);
+                continue;
+            }
+            let Some(stat) = read_stat(pid) else {
+                continue;
+            };
+            let known = |tree: &Tree| !tree.ended && tree.books.knows(pid, &stat);
+            match self.trees.iter().position(known) {
+                Some(tree) => members.entry(tree).or_default().push(self.seen(pid, stat)),
+                None => unknown.push((pid, stat)),
+            }
+        }
+        // Parents before their children.
+        unknown.sort_by_key(|(pid, stat)| (stat.start_ticks, *pid));
+        let in_cgroups = self.in_cgroups();
+        let mut newcomers = vec![BTreeSet::new(); self.trees.len()];
+        // Ids may have begun again from the lowest, so one pass may not do.
+        loop {
+            let count = unknown.len();
+            unknown.retain(|(pid, stat)| {
+                let mut trees = self.trees.iter().enumerate();
+                let claimed = trees.find(|(number, tree)| {
+                    !tree.ended
+                        && (in_cgroups.get(pid) == Some(number)
+                            || tree.books.claims(stat, &newcomers[*number]))
+                });
+                let Some((tree, _)) = claimed.or_else(|| self.marked(*pid)) else {
+                    return true;
+                };
+                newcomers[tree].insert(*pid);
+                let seen = self.seen(*pid, stat.clone());
+                members.entry(tree).or_default().push(seen);
+                false
+            });
+            if unknown.len() == count || unknown.is_empty() {
+                break;
+            }
+        }
+        self.others.extend(unknown.into_iter().map(|(pid, _)| pid));
+        members
+    }
+
+    /// The tree whose mark the environment of a process carries.
+    fn marked(&self, pid: u32) -> Option<(usize, &Tree)> {
+        let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        self.trees.iter().enumerate().find(|(_, tree)| {
+            let variable = tree.marks.variable.as_ref().filter(|_| !tree.ended);
+            variable.is_some_and(|variable| {
+                let mut words = environ.split(|byte| *byte == 0);
+                words.any(|word| word == variable.as_bytes())
+            })
+        })
+    }
+
+    fn in_cgroups(&self) -> BTreeMap<u32, usize> {
+        let mut found = BTreeMap::new();
+        for (number, tree) in self.trees.iter().enumerate() {
+            if let Some(cgroup) = tree.marks.cgroup.as_ref().filter(|_| !tree.ended) {
+                let text = fs::read_to_string(cgroup.join("cgroup.procs"));
+                let text = text.unwrap_or_default();
+                let pids = text.lines().filter_map(|line| line.trim().parse().ok());
+                found.extend(pids.map(|pid: u32| (pid, number)));
+            }
+        }
+        found
+    }
+
+    fn seen(&self, pid: u32, stat: Stat) -> Seen {
+        let ticks = |ticks: u64| {
+            self.tick
+                .saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX))
+        };
+        let told = ticks(stat.user_ticks + stat.system_ticks);
+        // Nanoseconds, where there are any: ticks are 10 ms long.
+        let clock = i32::try_from(pid)
+            .ok()
+            .and_then(|pid| clock_getcpuclockid(Pid::from_raw(pid)).ok())
+            .and_then(|clock| clock.now().ok());
+        Seen {
+            pid,
+            cpu: clock.map_or(told, Duration::from),
+            children_cpu: ticks(stat.children_ticks),
+            stat,
+        }
+    }
+}
+
+impl Tree {
+    fn sample(&mut self, seen: &[Seen], page_bytes: u64) -> Option<TreeSample> {
+        let at = Instant::now();
+        let (used, wall) = self.books.look(seen, at);
+        let live: Vec<&Seen> = seen.iter().filter(|seen| !seen.ended()).collect();
+        if live.is_empty() {
+            return None;
+        }
+        let mut sample = TreeSample {
+            cpu_cores: match wall.is_zero() {
+                true => 0.0,
+                false => used.as_secs_f64() / wall.as_secs_f64(),
+            },
+            memory_bytes: 0,
+            rss_bytes: 0,
+            fds: 0,
+            threads: 0,
+            processes: live.len() as u64,
+        };
+        let mut largest = 0;
+        for seen in &live {
+            let rss = seen.stat.rss_pages.saturating_mul(page_bytes);
+            self.books.memory(seen.pid, rss);
+            largest = rss.max(largest);
+            sample.rss_bytes += rss;
+            sample.threads += seen.stat.threads;
+            sample.fds += descriptors(seen.pid);
+        }
+        match live.len() {
+            1 => self.shared_bytes = 0,
+            _ if at >= self.shared_again => self.look_at_shared(&live, at),
+            _ => {}
+        }
+        // What was shared may have been given back since.
+        let once = sample.rss_bytes.saturating_sub(self.shared_bytes);
+        sample.memory_bytes = once.max(largest);
+        Some(sample)
+    }
+
+    /// How much memory is counted more than once when that of each process is added.
+    fn look_at_shared(&mut self, live: &[&Seen], began: Instant) {
+        let extra = live.iter().filter_map(|seen| {
+            // Of others' processes it may not be read; it then counts in full.
+            let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", seen.pid)).ok()?;
+            let (rss, share) = parse_rollup(&text).ok()?;
+            Some(rss.saturating_sub(share))
+        });
+        self.shared_bytes = extra.sum();
+        let took = began.elapsed();
+        self.shared_again = began + SHARED_EVERY.max(took * SHARED_PART);
+    }
+}
+
+fn pids() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+/// What cannot be read has ended meanwhile, or is nobody's that we watch.
+fn read_stat(pid: u32) -> Option<Stat> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse_stat(&String::from_utf8_lossy(&text)).ok()
+}
+
+fn descriptors(pid: u32) -> u64 {
+    let path = format!("/proc/{pid}/fd");
+    // From Linux 6.2 on the size of the folder is the number of descriptors.
+    match fs::metadata(&path) {
+        Ok(metadata) if metadata.len() > 0 => metadata.len(),
+        Ok(_) => fs::read_dir(&path).map_or(0, |entries| entries.count() as u64),
+        Err(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

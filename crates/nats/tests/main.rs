@@ -1,0 +1,8 @@
+//! The tests of this crate through its public interface: one program, linked once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+mod client;
+mod local;
+mod server;
+mod support;

@@ -1,0 +1,6 @@
+//! The tests of this crate through its public interface: one program, linked once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+mod http1_against_hyper;
+mod http1_requests_against_hyper;

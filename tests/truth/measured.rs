@@ -1,0 +1,89 @@
+//! What the binary said of one planted server.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A finished `headroom load` or the load of a finished `headroom run`.
+pub(crate) struct Measured {
+    pub(crate) code: i32,
+    /// The result of the load, as `--json` prints it.
+    pub(crate) load: Value,
+    /// All that was printed for people.
+    pub(crate) text: String,
+}
+
+impl Measured {
+    /// What a finished `headroom load --json` printed.
+    pub(crate) fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            load: serde_json::from_slice(&output.stdout).unwrap_or_default(),
+            text: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// VALID or INVALID.
+    pub(crate) fn valid(&self) -> bool {
+        self.load["validity"]["valid"] == true
+    }
+
+    pub(crate) fn number(&self, pointer: &str) -> Option<f64> {
+        self.load.pointer(pointer).and_then(Value::as_f64)
+    }
+
+    /// Requests that failed, of those that were due.
+    pub(crate) fn failed_share(&self) -> Option<f64> {
+        let count = |pointer| self.number(pointer).unwrap_or_default();
+        let due = count("/requests/planned");
+        let failed = count("/requests/errors") + count("/requests/refused");
+        (due > 0.0).then(|| failed / due)
+    }
+}
+
+/// The binary, in a folder of its own.
+pub(crate) fn headroom(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headroom"));
+    command
+        .current_dir(folder)
+        .env("XDG_CACHE_HOME", folder)
+        .stdin(Stdio::null());
+    command
+}
+
+/// `headroom load URL --json ARGUMENT…`.
+pub(crate) fn load(folder: &Path, url: &str, arguments: &[&str]) -> Measured {
+    let output = headroom(folder)
+        .args(["load", url, "--json"])
+        .args(arguments)
+        .output()
+        .expect("headroom starts");
+    Measured::of(&output)
+}
+
+/// `headroom run FILE`; the load is that of the step `name`.
+pub(crate) fn run(folder: &Path, file: &Path, name: &str) -> (Measured, Value) {
+    let runs = folder.join("runs");
+    let output = headroom(folder)
+        .args(["run", "--json", "--out"])
+        .arg(&runs)
+        .arg(file)
+        .output()
+        .expect("headroom starts");
+    let found = std::fs::read_dir(&runs)
+        .ok()
+        .and_then(|mut runs| runs.next());
+    let run = found
+        .and_then(Result::ok)
+        .map(|run| run.path())
+        .unwrap_or_default();
+    let stored = std::fs::read_to_string(run.join("loads").join(format!("{name}.json")));
+    let measured = Measured {
+        code: output.status.code().unwrap_or(-1),
+        load: serde_json::from_str(&stored.unwrap_or_default()).unwrap_or_default(),
+        text: String::from_utf8_lossy(&output.stderr).into_owned(),
+    };
+    let verdict = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (measured, verdict)
+}

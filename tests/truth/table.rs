@@ -1,0 +1,142 @@
+//! Counts of what was said rightly and wrongly.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::cases::{Case, Found};
+
+/// What one planting came to.
+pub(crate) struct Row {
+    case: String,
+    found: Found,
+}
+
+/// How a planting ended. The order is that of severity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Right,
+    FalseInvalid,
+    Wrong,
+    FalseVerdict,
+}
+
+impl Row {
+    /// Plants the truth of `case`, measures, and judges.
+    pub(crate) fn of(case: &Case) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self {
+            case: case.name.clone(),
+            found: (case.plant)(folder.path()),
+        }
+    }
+
+    fn said(&self) -> Said {
+        let found = &self.found;
+        if !found.valid {
+            // It says nothing, so nothing of it is wrong; but nothing had disturbed it.
+            return Said::FalseInvalid;
+        }
+        if found.claims.iter().any(|claim| !claim.holds()) {
+            return Said::Wrong;
+        }
+        if !found.verdict_is_right {
+            return Said::FalseVerdict;
+        }
+        Said::Right
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "{:42} {:?}", self.case, self.said())?;
+        for claim in self.found.claims.iter().filter(|claim| !claim.holds()) {
+            writeln!(out, "    wrong: {claim}")?;
+        }
+        if self.said() != Said::Right {
+            for line in self.found.words.lines() {
+                writeln!(out, "    | {line}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    planted: usize,
+    false_invalid: usize,
+    wrong: usize,
+    false_verdict: usize,
+}
+
+/// All plantings.
+#[derive(Default)]
+pub(crate) struct Table(BTreeMap<String, Counts>);
+
+impl Table {
+    pub(crate) fn add(&mut self, row: Row) {
+        let said = row.said();
+        let counts = self.0.entry(row.case).or_default();
+        counts.planted += 1;
+        match said {
+            Said::Right => {}
+            Said::FalseInvalid => counts.false_invalid += 1,
+            Said::Wrong => counts.wrong += 1,
+            Said::FalseVerdict => counts.false_verdict += 1,
+        }
+    }
+
+    fn sum(&self) -> Counts {
+        self.0
+            .values()
+            .fold(Counts::default(), |sum, counts| Counts {
+                planted: sum.planted + counts.planted,
+                false_invalid: sum.false_invalid + counts.false_invalid,
+                wrong: sum.wrong + counts.wrong,
+                false_verdict: sum.false_verdict + counts.false_verdict,
+            })
+    }
+
+    /// A wrong number or verdict is never in order. That nothing is said may come about on a machine that
+    /// does other things: in one planting of ten.
+    pub(crate) fn within_limits(&self) -> bool {
+        let sum = self.sum();
+        sum.planted > 0
+            && sum.wrong == 0
+            && sum.false_verdict == 0
+            && sum.false_invalid * 10 <= sum.planted
+    }
+
+    /// The table of docs/truth.md.
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = String::from(
+            "| Planted | Times | Wrong number | Wrong verdict | False INVALID |\n|---|---|---|---|---|\n",
+        );
+        for (name, counts) in &self.0 {
+            text += &format!(
+                "| {name} | {} | {} | {} | {} |\n",
+                counts.planted, counts.wrong, counts.false_verdict, counts.false_invalid
+            );
+        }
+        text
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            out,
+            "{:42} {:>7} {:>7} {:>8} {:>14}",
+            "", "planted", "wrong", "verdict", "false INVALID"
+        )?;
+        let rows = self.0.iter().map(|(name, counts)| (name.as_str(), *counts));
+        for (name, counts) in rows.chain([("all", self.sum())]) {
+            writeln!(
+                out,
+                "{name:42} {:>7} {:>7} {:>8} {:>14}",
+                counts.planted, counts.wrong, counts.false_verdict, counts.false_invalid
+            )?;
+        }
+        Ok(())
+    }
+}
