@@ -194,7 +194,7 @@ fn held_out(points: &[(f64, f64, f64)], levels: &[f64], best: &Curve) -> f64 {
         let (own, others): (Vec<_>, Vec<_>) = points
             .iter()
             .copied()
-            .partition(|p| p.0 >= *level && p.0 < end);
+            .partition(|p| p.0 >= level && p.0 < end);
         let curve = Curve::fit(&others, &start);
         for (n, x, weight) in own {
             let foretold = curve.lambda * n / curve.denominator(n);
