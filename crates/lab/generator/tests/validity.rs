@@ -2,9 +2,6 @@
 //! twin in which there is nothing to find.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod target;
-mod workload;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::target::{Behaviour, Target};
+use crate::workload::{closed, failures, open, plain, run};
 use bytes::Bytes;
 use lab_generator::Local;
 use lab_load::arrivals::Process;
@@ -19,8 +18,6 @@ use lab_load::recording::{NONE_FREE, Phase};
 use lab_load::request::{Body, Journey, Mix, Step, Take};
 use lab_load::validity::{self, Bounds, GENERATOR_LATE};
 use lab_load::{Flow, Generate as _, Length, Protocol, Recorded, Segment, Slo, Summary, Workload};
-use target::{Behaviour, Target};
-use workload::{closed, failures, open, plain, run};
 
 /// Names of what makes a load INVALID, without what a busy machine may do to any load.
 fn broken(workload: &Workload, recorded: &Recorded) -> Vec<String> {
@@ -140,7 +137,9 @@ fn a_journey_that_is_not_gone_on_with_plans_no_more() {
     let number = Arc::new(AtomicU64::new(0));
     let address = target(move |mut stream| {
         while let Some(head) = request(&mut stream) {
-            if head.starts_with("POST /login") && number.fetch_add(1, Ordering::Relaxed) % 2 == 0 {
+            if head.starts_with("POST /login")
+                && number.fetch_add(1, Ordering::Relaxed).is_multiple_of(2)
+            {
                 return;
             }
             let body = r#"{"token": "t-1"}"#;
@@ -247,7 +246,7 @@ fn leaving_out(every: Option<u64>) -> SocketAddr {
                 tokio::spawn(async move {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     let number = number.fetch_add(1, Ordering::Relaxed);
-                    if every.is_some_and(|every| number % every == 0) {
+                    if every.is_some_and(|every| number.is_multiple_of(every)) {
                         return respond.send_reset(h2::Reason::REFUSED_STREAM);
                     }
                     if let Ok(mut body) = respond.send_response(http::Response::new(()), false) {
@@ -319,7 +318,11 @@ fn start(before: &str, address: SocketAddr, users: u32, rate: f64) -> Child {
     Command::new("sh")
         .args(["-c", &format!("{before} exec \"$0\" \"$@\"")])
         .arg(own)
-        .args(["--exact", "load_in_a_process_of_its_own", "--nocapture"])
+        .args([
+            "--exact",
+            "validity::load_in_a_process_of_its_own",
+            "--nocapture",
+        ])
         .env(TARGET, format!("{address} {users} {rate}"))
         .stdout(Stdio::piped())
         .spawn()
