@@ -262,7 +262,10 @@ fn a_latency_that_grows_is_said_to_and_one_that_does_not_is_not() {
     let more = ["--rate", "constant 40/s", "-z", "12s", "--json"];
     let [growing, flat] = std::thread::scope(|scope| {
         [planted(grows), planted(flat)]
-            .map(|address| scope.spawn(|| finished(&lab, address, &more).expect_code(0).json()))
+            .map(|address| {
+                let (lab, more) = (&lab, &more);
+                scope.spawn(move || finished(lab, address, more).expect_code(0).json())
+            })
             .map(|run| run.join().expect("a load"))
     });
     assert_eq!(
