@@ -414,11 +414,16 @@ fn a_target_without_room_for_the_connections_is_found_out() {
 
 /// As `openssl req -x509` makes them.
 #[test]
-fn a_certificate_that_is_its_own_authority_is_told_apart() {
+fn a_certificate_that_is_its_own_authority_is_accepted_where_it_was_given() {
     let (address, pem) = secure_with(certificate(true));
     let mut workload = plain(address, 1);
     workload.target.tls = true;
     workload.tls.authorities = pem;
+    let seen = run(workload.clone(), &closed(3)).total.requests();
+    assert_eq!((seen.answered, seen.failed()), (3, 0), "{:?}", seen.errors);
+    // Another one of the same name is not.
+    let (_, other) = secure_with(certificate(true));
+    workload.tls.authorities = other;
     let said = refusal(workload);
     let begin = format!("begin TLS with {address}: self-signed certificate; ");
     assert!(said.starts_with(&begin), "{said}");

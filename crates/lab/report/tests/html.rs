@@ -397,9 +397,9 @@ fn a_broken_load_and_a_broken_histogram_are_named() {
         text.starts_with("loads/front.json: histograms.actual: "),
         "{text}"
     );
-    run.write(RunFile::Load("front"), b"{\"schema\": 2}")
+    run.write(RunFile::Load("front"), b"{\"schema\": 3}")
         .unwrap();
-    assert!(problem(&run).contains("schema 2"), "{}", problem(&run));
+    assert!(problem(&run).contains("schema 3"), "{}", problem(&run));
 }
 
 #[test]
