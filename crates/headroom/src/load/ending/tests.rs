@@ -103,7 +103,6 @@ fn a_line_for_each_term() {
                 value,
                 at_best: None,
                 holds,
-                at_best: None,
             })
         })
         .collect();
