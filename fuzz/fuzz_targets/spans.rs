@@ -4,7 +4,7 @@
 #![no_main]
 
 use graph::trace::names::Names;
-use graph::trace::{Origin, Store, StoreLimits, Wanted, otlp, zipkin};
+use graph::trace::{self, Origin, Store, StoreLimits, Wanted, jaeger, otlp, zipkin};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -12,9 +12,11 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let (origin, names) = (Origin::unix(), &mut Names::default());
-    let read = match form % 3 {
+    let read = match form % 5 {
         0 => zipkin::read(body, &origin, names),
         1 => otlp::read_json(body, &origin, names),
+        2 => jaeger::read(body, &origin, names),
+        3 => trace::read(body, &origin),
         _ => otlp::read_protobuf(body, &origin, names),
     };
     let Ok(spans) = read else {
@@ -28,6 +30,9 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(again.map(|spans| spans.len()).ok(), Some(spans.len()));
     let json = zipkin::write(&spans, &origin);
     assert!(zipkin::read(&json, &origin, names).is_ok());
+    let json = jaeger::write(&spans, &origin);
+    let again = jaeger::read(&json, &origin, names);
+    assert_eq!(again.map(|spans| spans.len()).ok(), Some(spans.len()));
     let store = Store::new(StoreLimits { spans: 8, ..StoreLimits::default() });
     store.extend(spans);
     assert!(store.counts().spans <= 8);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use graph::analysis::analyse;
-use graph::draw::{SpanId, TraceId};
+use graph::draw::{Run, SpanId, TraceId};
 use graph::trace::{Name, Span, SpanKind};
 use stats::SplitMix;
 
@@ -37,7 +37,7 @@ fn chain(requests: u64) -> Vec<Span> {
     let name = |at: usize| Arc::clone(&names[at]);
     let mut spans = Vec::new();
     for number in 0..requests {
-        let trace = TraceId::of_request(1, number);
+        let trace = TraceId::of_request(1, Run(0), number);
         let start = number * 40_000_000;
         let mut now = start;
         let mut after = |length: u64| {

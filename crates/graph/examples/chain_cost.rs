@@ -76,6 +76,7 @@ fn host(
         site,
         metrics: Arc::new(Metrics::new()),
         tracer: tracer.clone(),
+        run: graph::draw::Run::default(),
     });
     (host.unwrap(), tracer)
 }

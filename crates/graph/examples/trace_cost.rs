@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use graph::amount::Amount;
-use graph::draw::{SpanId, TraceId};
+use graph::draw::{Run, SpanId, TraceId};
 use graph::metrics::{History, Metrics};
 use graph::topology::{
     Action, Connections, Edge, EdgeId, Endpoint, Faults, Placement, Protocol, Response, Service,
@@ -167,7 +167,7 @@ fn record(recorder: &mut Recorder, seed: u64) {
     let names = ["root", "branch", "leaf", "/", "cpu", ""].map(graph::trace::Name::from);
     let [root, branch, leaf, path, cpu, none] = &names;
     for number in 0..TRACES {
-        let trace = TraceId::of_request(seed, number);
+        let trace = TraceId::of_request(seed, Run(0), number);
         let start = clock::now();
         let mut parent = SpanId(0);
         let spans = [

@@ -73,6 +73,7 @@ pub fn measure(calibration: Calibration, folder: &Path) -> Result<Floors, ProbeE
         site: Site::open(calibration, folder)?,
         metrics: Arc::new(Metrics::new()),
         tracer: tracer.clone(),
+        run: crate::draw::Run::default(),
     })?;
     let asked = match host.directory().get("root", 0) {
         Some(address) => ask(address),

@@ -128,6 +128,7 @@ fn nothing_grows_with_the_number_of_requests() {
         site: Site::open(Calibration::measure(), folder.path()).unwrap(),
         metrics: Arc::new(Metrics::new()),
         tracer: tracer.clone(),
+        run: graph::draw::Run::default(),
     })
     .unwrap();
     let address = host.directory().get("root", 0).unwrap();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod analysis;
+mod formats;
 mod running;
 mod telemetry;
 mod virtual_time;

@@ -96,6 +96,7 @@ impl Process {
             site: Site::open(calibration, folder.path()).unwrap(),
             metrics: Arc::clone(&metrics),
             tracer: tracer.clone(),
+            run: graph::draw::Run::default(),
         });
         let host = host.map_err(|wrong| wrong.to_string()).unwrap();
         let address = host.directory().get(service, 0).unwrap();

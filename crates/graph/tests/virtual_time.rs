@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::running::{Running, graph};
+use graph::draw::Run;
 use graph::topology::Topology;
 use graph::topology::budget::{Costs, Simulation};
 use graph::trace::Span;
@@ -82,4 +83,43 @@ fn virtual_requests_have_the_spans_of_real_ones() {
         missing.is_empty() && more.is_empty(),
         "missing {missing:#?}\nmore {more:#?}"
     );
+}
+
+/// The number of a run is in its trace ids, and nowhere else; and a service that calls another
+/// endpoint of its own comes to an end.
+#[test]
+fn another_run_does_the_same_under_other_ids() {
+    const ITSELF: &str = r#"
+seed = 5
+[services.root]
+entry = true
+steps = [{ call = "root", path = "/inner", count = "uniform 0 3" }]
+[services.root.endpoints."/inner"]
+steps = [{ cpu = "lognormal 5us p99=20us" }, { call = "leaf", path = "/", probability = 0.5 }]
+[services.leaf]
+steps = [{ ops = 100 }]
+"#;
+    for text in [GRAPH, ITSELF] {
+        let topology = graph(text);
+        let expected = virtual_spans(&topology);
+        let seen = Running::start_as(&topology, 1, Run(7)).spans(REQUESTS);
+        let traces =
+            |spans: &[Span]| -> BTreeSet<u128> { spans.iter().map(|one| one.trace.0).collect() };
+        assert!(traces(&expected).is_disjoint(&traces(&seen)));
+        // The lower half is the request's.
+        let request = |mut fact: Fact| {
+            fact.0 &= u128::from(u64::MAX);
+            fact
+        };
+        let expected: BTreeSet<_> = facts(&expected).into_iter().map(request).collect();
+        let seen: BTreeSet<_> = facts(&seen).into_iter().map(request).collect();
+        assert!(
+            expected == seen,
+            "{:#?}",
+            expected
+                .symmetric_difference(&seen)
+                .take(5)
+                .collect::<Vec<_>>()
+        );
+    }
 }

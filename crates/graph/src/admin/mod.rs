@@ -11,7 +11,7 @@
 //! | `GET /counters` | all counters as plain data that adds up |
 //! | `GET /traces?slowest=20&seconds=60`, `?recent=50`, `?since=0` | traces, a line each |
 //! | `GET /traces/ID?format=zipkin` | one trace |
-//! | `GET /spans?limit=1000&seconds=60&path=/` | the spans of the last whole traces, as OTLP's JSON; `format=protobuf` |
+//! | `GET /spans?limit=1000&seconds=60&path=/` | the spans of the last whole traces, as OTLP's JSON; `format=protobuf`, `zipkin`, `jaeger` |
 //! | `GET /analysis?limit=1000&seconds=60&path=/` | where the time goes |
 //! | `GET /profile`, `PUT /profile` | the topology file |
 //! | `POST /api/v2/spans`, `POST /v1/traces` | takes spans of others |

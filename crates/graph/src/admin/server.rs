@@ -17,7 +17,7 @@ use super::peers::{Peer, Watch};
 use super::stats::Stats;
 use super::{Control, graph, traces};
 use crate::metrics::{self, Metrics};
-use crate::trace::{Tracer, otlp};
+use crate::trace::{Origin, Span, Tracer, jaeger, otlp, zipkin};
 
 /// Most bytes of a profile.
 const PROFILE_BYTES: usize = 16 << 20;
@@ -211,13 +211,16 @@ impl Admin {
     }
 
     async fn spans(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
-        let protobuf = match query.text("format").as_deref() {
-            None | Some("otlp") => false,
-            Some("protobuf") => true,
+        type Write = fn(&[Span], &Origin) -> Vec<u8>;
+        let (content_type, write): (_, Write) = match query.text("format").as_deref() {
+            None | Some("otlp") => ("application/json", otlp::write_json),
+            Some("protobuf") => (otlp::PROTOBUF, otlp::write_protobuf),
+            Some("zipkin") => (zipkin::JSON, zipkin::write),
+            Some("jaeger") => ("application/json", jaeger::write),
             Some(other) => {
                 return Err(Refusal::new(
                     StatusCode::BAD_REQUEST,
-                    format!("format={other}: expected otlp (JSON) or protobuf"),
+                    format!("format={other}: expected otlp (JSON), protobuf, zipkin or jaeger"),
                 ));
             }
         };
@@ -226,11 +229,7 @@ impl Admin {
         let spans = traces::whole(self.tracer.store(), query, SPANS_OF)?;
         let origin = self.tracer.origin().clone();
         let written = tokio::task::spawn_blocking(move || {
-            let spans = spans.concat();
-            match protobuf {
-                true => whole(otlp::PROTOBUF, otlp::write_protobuf(&spans, &origin)),
-                false => whole("application/json", otlp::write_json(&spans, &origin)),
-            }
+            whole(content_type, write(&spans.concat(), &origin))
         });
         written.await.map_err(|_| failed("writing the spans"))
     }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::answer::{self, Query, Refusal};
 use crate::Nanos;
 use crate::draw::{SpanId, TraceId};
-use crate::trace::{Origin, Span, SpanKind, Store, Summary, Wanted, hex, otlp, zipkin};
+use crate::trace::{
+    Origin, Span, SpanKind, Store, Summary, Wanted, hex, jaeger, normalise, otlp, zipkin,
+};
 
 /// Most traces of one answer.
 const MOST: usize = 10_000;
@@ -67,13 +69,15 @@ pub(super) fn whole(
     usual: usize,
 ) -> Result<Vec<Vec<Span>>, Refusal> {
     let path = query.text("path");
-    Ok(store.whole(&Wanted {
+    let mut traces = store.whole(&Wanted {
         from: began(query)?,
         ended: wire::clock::now().saturating_sub(SETTLED),
         path: path.as_deref(),
         traces: query.number("limit", 1, MOST_WHOLE)?.unwrap_or(usual),
         spans: MOST_SPANS,
-    }))
+    });
+    normalise(traces.iter_mut().flatten());
+    Ok(traces)
 }
 
 fn summary(of: &Summary, origin: &Origin) -> Value {
@@ -104,7 +108,8 @@ pub(super) fn one(
             format!("{id:?} is not a trace's id: expected up to 32 hexadecimal digits"),
         )
     })?;
-    let spans = store.trace(trace);
+    let mut spans = store.trace(trace);
+    normalise(&mut spans);
     let Some(first) = spans.first() else {
         return Err(Refusal::new(
             StatusCode::NOT_FOUND,
@@ -123,9 +128,13 @@ pub(super) fn one(
             "application/json",
             otlp::write_json(&spans, origin),
         )),
+        Some("jaeger") => Ok(answer::whole(
+            "application/json",
+            jaeger::write(&spans, origin),
+        )),
         Some(other) => Err(Refusal::new(
             StatusCode::BAD_REQUEST,
-            format!("format={other}: expected zipkin or otlp, or none"),
+            format!("format={other}: expected zipkin, otlp or jaeger, or none"),
         )),
     }
 }
@@ -138,6 +147,7 @@ fn span(span: &Span, begin: Nanos) -> Value {
             SpanKind::Server => "server",
             SpanKind::Client => "client",
             SpanKind::Work => "work",
+            SpanKind::Internal => "internal",
         },
         "service": span.service,
         "name": span.name,

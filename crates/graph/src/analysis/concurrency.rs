@@ -175,6 +175,7 @@ pub(super) fn of(spans: &[Span], topology: Option<&Topology>) -> Vec<Concurrency
             SpanKind::Server => servers.entry(&span.service).or_default().add(span, 0),
             // Sleeps are timers: no worker is held.
             SpanKind::Work if *span.name == *"sleep" => {}
+            SpanKind::Internal => {}
             SpanKind::Work => works
                 .entry(&span.service)
                 .or_default()

@@ -119,7 +119,7 @@ impl<'a> Tree<'a> {
         let may = |at: &&usize| {
             let span = self.nodes[**at].span;
             let enters = match span.kind {
-                SpanKind::Work => return false,
+                SpanKind::Work | SpanKind::Internal => return false,
                 SpanKind::Client => &span.peer,
                 SpanKind::Server => &span.service,
             };

@@ -25,7 +25,7 @@ pub(super) struct Part {
     pub(super) service: Name,
     /// Who was called; empty: it is the service's own.
     pub(super) peer: Name,
-    /// The kind of work; empty: none.
+    /// The kind of work, or what another system calls it; empty: none.
     pub(super) work: Name,
     pub(super) cause: Cause,
 }
@@ -303,7 +303,7 @@ impl Ledger {
 
     fn branch(&mut self, span: &Span) -> &mut Standing {
         let work = match span.kind {
-            SpanKind::Work => self.numbers.of(&span.name),
+            SpanKind::Work | SpanKind::Internal => self.numbers.of(&span.name),
             SpanKind::Server | SpanKind::Client => NOTHING,
         };
         let service = self.numbers.of(&span.service);
@@ -312,9 +312,14 @@ impl Ledger {
     }
 }
 
+/// Whether it is of a service, and neither a request nor a call.
+fn is_inside(span: &Span) -> bool {
+    matches!(span.kind, SpanKind::Work | SpanKind::Internal)
+}
+
 impl<'a> Sink<'a> for Ledger {
     fn on_path(&mut self, span: &'a Span, _: Nanos, _: Nanos) {
-        if span.kind == SpanKind::Work {
+        if is_inside(span) {
             return;
         }
         let request = self.totals.len() + 1;
@@ -333,7 +338,7 @@ impl<'a> Sink<'a> for Ledger {
         let (called, work) = match span.kind {
             SpanKind::Server => (NOTHING, NOTHING),
             SpanKind::Client => (self.numbers.of(peer), NOTHING),
-            SpanKind::Work => (NOTHING, self.numbers.of(&span.name)),
+            SpanKind::Work | SpanKind::Internal => (NOTHING, self.numbers.of(&span.name)),
         };
         let key = (service, called, work, cause);
         let (parts, numbers) = (&mut self.parts, &self.numbers);

@@ -232,7 +232,8 @@ impl Walk {
         tell_of(latest, sink);
         gaps.first = cursor - frame.from;
         match span.kind {
-            SpanKind::Server => {
+            // What another system does inside may be anything: it is handling, by its name.
+            SpanKind::Server | SpanKind::Internal => {
                 let queue = span.queue.min(gaps.first);
                 sink.spend(span, peer, Cause::Queue, queue);
                 sink.spend(span, peer, Cause::Own, gaps.sum() - queue - backoff);

@@ -96,7 +96,7 @@ fn failure(tree: &Tree<'_>, root: usize) -> (String, &'static str) {
     let place = match span.kind {
         SpanKind::Client => format!("{}>{}", span.service, span.peer),
         SpanKind::Server => span.service.to_string(),
-        SpanKind::Work => format!("{} {}", span.service, span.name),
+        SpanKind::Work | SpanKind::Internal => format!("{} {}", span.service, span.name),
     };
     let cause = match span.cause {
         "" => "status",

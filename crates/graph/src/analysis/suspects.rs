@@ -482,7 +482,10 @@ impl Judge<'_> {
         let mut found = Vec::new();
         for service in &self.analysis.services {
             let name = service.name.as_str();
-            let own = self.lateness(|part| is_free(part) && runs_at(part) == name);
+            // Not how late workers begin: a scheduler lets those wait longer that have
+            // worked more. A service that stands still is late to read, too.
+            let reads = |part: &Part| is_free(part) && part.work.is_empty();
+            let own = self.lateness(|part| reads(part) && runs_at(part) == name);
             let stolen = self
                 .evidence
                 .parts(|part| part.cause == Cause::Stolen && *part.service == *name);
@@ -496,7 +499,7 @@ impl Judge<'_> {
             let touches = |part: &Part| *part.service == *name || *part.peer == *name;
             let late = [true, false].into_iter().any(|with_edges| {
                 let others = self.lateness(|part| {
-                    is_free(part) && runs_at(part) != name && (with_edges || !touches(part))
+                    reads(part) && runs_at(part) != name && (with_edges || !touches(part))
                 });
                 let late = self.beside_others(&own, &others);
                 late.is_some_and(|late| late.low > 0.0)

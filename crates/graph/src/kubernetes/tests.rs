@@ -310,6 +310,9 @@ fn what_kubernetes_would_refuse_is_refused() {
     for (key, value) in [("team", ""), ("example.org/Team_1", "a.b-c_D")] {
         assert!(is_label(key, value), "{key}: {value}");
     }
+    // It may have an underscore everywhere else.
+    let name = refused(|graph| graph.topology.services[1].name = "my_store".into());
+    assert!(name.contains("my_store; expected a label of DNS"), "{name}");
     let label = refused(|graph| {
         let labels = &mut graph.topology.services[1].labels;
         labels.push(("team".into(), "check out".into()));

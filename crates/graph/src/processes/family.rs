@@ -186,7 +186,9 @@ pub(super) fn levels(topology: &Topology) -> Vec<Vec<(ServiceId, u32)>> {
     let mut level = vec![0; topology.services.len()];
     let at = |id: ServiceId| id.0 as usize;
     for id in topology.callers_first().into_iter().rev() {
-        let callees = topology.edges.iter().filter(|edge| edge.from == id);
+        // Whoever calls itself knows where it is.
+        let callees = topology.edges.iter();
+        let callees = callees.filter(|edge| edge.from == id && edge.to != id);
         let below = callees.filter_map(|edge| level.get(at(edge.to)).map(|level| level + 1));
         let own = below.max().unwrap_or(0);
         if let Some(level) = level.get_mut(at(id)) {

@@ -26,6 +26,7 @@ use super::plan::Plan;
 use super::session::Session;
 use super::token::Token;
 use crate::Nanos;
+use crate::draw::Run;
 use crate::script::{Command, Outcome, Ticket};
 use crate::trace::Recorder;
 use crate::work::{Ended, Inbox, Site, Worker};
@@ -103,6 +104,8 @@ pub(super) struct EventLoop {
     inbox: Arc<Inbox>,
     pub(super) worker: Worker,
     pub(super) recorder: Recorder,
+    /// Part of the trace ids that are made here.
+    pub(super) run: Run,
     pub(super) instances: Vec<Instance>,
     pub(super) sessions: Slab<Box<Session>>,
     pub(super) links: Slab<Box<Link>>,
@@ -149,6 +152,7 @@ pub(super) struct Beginning {
     pub(super) inbox: Arc<Inbox>,
     pub(super) site: Arc<Site>,
     pub(super) recorder: Recorder,
+    pub(super) run: Run,
     pub(super) instances: Vec<Instance>,
     pub(super) most_sessions: usize,
 }
@@ -163,6 +167,7 @@ impl EventLoop {
             waker: beginning.waker,
             worker: Worker::new(&beginning.site),
             recorder: beginning.recorder,
+            run: beginning.run,
             instances: beginning.instances,
             sessions: Slab::default(),
             links: Slab::default(),

@@ -248,6 +248,7 @@ impl Host {
                 inbox: seat.inbox,
                 site: Arc::clone(&config.site),
                 recorder: config.tracer.recorder(),
+                run: config.run,
                 instances: seat.instances,
                 most_sessions: most_sessions.max(16),
             })

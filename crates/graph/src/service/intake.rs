@@ -236,7 +236,7 @@ impl EventLoop {
         let context = context::read(fields, &mut flight.passed);
         if context.trace == TraceId::default() {
             if let Some(instance) = self.instances.get_mut(instance) {
-                flight.trace = TraceId::of_request(plan.topology.seed, instance.number);
+                flight.trace = TraceId::of_request(plan.topology.seed, self.run, instance.number);
                 instance.number = instance.number.wrapping_add(instance.step);
             }
         } else {

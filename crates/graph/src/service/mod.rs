@@ -64,6 +64,7 @@ use std::sync::Arc;
 pub use directory::Directory;
 pub use host::Host;
 
+use crate::draw::Run;
 use crate::metrics::Metrics;
 use crate::topology::{ServiceId, Topology};
 use crate::trace::Tracer;
@@ -103,6 +104,8 @@ pub struct HostConfig {
     pub metrics: Arc<Metrics>,
     /// Where their spans go.
     pub tracer: Tracer,
+    /// Part of the trace ids of requests that enter here without one.
+    pub run: Run,
 }
 
 /// Why a host did not start.

@@ -9,6 +9,7 @@ use super::plan::{Plan, WorkPlan};
 use crate::Nanos;
 use crate::draw::SpanId;
 use crate::script::cause;
+use crate::trace::names::cut;
 use crate::trace::{Name, Span, SpanKind};
 
 /// The cause of what was cut off since its caller went.
@@ -139,7 +140,7 @@ impl EventLoop {
 fn path(flight: &Flight, plan: &Plan) -> Name {
     match plan.endpoint(flight.endpoint) {
         Some(endpoint) if !endpoint.any => Arc::clone(&endpoint.path),
-        _ => Name::from(String::from_utf8_lossy(&flight.path)),
+        _ => Name::from(cut(&String::from_utf8_lossy(&flight.path))),
     }
 }
 

@@ -21,7 +21,10 @@ pub fn visits(topology: &Topology, endpoint: usize) -> Vec<Vec<f64>> {
         let Some(service) = topology.service(caller) else {
             continue;
         };
-        for (at, endpoint) in service.endpoints.iter().enumerate() {
+        for at in topology.endpoints_callers_first(caller) {
+            let Some(endpoint) = service.endpoints.get(at) else {
+                continue;
+            };
             let here = visits[caller.0 as usize][at];
             if here == 0.0 {
                 continue;

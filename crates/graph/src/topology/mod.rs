@@ -2,7 +2,7 @@
 //! between them.
 //!
 //! Everything here has been checked: names are resolved, amounts are finite, the graph of
-//! services has no cycle. Times are nanoseconds, sizes are bytes.
+//! services has no cycle, but for calls between endpoints of one service, which have none. Times are nanoseconds, sizes are bytes.
 
 mod amounts;
 pub mod budget;
@@ -96,7 +96,8 @@ pub struct Topology {
 /// One service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Service {
-    /// Its own; unique. 1 to 63 characters, as a label of DNS (RFC 1123).
+    /// Its own; unique. 1 to 63 characters, as a label of DNS (RFC 1123) that may have inner
+    /// underscores.
     pub name: String,
     /// What it speaks to those who call it.
     pub protocol: Protocol,

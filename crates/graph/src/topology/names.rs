@@ -2,18 +2,20 @@
 
 /// What a name looks like, in words.
 pub(super) const SERVICE_NAME: &str =
-    "a name of 1 to 63 lower-case letters, digits and inner dashes";
+    "a name of 1 to 63 lower-case letters, digits, and inner dashes and underscores";
 
 /// Longest name, in bytes (RFC 1123 section 2.1, RFC 1035 section 2.3.4).
 const MOST: usize = 63;
 
-/// Whether a service may have this name: a label of DNS in lower case, so that it can name
-/// a Kubernetes service too.
+/// Whether a service may have this name: a label of DNS in lower case, but for underscores,
+/// which only Kubernetes refuses (its manifests say so).
 pub(super) fn is_service_name(name: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();
     (1..=MOST).contains(&bytes.len())
-        && bytes.iter().all(|&byte| letter(byte) || byte == b'-')
+        && bytes
+            .iter()
+            .all(|&byte| letter(byte) || byte == b'-' || byte == b'_')
         && bytes.first().is_some_and(|&byte| letter(byte))
         && bytes.last().is_some_and(|&byte| letter(byte))
 }

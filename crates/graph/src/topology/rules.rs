@@ -6,7 +6,7 @@ use document::{Problem, Span};
 
 use super::read::{Machine, ServicePlace};
 use super::steps::WrittenCall;
-use super::walk::{Found, along_calls, each_step_mut};
+use super::walk::{Found, between_services, each_step_mut, endless_within};
 use super::{Action, ServiceId, Topology, budget, demand};
 
 /// Where the parts of a graph stand in its file.
@@ -30,7 +30,10 @@ pub(super) fn graph(topology: &mut Topology, places: &Places<'_>, problems: &mut
         return;
     }
     let entry = entry(topology, places, problems);
-    let found = along_calls(topology.services.len(), &topology.edges);
+    let mut found = between_services(topology);
+    found
+        .cycles
+        .extend(endless_within(topology).map(|edge| vec![edge]));
     cycles(topology, places.calls, &found, problems);
     paths(topology, places, problems);
     let Some(entry) = entry else { return };

@@ -226,7 +226,7 @@ fn downstream(value: String) -> Result<(Address, String), VariableError> {
 }
 
 fn name(value: Option<String>, host: Option<&str>) -> Result<String, VariableError> {
-    let expected = "a name of 1 to 63 letters, digits and inner dashes";
+    let expected = "a name of 1 to 63 letters, digits, and inner dashes and underscores";
     match value {
         Some(name) if is_service_name(&name.to_ascii_lowercase()) => Ok(name),
         Some(name) => Err(wrong("SERVICE_NAME", &name, expected)),

@@ -17,9 +17,61 @@ pub(super) struct Found {
     pub(super) cycles: Vec<Vec<EdgeId>>,
 }
 
+/// As [`along_calls`], but for calls of a service by itself, of which some end: see
+/// [`endless_within`].
+pub(super) fn between_services(topology: &Topology) -> Found {
+    let apart = |edge: &Edge| edge.from != edge.to;
+    walk(topology.services.len(), &topology.edges, apart)
+}
+
+/// The edges by which a service calls itself without an end: its endpoints call each other in
+/// a circle. One that calls another of its endpoints is none.
+pub(super) fn endless_within(topology: &Topology) -> impl Iterator<Item = EdgeId> {
+    let own = (0..).zip(&topology.edges);
+    let own = own.filter(|(_, edge)| edge.from == edge.to);
+    let endless = own.filter(|(_, edge)| {
+        let service = topology.service(edge.from);
+        let (endpoints, calls) = (
+            service.map_or(0, |one| one.endpoints.len()),
+            within(topology, edge.from),
+        );
+        !along_calls(endpoints, &calls).cycles.is_empty()
+    });
+    endless.map(|(id, _)| EdgeId(id))
+}
+
+/// The calls of a service by itself. Its endpoints stand for services, by their places.
+fn within(topology: &Topology, id: ServiceId) -> Vec<Edge> {
+    let Some(service) = topology.service(id) else {
+        return Vec::new();
+    };
+    let mut calls = Vec::new();
+    let place = |at: usize| ServiceId(u32::try_from(at).unwrap_or(u32::MAX));
+    for (at, endpoint) in service.endpoints.iter().enumerate() {
+        for (_, call) in endpoint.calls() {
+            let edge = topology.edge(call.edge).filter(|edge| edge.to == id);
+            let to = match &call.path {
+                // The path that it has leads to it again.
+                None => Some(at),
+                Some(path) => service.endpoint(path).map(|(to, _)| to),
+            };
+            calls.extend(edge.zip(to).map(|(edge, to)| Edge {
+                from: place(at),
+                to: place(to),
+                connections: edge.connections,
+            }));
+        }
+    }
+    calls
+}
+
 /// Walks from every service along the edges, in depth first. Edges name services below
 /// `services`.
 pub(super) fn along_calls(services: usize, edges: &[Edge]) -> Found {
+    walk(services, edges, |_| true)
+}
+
+fn walk(services: usize, edges: &[Edge], follow: impl Fn(&Edge) -> bool) -> Found {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
         New,
@@ -27,7 +79,7 @@ pub(super) fn along_calls(services: usize, edges: &[Edge]) -> Found {
         Left,
     }
     let mut out: Vec<Vec<EdgeId>> = vec![Vec::new(); services];
-    for (edge, id) in edges.iter().zip(0..) {
+    for (edge, id) in edges.iter().zip(0..).filter(|(edge, _)| follow(edge)) {
         out[edge.from.0 as usize].push(EdgeId(id));
     }
     let mut marks = vec![Mark::New; services];
@@ -114,7 +166,14 @@ impl Endpoint {
 impl Topology {
     /// Every service, behind all that call it.
     pub fn callers_first(&self) -> Vec<ServiceId> {
-        along_calls(self.services.len(), &self.edges).order
+        between_services(self).order
+    }
+
+    /// Every endpoint of a service, by its place, behind those of the service that call it.
+    pub fn endpoints_callers_first(&self, id: ServiceId) -> Vec<usize> {
+        let endpoints = self.service(id).map_or(0, |one| one.endpoints.len());
+        let order = along_calls(endpoints, &within(self, id)).order;
+        order.into_iter().map(|place| place.0 as usize).collect()
     }
 
     /// Visits all work of all services.

@@ -1,5 +1,7 @@
 //! What happened to requests: spans, how their context travels, where they are kept.
 
+mod any;
+mod attributes;
 mod clock;
 mod collector;
 pub mod context;
@@ -7,6 +9,7 @@ mod export;
 pub mod hex;
 pub mod jaeger;
 pub mod names;
+mod normalise;
 pub mod otlp;
 mod recorder;
 #[cfg(test)]
@@ -17,9 +20,11 @@ mod store;
 mod tests;
 pub mod zipkin;
 
+pub use any::read;
 pub use clock::{Epoch, Origin};
 pub use collector::{Tracer, TracerCounts};
 pub use export::{Export, ExportCounts, Format};
+pub use normalise::normalise;
 pub use recorder::Recorder;
 pub use sampling::Sampler;
 pub use store::{Store, StoreCounts, StoreLimits, Summary, Wanted};
@@ -40,8 +45,10 @@ pub enum SpanKind {
     /// A service waits for another one: one attempt of a call, from the moment when the
     /// step wanted it to the end of the answer.
     Client,
-    /// A service does work of its own.
+    /// A service does work of its own, which was asked for by a profile.
     Work,
+    /// A stretch within a service of another system: nothing is known of it but its name.
+    Internal,
 }
 
 /// One thing that a service did for a request.
@@ -58,7 +65,8 @@ pub struct Span {
     pub kind: SpanKind,
     /// Who did it.
     pub service: Name,
-    /// Server: the path. Client: the path asked for. Work: `cpu`, `sleep` and so on.
+    /// Server: the path. Client: the path asked for. Work: `cpu`, `sleep` and so on. Of other
+    /// systems: what they call it.
     pub name: Name,
     /// Client: who was called. Otherwise empty.
     pub peer: Name,

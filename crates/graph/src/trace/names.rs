@@ -18,11 +18,7 @@ pub const NAME_BYTES: usize = 256;
 impl Names {
     /// The shared form of a name.
     pub fn share(&mut self, name: &str) -> Name {
-        let mut end = name.len().min(NAME_BYTES);
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        let name = &name[..end];
+        let name = cut(name);
         if let Some(known) = self.0.get(name) {
             return Arc::clone(known);
         }
@@ -34,11 +30,28 @@ impl Names {
     }
 }
 
+/// As much of a name as is kept.
+pub fn cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(NAME_BYTES)]
+}
+
 /// The shared form of a cause of failure: those that counters know, or `error`.
 pub fn cause(text: &str) -> &'static str {
-    if text.is_empty() {
-        return "";
+    match text {
+        "" => "",
+        text => known_cause(text).unwrap_or(ERROR),
     }
+}
+
+/// What stands for all other causes.
+const ERROR: &str = "error";
+
+/// Whether a text is a cause that is kept as it is.
+pub(super) fn is_cause(text: &str) -> bool {
+    text == ERROR || known_cause(text).is_some()
+}
+
+fn known_cause(text: &str) -> Option<&'static str> {
     let known = crate::metrics::CAUSES.iter().find(|known| **known == text);
-    known.copied().unwrap_or("error")
+    known.copied()
 }

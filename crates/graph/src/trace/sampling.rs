@@ -42,7 +42,7 @@ mod tests {
 
     fn share(sample: f64) -> usize {
         let sampler = Sampler::new(sample);
-        let traces = (0..10_000).map(|number| TraceId::of_request(3, number));
+        let traces = (0..10_000).map(|number| TraceId::of_request(3, crate::draw::Run(0), number));
         traces
             .filter(|trace| sampler.samples(&Context::default(), *trace))
             .count()

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use document::Source;
+use graph::draw::Run;
 use graph::metrics::Metrics;
 use graph::service::{Directory, Host, HostConfig, Hosted};
 use graph::topology::{self, ServiceId, Topology};
@@ -38,6 +39,10 @@ pub struct Running {
 
 impl Running {
     pub fn start(topology: &Arc<Topology>, threads: usize) -> Self {
+        Self::start_as(topology, threads, Run::default())
+    }
+
+    pub fn start_as(topology: &Arc<Topology>, threads: usize, run: Run) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let tracer = Tracer::new(StoreLimits::default(), Vec::new());
         let ids = (0..).map(ServiceId).take(topology.services.len());
@@ -54,6 +59,7 @@ impl Running {
             site: Site::open(Calibration::measure(), folder.path()).unwrap(),
             metrics: Arc::new(Metrics::new()),
             tracer: tracer.clone(),
+            run,
         });
         Self {
             host: host.unwrap(),

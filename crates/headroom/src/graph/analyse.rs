@@ -11,7 +11,7 @@ use graph::analysis::{
 use graph::noise::Noise;
 use graph::topology::Topology;
 use graph::topology::budget::Costs;
-use graph::trace::Span;
+use graph::trace::{self, Span};
 use graph::work::Calibration;
 use lab_store::Outcome;
 use serde::Serialize;
@@ -55,7 +55,10 @@ pub(super) fn analyse(args: &AnalyseArgs) -> Result<()> {
         }
         false => (spans::of_file(Path::new(&args.source))?, None),
     };
-    let (running, graph) = running.unzip();
+    let (running, graph, incomplete) = match running {
+        Some((running, graph, incomplete)) => (Some(running), Some(graph), Some(incomplete)),
+        None => (None, None, None),
+    };
     let topology = given.or(running);
     let noise = args.noise.as_deref().map(noise).transpose()?;
     // Where the graph runs, it has measured what hops take there.
@@ -74,6 +77,7 @@ pub(super) fn analyse(args: &AnalyseArgs) -> Result<()> {
     let answer = Answer {
         analysis: question.analyse(&spans),
         graph,
+        incomplete_traces: incomplete,
         baseline: noise.as_ref(),
     };
     show(&answer, args.json)
@@ -86,6 +90,8 @@ struct Answer<'a> {
     analysis: Analysis,
     /// What ran, and where; nothing of a file.
     graph: Option<Value>,
+    /// Traces that lack spans, after a wait for those on their way; nothing of a file.
+    incomplete_traces: Option<usize>,
     /// The machine's noise, if it was given.
     baseline: Option<&'a Noise>,
 }
@@ -93,6 +99,13 @@ struct Answer<'a> {
 impl Display for Answer<'_> {
     fn fmt(&self, text: &mut Formatter<'_>) -> fmt::Result {
         self.analysis.fmt(text)?;
+        if let Some(some) = self.incomplete_traces.filter(|some| *some > 0) {
+            writeln!(
+                text,
+                "\nOf {} traces {some} lack spans: they are still on their way, were dropped, or their process ended.",
+                self.analysis.counts.traces
+            )?;
+        }
         let Some(graph) = &self.graph else {
             return Ok(());
         };
@@ -121,20 +134,24 @@ fn is_address(source: &str) -> bool {
     source.starts_with("http://")
 }
 
-/// The last spans of a running graph, its topology, and what it says of itself.
-fn of_running(args: &AnalyseArgs) -> Result<(Vec<Span>, (Topology, Value))> {
+/// The last spans of a running graph, and how many of their traces are incomplete; its
+/// topology, and what it says of itself.
+fn of_running(args: &AnalyseArgs) -> Result<(Vec<Span>, (Topology, Value, usize))> {
     let running = Running::at(&args.source);
     let (bytes, topology, graph) = super::serving::runtime()?.block_on(async {
+        let topology = running.topology().await?;
+        running.quiet().await?;
         let bytes = running.spans(args.last, args.path.as_deref()).await?;
-        anyhow::Ok((bytes, running.topology().await?, running.described().await?))
+        anyhow::Ok((bytes, topology, running.described().await?))
     })?;
     if let Some(file) = &args.save {
         std::fs::write(file, &bytes)
             .with_context(|| format!("keep the spans in {}", file.display()))?;
     }
-    let spans = spans::read(&bytes, &graph::trace::Origin::unix())
+    let spans = trace::read(&bytes, &trace::Origin::unix())
         .with_context(|| format!("read the spans of {}", args.source))?;
-    Ok((spans, (topology, graph)))
+    let incomplete = spans::incomplete(&spans, &topology);
+    Ok((spans, (topology, graph, incomplete)))
 }
 
 /// A topology that need not run here.

@@ -120,6 +120,10 @@ pub(crate) struct UpArgs {
     /// --processes one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
+    /// Number of this run, 0 to 4294967295: part of the trace ids and of nothing else [default:
+    /// another one each time]
+    #[arg(long, value_name = "N")]
+    pub(crate) run: Option<u32>,
     /// Keep to the profile the graph was started with, whatever happens to its file
     #[arg(long)]
     pub(crate) no_watch: bool,
@@ -154,6 +158,10 @@ pub(crate) struct ServiceArgs {
     /// Threads that read and answer requests
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: u16,
+    /// Number of this run, 0 to 4294967295: part of the trace ids and of nothing else [default:
+    /// another one each time]
+    #[arg(long, value_name = "N")]
+    pub(crate) run: Option<u32>,
     /// Keep to the profile the service was started with, whatever happens to its file
     #[arg(long)]
     pub(crate) no_watch: bool,

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use document::Source;
 use graph::analysis::Floors;
 use graph::background::Seen;
+use graph::draw::Run;
 use graph::noise::Facts;
 use graph::placement::Rung;
 use graph::probe;
@@ -19,6 +20,8 @@ use serde_json::{Value, json};
 pub(super) struct Deployment {
     /// `process`, `processes`, `namespaces` or `service`.
     pub(super) mode: &'static str,
+    /// What tells the trace ids of this start from those of others.
+    pub(super) run: Run,
     /// Where the profile came from at first.
     pub(super) file: String,
     /// The machine, as of the start.
@@ -30,9 +33,15 @@ pub(super) struct Deployment {
 }
 
 impl Deployment {
-    pub(super) fn new(mode: &'static str, source: &Source, warnings: Vec<String>) -> Self {
+    pub(super) fn new(
+        mode: &'static str,
+        source: &Source,
+        run: Run,
+        warnings: Vec<String>,
+    ) -> Self {
         Self {
             mode,
+            run,
             file: source.name.clone(),
             facts: Facts::read(Path::new("/")),
             warnings,
@@ -82,6 +91,7 @@ impl Deployment {
             .map(|seen| json!({ "name": seen.name, "active": seen.active, "cpu_ns": seen.cpu }));
         json!({
             "mode": self.mode,
+            "run": self.run.0,
             "rung": Rung::of(topology, self.facts.isolated.as_deref()),
             "machine": self.facts,
             "calibration": site.calibration(),

@@ -23,7 +23,7 @@ use super::beside::Beside;
 use super::deployment::Deployment;
 use super::file::TopologyFile;
 use super::serving::{self, DRAIN, Serving};
-use super::up::entry_address;
+use super::up::{self, entry_address};
 use crate::cells::{ended, logger, on_signal};
 
 pub(super) fn up(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Result<()> {
@@ -37,12 +37,14 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
     let (listener, admin) = serving::listen(args.admin).await?;
     let calibration = Calibration::measure();
     let site = Site::open(calibration, &std::env::temp_dir())?;
+    let run = up::run(args);
     // Dropped after the children are gone: their groups and namespaces go with it.
     let mut placing = Placing::new(&PlacingConfig {
         args,
         topology: &topology,
         admin,
         calibration: &calibration,
+        run,
     })?;
     let gateway = match placing.gateway() {
         Some(address) => Some(serving::listen((address, admin.port()).into()).await?.0),
@@ -73,7 +75,7 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
         Arc::clone(&family),
         Arc::clone(&topology),
         file.source.clone(),
-        Deployment::new(mode, &file.source, Vec::new()).with_floors(calibration),
+        Deployment::new(mode, &file.source, run, Vec::new()).with_floors(calibration),
         site,
         background,
         logger.clone(),

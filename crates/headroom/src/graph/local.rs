@@ -78,6 +78,7 @@ impl Local {
             site: Arc::clone(&site),
             metrics: Arc::clone(&metrics),
             tracer: tracer.clone(),
+            run: config.deployment.run,
         })?;
         let background = match config.background {
             true => {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use document::Source;
+use graph::draw::Run;
 use graph::processes::READY;
 use graph::service::{Directory, Hosted};
 use graph::topology::{Topology, testapi};
@@ -195,7 +196,12 @@ async fn run(args: &ServiceArgs, wanted: Wanted, calibration: Calibration) -> Re
             target,
         }),
         background: false,
-        deployment: Deployment::new("service", &wanted.source, Vec::new()),
+        deployment: Deployment::new(
+            "service",
+            &wanted.source,
+            args.run.map_or_else(Run::new, Run),
+            Vec::new(),
+        ),
         logger: logger.clone(),
     })?;
     let serving = Serving {

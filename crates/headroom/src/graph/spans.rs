@@ -1,11 +1,12 @@
 //! Spans of files and of running graphs.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use graph::topology::Topology;
-use graph::trace::names::Names;
-use graph::trace::{Origin, ReadError, Span, jaeger, otlp, zipkin};
+use graph::trace::{self, Origin, Span, SpanKind};
 use http::Uri;
 use net::{Client, ClientOptions};
 
@@ -17,28 +18,6 @@ const FILE_BYTES: u64 = 1 << 30;
 /// Longest answer of a running graph.
 const ANSWER_BYTES: usize = 1 << 30;
 
-/// Reads spans in whichever form they are: Zipkin's JSON is a list, OTLP's and Jaeger's are
-/// objects with keys of their own; what is no JSON is OTLP in protobuf.
-pub(super) fn read(bytes: &[u8], origin: &Origin) -> Result<Vec<Span>, ReadError> {
-    let mut names = Names::default();
-    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
-        Some(b'[') => zipkin::read(bytes, origin, &mut names),
-        Some(b'{') if first_key(bytes).is_some_and(|key| jaeger::KEYS.contains(&key)) => {
-            jaeger::read(bytes, origin, &mut names)
-        }
-        Some(b'{') => otlp::read_json(bytes, origin, &mut names),
-        _ => otlp::read_protobuf(bytes, origin, &mut names),
-    }
-}
-
-/// The first key of a JSON object.
-fn first_key(json: &[u8]) -> Option<&str> {
-    let key = json.trim_ascii_start().strip_prefix(b"{")?;
-    let key = key.trim_ascii_start().strip_prefix(b"\"")?;
-    let end = key.iter().position(|byte| *byte == b'"')?;
-    std::str::from_utf8(key.get(..end)?).ok()
-}
-
 /// The spans of a file.
 pub(super) fn of_file(file: &Path) -> Result<Vec<Span>> {
     let bytes = whole(file, FILE_BYTES)?;
@@ -46,10 +25,44 @@ pub(super) fn of_file(file: &Path) -> Result<Vec<Span>> {
         bail!("read {}: it is empty; expected spans", file.display());
     }
     // Wherever it comes from, its times count from 1970.
-    read(&bytes, &Origin::unix()).with_context(|| {
+    trace::read(&bytes, &Origin::unix()).with_context(|| {
         let file = file.display();
         format!("read {file}: expected spans of OTLP, Zipkin or Jaeger")
     })
+}
+
+/// Longest wait for spans that are on their way.
+const SETTLE_WITHIN: Duration = Duration::from_secs(3);
+
+/// Processes hand on what they recorded ten times a second, and a root is told of 0.3 s after
+/// its end.
+const QUIET: Duration = Duration::from_millis(600);
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How many traces lack spans that they should have: a call was answered by a service of the
+/// graph that left none, or a request was made by a call that left none.
+pub(super) fn incomplete(spans: &[Span], topology: &Topology) -> usize {
+    let ids: HashSet<_> = spans.iter().map(|span| (span.trace, span.id)).collect();
+    let servers = spans.iter().filter(|span| span.kind == SpanKind::Server);
+    let answered: HashSet<_> = servers.map(|span| (span.trace, span.parent)).collect();
+    let services: HashSet<&str> = topology.services.iter().map(|one| &*one.name).collect();
+    let entry = topology.service(topology.entry).map(|one| &*one.name);
+    let lacks = |span: &&Span| match span.kind {
+        SpanKind::Client => {
+            services.contains(&*span.peer)
+                && span.status > 0
+                && !answered.contains(&(span.trace, span.id))
+        }
+        // What a client of its own called may have a parent that is not ours.
+        SpanKind::Server => {
+            Some(&*span.service) != entry && !ids.contains(&(span.trace, span.parent))
+        }
+        SpanKind::Work | SpanKind::Internal => !ids.contains(&(span.trace, span.parent)),
+    };
+    let lacking: HashSet<_> = spans.iter().filter(lacks).map(|span| span.trace).collect();
+    lacking.len()
 }
 
 /// A running graph, by the address of its control server.
@@ -79,6 +92,25 @@ impl Running {
             query.append_pair("path", path);
         }
         self.ask(&format!("/spans?{}", query.finish())).await
+    }
+
+    /// Waits until no more spans come in, as right after a load; not for ever: a graph that
+    /// is asked all the time is never quiet.
+    pub(super) async fn quiet(&self) -> Result<()> {
+        let until = Instant::now() + SETTLE_WITHIN;
+        let (mut known, mut since) = (None, Instant::now());
+        while Instant::now() < until {
+            let list = self.ask("/traces?recent=1").await?;
+            let list: serde_json::Value = serde_json::from_slice(&list)?;
+            let changes = list.get("next").and_then(serde_json::Value::as_u64);
+            if changes != known {
+                (known, since) = (changes, Instant::now());
+            } else if since.elapsed() >= QUIET {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
     }
 
     /// What runs and where: the answer of `/topology`.
@@ -121,19 +153,31 @@ impl Running {
 
 #[cfg(test)]
 mod tests {
+    use graph::topology::budget::{Costs, Simulation};
+
     use super::*;
 
     #[test]
-    fn forms_are_told_apart() {
-        let origin = Origin::unix();
-        assert!(read(b" []", &origin).unwrap().is_empty());
-        let otlp = br#"{"resourceSpans":[]}"#;
-        assert!(read(otlp, &origin).unwrap().is_empty());
-        let error = read(b" {\n \"data\" : 3}", &origin)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("Jaeger"), "{error}");
-        let error = read(b"\x01\xff", &origin).unwrap_err().to_string();
-        assert!(error.contains("protobuf"), "{error}");
+    fn traces_that_lack_spans_are_counted_and_whole_ones_are_not() {
+        let topology = graph::topology::generate::chain(3).unwrap();
+        let (costs, mut spans) = (Costs::default(), Vec::new());
+        let mut simulation = Simulation::new(&topology, "/", &costs).unwrap();
+        for number in 0..4 {
+            simulation.request(number, &mut spans).unwrap();
+        }
+        assert_eq!(incomplete(&spans, &topology), 0);
+        // Of one trace the last service is missing, of another the entry.
+        let of = |number: usize| {
+            let mut traces: Vec<_> = spans.iter().map(|span| span.trace).collect();
+            traces.dedup();
+            traces[number]
+        };
+        let (one, other) = (of(0), of(1));
+        let last = |span: &Span| span.kind == SpanKind::Server && &*span.service == "s3";
+        let first = |span: &Span| &*span.service == "s1";
+        spans.retain(|span| {
+            !(span.trace == one && last(span) || span.trace == other && first(span))
+        });
+        assert_eq!(incomplete(&spans, &topology), 2);
     }
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Result;
+use graph::draw::Run;
 use graph::processes::READY;
 use graph::service::{Directory, Hosted};
 use graph::topology::{ServiceId, Topology};
@@ -34,7 +35,7 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
         let logger = logger("graph", &args.log)?;
         let (listener, admin) = serving::listen(args.admin).await?;
         let calibration = Calibration::measure();
-        let deployment = Deployment::new("process", &file.source, warnings);
+        let deployment = Deployment::new("process", &file.source, run(args), warnings);
         let local = Local::start(LocalConfig {
             source: file.source.clone(),
             hosted: all(&topology, args.listen),
@@ -71,6 +72,11 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
         logger.info("stopped", Fields::new().and("drained", drained));
         ended(&logger, Ok::<(), std::io::Error>(()))
     })
+}
+
+/// The run that was asked for, or a new one.
+pub(super) fn run(args: &UpArgs) -> Run {
+    args.run.map_or_else(Run::new, Run)
 }
 
 /// Where the entry's first instance listens.

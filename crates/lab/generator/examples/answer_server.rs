@@ -32,6 +32,7 @@ fn main() -> std::io::Result<()> {
         delay: Duration::from_micros(number(2) as u64),
         stops: stops.filter(|_| length > 0.0).collect(),
         log: log.is_some(),
+        ..Behaviour::default()
     };
     let target = Target::start(number(0) as u16, behaviour)?;
     println!("{}", target.address);

@@ -10,16 +10,14 @@ mod target;
 #[path = "../tests/workload/mod.rs"]
 mod workload;
 
-use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use lab_generator::Local;
 use lab_load::knee::{Capacity, Search, search};
 use lab_load::slo::Slo;
-use lab_load::{Flow, guard};
+use lab_load::{Flow, validity};
 use stats::SplitMix;
 use target::queue::{Queue, Work};
 use target::{Behaviour, Target};
@@ -96,8 +94,6 @@ fn one(kind: &str, pace: &str, seed: u64) -> Result<(f64, Capacity), Box<dyn Err
     let mut workload = plain(target.address, 64);
     workload.connections.most = 2000;
     workload.seed = seed;
-    // Of 20 ms, 3 are little; and a machine with other work is late at times.
-    workload.guard.late_after = Duration::from_millis(3);
     let slo = Slo::parse(objective)?;
     let settings = match pace {
         "thorough" => Search::new(slo),
@@ -105,7 +101,8 @@ fn one(kind: &str, pace: &str, seed: u64) -> Result<(f64, Capacity), Box<dyn Err
     };
     let mut local = Local::start(workload.clone())?;
     let guard = |recorded: &lab_load::Recorded| {
-        let reasons = guard::check(&workload, recorded).reasons;
+        let judged = settings.slo.judge(recorded);
+        let reasons = validity::check_for(&workload, recorded, &judged).reasons;
         reasons.into_iter().map(|reason| reason.check).collect()
     };
     let found = search(&mut local, &settings, &guard, &mut |_| Flow::Continue)?;

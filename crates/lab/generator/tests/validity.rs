@@ -140,7 +140,9 @@ fn a_journey_that_is_not_gone_on_with_plans_no_more() {
     let number = Arc::new(AtomicU64::new(0));
     let address = target(move |mut stream| {
         while let Some(head) = request(&mut stream) {
-            if head.starts_with("POST /login") && number.fetch_add(1, Ordering::Relaxed) % 2 == 0 {
+            if head.starts_with("POST /login")
+                && number.fetch_add(1, Ordering::Relaxed).is_multiple_of(2)
+            {
                 return;
             }
             let body = r#"{"token": "t-1"}"#;
@@ -247,7 +249,7 @@ fn leaving_out(every: Option<u64>) -> SocketAddr {
                 tokio::spawn(async move {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     let number = number.fetch_add(1, Ordering::Relaxed);
-                    if every.is_some_and(|every| number % every == 0) {
+                    if every.is_some_and(|every| number.is_multiple_of(every)) {
                         return respond.send_reset(h2::Reason::REFUSED_STREAM);
                     }
                     if let Ok(mut body) = respond.send_response(http::Response::new(()), false) {
@@ -319,7 +321,11 @@ fn start(before: &str, address: SocketAddr, users: u32, rate: f64) -> Child {
     Command::new("sh")
         .args(["-c", &format!("{before} exec \"$0\" \"$@\"")])
         .arg(own)
-        .args(["--exact", "load_in_a_process_of_its_own", "--nocapture"])
+        .args([
+            "--exact",
+            "validity::load_in_a_process_of_its_own",
+            "--nocapture",
+        ])
         .env(TARGET, format!("{address} {users} {rate}"))
         .stdout(Stdio::piped())
         .spawn()

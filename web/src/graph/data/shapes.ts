@@ -128,7 +128,7 @@ export interface Trace {
 export interface Span {
   id: string;
   parent: string | null;
-  kind: 'server' | 'client' | 'work';
+  kind: 'server' | 'client' | 'work' | 'internal';
   service: string;
   name: string;
   /** Client: who was called. */

@@ -1,7 +1,8 @@
 use stats::SplitMix;
 
+use super::runs::{graph, simulated};
 use super::*;
-use crate::analysis::{Cause, Run, Verdict, analyse, compare};
+use crate::analysis::{Cause, How, Run, Verdict, analyse, compare};
 
 /// Latencies of a run with its own luck: exponential around a level that scatters by 2 %.
 fn latencies(random: &mut SplitMix, count: usize, level: f64) -> Vec<Nanos> {
@@ -213,4 +214,47 @@ fn equal_shares_of_failures_are_hardly_ever_told_apart() {
         worse <= 10 && possibly <= 30,
         "{worse} and {possibly} of 200"
     );
+}
+
+#[test]
+fn what_grew_is_told_from_what_moved_onto_the_path_and_from_what_grew_off_it() {
+    // Two branches at once, whose work takes so long.
+    let runs = |(price, stock): (u64, u64)| -> Vec<Run> {
+        let topology = graph(&format!(
+            "[services.root]\nentry = true\nsteps = [{{ parallel = [{{ call = \"price\" }}, {{ call = \"stock\" }}] }}]\n\
+             [services.price]\nsteps = [{{ cpu = \"{price}ms\" }}]\n\
+             [services.stock]\nsteps = [{{ cpu = \"{stock}ms\" }}]\n"
+        ));
+        let spans = simulated(&topology, 200);
+        (0..4).map(|_| Run::of_spans(&spans, None)).collect()
+    };
+    let before = runs((8, 6));
+
+    let grew = compare(&before, &runs((10, 6)));
+    let moved: Vec<_> = grew.changes[0].moved.iter().collect();
+    assert_eq!((moved.len(), moved[0].how), (1, How::Changed), "{grew}");
+    assert_eq!(moved[0].place, "price cpu");
+    assert!(grew.off_path.is_empty(), "{grew}");
+
+    let off = compare(&before, &runs((8, 7)));
+    assert_eq!(off.verdict, Verdict::NoDifferenceResolvable);
+    let text = off.to_string();
+    let said = "Off the critical path, `stock cpu` cpu grew by 1 ms: nobody waits for it yet.";
+    assert!(text.contains(said), "{text}");
+
+    let onto = compare(&before, &runs((1, 6)));
+    let how = |place: &str| {
+        let mut moved = onto.changes[0].moved.iter();
+        moved.find(|one| one.place == place).map(|one| one.how)
+    };
+    assert_eq!(how("price cpu"), Some(How::Changed), "{onto}");
+    assert_eq!(how("stock cpu"), Some(How::MovedOntoPath), "{onto}");
+    let text = onto.to_string();
+    assert!(
+        text.contains("(moved onto the critical path; it takes no longer)"),
+        "{text}"
+    );
+
+    let same = compare(&before, &before).to_string();
+    assert!(!same.contains("critical path"), "{same}");
 }

@@ -115,8 +115,9 @@ fn a_worker_that_wakes_up_late_is_not_a_busy_one() {
     };
     let spans: Vec<Span> = (0..200).flat_map(request).collect();
     let text = said(&spans, Some(&topology));
-    let woken = "a worker of `root` that was free and slow to run";
-    assert!(text.contains(woken), "{text}");
+    // It may have worked more than others, so its threads wait longer: that accuses nobody.
+    let nobody = "no single place stands out (all together 5.";
+    assert!(text.contains(nobody), "{text}");
     assert!(!text.contains("waiting for a worker"), "{text}");
 }
 

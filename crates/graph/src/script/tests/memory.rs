@@ -2,7 +2,7 @@
 
 use super::plan::{MS, Plan, call, cpu, topology};
 use crate::Nanos;
-use crate::draw::{SpanId, TraceId};
+use crate::draw::{Run, SpanId, TraceId};
 use crate::script::{Arrival, Command, Outcome, Program, Request};
 use crate::topology::ServiceId;
 
@@ -14,7 +14,7 @@ fn the_second_request_finds_all_the_memory_that_it_needs() {
     let mut commands = Vec::new();
     let mut places = Vec::new();
     for number in 0..100 {
-        let trace = TraceId::of_request(1, number);
+        let trace = TraceId::of_request(1, Run(0), number);
         let arrival = Arrival {
             endpoint: 0,
             trace,

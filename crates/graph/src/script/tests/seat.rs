@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::plan::{Plan, topology};
 use crate::Nanos;
-use crate::draw::{SpanId, TraceId};
+use crate::draw::{Run, SpanId, TraceId};
 use crate::script::{Arrival, Command, Failure, Outcome, Program, Request, Ticket};
 use crate::topology::{EdgeId, ServiceId, Step};
 
@@ -33,7 +33,7 @@ impl Seat {
             request: Request::default(),
             now: 0,
         };
-        let trace = TraceId::of_request(42, number);
+        let trace = TraceId::of_request(42, Run(0), number);
         let arrival = Arrival {
             endpoint: 0,
             trace,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stats::SplitMix;
 
 use crate::Nanos;
-use crate::draw::{SpanId, TraceId};
+use crate::draw::{Run, SpanId, TraceId};
 use crate::script::{Arrival, Command, Failure, Outcome, Program, Request, Ticket, cause};
 use crate::topology::{ServiceId, Topology, Work};
 
@@ -98,7 +98,7 @@ impl Simulation {
     /// The next request of a client, if there is one.
     fn client(&mut self) {
         if self.next < self.total {
-            let trace = TraceId::of_request(self.seed, self.next);
+            let trace = TraceId::of_request(self.seed, Run(0), self.next);
             self.send(
                 self.entry,
                 trace,

@@ -106,6 +106,7 @@ impl Stage {
             site: Site::open(calibration, folder.path()).unwrap(),
             metrics: Arc::clone(&metrics),
             tracer: tracer.clone(),
+            run: crate::draw::Run::default(),
         });
         Self {
             host: host.unwrap(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{BudgetError, Costs, MOST_CALLS};
 use crate::Nanos;
-use crate::draw::{SpanId, TraceId};
+use crate::draw::{Run, SpanId, TraceId};
 use crate::metrics;
 use crate::script::{Arrival, Command, Outcome, Program, Request, Ticket, cause};
 use crate::topology::{Connections, EdgeId, Endpoint, ServiceId, StepId, Topology};
@@ -136,7 +136,7 @@ impl<'a> Simulation<'a> {
         self.events.clear();
         self.used = 0;
         self.order = 0;
-        self.trace = TraceId::of_request(self.topology.seed, number);
+        self.trace = TraceId::of_request(self.topology.seed, Run::default(), number);
         let mut ended = Simulated {
             status: 0,
             latency: 0,

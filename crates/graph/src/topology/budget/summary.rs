@@ -170,7 +170,7 @@ impl<'a> Gathered<'a> {
                         part.add(span);
                     }
                 }
-                SpanKind::Work => {}
+                SpanKind::Work | SpanKind::Internal => {}
             }
         }
     }

@@ -59,7 +59,12 @@ impl<'a> Index<'a> {
             if let Some(found) = kinds.iter().find_map(|kind| self.get(id, *kind)) {
                 return Some(found);
             }
-            let all = [SpanKind::Work, SpanKind::Client, SpanKind::Server];
+            let all = [
+                SpanKind::Work,
+                SpanKind::Internal,
+                SpanKind::Client,
+                SpanKind::Server,
+            ];
             let between = all.iter().find_map(|kind| self.get(id, *kind))?;
             id = self.spans[between].parent;
         }

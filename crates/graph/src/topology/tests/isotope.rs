@@ -261,7 +261,7 @@ fn what_isotope_refuses_and_what_it_runs_into_is_refused_at_its_place() {
         ),
         (
             "services:\n- name: A_1\n".to_owned(),
-            "2:9: expected a name of 1 to 63 lower-case letters, digits and inner dashes, found \"A_1\"",
+            "2:9: expected a name of 1 to 63 lower-case letters, digits, and inner dashes and underscores, found \"A_1\"",
         ),
         (
             "services:\n- name: a\n- name: b\n".to_owned(),

@@ -15,6 +15,46 @@ pub(super) fn source(text: &str) -> Source {
     }
 }
 
+/// What calls another endpoint of itself ends; what leads back to where it was does not.
+#[test]
+fn a_service_may_call_another_endpoint_of_its_own() {
+    let file = |first: &str, second: &str| {
+        format!(
+            "[services.a]\nentry = true\nsteps = [{{ call = \"a\", path = \"{first}\" }}]\n\
+             [services.a.endpoints.\"/x\"]\nsteps = [{{ call = \"a\"{second} }}]\n\
+             [services.a.endpoints.\"/y\"]\nsteps = [{{ cpu = \"1us\" }}, {{ call = \"b\", path = \"/\" }}]\n\
+             [services.b]\n"
+        )
+    };
+    let graph = read(&source(&file("/x", ", path = \"/y\""))).unwrap();
+    assert_eq!(read(&source(&graph.to_toml())).unwrap(), graph);
+    assert_eq!(graph.callers_first(), [ServiceId(0), ServiceId(1)]);
+    assert_eq!(demand::visits(&graph, 0), [vec![1.0, 1.0, 1.0], vec![1.0]]);
+    for (first, second) in [
+        ("/", ""),
+        ("/x", ""),
+        ("/x", ", path = \"/\""),
+        ("/x", ", path = \"/x\""),
+    ] {
+        let error = read(&source(&file(first, second))).unwrap_err().to_string();
+        assert!(
+            error.contains("these calls form a cycle: a -> a"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_name_may_have_underscores() {
+    let text = "[services.my_front]\nentry = true\nsteps = [{ call = \"my-store_2\" }]\n[services.my-store_2]\n";
+    let graph = read(&source(text)).unwrap();
+    assert_eq!(read(&source(&graph.to_toml())).unwrap(), graph);
+    for wrong in ["_front", "front_", "fr.ont", ""] {
+        let text = text.replace("services.my_front", &format!("services.{wrong:?}"));
+        assert!(read(&source(&text)).is_err(), "{wrong}");
+    }
+}
+
 #[test]
 fn a_whole_file_becomes_a_graph() {
     let graph = read(&source(CHECKOUT)).unwrap();

@@ -67,7 +67,7 @@ fn every_variable_has_its_meaning() {
     let root = configured(&[
         ("UPSTREAM_URI", "[::1]:0"),
         ("DOWNSTREAM_URI", "http://10.0.0.2:8889/base"),
-        ("SERVICE_NAME", "Root-1"),
+        ("SERVICE_NAME", "Root-1_a"),
         ("PRIME_MAX", "250000"),
         ("JOBFILE", "/etc/stress.cfg"),
         ("LOADFILE", "load.cfg"),
@@ -85,7 +85,7 @@ fn every_variable_has_its_meaning() {
     assert_eq!(root.metrics_port, 9000);
     let topology = &root.topology;
     assert_eq!((topology.edges.len(), topology.entry), (1, ServiceId(0)));
-    assert_eq!(topology.services[0].name, "Root-1");
+    assert_eq!(topology.services[0].name, "Root-1_a");
     let (_, called) = topology.services[1].endpoint("/anything").unwrap();
     assert_eq!(called.path, "*");
     let mut works = Vec::new();
@@ -179,8 +179,8 @@ fn a_variable_that_cannot_be_used_is_named() {
     for (name, value, expected) in [
         (
             "SERVICE_NAME",
-            "a_b",
-            "expected a name of 1 to 63 letters, digits and inner dashes",
+            "a b",
+            "expected a name of 1 to 63 letters, digits, and inner dashes and underscores",
         ),
         (
             "PRIME_MAX",

@@ -282,9 +282,7 @@ fn spans_of_others_are_understood() {
         {"traceId":"01","id":"03","parentId":"02","name":"lookup","timestamp":1210,"duration":150,"localEndpoint":{"serviceName":"price"}},
         {"traceId":"01","id":"04","parentId":"03","kind":"CLIENT","name":"select","timestamp":1220,"duration":100,"localEndpoint":{"serviceName":"price"},"remoteEndpoint":{"serviceName":"postgres"}}
     ]"#;
-    let origin = crate::trace::Origin::here();
-    let mut names = crate::trace::names::Names::default();
-    let read = crate::trace::zipkin::read(json, &origin, &mut names).unwrap();
+    let read = crate::trace::read(json, &crate::trace::Origin::here()).unwrap();
     let imported = spans("shop", &read).unwrap();
     reads_back(&imported);
     let graph = &imported.topology;

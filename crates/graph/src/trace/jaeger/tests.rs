@@ -1,9 +1,17 @@
 use proptest::prelude::*;
 
+use serde_json::Value;
+
 use super::*;
+use crate::draw::SpanId;
+use crate::trace::names::Names;
+use crate::trace::samples::any_span;
+use crate::trace::{Epoch, Origin, ReadError, Span, SpanKind, normalise};
 
 fn spans(json: &str) -> Result<Vec<Span>, ReadError> {
-    super::read(json.as_bytes(), &Origin::unix(), &mut Names::default())
+    let mut spans = read(json.as_bytes(), &Origin::unix(), &mut Names::default())?;
+    normalise(&mut spans);
+    Ok(spans)
 }
 
 /// As the query service answers: kinds said, and one that is not.
@@ -51,7 +59,7 @@ fn an_answer_of_the_query_service_is_read() {
             (SpanKind::Client, "front", "call", 1, 500_000),
             // Says no kind: its parent is of another service.
             (SpanKind::Server, "store", "/get", 2, 300_000),
-            (SpanKind::Work, "store", "sql", 3, 100_000),
+            (SpanKind::Internal, "store", "sql", 3, 100_000),
         ]
     );
     assert_eq!((all[0].status, all[0].cause), (200, ""));
@@ -95,6 +103,15 @@ fn what_is_wrong_is_told_with_its_place() {
 
 proptest! {
     #[test]
+    fn what_is_written_is_read_to_the_nanosecond(
+        spans in proptest::collection::vec(any_span(), 0..8),
+    ) {
+        let here = Origin { epoch: Epoch::ahead(1_000_000_000), boot: "".into() };
+        let read = read(&write(&spans, &here), &here, &mut Names::default()).unwrap();
+        prop_assert_eq!(read, spans);
+    }
+
+    #[test]
     fn nothing_panics(json in ".{0,200}") {
         let _ = spans(&json);
     }
@@ -102,7 +119,7 @@ proptest! {
     /// Ids have as many digits as they need.
     #[test]
     fn ids_of_any_length_are_read(id in 1..=u64::MAX) {
-        prop_assert_eq!(span_id(&format!("{id:x}")), Some(SpanId(id)));
-        prop_assert_eq!(span_id(&format!("{id:016x}")), Some(SpanId(id)));
+        prop_assert_eq!(read::span_id(&format!("{id:x}")), Some(SpanId(id)));
+        prop_assert_eq!(read::span_id(&format!("{id:016x}")), Some(SpanId(id)));
     }
 }

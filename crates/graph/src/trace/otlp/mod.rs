@@ -19,14 +19,11 @@ pub const PATH: &str = "/v1/traces";
 /// Content type of protobuf.
 pub const PROTOBUF: &str = "application/x-protobuf";
 
-/// Names of attributes.
+/// Names of attributes, beside those that all formats share.
 mod names {
     pub(super) const SERVICE: &str = "service.name";
     pub(super) const HOST: &str = "host.id";
     pub(super) const AHEAD: &str = "headroom.clock_ahead_ns";
-    pub(super) const CPU: &str = "headroom.cpu_ns";
-    pub(super) const QUEUE: &str = "headroom.queue_ns";
-    pub(super) const REVISION: &str = "headroom.revision";
     pub(super) const PATH: &str = "url.path";
     pub(super) const STATUS: &str = "http.response.status_code";
     pub(super) const RESENT: &str = "http.request.resend_count";

@@ -5,8 +5,9 @@ use prost::Message;
 use super::message::{KeyValue, Resource, Span as Written, Traces, Value};
 use super::names;
 use crate::draw::{SpanId, TraceId};
+use crate::trace::attributes::{self, Facts, Raw};
 use crate::trace::clock::Epoch;
-use crate::trace::names::{Names, cause};
+use crate::trace::names::Names;
 use crate::trace::{Origin, ReadError, Span, SpanKind};
 
 /// Reads the body of a request in protobuf.
@@ -68,66 +69,55 @@ fn span_of(
 ) -> Result<Span, ReadError> {
     let refuse = |what| ReadError::Id { place, what };
     let trace = <[u8; 16]>::try_from(span.trace_id.as_slice()).map(u128::from_be_bytes);
+    let trace = trace.ok().filter(|id| *id != 0).map(TraceId);
     let id = <[u8; 8]>::try_from(span.span_id.as_slice()).map(u64::from_be_bytes);
+    let id = id.ok().filter(|id| *id != 0).map(SpanId);
     let parent = match span.parent_span_id.as_slice() {
         [] => Ok(0),
         bytes => <[u8; 8]>::try_from(bytes).map(u64::from_be_bytes),
     };
-    let attributes = &span.attributes;
-    let text = |name: &str| text(attributes, name);
-    let number = |name: &str| number(attributes, name).unwrap_or(0);
-    let kind = match span.kind {
-        2 | 5 => SpanKind::Server,
-        3 | 4 => SpanKind::Client,
-        _ => SpanKind::Work,
-    };
-    let path = [names::PATH, "http.target", "http.route", "http.path"];
-    let path = path.into_iter().find_map(text);
-    let peer = [names::PEER, "server.address", "net.peer.name"];
-    let peer = peer.into_iter().find_map(text);
-    let (path, peer) = match kind {
-        SpanKind::Work => (None, None),
-        SpanKind::Server => (path, None),
-        SpanKind::Client => (path, peer),
-    };
-    let status = number(names::STATUS).max(number("http.status_code"));
-    let why = text(names::ERROR).or_else(|| {
-        let failed = span.status.as_ref().filter(|status| status.code == 2)?;
-        match failed.message.as_str() {
-            // HTTP's status says it.
-            "" if status >= 400 => None,
-            "" => Some("error"),
-            message => Some(message),
-        }
-    });
+    let mut facts = Facts::default();
+    for one in &span.attributes {
+        let value = one.value.as_ref().and_then(|value| value.value.as_ref());
+        facts.take(
+            &one.key,
+            value.map_or(attributes::Value::Other, Value::plain),
+        );
+    }
+    if let Some(failed) = span.status.as_ref().filter(|status| status.code == 2) {
+        (facts.failed, facts.message) = (true, &failed.message);
+    }
     let start = epoch.of_unix(span.start_time_unix_nano);
     let length = span.end_time_unix_nano;
     let length = length.saturating_sub(span.start_time_unix_nano);
-    Ok(Span {
-        trace: trace
-            .ok()
-            .filter(|id| *id != 0)
-            .map(TraceId)
-            .ok_or_else(|| refuse("traceId"))?,
-        id: id
-            .ok()
-            .filter(|id| *id != 0)
-            .map(SpanId)
-            .ok_or_else(|| refuse("spanId"))?,
+    let raw = Raw {
+        trace: trace.ok_or_else(|| refuse("traceId"))?,
+        id: id.ok_or_else(|| refuse("spanId"))?,
         parent: parent.map(SpanId).map_err(|_| refuse("parentSpanId"))?,
-        kind,
-        service: shared.share(service),
-        name: shared.share(path.unwrap_or(&span.name)),
-        peer: shared.share(peer.unwrap_or_default()),
+        kind: match span.kind {
+            2 | 5 => SpanKind::Server,
+            3 | 4 => SpanKind::Client,
+            _ => SpanKind::Internal,
+        },
+        service: Some(service),
+        name: &span.name,
         start,
         end: start.saturating_add(length),
-        cpu: number(names::CPU),
-        queue: number(names::QUEUE),
-        status: u16::try_from(status).unwrap_or(0),
-        attempt: u8::try_from(number(names::RESENT)).unwrap_or(u8::MAX),
-        revision: u32::try_from(number(names::REVISION)).unwrap_or(0),
-        cause: cause(why.unwrap_or_default()),
-    })
+    };
+    Ok(facts.span(&raw, shared))
+}
+
+impl Value {
+    fn plain(&self) -> attributes::Value<'_> {
+        match self {
+            Self::Text(text) => attributes::Value::Text(text),
+            Self::Int(int) => {
+                u64::try_from(*int).map_or(attributes::Value::Other, attributes::Value::Number)
+            }
+            Self::Bool(yes) => attributes::Value::Bool(*yes),
+            Self::Double(_) => attributes::Value::Other,
+        }
+    }
 }
 
 fn value<'a>(attributes: &'a [KeyValue], name: &str) -> Option<&'a Value> {

@@ -79,7 +79,7 @@ fn another_implementation_is_understood() {
     assert_eq!((client.kind, &*client.peer), (SpanKind::Client, "price"));
     assert_eq!((client.parent, &*client.name), (SpanId(0x1001), "/price"));
     assert_eq!((client.start, client.end), (T + 1_000_500, T + 3_000_000));
-    assert_eq!((work.kind, &*work.name), (SpanKind::Work, "sieve"));
+    assert_eq!((work.kind, &*work.name), (SpanKind::Internal, "sieve"));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::message::{
 };
 use super::names;
 use crate::draw::SpanId;
+use crate::trace::attributes::{WORK, numbers};
 use crate::trace::{Origin, Span, SpanKind};
 
 /// Spans as the body of a request in protobuf.
@@ -53,8 +54,10 @@ fn traces(spans: &[Span], origin: &Origin) -> Traces {
 
 fn written(span: &Span, origin: &Origin) -> Written {
     let mut attributes = Vec::with_capacity(8);
-    if span.kind != SpanKind::Work {
-        attributes.push(text(names::PATH, &span.name));
+    match span.kind {
+        SpanKind::Server | SpanKind::Client => attributes.push(text(names::PATH, &span.name)),
+        SpanKind::Work => attributes.push(text(WORK, &span.name)),
+        SpanKind::Internal => {}
     }
     for (name, value) in [(names::ERROR, span.cause), (names::PEER, &span.peer)] {
         if !value.is_empty() {
@@ -64,14 +67,12 @@ fn written(span: &Span, origin: &Origin) -> Written {
     for (name, value) in [
         (names::STATUS, u64::from(span.status)),
         (names::RESENT, u64::from(span.attempt)),
-        (names::CPU, span.cpu),
-        (names::QUEUE, span.queue),
-        (names::REVISION, u64::from(span.revision)),
     ] {
         if value > 0 {
             attributes.push(int(name, value));
         }
     }
+    attributes.extend(numbers(span).map(|(name, value)| int(name, value)));
     let failed = !span.cause.is_empty() || span.status >= 500;
     let parent_span_id = match span.parent {
         SpanId(0) => Vec::new(),
@@ -83,7 +84,7 @@ fn written(span: &Span, origin: &Origin) -> Written {
         parent_span_id,
         name: span.name.as_ref().to_owned(),
         kind: match span.kind {
-            SpanKind::Work => 1,
+            SpanKind::Work | SpanKind::Internal => 1,
             SpanKind::Server => 2,
             SpanKind::Client => 3,
         },

@@ -2,7 +2,7 @@
 
 use super::Summary;
 use crate::Nanos;
-use crate::draw::TraceId;
+use crate::draw::{SpanId, TraceId};
 use crate::trace::{Span, SpanKind};
 
 /// What a trace takes in the store's maps, about: they keep room for as much again as they
@@ -25,7 +25,13 @@ impl Entry {
             // Of two that began together the longer one holds the other.
             (span.start, std::cmp::Reverse(span.end)) < (root.start, std::cmp::Reverse(root.end))
         });
-        if span.kind == SpanKind::Server && earlier {
+        // What says no kind may be where the request entered.
+        let enters = match span.kind {
+            SpanKind::Server => true,
+            SpanKind::Internal => span.parent == SpanId::default(),
+            SpanKind::Client | SpanKind::Work => false,
+        };
+        if enters && earlier {
             self.root = Some(self.spans.len());
         }
         self.spans.push(span);

@@ -1,6 +1,7 @@
 //! Spans as Zipkin's (version 2, JSON).
 //!
-//! Zipkin counts microseconds. Processor time, queueing and the like go along as tags.
+//! Zipkin counts microseconds. Processor time, queueing and the like go along as tags, and so
+//! do the nanoseconds.
 
 mod read;
 #[cfg(test)]
@@ -16,13 +17,13 @@ pub const PATH: &str = "/api/v2/spans";
 /// Content type of a list of spans.
 pub const JSON: &str = "application/json";
 
-/// Names of tags.
+/// The least time stamp and length, in microseconds: 0 means that it is not known.
+const LEAST: u64 = 1;
+
+/// Names of tags, beside those that all formats share.
 mod tags {
     pub(super) const PATH: &str = "http.path";
     pub(super) const STATUS: &str = "http.status_code";
     pub(super) const ERROR: &str = "error";
-    pub(super) const CPU: &str = "headroom.cpu_ns";
-    pub(super) const QUEUE: &str = "headroom.queue_ns";
-    pub(super) const REVISION: &str = "headroom.revision";
-    pub(super) const ATTEMPT: &str = "headroom.attempt";
+    pub(super) const ERROR_TYPE: &str = "error.type";
 }

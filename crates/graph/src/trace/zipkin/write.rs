@@ -2,8 +2,9 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::tags;
+use super::{LEAST, tags};
 use crate::draw::SpanId;
+use crate::trace::attributes::{ATTEMPT, LENGTH, START, WORK, numbers, to_micros};
 use crate::trace::{Origin, Span, SpanKind, hex};
 
 /// Spans as a list.
@@ -35,20 +36,21 @@ impl Serialize for Written<'_> {
         match span.kind {
             SpanKind::Server => map.serialize_entry("kind", "SERVER")?,
             SpanKind::Client => map.serialize_entry("kind", "CLIENT")?,
-            SpanKind::Work => {}
+            SpanKind::Work | SpanKind::Internal => {}
         }
         map.serialize_entry("name", &*span.name)?;
-        // Both ends are rounded down, so that spans stay within those around them.
-        let start = self.origin.epoch.to_unix(span.start) / 1000;
-        let end = self.origin.epoch.to_unix(span.end) / 1000;
-        map.serialize_entry("timestamp", &start)?;
+        let start = self.origin.epoch.to_unix(span.start);
+        let end = self.origin.epoch.to_unix(span.end);
+        let (begun, took) = to_micros(start, end);
         // 0 would mean that it is not known.
-        map.serialize_entry("duration", &(end - start).max(1))?;
+        map.serialize_entry("timestamp", &begun.max(LEAST))?;
+        map.serialize_entry("duration", &took.max(LEAST))?;
         map.serialize_entry("localEndpoint", &Endpoint(&span.service))?;
         if !span.peer.is_empty() {
             map.serialize_entry("remoteEndpoint", &Endpoint(&span.peer))?;
         }
-        map.serialize_entry("tags", &Tags(span))?;
+        let exact = (start, end.saturating_sub(start));
+        map.serialize_entry("tags", &Tags { span, exact })?;
         map.end()
     }
 }
@@ -77,29 +79,38 @@ impl Serialize for Text {
     }
 }
 
-struct Tags<'a>(&'a Span);
+struct Tags<'a> {
+    span: &'a Span,
+    /// Start and length in nanoseconds.
+    exact: (u64, u64),
+}
 
 impl Serialize for Tags<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let span = self.0;
+        let span = self.span;
         let mut map = serializer.serialize_map(None)?;
-        if span.kind != SpanKind::Work {
-            map.serialize_entry(tags::PATH, &*span.name)?;
+        match span.kind {
+            SpanKind::Server | SpanKind::Client => map.serialize_entry(tags::PATH, &*span.name)?,
+            SpanKind::Work => map.serialize_entry(WORK, &*span.name)?,
+            SpanKind::Internal => {}
         }
         if !span.cause.is_empty() {
             map.serialize_entry(tags::ERROR, span.cause)?;
+            map.serialize_entry(tags::ERROR_TYPE, span.cause)?;
         }
         for (name, value) in [
             (tags::STATUS, u64::from(span.status)),
-            (tags::ATTEMPT, u64::from(span.attempt)),
-            (tags::CPU, span.cpu),
-            (tags::QUEUE, span.queue),
-            (tags::REVISION, u64::from(span.revision)),
+            (ATTEMPT, u64::from(span.attempt)),
         ] {
             if value > 0 {
                 map.serialize_entry(name, &Text(value))?;
             }
         }
+        for (name, value) in numbers(span) {
+            map.serialize_entry(name, &Text(value))?;
+        }
+        map.serialize_entry(START, &Text(self.exact.0))?;
+        map.serialize_entry(LENGTH, &Text(self.exact.1))?;
         map.end()
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use graph::draw::Run;
 use graph::placement::{Group, Groups, Network};
 use graph::service::Directory;
 use graph::topology::{Service, ServiceId, Topology};
@@ -24,6 +25,8 @@ pub(super) struct PlacingConfig<'a> {
     /// Our own control server: spans go there.
     pub(super) admin: SocketAddr,
     pub(super) calibration: &'a Calibration,
+    /// Of all children.
+    pub(super) run: Run,
 }
 
 /// The file, groups and namespaces of processes. Dropping it removes them.
@@ -32,6 +35,7 @@ pub(super) struct Placing {
     /// In which the topology is, as the children read it when they start.
     folder: Option<tempfile::TempDir>,
     calibration: String,
+    run: Run,
     collector: String,
     listen: SocketAddr,
     threads: u16,
@@ -79,6 +83,7 @@ impl Placing {
             program,
             folder: Some(folder),
             calibration: serde_json::to_string(config.calibration)?,
+            run: config.run,
             collector: format!("http://{}/v1/traces", reachable(collector)),
             listen: args.listen,
             threads: args.threads.unwrap_or(1),
@@ -125,6 +130,7 @@ impl Placing {
             .args(["--log-level", self.log_level])
             .args(["--collector", &self.collector])
             .args(["--calibration", &self.calibration])
+            .args(["--run", &self.run.0.to_string()])
             .args(["--parent", &std::process::id().to_string()]);
         if let (Some(network), Some(place)) = (&self.network, place) {
             command.arg("--namespace").arg(network.namespace(place));

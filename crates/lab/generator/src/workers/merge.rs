@@ -91,6 +91,8 @@ mod tests {
         span.kinds[0].sent = sent;
         for us in latencies {
             span.kinds[0].intended.record(Duration::from_micros(*us));
+            span.kinds[0].intended_doubt.record_ns(us * 1_000, us * 500);
+            span.delays.waited += Duration::from_micros(*us);
         }
         span.threads_cpu = vec![Duration::from_millis(sent); 2];
         span
@@ -132,6 +134,7 @@ mod tests {
                 let whole = span(second as u64, parts.iter().map(|part| part.0).sum(), &latencies);
                 prop_assert_eq!(&all.kinds, &whole.kinds);
                 prop_assert_eq!(all.planned, whole.planned);
+                prop_assert_eq!(all.delays, whole.delays);
                 prop_assert_eq!((all.start, all.length), (whole.start, whole.length));
             }
         }
