@@ -11,7 +11,6 @@ mod samples;
 mod stalls;
 mod support;
 mod target;
-mod validity;
 mod workers;
 mod workers_under_load;
 mod workload;

@@ -2,6 +2,9 @@
 //! twin in which there is nothing to find.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod target;
+mod workload;
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -9,8 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::target::{Behaviour, Target};
-use crate::workload::{closed, failures, open, plain, run};
 use bytes::Bytes;
 use lab_generator::Local;
 use lab_load::arrivals::Process;
@@ -18,6 +19,8 @@ use lab_load::recording::{NONE_FREE, Phase};
 use lab_load::request::{Body, Journey, Mix, Step, Take};
 use lab_load::validity::{self, Bounds, GENERATOR_LATE};
 use lab_load::{Flow, Generate as _, Length, Protocol, Recorded, Segment, Slo, Summary, Workload};
+use target::{Behaviour, Target};
+use workload::{closed, failures, open, plain, run};
 
 /// Names of what makes a load INVALID, without what a busy machine may do to any load.
 fn broken(workload: &Workload, recorded: &Recorded) -> Vec<String> {
@@ -318,11 +321,7 @@ fn start(before: &str, address: SocketAddr, users: u32, rate: f64) -> Child {
     Command::new("sh")
         .args(["-c", &format!("{before} exec \"$0\" \"$@\"")])
         .arg(own)
-        .args([
-            "--exact",
-            "validity::load_in_a_process_of_its_own",
-            "--nocapture",
-        ])
+        .args(["--exact", "load_in_a_process_of_its_own", "--nocapture"])
         .env(TARGET, format!("{address} {users} {rate}"))
         .stdout(Stdio::piped())
         .spawn()
