@@ -321,11 +321,7 @@ fn start(before: &str, address: SocketAddr, users: u32, rate: f64) -> Child {
     Command::new("sh")
         .args(["-c", &format!("{before} exec \"$0\" \"$@\"")])
         .arg(own)
-        .args([
-            "--exact",
-            "validity::load_in_a_process_of_its_own",
-            "--nocapture",
-        ])
+        .args(["--exact", "load_in_a_process_of_its_own", "--nocapture"])
         .env(TARGET, format!("{address} {users} {rate}"))
         .stdout(Stdio::piped())
         .spawn()
