@@ -10,7 +10,6 @@ mod target;
 #[path = "../tests/workload/mod.rs"]
 mod workload;
 
-use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
