@@ -132,8 +132,7 @@ pub fn scalability(
         .ok_or(TooLittle::Points(0))?;
 
     let missed = held_out(&points, &levels, &best);
-    // A comparison with a number that is none is to refuse.
-    if !(missed <= FORETOLD) {
+    if missed.is_nan() || missed > FORETOLD {
         return Err(TooLittle::Unlike(missed));
     }
     let seen = points.iter().map(|p| p.1).fold(0.0, f64::max);

@@ -221,7 +221,8 @@ mod tests {
 
     #[test]
     fn an_outage_that_nothing_ended_is_open() {
-        let outages = seen(5000, &[4000..6000]);
+        let to_the_end = 4000..6000;
+        let outages = seen(5000, std::slice::from_ref(&to_the_end));
         let outage = outages.longest(Duration::ZERO..ms(5000)).unwrap();
         assert_eq!(
             (outage.from, outage.length, outage.open),

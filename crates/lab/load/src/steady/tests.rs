@@ -218,7 +218,7 @@ fn a_latency_that_wanders_is_not_said_to_grow() {
                 let mut random = stats::SplitMix::new(*seed);
                 let mut noise = random.normal();
                 let wander = |_| {
-                    noise = alike * noise + (1.0 - alike * alike as f64).sqrt() * random.normal();
+                    noise = alike * noise + f64::sqrt(1.0 - alike * alike) * random.normal();
                     (0.3 * noise).exp()
                 };
                 let factors: Vec<f64> = (0..seconds).map(wander).collect();

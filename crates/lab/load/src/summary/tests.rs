@@ -242,7 +242,7 @@ fn statuses_of_grpc_have_their_names() {
 #[test]
 fn a_rate_that_was_found_is_told_without_its_noise() {
     for (rate, told) in [
-        (1000.000_003_7, "1000/s"),
+        (1_000.000_003_7, "1000/s"),
         (123_456.0, "123456/s"),
         (0.25, "0.25/s"),
     ] {
