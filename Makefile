@@ -50,6 +50,12 @@ test-rust: $(PAGE) ## Unit, property, integration and end-to-end tests
 	$(CARGO) build --workspace --locked --quiet --example lab_process --example load_worker
 	$(CARGO) test --workspace --locked --quiet --lib --bins --tests
 
+TRUTHS ?= 20
+
+.PHONY: truth
+truth: $(PAGE) ## Every planted truth TRUTHS (20) times: what is said of it, and how often that is wrong
+	$(CARGO) test --locked --quiet -p headroom --test truth -- --times $(TRUTHS)
+
 .PHONY: test-page
 test-page: release ## Every control of both pages, on sample runs and on a graph that runs, in a real browser
 	rm -rf $(TARGET)/samples

@@ -10,7 +10,7 @@ const PATIENT: &[&str] = &[
     "--set",
     "late=10s",
     "--set",
-    "search=20s",
+    "search=60s",
     "--set",
     "soak=3s",
 ];

@@ -350,12 +350,26 @@ fn signal(child: &Child, name: &str) {
     );
 }
 
+/// Whether every thread of a process is stopped.
+fn stands_still(child: &Child) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+    threads.flatten().all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, rest)| rest.starts_with('T'))
+    })
+}
+
 /// Stops a load for a while, a second and a half after its first request.
 fn stopped(address: SocketAddr, users: u32, rate: f64, stop: Option<Duration>) -> Recorded {
     let child = start("", address, users, rate);
     if let Some(stop) = stop {
         std::thread::sleep(Duration::from_millis(1_500));
         signal(&child, "-STOP");
+        // The signal is taken when one of its threads runs next; on a busy machine, that is later.
+        while !stands_still(&child) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         std::thread::sleep(stop);
         signal(&child, "-CONT");
     }

