@@ -390,7 +390,8 @@ mod tests {
                 for hold in 0..18 {
                     let rate = belief.quantile([0.5, 0.1, 0.9][hold % 3]);
                     let response = slope * (rate / truth).ln() + deviation * random.normal();
-                    let seen = grouped(&mut random, 60.0 * response.exp(), size);
+                    // Far beyond the threshold, groups are too many to be drawn one by one.
+                    let seen = grouped(&mut random, 60.0 * response.min(5.0).exp(), size);
                     let answer = match seen > 60.0 * 4.5 {
                         true => Answer::Over {
                             response: 1.5,

@@ -43,7 +43,8 @@ impl Record {
         stats::nearest_rank(&sorted, 0.5).unwrap()
     }
 
-    fn check(&self, name: &str, least: f64) {
+    /// At least so much of what was told, and of what was asked, as shares.
+    fn check(&self, name: &str, least: f64, told: f64) {
         let error = Self::median(&self.errors);
         let covered = self.covered as f64 / self.told as f64;
         println!(
@@ -62,7 +63,7 @@ impl Record {
         // To say nothing is right where little is known; a search that says nothing most of the time is of
         // no use.
         assert!(
-            self.told * 10 >= self.runs * 8,
+            self.told as f64 >= told * self.runs as f64,
             "{name}: {} told",
             self.told
         );
@@ -112,7 +113,9 @@ fn mm1(name: &str, settings: &Search, seeds: u64) -> Record {
             these.add(&mut queue, settings, truth);
         }
         // Of so few, a 90 % interval covers fewer than four fifths by chance in 1 % of cases.
-        these.check(&format!("{name}, drift {drift}"), 0.8);
+        // A brief search of a target that wanders by 8 % mostly says that it does not know.
+        let told = if drift < 0.05 { 0.8 } else { 0.4 };
+        these.check(&format!("{name}, drift {drift}"), 0.8, told);
         all.runs += these.runs;
         all.told += these.told;
         all.covered += these.covered;
@@ -122,7 +125,7 @@ fn mm1(name: &str, settings: &Search, seeds: u64) -> Record {
         all.seconds.extend(these.seconds);
         all.widths.extend(these.widths);
     }
-    all.check(name, 0.88);
+    all.check(name, 0.88, 0.7);
     all
 }
 
@@ -189,7 +192,7 @@ fn other_queues_are_found_as_well() {
             }
             // Congestions that last as long as a hold are seen too seldom; see docs/knee.md.
             let least = if name == "M/M/20" { 0.3 } else { 0.6 };
-            all.check(&format!("{name}, {slo}, {truth:.0}/s, {pace}"), least);
+            all.check(&format!("{name}, {slo}, {truth:.0}/s, {pace}"), least, 0.8);
         }
     }
 }
