@@ -327,9 +327,9 @@ await check('an INVALID load says why, and what to do', alone('invalid'), async 
   const reasons = page.locator('.reasons');
   assert.match(await reasons.innerText(), /say nothing about the target/);
   assert.equal(await reasons.locator('li').count(), 2);
-  assert.match(await reasons.innerText(), /Add threads, or workers/);
+  assert.match(await reasons.innerText(), /more threads, a lower rate/);
   assert.match(await page.locator('section.load').innerText(), /The generator was the limit/);
-  assert.match(await page.locator('section.load').innerText(), /loosened: late sends: 5 % instead of 1 %/);
+  assert.match(await page.locator('section.load').innerText(), /loosened: the generator may add 5 ms/);
 });
 
 await check('a closed loop is labelled as such', alone('closed'), async (page) => {
