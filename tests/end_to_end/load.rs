@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -21,10 +23,22 @@ const ANYTHING_GOES: [&str; 6] = [
 
 /// Answers every request on every connection, until the test ends.
 fn server(answer: &'static str) -> SocketAddr {
+    planted(move |_| Some((Duration::ZERO, answer)))
+}
+
+/// Answers each request as it is told for the time since the first one: after how long, and
+/// what; nothing: the connection is closed.
+fn planted<A>(answer: A) -> SocketAddr
+where
+    A: Fn(Duration) -> Option<(Duration, &'static str)> + Send + Sync + 'static,
+{
+    let answer = Arc::new(answer);
+    let began = Arc::new(OnceLock::new());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
+            let (answer, began) = (Arc::clone(&answer), Arc::clone(&began));
             std::thread::spawn(move || {
                 let Ok(mut out) = stream.try_clone() else {
                     return;
@@ -32,7 +46,12 @@ fn server(answer: &'static str) -> SocketAddr {
                 let _ = out.set_nodelay(true);
                 let lines = BufReader::new(stream).lines().map_while(Result::ok);
                 for _ in lines.filter(String::is_empty) {
-                    if out.write_all(answer.as_bytes()).is_err() {
+                    let since = began.get_or_init(Instant::now).elapsed();
+                    let Some((delay, text)) = answer(since) else {
+                        return;
+                    };
+                    std::thread::sleep(delay);
+                    if out.write_all(text.as_bytes()).is_err() {
                         return;
                     }
                 }
@@ -43,6 +62,7 @@ fn server(answer: &'static str) -> SocketAddr {
 }
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+const MOVED: &str = "HTTP/1.1 302 Found\r\nLocation: /login?next=%2F\r\nContent-Length: 0\r\n\r\n";
 const BUSY: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
 
 fn load(lab: &Lab, address: SocketAddr, more: &[&str]) -> Command {
@@ -83,7 +103,7 @@ fn a_load_is_counted_written_and_judged() {
     .expect_code(0)
     .expect_stderr("✓ p50 < 10s");
     let json = done.json();
-    assert_eq!(json["schema"], 1);
+    assert_eq!(json["schema"], 2);
     assert_eq!(json["requests"]["planned"], 600);
     assert_eq!(json["requests"]["answered"], 600);
     assert_eq!(json["statuses"]["200"], 600);
@@ -167,4 +187,108 @@ fn ctrl_c_keeps_what_was_seen() {
     assert_eq!(json["partial"], "interrupted");
     assert!(json["requests"]["answered"].as_u64() > Some(0), "{json}");
     assert_eq!(child.wait().expect("a child").code(), Some(2));
+}
+
+/// The server is dead for three seconds out of twelve, which looks like a warm-up to a test
+/// that looks at latencies only.
+#[test]
+fn an_outage_is_never_cut_from_what_is_judged() {
+    let lab = Lab::new();
+    let outage = Duration::from_secs(2)..Duration::from_secs(5);
+    let address = planted(move |since| (!outage.contains(&since)).then_some((Duration::ZERO, OK)));
+    let more = [
+        "--rate",
+        "constant 50/s",
+        "-z",
+        "12s",
+        "--json",
+        "--expect",
+        "errors < 5%",
+    ];
+    for warm_up in ["auto", "6s"] {
+        let more = [&more[..], &["--warm-up", warm_up]].concat();
+        let done = finished(&lab, address, &more).expect_code(match warm_up {
+            "auto" => 1,
+            // The server has been up since; nothing is to be found.
+            _ => 0,
+        });
+        let json = done.json();
+        let count = |name: &str| json["requests"][name].as_u64().unwrap_or_default();
+        assert_eq!(count("tried"), 600);
+        let share = json["requests"]["failed_share"].as_f64().expect("a share");
+        assert_eq!(share, count("failed") as f64 / 600.0);
+        match warm_up {
+            "auto" => {
+                assert!(
+                    (100..=200).contains(&count("failed")),
+                    "{}",
+                    count("failed")
+                );
+                assert_eq!(json["steady"]["from_s"], 0.0, "{}", json["steady"]);
+                let told = format!("errors < 5%   {}", units::show_share(share));
+                assert!(done.stderr.contains(&told), "{told}: {}", done.stderr);
+            }
+            _ => assert_eq!((count("failed"), &json["warm_up_s"]), (0, &6.0.into())),
+        }
+    }
+}
+
+/// Each answer takes 700 ms: those of the last 700 ms come after the end.
+#[test]
+fn answers_after_the_end_are_in_no_rate() {
+    let lab = Lab::new();
+    let late = Duration::from_millis(700);
+    for (delay, least) in [(late, 25), (Duration::ZERO, 0)] {
+        let address = planted(move |_| Some((delay, OK)));
+        let more = ["--rate", "constant 50/s", "-z", "2s", "--json"];
+        let json = finished(&lab, address, &more).expect_code(0).json();
+        assert_eq!(json["requests"]["answered"], 100);
+        assert_eq!(json["sending_s"], 2.0);
+        let after = json["after_end"]["good"].as_u64().expect("a count");
+        assert!(after >= least, "{after}");
+        assert_eq!(json["rate"]["good"], (100 - after) as f64 / 2.0);
+        let slots = json["timeline"].as_array().expect("a list").iter();
+        let late = slots.filter(|slot| slot["after_end"] == true);
+        let late: u64 = late.filter_map(|slot| slot["good"].as_u64()).sum();
+        assert_eq!(late, after);
+    }
+}
+
+#[test]
+fn a_latency_that_grows_is_said_to_and_one_that_does_not_is_not() {
+    let lab = Lab::new();
+    let grows = |since: Duration| Some((since / 50, OK));
+    let flat = |_| Some((Duration::from_millis(40), OK));
+    let more = ["--rate", "constant 40/s", "-z", "12s", "--json"];
+    let [growing, flat] = std::thread::scope(|scope| {
+        [planted(grows), planted(flat)]
+            .map(|address| {
+                let (lab, more) = (&lab, &more);
+                scope.spawn(move || finished(lab, address, more).expect_code(0).json())
+            })
+            .map(|run| run.join().expect("a load"))
+    });
+    assert_eq!(
+        growing["steady"]["state"], "growing",
+        "{}",
+        growing["steady"]
+    );
+    let growth = &growing["steady"]["growth"];
+    let number = |name: &str| growth[name].as_f64().expect("a number");
+    assert!(
+        number("low") <= 0.02 && 0.02 <= number("high") + 0.004,
+        "{growth}"
+    );
+    assert_ne!(flat["steady"]["state"], "growing", "{}", flat["steady"]);
+}
+
+#[test]
+fn a_target_that_only_redirects_is_told() {
+    let lab = Lab::new();
+    let more = ["--rate", "100/s", "-n", "30"];
+    let told = "all answers were redirects (302 to /login?next=%2F)";
+    let done = finished(&lab, server(MOVED), &more).expect_code(0);
+    assert!(done.stdout.contains(told), "{}", done.stdout);
+    let done = finished(&lab, server(OK), &more).expect_code(0);
+    assert!(!done.stdout.contains("redirect"), "{}", done.stdout);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { endedOf, estimate, kneeText, usl, uslSpan } from '../src/data/capacity';
 import { valueAt } from '../src/data/decode';
-import { failedShare, firstShown, gap, health, line, percentileName, rate, smallShare } from '../src/data/load';
+import { failedShare, firstShown, gap, health, line, percentileName, perSecond, rate, smallShare } from '../src/data/load';
 import type { Capacity, Expectation, Fit, Hold, LoadSummary, Outcome } from '../src/data/run';
 import type { Result } from '../src/data/load';
 import { resultOf, summaryOf, times, timelineOf } from './loads';
@@ -19,11 +19,10 @@ describe('numbers', () => {
     expect([0.5, 0.9, 0.999, 0.9999, 1 - 1e-6].map(percentileName)).toEqual(['p50', 'p90', 'p99.9', 'p99.99', 'p99.9999']);
   });
 
-  it('refused and unanswered requests failed', () => {
-    const counts = { planned: 100, sent: 100, waited: 0, answered: 95, refused: 3, errors: 5 };
-    expect(failedShare(summaryOf({ requests: counts }))).toBeCloseTo(0.08);
-    expect(failedShare(summaryOf({ requests: { ...counts, sent: 0, refused: 0, errors: 7 } }))).toBe(1);
-    expect(failedShare(summaryOf({ requests: { ...counts, sent: 0, refused: 0, errors: 0 } }))).toBeNaN();
+  it('the share of failures is that of the result', () => {
+    const { requests } = summaryOf();
+    expect(failedShare(summaryOf({ requests: { ...requests, failed_share: 0.264 } }))).toBe(0.264);
+    expect(failedShare(summaryOf({ requests: { ...requests, failed_share: null } }))).toBeNaN();
   });
 });
 
@@ -64,6 +63,18 @@ describe('lines of several results', () => {
     const good = line(results, ({ good }, slot) => good[slot]);
     expect([0, 1.9, 2.5, 10.5, 11.5].map((t) => valueAt(good, t))).toEqual([4, 6, NaN, 9, NaN]);
     expect(line([resultOf(timelineOf([]))], () => 1).t).toHaveLength(0);
+  });
+
+  it('make no rate of a few requests in a partial slot, nor of what came after the end', () => {
+    const timeline = timelineOf([[[20, 20]], [[20, 20]], [[20, 1]], [[20, 9]]]);
+    timeline.length.set([1, 1, 0.004, 0.01]);
+    timeline.t.set([0, 1, 2, 2.004]);
+    const result = resultOf(timeline);
+    result.summary.sending_s = 2.004;
+    const { v } = perSecond([result], 'good');
+    expect([...v].map((n) => Math.round(n))).toEqual([20, 20, 21, NaN, NaN]);
+    timeline.length[2] = 0.9;
+    expect(perSecond([result], 'good').v[2]).toBeCloseTo(1 / 0.9);
   });
 });
 

@@ -17,6 +17,7 @@ mod scalability;
 mod steps;
 mod student;
 mod threshold;
+mod trend;
 mod warmup;
 
 pub use goodness::{Goodness, kolmogorov_smirnov};
@@ -30,4 +31,5 @@ pub use scalability::{Peak, Scalability, Scaling, TooLittle, scalability};
 pub use steps::Steps;
 pub use student::{normal_quantile, student_quantile};
 pub use threshold::{Answer, Threshold};
+pub use trend::{Trend, trend};
 pub use warmup::{FEWEST_BATCHES, WarmUp, mser, mser5};

@@ -66,13 +66,15 @@ const SLOPES: [f64; 8] = [1.5, 3.0, 6.0, 12.0, 24.0, 48.0, 96.0, 192.0];
 /// Possible deviations of the response from hold to hold.
 const DEVIATIONS: [f64; 4] = [0.05, 0.3, 0.8, 2.0];
 /// Possible mean sizes of groups at the threshold. At a half, requests are independent.
-const SIZES: [f64; 6] = [0.5, 2.5, 12.0, 50.0, 200.0, 800.0];
+const SIZES: [f64; 6] = [0.5, 2.5, 12.0, 50.0, 150.0, 450.0];
 /// Possible shares of what is allowed that happen at any rate: a service has slow requests
 /// of its own.
 const FLOORS: [f64; 3] = [0.0, 0.5, 0.8];
 /// How the logarithm of a size follows the response.
 const GROWTH: f64 = 0.5;
 const TABLES: usize = DEVIATIONS.len() * SIZES.len() * FLOORS.len();
+/// Response beyond which groups grow no more: they are no larger than the hold.
+const LARGEST: f64 = 1.5;
 /// Share of holds that have nothing to do with their rate.
 const LAPSE: f64 = 0.02;
 
@@ -183,7 +185,7 @@ impl Answer {
 
     /// Logarithm of the likelihood, given the response and the size of groups at 0.
     fn ln_likelihood(&self, response: f64, size: f64, floor: f64) -> f64 {
-        let size = size * (GROWTH * response).exp();
+        let size = size * (GROWTH * response.min(LARGEST)).exp();
         let excess = |response: f64| floor + (1.0 - floor) * response.exp();
         match self {
             Self::Counted {

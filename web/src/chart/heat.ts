@@ -3,7 +3,7 @@
  * the more answers a second the darker. Pure: numbers in, one code for each pixel out.
  */
 
-import type { Timeline } from '../data/load';
+import { weighed, type Timeline } from '../data/load';
 
 /** Bin `b` holds latencies from `10 ** logOf(b)` seconds to that of `b + 1`. */
 export const BINS = 80;
@@ -42,7 +42,8 @@ export function heat({ timelines, span, bins: [low, high], width }: HeatScene): 
   const density = new Float32Array(width * rows);
   const scale = width / (span[1] - span[0]);
   let most = 0;
-  for (const { t, length, heatEnd, heatBin, heatCount } of timelines) {
+  for (const timeline of timelines) {
+    const { t, length, heatEnd, heatBin, heatCount } = timeline;
     for (let slot = 0; slot < t.length; slot++) {
       const from = Math.floor((t[slot] - span[0]) * scale);
       const to = Math.max(from + 1, Math.floor((t[slot] + length[slot] - span[0]) * scale));
@@ -50,7 +51,7 @@ export function heat({ timelines, span, bins: [low, high], width }: HeatScene): 
       for (let i = slot > 0 ? heatEnd[slot - 1] : 0; i < heatEnd[slot]; i++) {
         const row = high - 1 - heatBin[i];
         if (row < 0 || row >= rows) continue;
-        const answers = heatCount[i] / (length[slot] || 1);
+        const answers = heatCount[i] / (weighed(timeline, slot) || 1);
         most = Math.max(most, answers);
         for (let x = row * width + a; x < row * width + b; x++) density[x] = Math.max(density[x], answers);
       }

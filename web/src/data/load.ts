@@ -118,6 +118,31 @@ export function line(results: Result[], of: (timeline: Timeline, slot: number) =
   return { t: Float64Array.from(times), v: Float64Array.from(values) };
 }
 
+/** A slot shorter than this share of the one before it is no whole one. */
+const PARTIAL = 0.75;
+
+/** How long a slot counts: a few requests in a fraction of a second are no rate. */
+export function weighed({ length }: Timeline, slot: number): number {
+  const before = slot > 0 ? length[slot - 1] : 0;
+  return length[slot] < PARTIAL * before ? before : length[slot];
+}
+
+/**
+ * How many a second, slot by slot. A partial slot takes a part of the one before it; what
+ * came after the load's own time is no rate.
+ */
+export function perSecond(results: Result[], field: 'planned' | 'sent' | 'good' | 'failed'): Points {
+  const ends = new Map(results.map(({ timeline, start, summary }) => [timeline, start + summary.sending_s]));
+  return line(results, (timeline, slot) => {
+    const { t, length } = timeline;
+    const count = timeline[field];
+    if (length[slot] <= 0 || t[slot] > ends.get(timeline)! - 1e-5) return NaN;
+    const whole = weighed(timeline, slot);
+    const missing = whole - length[slot];
+    return (count[slot] + (missing > 0 ? (count[slot - 1] * missing) / whole : 0)) / whole;
+  });
+}
+
 /** The percentiles of a distribution that may be told, in order. */
 export const PERCENTILES = [
   ['p50', 0.5],
@@ -186,10 +211,8 @@ export function smallShare(share: number): string {
   return `${Number((100 * share).toPrecision(2))} %`;
 }
 
-/** Requests that failed or were refused, as a share of those sent. */
-export function failedShare({ requests: { sent, refused, errors } }: LoadSummary): number {
-  return sent + errors > 0 ? (refused + errors) / Math.max(sent, refused + errors) : NaN;
-}
+/** The share of requests that failed, as every result has it. */
+export const failedShare = ({ requests: { failed_share } }: LoadSummary) => failed_share ?? NaN;
 
 /** The value of a distribution that may be absent. */
 export const known = (distribution: Distribution, name: keyof Distribution) => distribution[name] ?? NaN;

@@ -10,7 +10,9 @@ export const GENERAL = {
 export const LOADS = {
   'Intended send': 'when the schedule had a request due. Latency from there is what a user feels, also while the target stalls.',
   'Actual send': 'when the request was handed to the kernel. Latency from there is what the target took.',
-  'Warm-up': 'found by MSER-5: the prefix whose removal makes the mean of the rest most certain. It is drawn and left out of the numbers.',
+  'Steady part': 'found by MSER-5: what is left when the start whose removal makes the mean of the rest most certain is taken away. It is told beside the numbers, which are of the whole load.',
+  Failed: 'refused, without a whole answer, or due and never sent; as a share of all that were tried.',
+  Rates: 'within the time in which requests were due. Answers that came later count, but into no rate.',
   Heat: 'ten bins for each factor of ten, darker with the logarithm of answers a second; of slots that share a pixel the densest counts.',
   Knee: 'probabilistic bisection: the rate at which the objective stops to hold, with the interval that holds it with the probability shown.',
   Valid: 'the generator was not the limit: what it may have added to latencies changes no conclusion, nothing was stolen, Little’s law holds.',

@@ -114,6 +114,10 @@ export interface Counts {
   waited: number;
   answered: number;
   refused: number;
+  /** All that were tried, those of them that failed, and the share; null: nothing was tried. */
+  tried: number;
+  failed: number;
+  failed_share: number | null;
   errors: number;
 }
 
@@ -186,12 +190,26 @@ export interface LoadSummary {
   duration_s: number;
   partial: string | null;
   validity: { valid: boolean; reasons: { check: string; found: string; help: string }[]; loosened: string[] };
-  steady: { from_s: number; to_s: number; state: string };
+  /** The load's own time, in which requests were due. */
+  sending_s: number;
+  /** What latency leaves out at the start, as asked. */
+  warm_up_s: number;
+  after_end: { length_s: number; sent: number; answered: number; good: number; failed: number };
+  steady: {
+    from_s: number;
+    to_s: number;
+    state: string;
+    growth: { per_s: number; low: number; high: number; confidence: number } | null;
+    /** Of the steady part, where it is not the whole load. */
+    numbers: { rate: { asked: number | null; sent: number; good: number }; requests: Counts; latency: Latency } | null;
+  };
   rate: { asked: number | null; sent: number; good: number };
   requests: Counts;
   latency: Latency;
   lateness: Distribution;
   statuses: Record<string, number>;
+  /** Of gRPC's statuses. */
+  status_names: Record<string, string>;
   errors: { phase: string; cause: string; count: number }[];
   refusals: Record<string, number>;
   bytes: { sent: number; received: number };
@@ -210,6 +228,7 @@ export interface LoadSummary {
   kinds: { name: string; requests: Counts; latency: Latency; statuses: Record<string, number> }[];
   capacity: Capacity | null;
   floor: Floor | null;
+  notes: string[];
 }
 
 /** A load over time, a column for each field of its slots; times from the start of the load. */

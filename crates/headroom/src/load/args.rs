@@ -150,7 +150,8 @@ pub(crate) struct LoadArgs {
     /// Closed loop: read each answer at once, at two fifths more work
     #[arg(long, requires = "closed", help_heading = GENERATOR)]
     pub(crate) no_coalesce: bool,
-    /// What is left out at the start: auto, none, or a time
+    /// Latency leaves out so much at the start; auto: nothing, the steady part is told
+    /// besides; none: nor that
     #[arg(long, value_name = "WHAT", value_parser = warm_up, default_value = "auto", help_heading = GENERATOR)]
     pub(crate) warm_up: WarmUpArg,
 
@@ -348,7 +349,7 @@ fn warm_up(text: &str) -> Result<WarmUpArg, String> {
     use lab_load::summary::WarmUp;
     Ok(WarmUpArg(match text {
         "auto" => WarmUp::Auto,
-        "none" => WarmUp::Fixed(Duration::ZERO),
+        "none" => WarmUp::None,
         text => WarmUp::Fixed(time(text).map_err(|error| format!("{error}; or auto, or none"))?),
     }))
 }

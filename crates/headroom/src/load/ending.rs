@@ -22,7 +22,7 @@ pub(super) fn tell(
     summary: &Summary,
     files: Files,
 ) -> Result<Outcome> {
-    let judged = super::judged(plan, done, summary);
+    let judged = super::judged(args, plan, done);
     let written = files.finish(summary);
     let mut expectations = String::new();
     for measured in judged.iter().flat_map(|judged| &judged.measured) {

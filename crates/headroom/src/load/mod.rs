@@ -159,7 +159,7 @@ fn load(
 fn summary(args: &LoadArgs, url: &str, plan: &Plan, done: &Done) -> Result<Summary> {
     let warm_up = args.warm_up.0;
     let mut summary = Summary::after(warm_up, &args.name, url, &plan.workload, &done.recorded)?;
-    if let Some(judged) = judged(plan, done, &summary) {
+    if let Some(judged) = judged(args, plan, done) {
         summary.validity = validity::check_for(&plan.workload, &done.recorded, &judged);
     }
     summary.capacity = done.capacity.clone();
@@ -176,9 +176,9 @@ fn summary(args: &LoadArgs, url: &str, plan: &Plan, done: &Done) -> Result<Summa
 }
 
 /// What the load came to against what is expected of it.
-fn judged(plan: &Plan, done: &Done, summary: &Summary) -> Option<Judgement> {
-    let part = steady::part(&done.recorded, &summary.steady);
-    plan.expect.as_ref().map(|expect| expect.judge(&part))
+fn judged(args: &LoadArgs, plan: &Plan, done: &Done) -> Option<Judgement> {
+    let load = steady::judged(&done.recorded, args.warm_up.0.left_out());
+    plan.expect.as_ref().map(|expect| expect.judge(&load))
 }
 
 fn title(url: &str, task: &Task) -> String {

@@ -27,9 +27,9 @@ fn every_arrival_of_the_plan_is_sent_by_any_number_of_threads() {
         );
         assert_eq!(seen.lateness.count() + seen.waited, 4500);
         assert_eq!(target.end().len(), 4500);
-        let spans = recorded.timeline.spans();
-        assert_eq!(spans.len(), 2);
-        assert_eq!(recorded.total.length, Duration::from_millis(1500));
+        let spans = recorded.timeline.spans().iter();
+        assert_eq!(spans.filter(|span| !span.after_end).count(), 2);
+        assert_eq!(recorded.sending().length, Duration::from_millis(1500));
         assert_eq!(recorded.total.threads_cpu.len(), threads as usize);
         // Little's law holds exactly, by construction.
         let latencies = seen.actual.sum_seconds();
@@ -82,4 +82,22 @@ fn connections_are_added_while_all_are_busy() {
     let seen = total.requests();
     assert_eq!((seen.sent, seen.answered, seen.waited), (500, 500, 0));
     assert!(total.connections.open >= 40, "{:?}", total.connections);
+}
+
+#[test]
+fn what_no_connection_became_free_for_is_counted_as_given_up() {
+    let behaviour = Behaviour {
+        delay: Duration::from_secs(3),
+        ..Behaviour::default()
+    };
+    let target = Target::start(0, behaviour).unwrap();
+    let workload = plain(target.address, 1);
+    let recorded = run(workload, &open(Process::Constant, 20.0, 1.0));
+    let total = &recorded.total;
+    assert_eq!((total.planned, total.requests().sent), (20, 1));
+    let tried = total.tried();
+    assert_eq!((tried.all, tried.failed), (20, 19));
+    // Its one answer came when all was over.
+    assert_eq!(recorded.sending().requests().answered, 0);
+    assert_eq!(recorded.after_end().requests().answered, 1);
 }

@@ -147,3 +147,37 @@ fn a_disk_that_is_too_slow_costs_samples_and_no_requests() {
     assert_eq!(counts.written + counts.lost, 80_000);
     assert!((60_000..80_000).contains(&counts.written), "{counts:?}");
 }
+
+/// The truth is in the samples: when each answer came, to the nanosecond.
+#[test]
+fn answers_after_the_end_are_told_apart_exactly() {
+    let late = Duration::from_millis(300);
+    for (threads, delay, seconds) in [(1, late, 1.0), (2, late, 1.5), (2, Duration::ZERO, 1.25)] {
+        let behaviour = Behaviour {
+            delay,
+            ..Behaviour::default()
+        };
+        let target = Target::start(0, behaviour).unwrap();
+        let mut workload = plain(target.address, 100);
+        workload.threads = threads;
+        workload.share.threads = threads;
+        let (recorded, samples, _) = run(workload, &open(Process::Poisson, 200.0, seconds));
+        let number = |sample: &BTreeMap<String, String>, name: &str| sample[name].parse::<f64>();
+        let came = samples.iter().map(|sample| {
+            number(sample, "intended_s").unwrap() + number(sample, "latency_intended_s").unwrap()
+        });
+        let within = came.filter(|at| *at < seconds - 5e-10).count() as u64;
+        let (own, after) = (recorded.sending(), recorded.after_end());
+        assert_eq!(own.length, Duration::from_secs_f64(seconds));
+        assert_eq!(own.requests().answered, within);
+        assert_eq!(after.requests().answered, samples.len() as u64 - within);
+        assert_eq!((own.planned, after.planned), (samples.len() as u64, 0));
+        if delay == late {
+            assert!(
+                after.requests().answered > 20,
+                "{}",
+                after.requests().answered
+            );
+        }
+    }
+}

@@ -1,9 +1,12 @@
-//! Which part of a load its numbers are about: without the warm-up.
+//! The part of a load in which it is steady: a second view of it, beside the whole.
 //!
-//! The warm-up is found by the MSER rule ([`stats::mser`]) on the timeline: each span
-//! of it is one batch, represented by its median latency. For a closed loop its
-//! throughput is looked at as well (in an open loop the schedule decides that).
+//! What a load is judged by is never cut by what is found here. The warm-up is found by
+//! the MSER rule ([`stats::mser`]) on the timeline: each span of it is one batch,
+//! represented by its median latency. For a closed loop its throughput is looked at as
+//! well (in an open loop the schedule decides that). A start is warm-up only if it is
+//! unlike the rest from its first span on: an outage or a stall in the middle is none.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use stats::WarmUp;
@@ -11,7 +14,7 @@ use stats::WarmUp;
 use crate::arrivals::{Arrivals, Shape};
 use crate::recording::{Recorded, Span, Timeline};
 use crate::segment::Model;
-use crate::summary::Steady;
+use crate::summary::{Growth, Steady};
 
 /// A part at the start that differs less than this from the rest is no warm-up, and a
 /// load whose halves differ less than this has settled.
@@ -21,21 +24,34 @@ const MATTERS: f64 = 0.02;
 /// most, so this is more than the usual two or three.
 const SURELY: f64 = 5.0;
 
+/// Confidence of the interval of a latency's growth.
+const CONFIDENCE: f64 = 0.95;
+/// A latency that surely grows by this share of its mean while the load lasts, matters.
+const GROWS: f64 = 0.2;
+
 /// Finds the steady part. States are those of [`Steady::state`]: `steady` with the
-/// warm-up left out, `short` below ten spans, `not-steady`, `ramp`; in the latter
-/// three nothing is left out.
+/// warm-up left out, `short` below ten spans, `not-steady`, `growing`, `ramp`; in the
+/// latter four it is all of the load.
 pub fn find(recorded: &Recorded) -> Steady {
     let end = sending_end(recorded);
     let found = |from: Duration, state: &str| Steady {
         from_s: from.as_secs_f64(),
         to_s: end.as_secs_f64(),
         state: state.to_owned(),
+        growth: None,
+        numbers: None,
     };
     let start = recorded.total.start;
     if !constant(&recorded.segment.model) {
         return found(start, "ramp");
     }
     let spans: Vec<&Span> = sending_spans(recorded).collect();
+    if let Some(growth) = growth(&spans) {
+        return Steady {
+            growth: Some(growth),
+            ..found(start, "growing")
+        };
+    }
     let closed = matches!(recorded.segment.model, Model::Closed { .. });
     let mut cut = 0;
     for series in [Some(latencies(&spans)), closed.then(|| rates(&spans))] {
@@ -46,7 +62,65 @@ pub fn find(recorded: &Recorded) -> Steady {
             Some(Some(WarmUp::Cut(spans))) => cut = cut.max(spans),
         }
     }
+    if breaks(&spans[..cut.min(spans.len())]) {
+        return found(start, "not-steady");
+    }
     found(spans.get(cut).map_or(start, |span| span.start), "steady")
+}
+
+/// Whether more requests failed at some later time than in the first span: a warm-up does
+/// not begin well and then break.
+fn breaks(spans: &[&Span]) -> bool {
+    let shares = spans.iter().map(|span| span.tried().share().unwrap_or(0.0));
+    let shares: Vec<f64> = shares.collect();
+    let first = shares.first().copied().unwrap_or(0.0);
+    shares.iter().any(|share| *share > first + MATTERS)
+}
+
+/// How the median grows, if it surely grows all the time, and by enough to matter.
+fn growth(spans: &[&Span]) -> Option<Growth> {
+    let medians = latencies(spans);
+    let length = spans.first()?.length.as_secs_f64();
+    let trend = stats::trend(&medians, CONFIDENCE)?;
+    let steps = medians.len() as f64;
+    if trend.low * steps < GROWS * stats::mean(&medians)? {
+        return None;
+    }
+    // A step up is no growth: each quarter has to be above the one before.
+    let quarters = medians.chunks(medians.len().div_ceil(4));
+    let quarters: Vec<f64> = quarters.filter_map(stats::mean).collect();
+    let rise = trend.slope * steps / 4.0;
+    let rising = quarters.windows(2).all(|two| two[1] - two[0] > rise / 4.0);
+    rising.then(|| Growth {
+        per_s: trend.slope / length,
+        low: trend.low / length,
+        high: trend.high / length,
+        confidence: CONFIDENCE,
+    })
+}
+
+/// The load as it is judged: with the latencies of answers within a warm-up that was asked
+/// for left out, and everything else kept. Failures are facts, also those in a warm-up.
+pub fn judged(recorded: &Recorded, warm_up: Duration) -> Cow<'_, Recorded> {
+    let Some(from) = after(recorded, warm_up).filter(|from| !from.is_zero()) else {
+        return Cow::Borrowed(recorded);
+    };
+    let later = since(recorded, from).total;
+    let mut judged = recorded.clone();
+    for (kind, later) in judged.total.kinds.iter_mut().zip(later.kinds) {
+        kind.intended = later.intended;
+        kind.actual = later.actual;
+        kind.intended_doubt = later.intended_doubt;
+        kind.actual_doubt = later.actual_doubt;
+    }
+    Cow::Owned(judged)
+}
+
+/// Where the first span begins that lies after a warm-up of this length; `None` when
+/// nothing would be left.
+pub(crate) fn after(recorded: &Recorded, warm_up: Duration) -> Option<Duration> {
+    let mut starts = sending_spans(recorded).map(|span| span.start);
+    starts.find(|start| *start >= warm_up)
 }
 
 /// The load without what lies before the steady part: whole spans of the timeline.
@@ -56,6 +130,11 @@ pub fn part(recorded: &Recorded, steady: &Steady) -> Recorded {
     if from <= recorded.total.start {
         return recorded.clone();
     }
+    since(recorded, from)
+}
+
+/// What began at `from` or later.
+fn since(recorded: &Recorded, from: Duration) -> Recorded {
     let mut timeline = Timeline::default();
     let mut total = Span::empty(recorded.total.kinds.len());
     // Half a microsecond for the way through seconds as a number.
@@ -86,10 +165,10 @@ pub(crate) fn sending(recorded: &Recorded) -> Span {
 
 /// The spans in which requests were sent.
 pub(crate) fn sending_spans(recorded: &Recorded) -> impl Iterator<Item = &Span> {
-    // A span that is half over when sending ends counts while most of it was sending.
     let end = sending_end(recorded);
     let spans = recorded.timeline.spans().iter();
-    spans.filter(move |span| span.start + span.length / 2 <= end && !span.length.is_zero())
+    let own = spans.filter(|span| !span.after_end && !span.length.is_zero());
+    own.filter(move |span| span.start + span.length / 2 <= end)
 }
 
 fn sending_end(recorded: &Recorded) -> Duration {
@@ -101,7 +180,7 @@ fn sending_end(recorded: &Recorded) -> Duration {
         // It sent no longer than its last arrival.
         _ => {
             let mut spans = recorded.timeline.spans().iter();
-            let last = spans.rfind(|span| span.planned > 0);
+            let last = spans.rfind(|span| span.planned > 0 && !span.after_end);
             last.map_or(end, |span| span.end().min(end))
         }
     }
@@ -153,10 +232,23 @@ fn settle(series: &[f64]) -> Option<WarmUp> {
         (a - b).abs() > (MATTERS * b.abs()).max(chance)
     };
     Some(match stats::mser(series)? {
-        WarmUp::Cut(cut) if cut > 0 && differs(cut) => WarmUp::Cut(cut),
+        WarmUp::Cut(cut) if cut > 0 && differs(cut) => match begins(series, cut) {
+            true => WarmUp::Cut(cut),
+            false => WarmUp::NotSteady,
+        },
         WarmUp::NotSteady if differs(series.len() / 2) => WarmUp::NotSteady,
         WarmUp::Cut(_) | WarmUp::NotSteady => WarmUp::Cut(0),
     })
+}
+
+/// Whether the first value is itself unlike what comes after the cut. Where it is not,
+/// something happened later, and that was no warm-up.
+fn begins(series: &[f64], cut: usize) -> bool {
+    let rest = &series[cut..];
+    let (Some(level), Some(scatter)) = (stats::mean(rest), stats::variance(rest)) else {
+        return false;
+    };
+    (series[0] - level).abs() > (MATTERS * level.abs()).max(2.0 * scatter.sqrt())
 }
 
 #[cfg(test)]

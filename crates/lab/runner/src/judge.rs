@@ -92,6 +92,7 @@ pub(crate) fn judge(
             Expectation {
                 that: expect.that.text.clone(),
                 measured: judgement.measured,
+                values: measured.values(&expect.that),
                 outcome,
                 note,
             }
@@ -291,6 +292,15 @@ impl Measured<'_> {
             let decided = capacity.limit == "target" || held && from_below && !of_knee;
             (!decided).then(|| format!("the knee may be higher: {}", capacity.note))
         })
+    }
+
+    /// The values of an expression's metrics.
+    fn values(&self, expr: &Expr) -> BTreeMap<String, f64> {
+        let values = expr.metrics().filter_map(|metric| {
+            let value = self.value(metric).filter(|value| value.is_finite())?;
+            Some((metric.to_string(), value))
+        });
+        values.collect()
     }
 
     /// Which metrics of an expression have no value, and why.

@@ -122,7 +122,8 @@ impl RunFolder {
                 supported: LOAD_SCHEMA,
             });
         }
-        let summary = serde_json::from_str(&text).map_err(malformed)?;
+        let mut summary: Summary = serde_json::from_str(&text).map_err(malformed)?;
+        summary.read_from_older();
         Ok(StoredLoad { step, summary })
     }
 

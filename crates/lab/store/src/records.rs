@@ -217,6 +217,10 @@ pub struct Expectation {
     /// What was measured, with its unit, for instance `1.27 s`; empty when
     /// nothing could be measured.
     pub measured: String,
+    /// The same as numbers, by metric: times in seconds, sizes in bytes, shares from 0
+    /// to 1, rates per second. A metric that was not measured is missing.
+    #[serde(default)]
+    pub values: BTreeMap<String, f64>,
     /// Did it hold?
     pub outcome: Outcome,
     /// Why it could not be judged; empty otherwise.

@@ -13,8 +13,8 @@ use std::path::Path;
 use lab_load::Summary;
 use lab_load::recording::{ConnectionCounts, Phase};
 use lab_load::summary::{
-    Bytes, Counts, Distribution, ErrorCount, GeneratorUse, Histograms, Latency, Rates, SCHEMA,
-    Slot, Steady, Validity,
+    AfterEnd, Bytes, Counts, Distribution, ErrorCount, GeneratorUse, Histograms, Latency, Rates,
+    SCHEMA, Slot, Steady, Validity,
 };
 use lab_store::{RunFolder, StoreError, StoredLoad};
 use proptest::prelude::*;
@@ -45,10 +45,14 @@ fn summary(name: &str) -> Summary {
             reasons: Vec::new(),
             loosened: Vec::new(),
         },
+        sending_s: 10.0,
+        warm_up_s: 0.0,
+        after_end: AfterEnd::default(),
         steady: Steady {
             from_s: 1.0,
             to_s: 10.0,
             state: "steady".into(),
+            ..Steady::default()
         },
         rate: Rates {
             asked: Some(5000.0),
@@ -63,6 +67,7 @@ fn summary(name: &str) -> Summary {
             refused: 0,
             errors: 1,
             retried: 2,
+            ..Counts::default()
         },
         latency: Latency {
             intended: times.clone(),
@@ -70,6 +75,7 @@ fn summary(name: &str) -> Summary {
         },
         lateness: Distribution::default(),
         statuses: BTreeMap::from([(200, 3)]),
+        status_names: BTreeMap::new(),
         errors: vec![ErrorCount {
             phase: Phase::Connect,
             cause: "refused".into(),
@@ -99,6 +105,7 @@ fn summary(name: &str) -> Summary {
         timeline: vec![Slot {
             t_s: 0.0,
             length_s: 1.0,
+            after_end: false,
             planned: 3,
             sent: 3,
             good: 3,
@@ -199,12 +206,12 @@ fn a_newer_summary_and_a_broken_one_are_refused_by_name() {
     let place = |name: &str| run.path().join("loads").join(name);
     fs::write(
         place("new.json"),
-        "{\"schema\": 2, \"from\": \"the future\"}",
+        "{\"schema\": 3, \"from\": \"the future\"}",
     )
     .unwrap();
     let error = run.load("new").unwrap_err();
     assert!(
-        matches!(error, StoreError::Newer { found: 2, .. }),
+        matches!(error, StoreError::Newer { found: 3, .. }),
         "{error}"
     );
     assert!(error.to_string().contains("loads/new.json"), "{error}");
@@ -248,4 +255,30 @@ proptest! {
             .collect();
         prop_assert_eq!(found, names);
     }
+}
+
+#[test]
+fn an_older_result_is_read_with_what_it_lacks_worked_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = new_run(folder.path());
+    let mut older = serde_json::to_value(summary("front")).unwrap();
+    older["schema"] = 1.into();
+    for field in ["sending_s", "warm_up_s", "after_end", "status_names"] {
+        older.as_object_mut().unwrap().remove(field);
+    }
+    for field in ["tried", "failed", "failed_share"] {
+        older["requests"].as_object_mut().unwrap().remove(field);
+    }
+    fs::create_dir_all(run.path().join("loads")).unwrap();
+    fs::write(run.path().join("loads/front.json"), older.to_string()).unwrap();
+    let read = run.load("front").unwrap().summary;
+    assert_eq!(read.sending_s, 9.0);
+    let counts = &read.requests;
+    assert_eq!((counts.tried, counts.failed), (4, 1));
+    assert_eq!(counts.failed_share, Some(0.25));
+    assert!(
+        read.notes[0].contains("of the steady part"),
+        "{:?}",
+        read.notes
+    );
 }

@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
 use super::pem::{certificates, key, trusted};
-use super::verify::{Accepted, Verifier};
+use super::verify::{Accepted, Trust, Verifier};
 use super::{TlsOptionsError, TlsStream};
 use crate::stream::StreamError;
 
@@ -19,7 +19,8 @@ const SESSIONS: usize = 4096;
 /// What a client wants of TLS. All texts are PEM.
 #[derive(Clone, Copy, Default)]
 pub struct TlsOptions<'a> {
-    /// Authorities to trust; empty: those of the public web.
+    /// Authorities to trust, or certificates of servers themselves; empty: the authorities
+    /// of the public web.
     pub authorities: &'a str,
     /// Trust those of the public web beside `authorities`.
     pub public_authorities: bool,
@@ -47,7 +48,7 @@ pub struct TlsClient {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     /// `None`: whoever answers is accepted.
-    web: Option<Arc<WebPkiServerVerifier>>,
+    trust: Option<Trust>,
 }
 
 impl TlsClient {
@@ -64,7 +65,7 @@ impl TlsClient {
             .map_err(|error| unusable(error.to_string()))?
             .dangerous();
         let algorithms = provider.signature_verification_algorithms;
-        let web = if options.insecure {
+        let trust = if options.insecure {
             None
         } else {
             let roots = Arc::new(trusted(options.authorities, options.public_authorities)?);
@@ -73,11 +74,18 @@ impl TlsClient {
                 what: "the trusted authorities",
                 found: error.to_string(),
             })?;
-            Some(web)
+            let given = match options.authorities.is_empty() {
+                true => Vec::new(),
+                false => certificates("the trusted authorities", options.authorities)?,
+            };
+            Some(Trust {
+                web,
+                given: given.into(),
+            })
         };
-        let accepted = web
+        let accepted = trust
             .clone()
-            .map_or(Accepted::Anyone, |web| Accepted::Proven(web, None));
+            .map_or(Accepted::Anyone, |trust| Accepted::Proven(trust, None));
         let builder = builder.with_custom_certificate_verifier(Arc::new(Verifier {
             accepted,
             algorithms,
@@ -100,7 +108,7 @@ impl TlsClient {
         Ok(Self {
             config: Arc::new(config),
             name: server_name(name)?,
-            web,
+            trust,
         })
     }
 
@@ -120,7 +128,7 @@ impl TlsClient {
         Self {
             config: Arc::new(config),
             name: self.name.clone(),
-            web: self.web.clone(),
+            trust: self.trust.clone(),
         }
     }
 
@@ -156,12 +164,12 @@ impl TlsClient {
     ) -> Result<TlsStream, StreamError> {
         let mut config = ClientConfig::clone(&self.config);
         config.resumption = Resumption::disabled();
-        if let Some(web) = &self.web {
+        if let Some(trust) = &self.trust {
             let algorithms = config.crypto_provider().signature_verification_algorithms;
             config
                 .dangerous()
                 .set_certificate_verifier(Arc::new(Verifier {
-                    accepted: Accepted::Proven(Arc::clone(web), Some(own_name(proven)?)),
+                    accepted: Accepted::Proven(trust.clone(), Some(own_name(proven)?)),
                     algorithms,
                 }));
         }

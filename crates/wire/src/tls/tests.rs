@@ -308,6 +308,53 @@ fn failures_are_told_apart() {
     assert_eq!(error.tls_failure(), Some(TlsFailure::NotTls));
 }
 
+/// A certificate that signed itself: as rcgen makes it, and as `openssl req -x509` does,
+/// which says of it that it is an authority.
+fn self_signed(name: &str, is_ca: bool, until: i32) -> (String, String) {
+    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    params.not_after = date_time_ymd(until, 1, 1);
+    if is_ca {
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    }
+    let key = KeyPair::generate().unwrap();
+    (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+}
+
+#[test]
+fn a_server_may_show_the_certificate_that_was_given() {
+    let seen = |shown: &(String, String), given: &str| {
+        let certificates = [shown.clone()];
+        let options = TlsServerOptions {
+            certificates: &certificates,
+            tls13: true,
+            ..TlsServerOptions::default()
+        };
+        let (server, client) = both(&options, given, ("", ""));
+        let (near, far) = pair();
+        let mut far = stream(server.begin(far));
+        shake(&mut stream(client.begin(near)), &mut far).0
+    };
+    let authority = Authority::new();
+    for is_ca in [true, false] {
+        let shown = self_signed("a.example", is_ca, 2090);
+        assert!(seen(&shown, &shown.0).is_ok(), "authority: {is_ca}");
+        let among_others = format!("{}{}", authority.pem, shown.0);
+        assert!(seen(&shown, &among_others).is_ok());
+        // The same names, another certificate.
+        let other = self_signed("a.example", is_ca, 2090);
+        assert!(seen(&shown, &other.0).is_err());
+        let elsewhere = self_signed("b.example", is_ca, 2090);
+        let failed = failure(seen(&elsewhere, &elsewhere.0));
+        assert!(matches!(failed, TlsFailure::OtherName { .. }), "{failed:?}");
+        let old = self_signed("a.example", is_ca, 2001);
+        assert_eq!(failure(seen(&old, &old.0)), TlsFailure::Expired);
+    }
+    // One that an authority signed is as good as it is when given itself.
+    let signed = authority.sign(&["a.example"]);
+    assert!(seen(&signed, &signed.0).is_ok());
+    assert!(seen(&signed, &Authority::named("stranger").pem).is_err());
+}
+
 #[test]
 fn another_name_may_be_asked_for_than_is_proven() {
     let authority = Authority::new();

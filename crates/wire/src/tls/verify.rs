@@ -22,9 +22,54 @@ pub(super) struct Verifier {
 pub(super) enum Accepted {
     /// Anyone's.
     Anyone,
-    /// Those that an authority signed, for the name that was asked for (SNI) or for another
+    /// Those that are trusted, for the name that was asked for (SNI) or for another
     /// one. If neither name nor authority is right it is the name that is told, as Go does.
-    Proven(Arc<WebPkiServerVerifier>, Option<ServerName<'static>>),
+    Proven(Trust, Option<ServerName<'static>>),
+}
+
+/// Which certificates are trusted: those that an authority signed, and those that were
+/// given themselves. A server may show the very certificate that its clients were given,
+/// and one that `openssl req -x509` made says of itself that it is an authority, which
+/// webpki does not take from a server.
+#[derive(Debug, Clone)]
+pub(super) struct Trust {
+    pub(super) web: Arc<WebPkiServerVerifier>,
+    pub(super) given: Arc<[CertificateDer<'static>]>,
+}
+
+impl Trust {
+    fn verify(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let web = &self.web;
+        let verified = web.verify_server_cert(certificate, intermediates, name, ocsp, now);
+        let Err(Error::InvalidCertificate(problem)) = &verified else {
+            return verified;
+        };
+        // Times were looked at before these are found.
+        let unsigned = matches!(
+            problem,
+            CertificateError::UnknownIssuer
+                | CertificateError::BadSignature
+                | CertificateError::Other(_)
+        );
+        if !unsigned {
+            return verified;
+        }
+        let given = self.given.iter().any(|given| given == certificate);
+        if given || !matches!(problem, CertificateError::Other(_)) {
+            verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+        }
+        match given {
+            true => Ok(ServerCertVerified::assertion()),
+            false => verified,
+        }
+    }
 }
 
 impl ServerCertVerifier for Verifier {
@@ -36,18 +81,11 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Accepted::Proven(web, own_name) = &self.accepted else {
+        let Accepted::Proven(trust, own_name) = &self.accepted else {
             return Ok(ServerCertVerified::assertion());
         };
         let name = own_name.as_ref().unwrap_or(name);
-        let verified = web.verify_server_cert(certificate, intermediates, name, ocsp, now);
-        if let Err(Error::InvalidCertificate(
-            CertificateError::UnknownIssuer | CertificateError::BadSignature,
-        )) = verified
-        {
-            verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
-        }
-        verified
+        trust.verify(certificate, intermediates, name, ocsp, now)
     }
 
     fn verify_tls12_signature(

@@ -11,7 +11,7 @@ use super::connection::Use;
 use super::reaction::Answered;
 use super::talk::Whole;
 use super::{BUFFER, End, Engine};
-use lab_load::request::{Answer, Next};
+use lab_load::request::{Answer, Next, is_redirect};
 
 impl Engine {
     /// Takes what came in on an open connection, and says when.
@@ -131,6 +131,9 @@ impl Engine {
             body: &exchange.kept.body,
             body_bytes: whole.body_bytes,
         };
+        if is_redirect(answer.status) {
+            kind.redirect = kind.redirect.take().or_else(|| answer.redirect());
+        }
         let end = self.setup.composer.finish(visit, &answer);
         if let Some(refusal) = end.refusal {
             let name = self.setup.composer.refusals().get(refusal);

@@ -321,7 +321,7 @@ impl Engine {
         if let Some(visit) = &exchange.visit {
             exchange.kind = self.setup.composer.kind(visit);
         }
-        self.tally.fail(exchange.kind, phase, cause);
+        self.tally.fail(exchange.kind, phase, cause, now);
         let due = exchange.intended.saturating_sub(self.tally.zero);
         self.setup.outages.ended(due, false);
         if let Some(sampler) = &mut self.sampler {

@@ -87,8 +87,18 @@ pub(crate) enum Report {
     Failed(Trouble),
     /// A span of its own has ended.
     Span(Box<Span>),
-    /// Its segment has ended, with this last span; whether that was before its time.
-    Ended(Box<Span>, bool),
+    /// Its segment has ended.
+    Ended(Ending),
+}
+
+/// How a thread's segment ended.
+pub(crate) struct Ending {
+    /// The last span of the segment's own time.
+    pub(crate) last: Box<Span>,
+    /// What came after it, until the last answer.
+    pub(crate) after: Option<Box<Span>>,
+    /// Whether it was stopped before its time.
+    pub(crate) stopped: bool,
 }
 
 /// What stopped a thread.
@@ -245,20 +255,20 @@ impl Engine {
         self.waker.clone()
     }
 
-    /// Runs a segment that begins at `began`. Spans go to `outlet`; gives the last one,
-    /// and whether the segment was stopped before its time.
+    /// Runs a segment that begins at `began`. Spans go to `outlet`; gives the last ones.
     pub(crate) fn run(
         &mut self,
         segment: &Segment,
         began: u64,
         outlet: &Outlet,
-    ) -> Result<(Box<Span>, bool), Trouble> {
+    ) -> Result<Ending, Trouble> {
         let mut end = segment.length.duration.map(|length| {
             began.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
         });
         // With a number of requests the segment is over when these are.
         let mut by_time = end.is_some() && segment.length.requests.is_none();
         self.begin(segment, began, outlet);
+        self.tally.ends_at(end.unwrap_or(u64::MAX));
         let mut users = self.users.then_some(began);
         let mut boundary = began + SECOND;
         let mut coalescer = (self.setup.workload.pace == Pace::Coalesce && users.is_some())
@@ -273,8 +283,13 @@ impl Engine {
                 && let Some(at) = self.told_end(began)
             {
                 (end, by_time) = (Some(at), true);
+                self.tally.ends_at(at);
             }
-            if self.ended.is_none() && now >= boundary && end.is_none_or(|end| boundary < end) {
+            if self.ended.is_none()
+                && now >= boundary
+                && end.is_none_or(|end| boundary < end)
+                && !self.tally.is_over()
+            {
                 boundary = self.turn(now, end, began, outlet);
             }
             if users.is_some_and(|at| at <= now) {
@@ -291,6 +306,7 @@ impl Engine {
                     self.end_at(end.map_or(now, |end| end.min(now)), stop);
                 } else if !by_time && users.is_none() && self.exhausted() {
                     self.ended = Some(now);
+                    self.finish(now);
                 }
             }
             if let Some(ended) = self.ended {
@@ -298,7 +314,12 @@ impl Engine {
                     self.give_up_backlog(now);
                 }
                 if self.settled() {
-                    return Ok((self.last(now, outlet), stopped));
+                    let (last, after) = self.last(now, outlet);
+                    return Ok(Ending {
+                        last,
+                        after,
+                        stopped,
+                    });
                 }
             }
             let mut until = self.next_wake(now);
@@ -487,7 +508,7 @@ impl Engine {
     /// Ends the segment: no user goes on, no arrival falls due any more.
     fn end_at(&mut self, at: u64, stop: bool) {
         self.ended = Some(at);
-        self.came_due(at);
+        self.finish(at);
         if stop || !matches!(self.source, Source::Schedule(_)) {
             self.source = Source::Nobody;
         }

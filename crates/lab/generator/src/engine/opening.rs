@@ -285,7 +285,7 @@ impl Engine {
         };
         let composer = &self.setup.composer;
         let kind = composer.kind(&composer.begin(self.first + arrival.number));
-        self.tally.fail(kind, phase, cause);
+        self.tally.fail(kind, phase, cause, now);
         let due = arrival.due.saturating_sub(self.tally.zero);
         self.setup.outages.ended(due, false);
         if let Some(sampler) = &mut self.sampler {

@@ -11,7 +11,7 @@ impl Engine {
     pub(super) fn came_due(&mut self, now: u64) {
         if let Source::Schedule(plan) = &mut self.source {
             let all = plan.came_due(now);
-            self.tally.span.planned += all - self.came_due;
+            self.tally.own().planned += all - self.came_due;
             self.came_due = all;
         }
     }
@@ -39,16 +39,38 @@ impl Engine {
         end + SECOND
     }
 
-    /// The last span of a segment.
-    pub(super) fn last(&mut self, now: u64, outlet: &Outlet) -> Box<Span> {
-        let span = self.close_span(self.ended.unwrap_or(now), now, outlet);
-        match self.unsent_span.take() {
+    /// Ends the segment's own time.
+    pub(super) fn finish(&mut self, at: u64) {
+        self.settle_answers();
+        self.came_due(at);
+        self.tally.finish(at);
+        self.tally.own().planned += std::mem::take(&mut self.later_steps);
+    }
+
+    /// The last span of a segment, which ends when the segment did, and what came after
+    /// it, if anything did.
+    pub(super) fn last(&mut self, now: u64, outlet: &Outlet) -> (Box<Span>, Option<Box<Span>>) {
+        self.finish(self.ended.unwrap_or(now));
+        let span = self.tally.take_window();
+        let mut span = span.unwrap_or_else(|| self.empty_span(outlet));
+        span.connections.open = u64::from(self.open / self.streams);
+        self.complete(&mut span);
+        let after = (!self.tally.is_quiet()).then(|| {
+            let mut after = self.close_span(now, now, outlet);
+            after.after_end = true;
+            after
+        });
+        if let Some(sampler) = &mut self.sampler {
+            sampler.hand_over();
+        }
+        let span = match self.unsent_span.take() {
             Some(mut earlier) => {
                 earlier.append(&span);
                 earlier
             }
             None => span,
-        }
+        };
+        (span, after)
     }
 
     fn close_span(&mut self, end: u64, now: u64, outlet: &Outlet) -> Box<Span> {
@@ -57,16 +79,21 @@ impl Engine {
         }
         self.settle_answers();
         self.came_due(end);
-        self.tally.span.planned += std::mem::take(&mut self.later_steps);
         let empty = self.empty_span(outlet);
         let mut span = self
             .tally
             .turn(end, now, u64::from(self.open / self.streams), empty);
+        self.complete(&mut span);
+        span
+    }
+
+    /// Counts what was not due by a schedule, and what the machine did meanwhile.
+    fn complete(&mut self, span: &mut Span) {
+        span.planned += std::mem::take(&mut self.later_steps);
         span.delays = self.reaction.delays();
         if self.users {
             span.planned = span.kinds.iter().map(|kind| kind.sent).sum();
         }
-        span
     }
 
     pub(super) fn empty_span(&self, outlet: &Outlet) -> Box<Span> {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use lab_load::Protocol;
 use lab_load::recording::Phase;
-use lab_load::request::{self, Composer, Visit};
+use lab_load::request::{self, Composer, Visit, is_redirect};
 use wire::clock;
 use wire::http2::{Answer, Connection, Progress, Settings, StreamError, StreamKey, grpc};
 use wire::poller::Interest;
@@ -292,10 +292,11 @@ impl Engine {
                 let grpc = self.setup.workload.target.protocol == Protocol::Grpc;
                 let kind = self.tally.kind(exchange.kind);
                 kind.bytes_received += answer.body_bytes;
-                let fields = match exchange.kept.want_fields {
-                    true => lines(&answer),
-                    false => Vec::new(),
-                };
+                let fields =
+                    match exchange.kept.want_fields || (!grpc && is_redirect(answer.status)) {
+                        true => lines(&answer),
+                        false => Vec::new(),
+                    };
                 let (status, body, body_bytes) = match grpc {
                     true => {
                         let message = grpc::message(&answer.body).unwrap_or_default();

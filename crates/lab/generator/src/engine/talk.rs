@@ -2,7 +2,7 @@
 
 use lab_load::Protocol;
 use lab_load::recording::Phase;
-use lab_load::request::{Answer, AnswerEnd, Composer, Visit};
+use lab_load::request::{Answer, AnswerEnd, Composer, Visit, is_redirect};
 use wire::framing::{self, AnswerScanner};
 use wire::http1::{Expect, KnownHead, Limits, ResponseError, ResponseScanner, Sink};
 
@@ -47,8 +47,9 @@ impl Kept {
 }
 
 impl Sink for Kept {
-    fn head(&mut self, _status: u16, fields: &[u8]) {
-        if self.want_fields {
+    fn head(&mut self, status: u16, fields: &[u8]) {
+        // Of a redirect it is told where to.
+        if self.want_fields || is_redirect(status) {
             keep(&mut self.fields, fields);
         }
     }

@@ -24,6 +24,10 @@ pub(super) struct Tally {
     /// Integral of requests in flight up to then, in request-nanoseconds.
     request_ns: u64,
     cpu: Duration,
+    /// When the segment ends, and the span that ended with it: whatever is counted
+    /// later came after the end.
+    end: u64,
+    window: Option<Box<Span>>,
     /// Takes what is counted for a kind that is not there, which does not happen.
     other: Recording,
 }
@@ -39,6 +43,8 @@ impl Tally {
             changed: zero,
             request_ns: 0,
             cpu: clock::thread_cpu(),
+            end: u64::MAX,
+            window: None,
             other: Recording::empty(),
         }
     }
@@ -48,7 +54,8 @@ impl Tally {
         self.span.kinds.get_mut(kind).unwrap_or(&mut self.other)
     }
 
-    pub(super) fn fail(&mut self, kind: usize, phase: Phase, cause: &str) {
+    pub(super) fn fail(&mut self, kind: usize, phase: Phase, cause: &str, now: u64) {
+        self.pass(now);
         self.kind(kind).fail(phase, cause);
     }
 
@@ -58,6 +65,7 @@ impl Tally {
 
     #[inline]
     pub(super) fn sent(&mut self, now: u64) {
+        self.pass(now);
         self.integrate(now);
         self.in_flight += 1;
         self.span.in_flight = self.span.in_flight.max(u64::from(self.in_flight));
@@ -65,6 +73,7 @@ impl Tally {
 
     #[inline]
     pub(super) fn ended(&mut self, now: u64) {
+        self.pass(now);
         self.integrate(now);
         self.in_flight = self.in_flight.saturating_sub(1);
     }
@@ -114,6 +123,51 @@ impl Tally {
     fn integrate(&mut self, now: u64) {
         self.request_ns += now.saturating_sub(self.changed) * u64::from(self.in_flight);
         self.changed = self.changed.max(now);
+    }
+
+    /// Says when the segment will end.
+    pub(super) fn ends_at(&mut self, end: u64) {
+        self.end = end;
+    }
+
+    /// Whether what is counted now comes after the end of the segment.
+    pub(super) fn is_over(&self) -> bool {
+        self.window.is_some()
+    }
+
+    /// Looks whether the segment is over. The loop may be in the middle of a batch of
+    /// events then, and each of them has its own time.
+    #[inline]
+    fn pass(&mut self, now: u64) {
+        if now >= self.end && !self.is_over() {
+            self.finish(self.end);
+        }
+    }
+
+    /// Ends the segment's own time, unless it has ended.
+    pub(super) fn finish(&mut self, end: u64) {
+        if !self.is_over() {
+            let empty = Box::new(Span::empty(self.span.kinds.len()));
+            self.window = Some(self.turn(end, end, 0, empty));
+        }
+    }
+
+    /// The last span of the segment's own time: the one that is under way, until it has
+    /// ended.
+    pub(super) fn own(&mut self) -> &mut Span {
+        self.window.as_mut().unwrap_or(&mut self.span)
+    }
+
+    /// Takes the span that ended with the segment.
+    pub(super) fn take_window(&mut self) -> Option<Box<Span>> {
+        self.window.take()
+    }
+
+    /// Whether the span under way has seen anything of requests.
+    pub(super) fn is_quiet(&self) -> bool {
+        let untouched =
+            |kind: &Recording| kind.sent == 0 && kind.answered == 0 && kind.errors.is_empty();
+        self.request_ns == 0 && self.in_flight == 0 && self.span.kinds.iter().all(untouched)
     }
 
     /// Ends the span at `end`, gives it away and begins the next one in `empty`. What

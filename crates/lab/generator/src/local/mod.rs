@@ -268,16 +268,19 @@ impl Generate for Local {
         while !merge.ended() {
             match self.reports.recv() {
                 Ok((number, Report::Span(span))) => {
-                    let emptied = merge.add(number, span, false);
+                    let emptied = merge.add(number, span);
                     // Without room for it the span is freed.
                     let _ = self.threads[number].emptied.try_send(emptied);
                 }
-                Ok((number, Report::Ended(span, stopped))) => {
-                    if stopped {
+                Ok((number, Report::Ended(ending))) => {
+                    if ending.stopped {
                         recorded.cut = Some("stopped".to_owned());
                     }
-                    let emptied = merge.add(number, span, true);
-                    let _ = self.threads[number].emptied.try_send(emptied);
+                    for span in [Some(ending.last), ending.after].into_iter().flatten() {
+                        let emptied = merge.add(number, span);
+                        let _ = self.threads[number].emptied.try_send(emptied);
+                    }
+                    merge.end(number);
                 }
                 Ok((_, Report::Failed(trouble))) => return Err(self.explain(trouble)),
                 Ok((_, Report::Ready(_))) => {}
@@ -347,7 +350,7 @@ fn work(setup: Arc<Setup>, outlet: &Outlet, orders: &Receiver<Command>, sampler:
     }
     while let Ok(Command { segment, began }) = orders.recv() {
         match engine.run(&segment, began, outlet) {
-            Ok((span, stopped)) => tell(Report::Ended(span, stopped)),
+            Ok(ending) => tell(Report::Ended(ending)),
             Err(trouble) => return tell(Report::Failed(trouble)),
         }
     }

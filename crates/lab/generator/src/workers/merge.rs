@@ -15,8 +15,8 @@ pub(crate) struct Merge {
 struct Part {
     /// Not merged yet, in order of time.
     spans: VecDeque<Span>,
-    /// The second in which its last span ended.
-    reached: Option<u64>,
+    /// The place of its last span.
+    reached: Option<Place>,
     /// No more will come.
     ended: bool,
     /// Threads of this worker, as its last span had them.
@@ -37,7 +37,7 @@ impl Merge {
     pub(crate) fn push(&mut self, worker: usize, span: Span) {
         if let Some(part) = self.workers.get_mut(worker) {
             part.threads = span.threads_cpu.len();
-            part.reached = Some(second(&span));
+            part.reached = Some(place(&span));
             part.spans.push_back(span);
         }
     }
@@ -53,7 +53,7 @@ impl Merge {
     /// places: those of a worker without a span used no processor.
     pub(crate) fn pop(&mut self) -> Option<Span> {
         let firsts = self.workers.iter().filter_map(|part| part.spans.front());
-        let next = firsts.map(second).min()?;
+        let next = firsts.map(place).min()?;
         let done = |part: &Part| part.ended || part.reached >= Some(next);
         if !self.workers.iter().all(done) {
             return None;
@@ -61,7 +61,7 @@ impl Merge {
         let mut all = Span::empty(0);
         for part in &mut self.workers {
             let before = all.threads_cpu.len();
-            while let Some(span) = part.spans.pop_front_if(|span| second(span) <= next) {
+            while let Some(span) = part.spans.pop_front_if(|span| place(span) <= next) {
                 all.merge(&span);
             }
             all.threads_cpu
@@ -71,10 +71,14 @@ impl Merge {
     }
 }
 
-/// The second in which a span ends, from 1.
-fn second(span: &Span) -> u64 {
+/// Whether a span came after the end of the segment, and the second in which it ends,
+/// from 1.
+type Place = (bool, u64);
+
+fn place(span: &Span) -> Place {
     let end = span.end();
-    end.as_secs() + u64::from(end.subsec_nanos() > 0)
+    let second = end.as_secs() + u64::from(end.subsec_nanos() > 0);
+    (span.after_end, second)
 }
 
 #[cfg(test)]

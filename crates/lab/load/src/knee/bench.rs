@@ -391,14 +391,10 @@ impl<'b> Bench<'b> {
         let steady = Steady {
             from_s: lead.as_secs_f64(),
             to_s: length.as_secs_f64(),
-            state: String::new(),
+            ..Steady::default()
         };
         let part = steady::part(recorded, &steady);
-        let failures = |span: &Span| {
-            let requests = span.requests();
-            requests.failed() + requests.refused
-        };
-        let left_out = failures(&recorded.total) > failures(&part.total);
+        let left_out = recorded.total.tried().failed > part.total.tried().failed;
         // A lead as long as the hold would leave nothing.
         if part.total.length.is_zero() || left_out {
             recorded.clone()
@@ -466,7 +462,6 @@ fn point(rate: f64, purpose: Purpose, part: &Recorded, good: bool, invalid: Vec<
     let sending = steady::sending(part);
     let length = sending.length.as_secs_f64().max(f64::MIN_POSITIVE);
     let answers = sending.requests();
-    let tried = requests.sent + requests.unsendable();
     let quantile = |share: f64| {
         let beyond = requests.intended.count() as f64 * (1.0 - share);
         let latency = requests.intended.quantile(share);
@@ -480,7 +475,7 @@ fn point(rate: f64, purpose: Purpose, part: &Recorded, good: bool, invalid: Vec<
         good_rate: answers.good() as f64 / length,
         p50: quantile(0.5),
         p99: quantile(0.99),
-        errors: (requests.failed() + requests.refused) as f64 / tried.max(1) as f64,
+        errors: part.total.tried().share().unwrap_or(0.0),
         in_flight: sending.in_flight_seconds / length,
         length_s: sending.length.as_secs_f64(),
         good,

@@ -143,9 +143,8 @@ fn seen(term: &Term, requests: &Recording) -> (f64, f64) {
         Quantity::Intended(statistic) => latency(&requests.intended, statistic),
         Quantity::Actual(statistic) => latency(&requests.actual, statistic),
         Quantity::Errors | Quantity::Sent | Quantity::Rate => {
-            let failed = requests.failed() + requests.refused;
-            let tried = requests.sent + requests.unsendable();
-            (failed as f64, tried as f64)
+            let tried = requests.tried();
+            (tried.failed as f64, tried.all as f64)
         }
     }
 }

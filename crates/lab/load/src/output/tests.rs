@@ -8,6 +8,7 @@ use measure::Histogram;
 
 use super::*;
 use crate::example::{recorded, workload};
+use crate::summary::{Growth, PartNumbers};
 
 fn summary() -> Summary {
     let recorded = recorded(5, 10, 400.0, Duration::from_millis(3));
@@ -20,7 +21,7 @@ fn json_has_the_documented_places_and_is_read_back() {
     let summary = summary();
     let text = json(&summary).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(value["schema"], 1);
+    assert_eq!(value["schema"], 2);
     assert_eq!(
         value["latency"]["intended"]["p90"],
         summary.latency.intended.p90.unwrap()
@@ -92,6 +93,18 @@ fn the_documented_schema_is_the_real_one() {
     workload.guard.steal_share = 0.3;
     let mut summary = Summary::of("load", "http://h/", &workload, &recorded).unwrap();
     summary.notes.push("a note".into());
+    summary.status_names.insert(14, "UNAVAILABLE".into());
+    summary.steady.growth = Some(Growth {
+        per_s: 0.01,
+        low: 0.009,
+        high: 0.011,
+        confidence: 0.95,
+    });
+    summary.steady.numbers = Some(PartNumbers {
+        rate: summary.rate.clone(),
+        requests: summary.requests.clone(),
+        latency: summary.latency.clone(),
+    });
     let value = serde_json::to_value(&summary).unwrap();
     let mut real = BTreeSet::new();
     fields(&value, String::new(), &mut real);
@@ -116,7 +129,9 @@ fn fields(value: &serde_json::Value, name: String, names: &mut BTreeSet<String>)
         }
         serde_json::Value::Object(map) => {
             for (key, value) in map {
-                let free = name.ends_with("statuses") || name.ends_with("refusals");
+                let free = name.ends_with("statuses")
+                    || name == "status_names"
+                    || name.ends_with("refusals");
                 let key = if free { "*" } else { key };
                 let dot = if name.is_empty() { "" } else { "." };
                 fields(value, format!("{name}{dot}{key}"), names);

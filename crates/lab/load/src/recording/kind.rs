@@ -42,6 +42,9 @@ pub struct Recording {
     pub errors: BTreeMap<Failure, u64>,
     /// Answers refused, by assertion.
     pub refusals: BTreeMap<String, u64>,
+    /// Where the first answer that was a redirect sent its reader.
+    #[serde(default)]
+    pub redirect: Option<String>,
     /// Bytes handed to the kernel (before TLS).
     pub bytes_sent: u64,
     /// Bytes taken from it (after TLS).
@@ -113,6 +116,9 @@ impl Recording {
         add(&mut self.statuses, &other.statuses);
         add(&mut self.errors, &other.errors);
         add(&mut self.refusals, &other.refusals);
+        if self.redirect.is_none() {
+            self.redirect.clone_from(&other.redirect);
+        }
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
     }

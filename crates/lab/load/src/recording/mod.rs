@@ -6,6 +6,7 @@ mod failure;
 mod kind;
 mod span;
 mod timeline;
+mod tried;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,7 @@ pub use failure::{Failure, NO_DESCRIPTORS, NO_PORTS, NONE_FREE, Phase};
 pub use kind::Recording;
 pub use span::{ConnectionCounts, MachineNoise, Span};
 pub use timeline::Timeline;
+pub use tried::Tried;
 
 use crate::segment::Segment;
 
@@ -32,6 +34,33 @@ pub struct Recorded {
     pub cut: Option<String>,
     /// Workers lost on the way, by name.
     pub lost: Vec<String>,
+}
+
+impl Recorded {
+    /// The segment's own time: what happened until its end, without what came later.
+    #[must_use]
+    pub fn sending(&self) -> Span {
+        match self.timeline.spans().is_empty() {
+            true => self.total.clone(),
+            false => self.sum(false),
+        }
+    }
+
+    /// What came after the end: the last answers, and requests that were due before and
+    /// sent late.
+    #[must_use]
+    pub fn after_end(&self) -> Span {
+        self.sum(true)
+    }
+
+    fn sum(&self, after_end: bool) -> Span {
+        let mut sum = Span::empty(self.total.kinds.len());
+        let spans = self.timeline.spans().iter();
+        for span in spans.filter(|span| span.after_end == after_end) {
+            sum.append(span);
+        }
+        sum
+    }
 }
 
 #[cfg(test)]

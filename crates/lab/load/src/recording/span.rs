@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::doubt::Delays;
 use super::kind::Recording;
+use super::tried::Tried;
 
 /// Numbers of one span of time. Spans of the same workload can be added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,6 +15,10 @@ pub struct Span {
     pub start: Duration,
     /// Length.
     pub length: Duration,
+    /// Whether the segment was over when the span began: nothing fell due in it, and
+    /// what is counted in it came too late to belong to the segment's own time.
+    #[serde(default)]
+    pub after_end: bool,
     /// Requests that fell due in the span, by the schedule or as a later step of a
     /// journey (closed loops: requests sent).
     pub planned: u64,
@@ -67,6 +72,7 @@ impl Span {
         Self {
             start: Duration::ZERO,
             length: Duration::ZERO,
+            after_end: false,
             planned: 0,
             kinds: vec![Recording::empty(); kinds],
             connections: ConnectionCounts::default(),
@@ -97,6 +103,7 @@ impl Span {
         if self.length.is_zero() || (!other.length.is_zero() && other.start < self.start) {
             self.start = other.start;
         }
+        self.after_end = other.after_end && (self.length.is_zero() || self.after_end);
         self.length = end.saturating_sub(self.start);
         self.add_counts(other);
         self.connections.open += other.connections.open;
@@ -113,6 +120,7 @@ impl Span {
         if self.length.is_zero() {
             self.start = next.start;
         }
+        self.after_end = next.after_end && (self.length.is_zero() || self.after_end);
         self.length = next.end().max(self.end()).saturating_sub(self.start);
         self.add_counts(next);
         self.connections.open = next.connections.open;
@@ -151,6 +159,17 @@ impl Span {
         let mut sum = Recording::empty();
         self.kinds.iter().for_each(|kind| sum.merge(kind));
         sum
+    }
+
+    /// What was tried, and what of it failed, over all kinds of requests.
+    pub fn tried(&self) -> Tried {
+        let mut tried = Tried::default();
+        for kind in &self.kinds {
+            let Tried { all, failed } = kind.tried();
+            tried.all += all;
+            tried.failed += failed;
+        }
+        tried
     }
 
     /// Its end, from the start of the segment.

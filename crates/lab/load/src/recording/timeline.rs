@@ -6,7 +6,8 @@ use super::span::Span;
 
 /// Spans in order of time, in bounded memory: when there are [`Timeline::MOST`] and
 /// another comes, neighbours are merged in pairs, and from then on twice as many spans
-/// make one. Spans are packed: some kilobytes each.
+/// make one. Spans are packed: some kilobytes each. What came after the end of the segment
+/// is never merged with what came before it, and makes one span more.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
     spans: Vec<Span>,
@@ -23,14 +24,15 @@ impl Timeline {
     /// Adds the span that follows in time.
     pub fn push(&mut self, mut span: Span) {
         if let Some(last) = self.spans.last_mut()
-            && self.in_last < 1 << self.doublings
+            && last.after_end == span.after_end
+            && (self.in_last < 1 << self.doublings || span.after_end)
         {
             last.append(&span);
             last.pack();
             self.in_last += 1;
             return;
         }
-        if self.spans.len() == Self::MOST {
+        if self.spans.len() == Self::MOST && !span.after_end {
             self.halve();
         }
         span.pack();

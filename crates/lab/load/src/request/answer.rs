@@ -37,10 +37,22 @@ impl<'a> Answer<'a> {
         })
     }
 
+    /// Where the answer sends its reader, if it does: the start of its `Location`.
+    pub fn redirect(&self) -> Option<String> {
+        const LONGEST: usize = 200;
+        let to = is_redirect(self.status).then(|| self.values("location").next())??;
+        Some(to.chars().take(LONGEST).collect())
+    }
+
     /// Whether not all of the body is here.
     pub(super) fn is_cut(&self) -> bool {
         (self.body.len() as u64) < self.body_bytes
     }
+}
+
+/// Whether an answer of HTTP with this status sends its reader elsewhere.
+pub const fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
 /// An assertion made ready.

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use answer::Answer;
+pub use answer::{Answer, is_redirect};
 pub use composer::{Composer, Needs, Next, Parts, StepEnd, Visit};
 pub use error::RequestError;
 pub use field::parse_header;

@@ -3,7 +3,7 @@
 use measure::Histogram;
 
 use super::{BEYOND, Quantity, Slo, Statistic, Term};
-use crate::recording::{Recorded, Recording};
+use crate::recording::{Recorded, Recording, Tried};
 use crate::segment::Model;
 use crate::steady;
 use crate::validity::Between;
@@ -60,18 +60,18 @@ impl Measured {
 }
 
 impl Slo {
-    /// Judges a load, or the part of it that [`steady::part`] made.
+    /// Judges a load, or what [`steady::judged`] left of it.
     ///
-    /// A request without a whole answer counts as slower than any bound: `p99 < 20ms`
-    /// says that 99 of 100 requests were answered within 20 ms. A percentile with
-    /// fewer than ten samples beyond it, or a share of errors below one request, is
-    /// not told unless it is surely too large.
+    /// A request without a whole answer, or one that was never sent, counts as slower
+    /// than any bound: `p99 < 20ms` says that 99 of 100 requests were answered within
+    /// 20 ms. A percentile with fewer than ten samples beyond it, or a share of errors
+    /// below one request, is not told unless it is surely too large.
     pub fn judge(&self, recorded: &Recorded) -> Judgement {
         let requests = recorded.total.requests();
         let seen = Seen {
             recorded,
             unanswered: requests.failed(),
-            tried: requests.sent + requests.unsendable(),
+            tried: recorded.total.tried(),
             requests,
         };
         let measured: Vec<Measured> = self.terms.iter().map(|term| seen.term(*term)).collect();
@@ -92,7 +92,7 @@ struct Seen<'r> {
     recorded: &'r Recorded,
     requests: Recording,
     unanswered: u64,
-    tried: u64,
+    tried: Tried,
 }
 
 impl Seen<'_> {
@@ -119,11 +119,12 @@ impl Seen<'_> {
                 let between = Between::of(&all.actual, &all.actual_doubt);
                 self.between(term, statistic, &between)
             }
-            Quantity::Errors if self.tried == 0 => unknown(None),
             Quantity::Errors => {
-                let failed = self.unanswered + self.requests.refused;
-                let share = failed as f64 / self.tried as f64;
-                if failed == 0 && term.bound > 0.0 && self.tried as f64 * term.bound < 1.0 {
+                let Tried { all, failed } = self.tried;
+                let Some(share) = self.tried.share() else {
+                    return unknown(None);
+                };
+                if failed == 0 && term.bound > 0.0 && all as f64 * term.bound < 1.0 {
                     return unknown(Some(0.0));
                 }
                 told(share)

@@ -59,7 +59,7 @@ fn warm(length: usize) -> Vec<f64> {
 }
 
 #[test]
-fn the_warm_up_is_left_out() {
+fn the_steady_part_begins_after_the_warm_up() {
     let recorded = load(Shape::Constant(200.0), &warm(30));
     let steady = find(&recorded);
     assert_eq!(steady.state, "steady");
@@ -89,7 +89,7 @@ fn nothing_is_left_out_where_nothing_can_be_told() {
     };
     assert_eq!(state(Shape::Constant(200.0), &warm(9)), "short");
     let growing: Vec<f64> = (1..31).map(f64::from).collect();
-    assert_eq!(state(Shape::Constant(200.0), &growing), "not-steady");
+    assert_eq!(state(Shape::Constant(200.0), &growing), "growing");
     let steps = vec![
         (200.0, Duration::from_secs(20)),
         (400.0, Duration::from_secs(20)),
@@ -101,6 +101,7 @@ fn nothing_is_left_out_where_nothing_can_be_told() {
 fn a_wait_for_the_last_answers_is_no_time_of_sending() {
     let mut recorded = load(Shape::Constant(200.0), &[1.0; 20]);
     let mut tail = second(20, &[900.0; 5]);
+    tail.after_end = true;
     tail.planned = 0;
     tail.kinds[0].sent = 0;
     recorded.total.append(&tail);
@@ -125,4 +126,106 @@ fn bad_luck_is_not_taken_for_warm_up() {
     });
     let cut = cut.count();
     assert!(cut <= 10, "{cut} of 200");
+}
+
+/// Answers of some seconds become failures.
+fn fail(recorded: &mut Recorded, seconds: std::ops::Range<usize>) {
+    let mut timeline = Timeline::default();
+    let mut total = Span::empty(1);
+    for (at, span) in recorded.timeline.spans().iter().enumerate() {
+        let mut span = span.clone();
+        if seconds.contains(&at) {
+            let kind = &mut span.kinds[0];
+            let sent = std::mem::take(&mut kind.answered);
+            (kind.intended, kind.actual) = Default::default();
+            (0..sent).for_each(|_| kind.fail(crate::recording::Phase::Read, "reset"));
+        }
+        total.append(&span);
+        timeline.push(span);
+    }
+    (recorded.total, recorded.timeline) = (total, timeline);
+}
+
+#[test]
+fn an_outage_or_a_stall_is_no_warm_up() {
+    for (from, to) in [(3, 7), (1, 2), (5, 9)] {
+        let mut outage = load(Shape::Constant(200.0), &[1.0; 20]);
+        fail(&mut outage, from..to);
+        assert_eq!(
+            find(&outage).from_s,
+            0.0,
+            "an outage from {from} s to {to} s"
+        );
+        let mut factors = [1.0; 20];
+        factors[from..to].fill(200.0);
+        let stall = load(Shape::Constant(200.0), &factors);
+        assert_eq!(find(&stall).from_s, 0.0, "a stall from {from} s to {to} s");
+    }
+}
+
+#[test]
+fn a_slow_start_with_failures_is_one() {
+    let mut recorded = load(Shape::Constant(200.0), &warm(20));
+    fail(&mut recorded, 0..2);
+    let steady = find(&recorded);
+    assert_eq!((steady.from_s, steady.state.as_str()), (3.0, "steady"));
+}
+
+#[test]
+fn what_is_judged_keeps_every_failure_of_a_warm_up() {
+    let mut recorded = load(Shape::Constant(200.0), &warm(20));
+    fail(&mut recorded, 1..2);
+    let judged = judged(&recorded, Duration::from_secs(3));
+    let (all, kept) = (recorded.total.requests(), judged.total.requests());
+    assert_eq!(kept.tried(), all.tried());
+    assert_eq!((kept.answered, kept.failed()), (all.answered, 200));
+    assert_eq!(kept.intended.count(), 17 * 200);
+    assert!(kept.intended.max() < Some(Duration::from_millis(12)));
+    // Nothing is cut where nothing was asked for, or where nothing would be left.
+    for none in [0, 30] {
+        let whole = super::judged(&recorded, Duration::from_secs(none));
+        assert_eq!(*whole, recorded);
+    }
+}
+
+#[test]
+fn a_latency_that_grows_is_said_to_with_its_slope() {
+    // 10 ms more each second, from 10 ms.
+    let growing: Vec<f64> = (1..=30).map(f64::from).collect();
+    let steady = find(&load(Shape::Constant(200.0), &growing));
+    assert_eq!((steady.state.as_str(), steady.from_s), ("growing", 0.0));
+    let growth = steady.growth.unwrap();
+    assert!((growth.per_s / 0.0105 - 1.0).abs() < 0.05, "{growth:?}");
+    assert!(growth.low < growth.per_s && growth.per_s < growth.high);
+}
+
+#[test]
+fn a_step_up_is_no_growth() {
+    for at in [8, 14, 20, 25] {
+        let mut step = [1.0; 30];
+        step[at..].fill(3.0);
+        let steady = find(&load(Shape::Constant(200.0), &step));
+        assert_ne!(steady.state, "growing", "a step at {at} s");
+    }
+}
+
+/// Each second's latency depends on the one before, as queues have it.
+#[test]
+fn a_latency_that_wanders_is_not_said_to_grow() {
+    for alike in [0.0, 0.5, 0.8] {
+        for seconds in [12, 30, 90] {
+            let growing = (0..100).filter(|seed| {
+                let mut random = stats::SplitMix::new(*seed);
+                let mut noise = random.normal();
+                let wander = |_| {
+                    noise = alike * noise + (1.0 - alike * alike as f64).sqrt() * random.normal();
+                    (0.3 * noise).exp()
+                };
+                let factors: Vec<f64> = (0..seconds).map(wander).collect();
+                find(&load(Shape::Constant(200.0), &factors)).state == "growing"
+            });
+            let growing = growing.count();
+            assert!(growing <= 3, "{growing} of 100 with {alike}, {seconds} s");
+        }
+    }
 }

@@ -1,9 +1,10 @@
-//! The result of a load, as it is stored, printed as JSON and drawn. Version 1 of the
+//! The result of a load, as it is stored, printed as JSON and drawn. Version 2 of the
 //! schema that `docs/load.md` documents. Times are in seconds.
 
+mod notes;
 mod numbers;
 mod of;
-mod part;
+mod warm_up;
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,11 @@ use crate::knee::Capacity;
 use crate::recording::{ConnectionCounts, Phase};
 
 pub use numbers::heat;
-pub use part::WarmUp;
+pub use warm_up::WarmUp;
 
-/// Version of this schema; readers refuse a newer one.
-pub const SCHEMA: u32 = 1;
+/// Version of this schema; readers refuse a newer one. In version 1 the numbers were those
+/// of the steady part; see [`Summary::read_from_older`].
+pub const SCHEMA: u32 = 2;
 
 /// What one load came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,7 +41,16 @@ pub struct Summary {
     pub partial: Option<String>,
     /// Whether these numbers say something about the target.
     pub validity: Validity,
-    /// The part that the numbers below are about.
+    /// Length of the load's own time, in which requests were due. Rates are over it.
+    #[serde(default)]
+    pub sending_s: f64,
+    /// What latency leaves out at the start because it was asked for; 0: nothing.
+    #[serde(default)]
+    pub warm_up_s: f64,
+    /// What came after the load's own time.
+    #[serde(default)]
+    pub after_end: AfterEnd,
+    /// The part in which the load was steady: a second view, beside the numbers of all.
     pub steady: Steady,
     /// Requests a second.
     pub rate: Rates,
@@ -51,6 +62,9 @@ pub struct Summary {
     pub lateness: Distribution,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
+    /// Names of these statuses, where the protocol has some (gRPC).
+    #[serde(default)]
+    pub status_names: BTreeMap<u16, String>,
     /// Requests without a whole answer, by phase and cause.
     pub errors: Vec<ErrorCount>,
     /// Whole answers that were refused, by assertion.
@@ -63,9 +77,9 @@ pub struct Summary {
     pub generator: GeneratorUse,
     /// The same numbers for each kind of request, when there are several.
     pub kinds: Vec<KindSummary>,
-    /// Over time; the part left out as warm-up included.
+    /// Over time; a warm-up included.
     pub timeline: Vec<Slot>,
-    /// HdrHistograms of the steady part: V2, deflated, base64, in microseconds.
+    /// HdrHistograms of the latency above, and of lateness: V2, deflated, base64, in microseconds.
     pub histograms: Histograms,
     /// What was found when a limit was searched for.
     pub capacity: Option<Capacity>,
@@ -100,19 +114,67 @@ pub struct Reason {
     pub help: String,
 }
 
-/// The part of a load that its numbers are about (MSER-5).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The part of a load that is steady (MSER-5): a view beside the whole.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Steady {
-    /// Seconds from the start that were left out.
+    /// Where it begins, from the start of the load.
     pub from_s: f64,
-    /// Seconds from the start where it ends.
+    /// Where it ends.
     pub to_s: f64,
-    /// `steady`, `short` (too few slots to tell; nothing left out), `not-steady`
-    /// (nothing left out), `ramp` (rates that change by plan; nothing left out).
+    /// `steady`; `asked` (what comes after the warm-up that was asked for); in the others
+    /// the part is the whole load: `short` (too few slots to tell), `not-steady`,
+    /// `growing`, `ramp` (rates that change by plan), `whole` (nobody looked).
     pub state: String,
+    /// How fast latency grows, where the state is `growing`.
+    #[serde(default)]
+    pub growth: Option<Growth>,
+    /// The numbers of the part, where it is not the whole load.
+    #[serde(default)]
+    pub numbers: Option<PartNumbers>,
 }
 
-/// Requests a second in the steady part.
+/// How fast the median of latency grows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Growth {
+    /// Seconds a second.
+    pub per_s: f64,
+    /// Ends of its interval.
+    pub low: f64,
+    /// See `low`.
+    pub high: f64,
+    /// Probability with which the interval holds it.
+    pub confidence: f64,
+}
+
+/// Numbers of a part of a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartNumbers {
+    /// Requests a second.
+    pub rate: Rates,
+    /// How many requests.
+    pub requests: Counts,
+    /// Latency.
+    pub latency: Latency,
+}
+
+/// What came after a load's own time: answers that were still awaited, and requests that
+/// were due before its end and sent after it. The counts of the whole load hold them, its
+/// rates do not.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AfterEnd {
+    /// Until when, from the end of the load's own time.
+    pub length_s: f64,
+    /// Sent.
+    pub sent: u64,
+    /// Answered whole.
+    pub answered: u64,
+    /// Of these, answered and not refused.
+    pub good: u64,
+    /// Refused or without a whole answer.
+    pub failed: u64,
+}
+
+/// Requests a second, within the load's own time and over it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
     /// Planned; absent in a closed loop.
@@ -123,8 +185,8 @@ pub struct Rates {
     pub good: f64,
 }
 
-/// Numbers of requests in the steady part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Numbers of requests.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
     /// Due by the schedule.
     pub planned: u64,
@@ -141,6 +203,15 @@ pub struct Counts {
     /// Sent once more because the target left them out or closed their connection.
     #[serde(default)]
     pub retried: u64,
+    /// All that were tried: sent, or due and never sent.
+    #[serde(default)]
+    pub tried: u64,
+    /// Of these, refused, without a whole answer, or never sent.
+    #[serde(default)]
+    pub failed: u64,
+    /// The share of those tried that failed; absent when nothing was tried.
+    #[serde(default)]
+    pub failed_share: Option<f64>,
 }
 
 /// Latency of whole answers, both ways.
@@ -218,7 +289,7 @@ pub struct GeneratorUse {
     pub cpu_s: f64,
     /// Processor time for one request.
     pub cpu_per_request_s: Option<f64>,
-    /// Largest share of a processor that one thread used, over the steady part.
+    /// Largest share of a processor that one thread used, over the load's own time.
     pub busiest_thread: f64,
     /// How sends were paced: `exact`, `spin`, `tick 1ms`, `coalesce`.
     pub pace: String,
@@ -259,6 +330,9 @@ pub struct Slot {
     pub t_s: f64,
     /// Length.
     pub length_s: f64,
+    /// Whether it lies after the load's own time: nothing was due in it.
+    #[serde(default)]
+    pub after_end: bool,
     /// Due.
     pub planned: u64,
     /// Sent.
@@ -282,7 +356,7 @@ pub struct Slot {
     pub heat: Vec<(u8, u64)>,
 }
 
-/// Histograms of the steady part.
+/// Histograms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Histograms {
     /// Latency from the intended send.

@@ -88,6 +88,7 @@ impl From<&Span> for Slot {
         Self {
             t_s: span.start.as_secs_f64(),
             length_s: span.length.as_secs_f64(),
+            after_end: span.after_end,
             planned: span.planned,
             sent: requests.sent,
             good: requests.good(),

@@ -1,21 +1,24 @@
 //! From a recording to the numbers that people read.
 
+use std::collections::BTreeMap;
+
 use measure::HistogramError;
 use units::write_duration;
 
 use super::{
-    Bytes, Counts, Distribution, ErrorCount, GeneratorUse, Histograms, KindSummary, Latency, Rates,
-    SCHEMA, Summary,
+    AfterEnd, Bytes, Counts, Distribution, ErrorCount, GeneratorUse, Histograms, KindSummary,
+    Latency, Rates, SCHEMA, Summary, WarmUp, notes,
 };
-use crate::recording::{Recorded, Recording, Span};
+use crate::arrivals::{Arrivals, Shape};
+use crate::recording::{Recorded, Recording, Span, Tried};
 use crate::segment::Model;
-use crate::validity::{self, Between, sending_time};
-use crate::workload::{Pace, Workload};
-
-use super::part::{WarmUp, steady_part};
+use crate::steady;
+use crate::validity::{self, Between};
+use crate::workload::{Pace, Protocol, Workload};
 
 impl Summary {
-    /// The result of a load, its warm-up found automatically.
+    /// The result of a load, with the steady part that [`WarmUp::Auto`] finds told beside
+    /// the whole.
     ///
     /// `name` and `target` are as people wrote them. `capacity`, `floor` and `notes`
     /// stay empty; whoever knows them adds them.
@@ -31,7 +34,7 @@ impl Summary {
         Self::after(WarmUp::Auto, name, target, workload, recorded)
     }
 
-    /// As [`Summary::of`], with a warm-up that was asked for.
+    /// As [`Summary::of`], with something else made of its start.
     ///
     /// # Errors
     /// When a histogram cannot be written.
@@ -42,10 +45,12 @@ impl Summary {
         workload: &Workload,
         recorded: &Recorded,
     ) -> Result<Self, HistogramError> {
-        let (steady, part) = steady_part(warm_up, recorded);
-        let requests = part.requests();
+        let judged = steady::judged(recorded, warm_up.left_out());
+        let requests = judged.total.requests();
+        let own = recorded.sending();
+        let steady = warm_up.steady(workload, recorded);
         let open = matches!(recorded.segment.model, Model::Open(_));
-        let seconds = (steady.to_s - steady.from_s).max(f64::MIN_POSITIVE);
+        let asked = matches!(warm_up, WarmUp::Fixed(_));
         Ok(Self {
             schema: SCHEMA,
             name: name.to_owned(),
@@ -56,15 +61,15 @@ impl Summary {
             duration_s: recorded.total.length.as_secs_f64(),
             partial: recorded.cut.clone(),
             validity: validity::check(workload, recorded),
-            rate: Rates {
-                asked: open.then(|| part.planned as f64 / seconds),
-                sent: requests.sent as f64 / seconds,
-                good: requests.good() as f64 / seconds,
-            },
-            requests: Counts::of(part.planned, &requests),
+            sending_s: own.length.as_secs_f64(),
+            warm_up_s: if asked { steady.from_s } else { 0.0 },
+            after_end: AfterEnd::of(recorded),
+            rate: Rates::of(&recorded.segment.model, &own),
+            requests: Counts::of(judged.total.planned, &requests),
             latency: Latency::of(workload, &requests),
             lateness: (&requests.lateness).into(),
             statuses: requests.statuses.clone(),
+            status_names: status_names(workload, &requests),
             errors: errors(&requests),
             refusals: requests.refusals.clone(),
             bytes: Bytes {
@@ -72,8 +77,8 @@ impl Summary {
                 received: requests.bytes_received,
             },
             connections: recorded.total.connections.clone(),
-            generator: generator(workload, recorded, &part, &requests),
-            kinds: kinds(workload, &part),
+            generator: generator(workload, recorded, &own),
+            kinds: kinds(workload, &judged.total),
             timeline: recorded.timeline.spans().iter().map(Into::into).collect(),
             histograms: Histograms {
                 intended: requests.intended.to_base64()?,
@@ -82,7 +87,7 @@ impl Summary {
             },
             capacity: None,
             floor: None,
-            notes: Vec::new(),
+            notes: notes::of(workload, &requests),
             steady,
         })
     }
@@ -91,6 +96,15 @@ impl Summary {
 /// Arrivals in words.
 fn arrivals(workload: &Workload, model: &Model) -> String {
     match model {
+        // The digits of a rate that a search or an expression found say nothing.
+        Model::Open(Arrivals::Rate {
+            process,
+            shape: Shape::Constant(rate),
+        }) if rate.fract() != 0.0 => {
+            let shape = Shape::Constant(units::rate(*rate, 5).value);
+            let process = *process;
+            Arrivals::Rate { process, shape }.describe()
+        }
         Model::Open(arrivals) => arrivals.describe(),
         Model::Closed { think } => {
             let users = workload.connections.held;
@@ -103,8 +117,55 @@ fn arrivals(workload: &Workload, model: &Model) -> String {
     }
 }
 
+/// gRPC's statuses have names that people know better than the numbers.
+fn status_names(workload: &Workload, requests: &Recording) -> BTreeMap<u16, String> {
+    let grpc = workload.target.protocol == Protocol::Grpc;
+    let seen = requests.statuses.keys().filter(|_| grpc);
+    seen.filter_map(|code| Some((*code, grpc_name(*code)?.to_owned())))
+        .collect()
+}
+
+/// The name of a gRPC status.
+fn grpc_name(code: u16) -> Option<&'static str> {
+    const NAMES: [&str; 17] = [
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
+    ];
+    NAMES.get(usize::from(code)).copied()
+}
+
+impl AfterEnd {
+    fn of(recorded: &Recorded) -> Self {
+        let after = recorded.after_end();
+        let requests = after.requests();
+        Self {
+            length_s: after.length.as_secs_f64(),
+            sent: requests.sent,
+            answered: requests.answered,
+            good: requests.good(),
+            failed: requests.tried().failed,
+        }
+    }
+}
+
 impl Counts {
-    fn of(planned: u64, requests: &Recording) -> Self {
+    pub(super) fn of(planned: u64, requests: &Recording) -> Self {
+        let tried = requests.tried();
         Self {
             planned,
             sent: requests.sent,
@@ -113,12 +174,25 @@ impl Counts {
             refused: requests.refused,
             errors: requests.failed(),
             retried: requests.retried,
+            tried: tried.all,
+            failed: tried.failed,
+            failed_share: tried.share(),
         }
+    }
+
+    /// Fills in what an older version did not write.
+    pub(super) fn complete(&mut self, unsendable: u64) {
+        let tried = Tried {
+            all: self.sent + unsendable,
+            failed: self.refused + self.errors,
+        };
+        (self.tried, self.failed) = (tried.all, tried.failed);
+        self.failed_share = tried.share();
     }
 }
 
 impl Latency {
-    fn of(workload: &Workload, requests: &Recording) -> Self {
+    pub(super) fn of(workload: &Workload, requests: &Recording) -> Self {
         let told =
             |all, doubt| Distribution::of(&Between::of(all, doubt), workload.guard.late_after);
         Self {
@@ -143,12 +217,7 @@ fn errors(requests: &Recording) -> Vec<ErrorCount> {
     errors
 }
 
-fn generator(
-    workload: &Workload,
-    recorded: &Recorded,
-    part: &Span,
-    requests: &Recording,
-) -> GeneratorUse {
+fn generator(workload: &Workload, recorded: &Recorded, own: &Span) -> GeneratorUse {
     let threads = recorded.total.threads_cpu.len();
     let threads = match u32::try_from(threads) {
         Ok(0) | Err(_) => workload.share.threads,
@@ -161,9 +230,15 @@ fn generator(
         .map(|cpu| cpu.as_secs_f64())
         .sum();
     let sent: u64 = recorded.total.kinds.iter().map(|kind| kind.sent).sum();
-    let busiest = part.threads_cpu.iter().max().copied().unwrap_or_default();
-    let sending = sending_time(recorded, part).max(f64::MIN_POSITIVE);
-    let length = part.length.as_secs_f64().max(f64::MIN_POSITIVE);
+    let busiest = own.threads_cpu.iter().max().copied().unwrap_or_default();
+    let sending = own.length.as_secs_f64().max(f64::MIN_POSITIVE);
+    // Each request is in flight as long as it takes, also beyond the end.
+    let total = &recorded.total;
+    let length = total.length.as_secs_f64().max(f64::MIN_POSITIVE);
+    let latencies = total
+        .kinds
+        .iter()
+        .map(|kind| kind.actual.sum_seconds() + kind.retried_seconds);
     let slots = recorded.timeline.spans().iter();
     GeneratorUse {
         threads,
@@ -173,11 +248,11 @@ fn generator(
         busiest_thread: busiest.as_secs_f64() / sending,
         pace: pace(workload.pace),
         steal: slots.map(|span| span.machine.steal).fold(0.0, f64::max),
-        in_flight: part.in_flight_seconds / length,
-        in_flight_little: (requests.actual.sum_seconds() + requests.retried_seconds) / length,
-        waited_s: recorded.total.delays.waited.as_secs_f64(),
-        stopped_s: recorded.total.delays.stopped.as_secs_f64(),
-        read_late_s: recorded.total.delays.longest.as_secs_f64(),
+        in_flight: total.in_flight_seconds / length,
+        in_flight_little: latencies.sum::<f64>() / length,
+        waited_s: total.delays.waited.as_secs_f64(),
+        stopped_s: total.delays.stopped.as_secs_f64(),
+        read_late_s: total.delays.longest.as_secs_f64(),
     }
 }
 

@@ -85,14 +85,30 @@ fn a_warm_up_that_was_asked_for_is_left_out_and_shown() {
     };
     let cut = after(3);
     assert_eq!((cut.steady.from_s, cut.steady.to_s), (3.0, 10.0));
+    assert_eq!((cut.steady.state.as_str(), cut.warm_up_s), ("asked", 3.0));
     assert_eq!(cut.timeline.len(), 10);
-    let kept: u64 = cut.timeline[3..].iter().map(|slot| slot.sent).sum();
-    assert_eq!(cut.requests.sent, kept);
-    assert!((cut.rate.sent - kept as f64 / 7.0).abs() < 1e-9);
+    let kept: u64 = cut.timeline[3..].iter().map(|slot| slot.good).sum();
+    assert_eq!(cut.latency.intended.count, kept);
+    // Counts, failures and rates are of all of it.
+    let whole = summary(&recorded);
+    assert_eq!((&cut.requests, &cut.rate), (&whole.requests, &whole.rate));
+    assert_eq!(
+        (&cut.errors, &cut.statuses),
+        (&whole.errors, &whole.statuses)
+    );
+    let part = cut.steady.numbers.unwrap();
+    let sent: u64 = cut.timeline[3..].iter().map(|slot| slot.sent).sum();
+    assert_eq!(part.requests.sent, sent);
+    assert!((part.rate.sent - sent as f64 / 7.0).abs() < 1e-9);
     // Longer than the load: nothing is left out, and the result says so.
     let all = after(30);
-    assert_eq!(all.steady.state, "short");
-    assert_eq!(all.requests.sent, recorded.total.requests().sent);
+    assert_eq!((all.steady.state.as_str(), all.warm_up_s), ("short", 0.0));
+    assert_eq!(all.latency, whole.latency);
+    let none = Summary::after(WarmUp::None, "load", URL, &workload(&["a"]), &recorded).unwrap();
+    assert_eq!(
+        (none.steady.state.as_str(), none.latency),
+        ("whole", whole.latency)
+    );
 }
 
 #[test]
@@ -126,10 +142,117 @@ fn a_closed_loop_is_labelled_and_has_no_asked_rate() {
 #[test]
 fn waiting_for_the_last_answers_is_not_sending() {
     let mut recorded = recorded(3, 10, 400.0, MEAN);
-    recorded.total.length = Duration::from_secs(14);
+    let before = summary(&recorded);
+    let mut late = Span::empty(1);
+    late.after_end = true;
+    (late.start, late.length) = (Duration::from_secs(10), Duration::from_secs(4));
+    late.kinds[0].answered = 500;
+    late.kinds[0].intended.record_n(Duration::from_secs(3), 500);
+    late.kinds[0].fail(Phase::Timeout, "timeout");
+    recorded.total.append(&late);
+    recorded.timeline.push(late);
     let summary = summary(&recorded);
-    assert_eq!(summary.steady.to_s, 10.0);
+    assert_eq!((summary.steady.to_s, summary.sending_s), (10.0, 10.0));
     assert_eq!(summary.duration_s, 14.0);
+    // What came late counts, and is in no rate.
+    assert_eq!(summary.rate, before.rate);
+    assert_eq!(summary.requests.answered, before.requests.answered + 500);
+    assert!(summary.latency.intended.max >= Some(3.0));
+    let after = AfterEnd {
+        length_s: 4.0,
+        sent: 0,
+        answered: 500,
+        good: 500,
+        failed: 1,
+    };
+    assert_eq!(summary.after_end, after);
+    let slot = summary.timeline.last().unwrap();
+    assert!(slot.after_end && slot.length_s == 4.0);
+}
+
+#[test]
+fn the_share_of_failures_has_one_definition() {
+    let mut recorded = recorded(3, 10, 400.0, MEAN);
+    let kind = &mut recorded.total.kinds[0];
+    *kind = crate::recording::Recording::empty();
+    (kind.sent, kind.answered) = (80, 70);
+    for _ in 0..10 {
+        kind.fail(Phase::Read, "reset");
+        kind.fail(Phase::Connect, "refused");
+        kind.refuse("status 200");
+    }
+    for _ in 0..10 {
+        recorded.total.kinds[0].fail(Phase::Connect, crate::recording::NONE_FREE);
+    }
+    let summary = summary(&recorded);
+    let counts = &summary.requests;
+    assert_eq!((counts.tried, counts.failed), (100, 40));
+    assert_eq!(counts.failed_share, Some(0.4));
+    let judged = crate::Slo::parse("errors < 1%").unwrap().judge(&recorded);
+    assert_eq!(judged.measured[0].value, counts.failed_share);
+    // An older result has what was not stored worked out.
+    let mut older = summary.clone();
+    older.schema = 1;
+    (older.requests.tried, older.requests.failed) = (0, 0);
+    older.read_from_older();
+    assert_eq!((older.requests.tried, older.requests.failed), (100, 40));
+}
+
+#[test]
+fn a_load_of_redirects_says_so_and_one_of_pages_does_not() {
+    let with = |redirects: u64, status: u16| {
+        let mut recorded = recorded(3, 10, 400.0, MEAN);
+        let kind = &mut recorded.total.kinds[0];
+        kind.answered = 1000;
+        kind.statuses = [(200, 1000 - redirects), (status, redirects)].into();
+        kind.redirect = Some("/login".to_owned());
+        summary(&recorded).notes
+    };
+    assert_eq!(
+        with(1000, 302),
+        [
+            "all answers were redirects (302 to /login): they are not followed, so the load \
+          measured the redirect"
+        ]
+    );
+    assert!(with(600, 308)[0].starts_with("60 % of the answers were redirects (308 to /login)"));
+    for (redirects, status) in [(0, 302), (400, 302), (1000, 304), (1000, 204)] {
+        assert_eq!(with(redirects, status), [""; 0]);
+    }
+}
+
+#[test]
+fn statuses_of_grpc_have_their_names() {
+    let mut recorded = recorded(3, 10, 400.0, MEAN);
+    recorded.total.kinds[0].statuses = [(0, 3), (14, 5), (99, 1)].into();
+    let mut workload = workload(&["a"]);
+    let names = |workload: &crate::Workload| {
+        let summary = Summary::of("load", URL, workload, &recorded).unwrap();
+        summary.status_names
+    };
+    assert!(names(&workload).is_empty());
+    workload.target.protocol = crate::Protocol::Grpc;
+    let expected = [(0, "OK"), (14, "UNAVAILABLE")];
+    assert_eq!(
+        names(&workload),
+        expected.map(|(code, name)| (code, name.to_owned())).into()
+    );
+}
+
+#[test]
+fn a_rate_that_was_found_is_told_without_its_noise() {
+    for (rate, told) in [
+        (1000.000_003_7, "1000/s"),
+        (123_456.0, "123456/s"),
+        (0.25, "0.25/s"),
+    ] {
+        let mut recorded = recorded(3, 10, 400.0, MEAN);
+        recorded.segment.model = Model::Open(Arrivals::Rate {
+            process: Process::Constant,
+            shape: Shape::Constant(rate),
+        });
+        assert_eq!(summary(&recorded).arrivals, format!("constant {told}"));
+    }
 }
 
 #[test]

@@ -291,15 +291,6 @@ impl Seen<'_> {
     }
 }
 
-/// Seconds of `span` in which requests were due; what comes after is waiting for answers.
-pub(crate) fn sending_time(recorded: &Recorded, span: &Span) -> f64 {
-    let end = match recorded.segment.length.duration {
-        Some(duration) => duration.min(span.end()),
-        None => span.end(),
-    };
-    end.saturating_sub(span.start).as_secs_f64()
-}
-
 impl Validity {
     /// Whether it says nothing about its target whatever it is used for. Otherwise it may
     /// only be that latencies are too uncertain for one conclusion, and not for another.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use lab_load::Summary;
 use lab_load::recording::{ConnectionCounts, Phase};
 use lab_load::summary::{
-    Bytes, Counts, Distribution, ErrorCount, Floor, GeneratorUse, Histograms, KindSummary, Latency,
-    Rates, Reason, SCHEMA, Slot, Steady, Validity,
+    AfterEnd, Bytes, Counts, Distribution, ErrorCount, Floor, GeneratorUse, Histograms,
+    KindSummary, Latency, Rates, Reason, SCHEMA, Slot, Steady, Validity,
 };
 use measure::Histogram;
 
@@ -141,6 +141,7 @@ impl Sketch {
             .map(|(slot, tally)| Slot {
                 t_s: slot as f64 * slot_s,
                 length_s: slot_s,
+                after_end: false,
                 planned: tally.planned,
                 sent: tally.planned,
                 good: tally.good,
@@ -174,10 +175,14 @@ impl Sketch {
                 reasons: Vec::new(),
                 loosened: Vec::new(),
             },
+            sending_s: seconds,
+            warm_up_s: 0.0,
+            after_end: AfterEnd::default(),
             steady: Steady {
                 from_s: self.warm_s(),
                 to_s: seconds,
                 state: if self.seconds < 10 { "short" } else { "steady" }.into(),
+                ..Steady::default()
             },
             rate: Rates {
                 asked: (!self.closed).then_some(self.rate),
@@ -192,6 +197,9 @@ impl Sketch {
                 refused: failed / 3,
                 errors: failed - failed / 3,
                 retried: 0,
+                tried: sent,
+                failed,
+                failed_share: (sent > 0).then(|| failed as f64 / sent as f64),
             },
             latency: Latency {
                 intended: distribution(intended),
@@ -199,6 +207,7 @@ impl Sketch {
             },
             lateness: distribution(late),
             statuses: BTreeMap::from([(200, intended.count()), (503, failed / 3)]),
+            status_names: BTreeMap::new(),
             errors: if failed > 0 {
                 vec![
                     error(Phase::Read, "reset", failed / 2),
@@ -361,7 +370,8 @@ fn kinds(summary: &Summary) -> Vec<KindSummary> {
             waited: 0,
             refused: 0,
             errors: (summary.requests.errors as f64 * share) as u64,
-            retried: 0,
+            failed: (summary.requests.errors as f64 * share) as u64,
+            ..Counts::default()
         },
         latency: summary.latency.clone(),
         statuses: BTreeMap::from([(200, (summary.requests.answered as f64 * share) as u64)]),

@@ -95,6 +95,7 @@ fn loaded(folder: &Path) -> Result<(), Failure> {
     let expectations = vec![Expectation {
         that: "hold: front p99 < 20ms".into(),
         measured: "912 ms".into(),
+        values: Default::default(),
         outcome: Outcome::Fail,
         note: String::new(),
     }];
@@ -185,6 +186,7 @@ fn demo(folder: &Path, name: &str, count: usize) -> Result<(), Failure> {
     let expect = |that: &str, measured: &str, outcome, note: &str| Expectation {
         that: that.into(),
         measured: measured.into(),
+        values: Default::default(),
         outcome,
         note: note.into(),
     };
@@ -240,6 +242,7 @@ fn hostile(folder: &Path) -> Result<(), Failure> {
         vec![Expectation {
             that: evil.into(),
             measured: String::new(),
+            values: Default::default(),
             outcome: Outcome::Inconclusive,
             note: evil.into(),
         }],

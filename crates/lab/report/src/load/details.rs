@@ -1,10 +1,10 @@
 //! Answers, errors, bytes, connections, and the generator itself.
 
 use lab_load::Summary;
-use lab_load::summary::{Floor, KindSummary};
+use lab_load::summary::{Distribution, Floor, KindSummary, PartNumbers};
 use units::{show_bytes, show_count, show_share};
 
-use super::words::{grouped, seconds, time};
+use super::words::{grouped, rate, seconds, time};
 use super::{LABEL, Page, advice};
 
 /// Errors and kinds that are listed; the rest is counted.
@@ -30,7 +30,10 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
 fn answers(page: &Page, summary: &Summary) -> Vec<String> {
     let statuses = summary.statuses.iter();
     let parts: Vec<String> = statuses
-        .map(|(status, count)| format!("{status}: {}", grouped(*count)))
+        .map(|(status, count)| match summary.status_names.get(status) {
+            Some(name) => format!("{status} {name}: {}", grouped(*count)),
+            None => format!("{status}: {}", grouped(*count)),
+        })
         .collect();
     let mut lines = match parts.is_empty() {
         true => page.labelled("answers", &grouped(summary.requests.answered)),
@@ -81,7 +84,7 @@ fn kinds(page: &Page, kinds: &[KindSummary]) -> Vec<String> {
         let numbers = format!(
             "{:>12}{:>10}{:>12}{:>12}{:>12}",
             grouped(kind.requests.sent),
-            grouped(kind.requests.refused + kind.requests.errors),
+            grouped(kind.requests.failed),
             time(latency.p50),
             time(latency.p90),
             time(latency.p99)
@@ -101,7 +104,7 @@ fn kinds(page: &Page, kinds: &[KindSummary]) -> Vec<String> {
 
 fn bytes(summary: &Summary) -> String {
     let (sent, received) = (summary.bytes.sent as f64, summary.bytes.received as f64);
-    let length = (summary.steady.to_s - summary.steady.from_s).max(f64::MIN_POSITIVE);
+    let length = summary.sending_s.max(f64::MIN_POSITIVE);
     format!(
         "sent {}, received {} ({}/s)",
         show_bytes(sent),
@@ -125,8 +128,7 @@ fn connections(summary: &Summary) -> String {
         let retried = grouped(summary.requests.retried);
         text += &format!(", {retried} requests sent once more because the target let them go");
     }
-    // Reuse is counted over the whole load, requests over its steady part.
-    let sent: u64 = summary.timeline.iter().map(|slot| slot.sent).sum();
+    let sent = summary.requests.sent;
     if sent > 0 {
         let share = (counts.reused as f64 / sent as f64).min(1.0);
         text += &format!("; {} of requests on one used before", show_share(share));
@@ -191,17 +193,40 @@ fn in_flight(summary: &Summary) -> String {
 
 fn steady(summary: &Summary) -> String {
     let steady = &summary.steady;
-    let (from, to) = (seconds(steady.from_s), seconds(steady.to_s));
-    match (steady.state.as_str(), steady.from_s > 0.0) {
-        (_, true) => format!("from {from} to {to}; what came before is left out as warm-up"),
-        ("short", _) => "all of it: too short to tell a warm-up from the rest".to_owned(),
-        ("not-steady", _) => {
-            "none was found: latency or rate went on changing, so the numbers are of all of it"
-                .to_owned()
-        }
-        ("ramp", _) => "the rate changes by plan, so the numbers are of all of it".to_owned(),
+    let part = match (steady.state.as_str(), steady.from_s > 0.0) {
+        ("asked", true) => format!(
+            "from {} on, as asked: the latency above leaves out what came before; failures and \
+             rates above are of all of it",
+            seconds(steady.from_s)
+        ),
+        (_, true) => format!(
+            "from {} on; the numbers above are of all of it",
+            seconds(steady.from_s)
+        ),
+        ("short", _) => "too short to tell a warm-up from the rest".to_owned(),
+        ("not-steady", _) => "none was found: latency or rate went on changing".to_owned(),
+        ("growing", _) => "none: latency grows all the time".to_owned(),
+        ("ramp", _) => "none: the rate changes by plan".to_owned(),
+        ("whole", _) => "nobody looked for a warm-up".to_owned(),
         _ => "all of it: no warm-up was found".to_owned(),
-    }
+    };
+    let Some(PartNumbers {
+        rate: rates,
+        requests,
+        latency,
+    }) = &steady.numbers
+    else {
+        return part;
+    };
+    let Distribution { p50, p99, .. } = &latency.intended;
+    format!(
+        "{part}. It has p50 {}, p99 {}, good {}, {} of {} failed",
+        time(*p50),
+        time(*p99),
+        rate(rates.good),
+        grouped(requests.failed),
+        grouped(requests.tried)
+    )
 }
 
 fn floor_text(floor: &Floor) -> String {

@@ -68,7 +68,10 @@ impl Live {
     /// Adds the span that has just ended.
     pub fn add(&mut self, span: &Span) {
         self.all.append(span);
-        self.last = span.clone();
+        // The last answers, in however short a time, are no rate.
+        if !span.after_end {
+            self.last = span.clone();
+        }
         self.heat
             .push((span.end(), heat(&span.requests().intended)));
         if self.heat.len() > HEAT_LINES {

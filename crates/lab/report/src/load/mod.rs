@@ -117,6 +117,14 @@ impl Page {
                 &format!("{why}; the numbers are those until then"),
             ));
         }
+        if let Some(growth) = &summary.steady.growth {
+            let [each, low, high] = [growth.per_s, growth.low, growth.high].map(seconds);
+            let text = format!(
+                "median latency grows by {each} a second ({low} to {high}): it depends on how \
+                 long the load goes on"
+            );
+            lines.extend(self.labelled("growing", &text));
+        }
         for note in &summary.notes {
             lines.extend(self.labelled("note", note));
         }
@@ -134,17 +142,19 @@ impl Page {
             .asked
             .map_or(String::new(), |asked| format!("asked {}, ", rate(asked)));
         let (sent, good) = (rate(rates.sent), rate(rates.good));
-        let failed = requests.refused + requests.errors;
-        let tried = requests.answered + requests.errors;
-        let failed = match failed {
-            0 => String::new(),
-            _ => {
-                let share = show_share(failed as f64 / tried as f64);
-                format!(", of which {} failed ({share})", grouped(failed))
-            }
-        };
-        let count = grouped(requests.sent.max(tried));
-        format!("{asked}sent {sent}, good {good}: {count} requests{failed}")
+        let mut text = format!(
+            "{asked}sent {sent}, good {good}: {} requests",
+            grouped(requests.tried)
+        );
+        if let Some(share) = requests.failed_share.filter(|share| *share > 0.0) {
+            let (failed, share) = (grouped(requests.failed), show_share(share));
+            text += &format!(", of which {failed} failed ({share})");
+        }
+        if summary.after_end.answered > 0 {
+            let late = grouped(summary.after_end.answered);
+            text += &format!("; {late} answered after the end, which no rate counts");
+        }
+        text
     }
 }
 

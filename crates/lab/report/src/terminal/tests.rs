@@ -6,6 +6,7 @@ fn expectation(that: &str, measured: &str, outcome: Outcome, note: &str) -> Expe
     Expectation {
         that: that.into(),
         measured: measured.into(),
+        values: Default::default(),
         outcome,
         note: note.into(),
     }

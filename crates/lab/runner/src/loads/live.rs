@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lab_experiment::expr::{LoadQuantity, Stat};
-use lab_load::recording::{Recording, Timeline};
+use lab_load::recording::Timeline;
 use lab_load::{Recorded, Span};
 use measure::Histogram;
 
@@ -137,8 +137,8 @@ pub(crate) fn value(span: &Span, quantity: LoadQuantity) -> Option<f64> {
     match quantity {
         LoadQuantity::Latency(stat) => latency(&requests.intended, stat),
         LoadQuantity::Actual(stat) => latency(&requests.actual, stat),
-        LoadQuantity::Errors => failed_share(&requests),
-        LoadQuantity::Ok => failed_share(&requests).map(|failed| 1.0 - failed),
+        LoadQuantity::Errors => span.tried().share(),
+        LoadQuantity::Ok => span.tried().share().map(|failed| 1.0 - failed),
         LoadQuantity::Sent => share(requests.sent, span.planned),
         LoadQuantity::Rate => {
             let seconds = span.length.as_secs_f64();
@@ -158,14 +158,6 @@ fn latency(histogram: &Histogram, stat: Stat) -> Option<f64> {
         stat => histogram.quantile(stat.quantile()?),
     };
     found.map(|time| time.as_secs_f64())
-}
-
-/// Share of the requests that were tried and failed.
-fn failed_share(requests: &Recording) -> Option<f64> {
-    share(
-        requests.refused + requests.failed(),
-        requests.sent + requests.unsendable(),
-    )
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {

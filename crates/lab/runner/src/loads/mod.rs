@@ -572,7 +572,7 @@ impl Loads<'_> {
         let first = self.plan.steps.iter().find(|step| !step.loads.is_empty());
         match first.is_some_and(|first| step == Some(first.name.as_str())) {
             true => WarmUp::Auto,
-            false => WarmUp::Fixed(Duration::ZERO),
+            false => WarmUp::None,
         }
     }
 

@@ -122,23 +122,15 @@ pub(crate) fn of_outage(outage: Option<Outage>) -> Option<String> {
     ))
 }
 
-/// The value of a quantity of a load, over its steady part.
+/// The value of a quantity of a load.
 fn value(summary: &Summary, quantity: LoadQuantity) -> Option<f64> {
     let counts = &summary.requests;
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
-    let failed = || {
-        let before = summary
-            .errors
-            .iter()
-            .filter(|error| error.phase.before_send());
-        let unsendable: u64 = before.map(|error| error.count).sum();
-        share(counts.refused + counts.errors, counts.sent + unsendable)
-    };
     match quantity {
         LoadQuantity::Latency(stat) => latency(&summary.latency.intended, stat),
         LoadQuantity::Actual(stat) => latency(&summary.latency.actual, stat),
-        LoadQuantity::Errors => failed(),
-        LoadQuantity::Ok => failed().map(|failed| 1.0 - failed),
+        LoadQuantity::Errors => counts.failed_share,
+        LoadQuantity::Ok => counts.failed_share.map(|failed| 1.0 - failed),
         LoadQuantity::Sent => share(counts.sent, counts.planned),
         LoadQuantity::Rate => Some(summary.rate.good),
         LoadQuantity::Answered => Some(counts.answered as f64),

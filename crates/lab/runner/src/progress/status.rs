@@ -98,7 +98,7 @@ impl LoadView {
                 .intended
                 .quantile(0.99)
                 .map(|p99| p99.as_secs_f64()),
-            failed: requests.refused + requests.failed(),
+            failed: span.tried().failed,
         }
     }
 }

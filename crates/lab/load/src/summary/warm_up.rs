@@ -1,0 +1,85 @@
+//! What is made of the start of a load.
+
+use std::time::Duration;
+
+use super::{Counts, Latency, PartNumbers, Rates, Steady};
+use crate::recording::{Recorded, Span};
+use crate::segment::Model;
+use crate::steady;
+use crate::workload::Workload;
+
+/// What is made of the start of a load. Only [`WarmUp::Fixed`] leaves anything out of what
+/// is judged, and that is latency alone: failures and rates are those of the whole load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WarmUp {
+    /// A statistical test looks for a start that is unlike the rest; what comes after it is
+    /// told beside the whole.
+    Auto,
+    /// Nobody looks for one: the load goes on where another one ended.
+    None,
+    /// Latency leaves out so much, to the next slot of the timeline.
+    Fixed(Duration),
+}
+
+impl WarmUp {
+    /// What the latency that is judged leaves out.
+    pub fn left_out(self) -> Duration {
+        match self {
+            Self::Auto | Self::None => Duration::ZERO,
+            Self::Fixed(length) => length,
+        }
+    }
+
+    /// Where the steady part lies, with its numbers if it is not the whole.
+    pub(super) fn steady(self, workload: &Workload, recorded: &Recorded) -> Steady {
+        let mut steady = match self {
+            Self::Auto => steady::find(recorded),
+            Self::None => Steady {
+                state: "whole".to_owned(),
+                ..after(Duration::ZERO, recorded)
+            },
+            Self::Fixed(length) => after(length, recorded),
+        };
+        if steady.from_s > recorded.total.start.as_secs_f64() {
+            let part = steady::part(recorded, &steady);
+            let (own, all) = (part.sending(), part.total.requests());
+            steady.numbers = Some(PartNumbers {
+                rate: Rates::of(&recorded.segment.model, &own),
+                requests: Counts::of(part.total.planned, &all),
+                latency: Latency::of(workload, &all),
+            });
+        }
+        steady
+    }
+}
+
+impl Rates {
+    /// Those of a span without what came after the end.
+    pub(super) fn of(model: &Model, own: &Span) -> Self {
+        let seconds = own.length.as_secs_f64().max(f64::MIN_POSITIVE);
+        let open = matches!(model, Model::Open(_));
+        let requests = own.requests();
+        Self {
+            asked: open.then(|| own.planned as f64 / seconds),
+            sent: requests.sent as f64 / seconds,
+            good: requests.good() as f64 / seconds,
+        }
+    }
+}
+
+/// All that began after `length`.
+fn after(length: Duration, recorded: &Recorded) -> Steady {
+    let own = recorded.sending();
+    let (from, state) = match steady::after(recorded, length) {
+        // Nothing would be left.
+        None => (recorded.total.start, "short"),
+        Some(from) => (from, "asked"),
+    };
+    Steady {
+        from_s: from.as_secs_f64(),
+        to_s: own.end().as_secs_f64(),
+        state: state.to_owned(),
+        growth: None,
+        numbers: None,
+    }
+}
