@@ -307,8 +307,9 @@ fn load_in_a_process_of_its_own() {
         }
         rate => open(Process::Constant, rate, 4.0),
     };
-    let recorded =
-        Local::start(workload).and_then(|mut local| local.run(&segment, &mut |_| Flow::Continue));
+    let local = Local::start(workload);
+    println!("\nstarted");
+    let recorded = local.and_then(|mut local| local.run(&segment, &mut |_| Flow::Continue));
     match recorded {
         Ok(recorded) => println!("\nrecorded {}", serde_json::to_string(&recorded).unwrap()),
         Err(error) => println!("\nerror {error}"),
@@ -328,9 +329,23 @@ fn start(before: &str, address: SocketAddr, users: u32, rate: f64) -> Child {
         .unwrap()
 }
 
-fn said(child: Child) -> String {
-    let output = child.wait_with_output().unwrap();
-    String::from_utf8(output.stdout).unwrap()
+fn said(mut child: Child) -> String {
+    let mut said = String::new();
+    let out = child.stdout.as_mut().unwrap();
+    out.read_to_string(&mut said).unwrap();
+    child.wait().unwrap();
+    said
+}
+
+/// Waits until a load has begun; what it says after that is left.
+fn begun(child: &mut Child) {
+    let out = child.stdout.as_mut().unwrap();
+    let mut said = Vec::new();
+    let mut byte = [0];
+    while !said.ends_with(b"started\n") {
+        out.read_exact(&mut byte).unwrap();
+        said.push(byte[0]);
+    }
 }
 
 fn recorded(child: Child) -> Recorded {
@@ -360,11 +375,12 @@ fn stands_still(child: &Child) -> bool {
     })
 }
 
-/// Stops a load for a while, a second and a half after its first request.
+/// Stops a load for a while, a second after it began.
 fn stopped(address: SocketAddr, users: u32, rate: f64, stop: Option<Duration>) -> Recorded {
-    let child = start("", address, users, rate);
+    let mut child = start("", address, users, rate);
     if let Some(stop) = stop {
-        std::thread::sleep(Duration::from_millis(1_500));
+        begun(&mut child);
+        std::thread::sleep(Duration::from_millis(1_000));
         signal(&child, "-STOP");
         // The signal is taken when one of its threads runs next; on a busy machine, that is later.
         while !stands_still(&child) {
