@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::claims::Claim;
 use crate::measured::{self, Measured};
-use crate::server::{Diary, Plant, Server};
+use crate::server::{Diary, Lateness, Plant, Server};
 
 /// A truth, and how the binary is asked for it.
 pub(crate) struct Case {
@@ -70,12 +70,7 @@ fn targets() -> Vec<Target> {
                 vec![
                     failures(told, 0.0, 0.0),
                     good(told, 196.0, 204.0),
-                    Claim::number(
-                        "p50",
-                        told.number("/latency/intended/p50"),
-                        0.0049,
-                        0.005 + late.p50_s + SLACK_S,
-                    ),
+                    median_of_5_ms(told, late),
                 ]
             },
         },
@@ -133,12 +128,7 @@ fn targets() -> Vec<Target> {
                         0.255,
                         0.305 + late.p99_s + SLACK_S,
                     ),
-                    Claim::number(
-                        "p50",
-                        told.number("/latency/intended/p50"),
-                        0.0049,
-                        0.005 + late.p50_s + SLACK_S,
-                    ),
+                    median_of_5_ms(told, late),
                     Claim::number(
                         "max",
                         told.number("/latency/intended/max"),
@@ -170,12 +160,7 @@ fn targets() -> Vec<Target> {
                         0.249,
                         0.25 + late.p99_s + SLACK_S,
                     ),
-                    Claim::number(
-                        "p50",
-                        told.number("/latency/intended/p50"),
-                        0.0049,
-                        0.005 + late.p50_s + SLACK_S,
-                    ),
+                    median_of_5_ms(told, late),
                 ]
             },
         },
@@ -206,6 +191,12 @@ fn targets() -> Vec<Target> {
             claims: |told, _| vec![failures(told, 0.095, 0.105)],
         },
     ]
+}
+
+/// The median of a server that answers after 5 ms, however late the machine made it.
+fn median_of_5_ms(told: &Measured, late: Lateness) -> Claim {
+    let median = told.number("/latency/intended/p50");
+    Claim::number("p50", median, 0.0049, 0.005 + late.p50_s + SLACK_S)
 }
 
 fn failures(told: &Measured, least: f64, most: f64) -> Claim {
