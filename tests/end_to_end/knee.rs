@@ -5,28 +5,36 @@ use std::fs;
 use crate::lab::{Lab, processes_of_run};
 
 /// A busy machine makes sends late; this test is about the way, not about the figures.
-const PATIENT: &[&str] = &[
-    "--json",
-    "--set",
-    "late=10s",
-    "--set",
-    "search=60s",
-    "--set",
-    "soak=3s",
-];
+fn patient(search: &str) -> [&str; 7] {
+    [
+        "--json", "--set", "late=10s", "--set", search, "--set", "soak=3s",
+    ]
+}
 
 #[test]
 fn the_knee_of_a_web_server_is_found_and_held_at_a_share_of_it() {
-    let lab = Lab::alone();
-    let run = lab.run(&lab.patient("knee-of-a-web-server.toml"), PATIENT);
+    // A search that the machine disturbs may end without an answer, and says so; with more
+    // time it has one.
+    let found = ["search=60s", "search=4m"].into_iter().any(|search| {
+        let lab = Lab::alone();
+        let run = lab.run(&lab.patient("knee-of-a-web-server.toml"), &patient(search));
+        told(&lab, &run.json())
+    });
+    assert!(found, "no knee in 4 minutes");
+}
+
+/// Whether the run found a knee; if so, all else must be as it should.
+fn told(lab: &Lab, verdict: &serde_json::Value) -> bool {
     let folder = lab.run_folder();
-    let verdict = run.json();
     let load = |name: &str| -> serde_json::Value {
         let text = fs::read_to_string(folder.join("loads").join(name)).expect("a load");
         serde_json::from_str(&text).expect("JSON")
     };
     let capacity = &load("knee.traffic.json")["capacity"];
-    let knee = capacity["knee"]["rate"].as_f64().expect("a knee");
+    let Some(knee) = capacity["knee"]["rate"].as_f64() else {
+        assert_eq!(capacity["limit"], "unsure", "{capacity:#}");
+        return false;
+    };
     // One worker that takes 2 ms cannot do more than 500 a second; a busy machine, less.
     assert!(knee > 20.0 && knee < 600.0, "{capacity:#}");
     let soak = load("soak_at_70_.traffic.json");
@@ -47,4 +55,5 @@ fn the_knee_of_a_web_server_is_found_and_held_at_a_share_of_it() {
     assert!(!outcomes.contains(&"invalid"), "{verdict:#}");
     assert!(folder.join("report.html").is_file());
     assert_eq!(processes_of_run(&folder), Vec::<String>::new());
+    true
 }

@@ -72,6 +72,9 @@ const SIZES: [f64; 6] = [0.5, 2.5, 12.0, 50.0, 150.0, 450.0];
 const FLOORS: [f64; 3] = [0.0, 0.5, 0.8];
 /// How the logarithm of a size follows the response.
 const GROWTH: f64 = 0.5;
+/// Slope below which one is the less likely beforehand the flatter it is: queues are steep
+/// where they become slow.
+const STEEP: f64 = 12.0;
 const TABLES: usize = DEVIATIONS.len() * SIZES.len() * FLOORS.len();
 /// Response beyond which groups grow no more: they are no larger than the hold.
 const LARGEST: f64 = 1.5;
@@ -98,14 +101,16 @@ impl Threshold {
             .iter()
             .flat_map(|floor| SIZES.map(|size| (1.0 - floor) * (SIZES[0] / size).sqrt()));
         let prior: Vec<f64> = prior.collect();
-        let of_slope = DEVIATIONS.iter().flat_map(|_| prior.iter());
-        let all = prior.iter().sum::<f64>() * (SLOPES.len() * DEVIATIONS.len() * CELLS) as f64;
+        let steep = |slope: &f64| (slope / STEEP).min(1.0);
+        let tables = || DEVIATIONS.iter().flat_map(|_| prior.iter());
+        let of_slope = |slope: f64| tables().map(move |prior| slope * prior);
+        let weights: Vec<f64> = SLOPES.iter().map(steep).flat_map(of_slope).collect();
+        let all = weights.iter().sum::<f64>() * CELLS as f64;
         fine.then(|| Self {
             low: from,
             step: (to - from) / CELLS as f64,
-            rows: SLOPES
+            rows: weights
                 .iter()
-                .flat_map(|_| of_slope.clone())
                 .map(|weight| vec![weight / all; CELLS])
                 .collect(),
         })

@@ -139,6 +139,12 @@ impl<'b> Bench<'b> {
             .fold(f64::INFINITY, f64::min)
     }
 
+    /// The rate below which another hold tells little: higher ones were good.
+    pub(super) fn tells_from(&self) -> f64 {
+        let (good, _) = self.bracket();
+        good.map_or(0.0, |good| good / NEAR_GOOD)
+    }
+
     /// Failures that were not taken back.
     fn standing(&self) -> impl Iterator<Item = &Failed> {
         self.failed.iter().filter(|failed| failed.held < TAKEN_BACK)
@@ -180,7 +186,15 @@ impl<'b> Bench<'b> {
             Purpose::Bisect | Purpose::Confirm => self.samples().max(self.samples_near()),
         };
         let needed = Duration::try_from_secs_f64(needed / rate).unwrap_or(Duration::MAX);
-        let mut length = usual.max(needed).min(self.settings.longest.max(usual));
+        // A few long holds learn less than many, each of which is asked for where it tells most.
+        let affordable = match purpose {
+            Purpose::Bisect => self
+                .settings
+                .longest
+                .min(self.settings.within / LEAST_HOLDS),
+            _ => self.settings.longest,
+        };
+        let mut length = usual.max(needed).min(affordable.max(usual));
         let mut attempt = 1;
         loop {
             if let Some(why) = self.over(length, purpose) {
@@ -407,6 +421,12 @@ impl<'b> Bench<'b> {
     }
 }
 
+/// Ratio of the highest good rate to the lowest one that is asked for after it.
+const NEAR_GOOD: f64 = 1.25;
+
+/// Holds that the time of a search shall suffice for.
+const LEAST_HOLDS: u32 = 12;
+
 /// Whether a hold counts.
 #[derive(Debug, PartialEq)]
 pub(super) enum Reading {
@@ -419,24 +439,13 @@ pub(super) enum Reading {
     Lost(Vec<String>),
 }
 
-/// Whether what the guard found takes a hold its meaning. A target that is overloaded
-/// fills the in-flight cap, and then not everything can be sent; its window has more
-/// requests coming than going, so Little's law does not hold. Where the objective is
-/// broken, these are the target's doing and the hold counts.
+/// Whether a hold counts, by what the guard found of its generator.
 pub(super) fn weigh(found: Vec<String>, holds: Option<bool>) -> Reading {
-    let has = |name: &str| found.iter().any(|check| check == name);
-    if has("worker-lost") {
+    if found.iter().any(|check| check == "worker-lost") {
         return Reading::Lost(found);
     }
-    let overload = holds == Some(false);
-    let full = has("in-flight-cap");
-    let by_target = |check: &str| match check {
-        "in-flight-cap" | "little" => overload,
-        "under-sent" => overload && full,
-        _ => false,
-    };
     match holds {
-        _ if found.iter().any(|check| !by_target(check)) => Reading::Spoiled(found),
+        _ if !found.is_empty() => Reading::Spoiled(found),
         None => Reading::TooFew,
         Some(_) => Reading::Counts,
     }

@@ -147,7 +147,10 @@ fn bisect(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
             // The median tells most of where the knee is; what lies to both sides of it
             // tells how steep the way there is, without which no interval is honest.
             let quantile = ASKED[bench.points.len() % ASKED.len()];
-            let rate = belief.threshold.quantile(quantile).max(bench.lowest());
+            // Far below what held and above what clearly failed, a hold tells nothing.
+            let rate = belief.threshold.quantile(quantile);
+            let rate = rate.max(bench.tells_from()).min(bench.claimed());
+            let rate = rate.max(bench.lowest());
             match bench.hold(rate, Purpose::Bisect)? {
                 Outcome::Good | Outcome::Bad => spoiled = 0,
                 // Another rate next; perhaps the machine is quiet then.

@@ -44,7 +44,7 @@ impl Record {
     }
 
     /// At least so much of what was told, and of what was asked, as shares.
-    fn check(&self, name: &str, least: f64, told: f64) {
+    fn check(&self, name: &str, least: f64, told: f64, most_error: f64) {
         let error = Self::median(&self.errors);
         let covered = self.covered as f64 / self.told as f64;
         println!(
@@ -59,7 +59,7 @@ impl Record {
             Self::median(&self.holds),
             Self::median(&self.seconds),
         );
-        assert!(error <= 0.05, "{name}: median error {error}");
+        assert!(error <= most_error, "{name}: median error {error}");
         // To say nothing is right where little is known; a search that says nothing most of the time is of
         // no use.
         assert!(
@@ -113,9 +113,7 @@ fn mm1(name: &str, settings: &Search, seeds: u64) -> Record {
             these.add(&mut queue, settings, truth);
         }
         // Of so few, a 90 % interval covers fewer than four fifths by chance in 1 % of cases.
-        // A brief search of a target that wanders by 8 % mostly says that it does not know.
-        let told = if drift < 0.05 { 0.8 } else { 0.4 };
-        these.check(&format!("{name}, drift {drift}"), 0.8, told);
+        these.check(&format!("{name}, drift {drift}"), 0.8, 0.85, 0.05);
         all.runs += these.runs;
         all.told += these.told;
         all.covered += these.covered;
@@ -125,7 +123,7 @@ fn mm1(name: &str, settings: &Search, seeds: u64) -> Record {
         all.seconds.extend(these.seconds);
         all.widths.extend(these.widths);
     }
-    all.check(name, 0.88, 0.7);
+    all.check(name, 0.88, 0.95, 0.03);
     all
 }
 
@@ -183,6 +181,7 @@ fn other_queues_are_found_as_well() {
         for (pace, settings) in [
             ("brief", Search::brief(objective.clone())),
             ("thorough", Search::new(objective.clone())),
+            ("a minute", minute(objective.clone())),
         ] {
             let mut all = Record::default();
             for seed in 0..searches() {
@@ -190,10 +189,26 @@ fn other_queues_are_found_as_well() {
                 queue.drift = 0.03;
                 all.add(&mut queue, &settings, truth);
             }
-            // Congestions that last as long as a hold are seen too seldom; see docs/knee.md.
-            let least = if name == "M/M/20" { 0.3 } else { 0.6 };
-            all.check(&format!("{name}, {slo}, {truth:.0}/s, {pace}"), least, 0.8);
+            // Of eight, a 90 % interval covers fewer than five by chance in 1 of 2,000 cases.
+            let (told, error) = if pace == "a minute" {
+                (0.2, 0.15)
+            } else {
+                (0.85, 0.05)
+            };
+            let name = format!("{name}, {slo}, {truth:.0}/s, {pace}");
+            all.check(&name, 0.6, told, error);
         }
+    }
+}
+
+/// What an experiment asks for that shall be over soon.
+fn minute(slo: Slo) -> Search {
+    Search {
+        from: 150.0,
+        each: Duration::from_secs(1),
+        precision: 0.1,
+        within: Duration::from_secs(60),
+        ..Search::new(slo)
     }
 }
 
