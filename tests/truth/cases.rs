@@ -71,6 +71,8 @@ fn targets() -> Vec<Target> {
                     failures(told, 0.0, 0.0),
                     good(told, 196.0, 204.0),
                     median_of_5_ms(told, late),
+                    retried(told, 0.0, 0.0),
+                    Claim::says("notes", &told.notes(), "[]"),
                 ]
             },
         },
@@ -190,7 +192,86 @@ fn targets() -> Vec<Target> {
             meets: false,
             claims: |told, _| vec![failures(told, 0.095, 0.105)],
         },
+        Target {
+            name: "every answer is a redirect",
+            plant: Plant {
+                latency_ms: 5,
+                redirects: true,
+                ..Plant::default()
+            },
+            per_second: 100,
+            seconds: 4,
+            objectives: &["errors < 1%"],
+            meets: true,
+            claims: |told, _| {
+                vec![
+                    failures(told, 0.0, 0.0),
+                    Claim::says("notes", &told.notes(), "redirect"),
+                ]
+            },
+        },
+        Target {
+            name: "every tenth request finds its connection closed",
+            plant: Plant {
+                latency_ms: 5,
+                close_every: 10,
+                ..Plant::default()
+            },
+            per_second: 100,
+            seconds: 6,
+            objectives: &["errors < 3%"],
+            meets: true,
+            // Asked again, it is every tenth request once more. On a connection that is new, it fails.
+            claims: |told, _| {
+                vec![
+                    Claim::number(
+                        "retried and failed, of those planned",
+                        told.number("/requests/retried")
+                            .zip(told.number("/requests/failed"))
+                            .map(|(retried, failed)| (retried + failed) / 600.0),
+                        0.09,
+                        0.12,
+                    ),
+                    good(told, 97.0, 102.0),
+                ]
+            },
+        },
+        Target {
+            name: "answers that take 20 ms longer each second",
+            plant: Plant {
+                latency_ms: 5,
+                grows_ms: 20,
+                ..Plant::default()
+            },
+            per_second: 100,
+            seconds: 20,
+            objectives: &["p50 < 100ms"],
+            meets: false,
+            claims: |told, diary| {
+                let late = diary.lateness();
+                vec![
+                    failures(told, 0.0, 0.0),
+                    Claim::number(
+                        "p50",
+                        told.number("/latency/intended/p50"),
+                        0.2,
+                        0.21 + late.p50_s + SLACK_S,
+                    ),
+                    Claim::number(
+                        "growth of the median in a second",
+                        told.number("/steady/growth/per_s"),
+                        0.018,
+                        0.022,
+                    ),
+                    Claim::says("steady", &told.load["steady"]["state"].to_string(), "grow"),
+                ]
+            },
+        },
     ]
+}
+
+fn retried(told: &Measured, least: f64, most: f64) -> Claim {
+    Claim::number("retried", told.number("/requests/retried"), least, most)
 }
 
 /// The median of a server that answers after 5 ms, however late the machine made it.

@@ -29,16 +29,22 @@ impl Measured {
         self.load["validity"]["valid"] == true
     }
 
+    /// A number of the result: `None` if it is withheld, no number (NaN) if it is not there at all.
     pub(crate) fn number(&self, pointer: &str) -> Option<f64> {
-        self.load.pointer(pointer).and_then(Value::as_f64)
+        match self.load.pointer(pointer) {
+            None => Some(f64::NAN),
+            Some(told) => told.as_f64(),
+        }
     }
 
-    /// Requests that failed, of those that were due.
+    /// The share of failures that is told.
     pub(crate) fn failed_share(&self) -> Option<f64> {
-        let count = |pointer| self.number(pointer).unwrap_or_default();
-        let due = count("/requests/planned");
-        let failed = count("/requests/errors") + count("/requests/refused");
-        (due > 0.0).then(|| failed / due)
+        self.number("/requests/failed_share")
+    }
+
+    /// What is noted of the load, beside its numbers.
+    pub(crate) fn notes(&self) -> String {
+        self.load["notes"].to_string()
     }
 }
 

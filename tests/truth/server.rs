@@ -32,6 +32,12 @@ pub(crate) struct Plant {
     pub(crate) slow_ms: u64,
     /// Every nth answer says that it is longer than it is. 0: none.
     pub(crate) lie_every: u64,
+    /// Every nth answer is preceded by the end of its connection, and is never given. 0: none.
+    pub(crate) close_every: u64,
+    /// Every answer sends its client elsewhere.
+    pub(crate) redirects: bool,
+    /// How much longer each request takes for each second that passed.
+    pub(crate) grows_ms: u64,
     /// A child that burns one processor and holds this many MiB. 0: none.
     pub(crate) child_mib: usize,
 }
@@ -41,7 +47,8 @@ impl Plant {
         json!({
             "latency": self.latency_ms, "pool": self.pool, "freezes": self.freezes_ms,
             "dead": self.dead_ms, "slow_until": self.slow_until_ms, "slow": self.slow_ms,
-            "lie_every": self.lie_every, "child_mib": self.child_mib,
+            "lie_every": self.lie_every, "close_every": self.close_every,
+            "redirects": self.redirects, "grows": self.grows_ms, "child_mib": self.child_mib,
         })
     }
 
@@ -57,6 +64,9 @@ impl Plant {
             slow_until_ms: number(&value["slow_until"]),
             slow_ms: number(&value["slow"]),
             lie_every: number(&value["lie_every"]),
+            close_every: number(&value["close_every"]),
+            redirects: value["redirects"] == true,
+            grows_ms: number(&value["grows"]),
             child_mib: number(&value["child_mib"]) as usize,
         }
     }
@@ -281,6 +291,7 @@ struct Serving {
 struct State {
     /// When each worker of the pool is free, since the first request.
     free: Vec<Duration>,
+    requests: u64,
     answers: u64,
     /// By how much later than due each answer was written.
     late: Vec<Duration>,
@@ -359,16 +370,31 @@ impl Serving {
                 note(&self.diary, "first request", Duration::ZERO);
                 Instant::now()
             });
+            if self.closes() {
+                return;
+            }
             let (due, lies) = self.answer_due(first.elapsed());
             thread::sleep(due.saturating_sub(first.elapsed()));
             let length = if lies { 1000 } else { 5 };
-            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\nhello");
+            let status = match self.plant.redirects {
+                true => "302 Found\r\nLocation: /elsewhere",
+                false => "200 OK",
+            };
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\nhello");
             let written = out.write_all(answer.as_bytes());
             self.state().late.push(first.elapsed().saturating_sub(due));
             if written.is_err() || lies {
                 return;
             }
         }
+    }
+
+    /// Whether the connection of the request that came ends instead of an answer.
+    fn closes(&self) -> bool {
+        let every = self.plant.close_every;
+        let mut state = self.state();
+        state.requests += 1;
+        every > 0 && state.requests.is_multiple_of(every)
     }
 
     /// When the request that came `now` is answered, and whether the answer lies about its length.
@@ -383,6 +409,7 @@ impl Serving {
         } else {
             plant.latency_ms
         });
+        let takes = takes + Duration::from_millis(plant.grows_ms).mul_f64(now.as_secs_f64());
         let begins = match state.free.iter_mut().min() {
             None => now,
             Some(free) => {
