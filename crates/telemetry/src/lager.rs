@@ -66,6 +66,14 @@ impl Logger {
         }
     }
 
+    /// A logger that writes lines of every level: for those that another process waits for.
+    pub fn of_every_level(&self) -> Self {
+        Self {
+            least: Level::Debug,
+            ..self.clone()
+        }
+    }
+
     /// Is a line of `level` written?
     pub fn enabled(&self, level: Level) -> bool {
         level >= self.least

@@ -34,7 +34,8 @@ fn stop(pid: u64) {
 #[test]
 fn one_control_server_speaks_for_all() {
     let lab = Lab::new();
-    let graph = Graph::up(&lab, &lab.write("graph.toml", CHAIN), &["--processes"]);
+    let file = lab.write("graph.toml", CHAIN);
+    let graph = Graph::up(&lab, &file, &["--processes", "--log-level", "error"]);
     let (address, admin) = graph.ready();
     for _ in 0..3 {
         assert_eq!(ask(&address, "/").body, ECHO);

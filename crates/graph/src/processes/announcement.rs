@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use serde::Deserialize;
 
-/// What the message of that line ends with, behind a dot.
+/// What the message of that line ends with, behind a dot. It is written whatever level of
+/// lines is asked for: others wait for it.
 pub const READY: &str = "ready";
 
 /// Where a child is, as the fields of a line of its log say: `address`, where it takes

@@ -102,7 +102,7 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
         .and("processes", family.members().len())
         .and("address", entry.map(|address| address.to_string()))
         .and("admin", admin.to_string());
-    logger.info(READY, fields);
+    logger.of_every_level().info(READY, fields);
 
     let mut running: Vec<usize> = (0..family.members().len()).collect();
     loop {

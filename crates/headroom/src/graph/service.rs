@@ -219,7 +219,7 @@ async fn run(args: &ServiceArgs, wanted: Wanted, calibration: Calibration) -> Re
     let fields = Fields::new()
         .and("address", address.map(|address| address.to_string()))
         .and("admin", admin.to_string());
-    logger.info(READY, fields);
+    logger.of_every_level().info(READY, fields);
     shutdown.asked().await;
     let drained = local.drain(DRAIN).await;
     served.stop().await;

@@ -65,7 +65,7 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
             .and("services", topology.services.len())
             .and("address", entry.map(|address| address.to_string()))
             .and("admin", admin.to_string());
-        logger.info(READY, fields);
+        logger.of_every_level().info(READY, fields);
         shutdown.asked().await;
         let drained = local.drain(DRAIN).await;
         served.stop().await;
