@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { endedOf, estimate, kneeText, usl, uslSpan } from '../src/data/capacity';
 import { valueAt } from '../src/data/decode';
-import { failedShare, firstShown, gap, health, line, percentileName, perSecond, rate, smallShare } from '../src/data/load';
+import { failedShare, firstShown, gap, health, known, latency, line, percentileName, perSecond, rate, smallShare } from '../src/data/load';
 import type { Capacity, Expectation, Fit, Hold, LoadSummary, Outcome } from '../src/data/run';
 import type { Result } from '../src/data/load';
 import { resultOf, summaryOf, times, timelineOf } from './loads';
@@ -13,6 +13,11 @@ describe('numbers', () => {
 
   it('small shares are not rounded to nothing', () => {
     expect([0, 0.00012, 0.031, 1, NaN].map(smallShare)).toEqual(['0 %', '0.012 %', '3.1 %', '100 %', '–']);
+  });
+
+  it('a percentile among requests without an answer says so', () => {
+    const some = times({ p90: 0.005, unanswered: 50, no_answer: ['p99', 'max'] });
+    expect((['p90', 'p99', 'p999', 'max'] as const).map((name) => latency(known(some, name)))).toEqual(['5.00 ms', 'no answer', '–', 'no answer']);
   });
 
   it('percentiles have their usual names', () => {

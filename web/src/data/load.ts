@@ -12,7 +12,7 @@ export interface Timeline {
   sent: Float64Array;
   good: Float64Array;
   failed: Float64Array;
-  /** NaN: none. */
+  /** NaN: nothing ended. Infinity: it falls among requests without an answer. */
   p50: Float64Array;
   p99: Float64Array;
   max: Float64Array;
@@ -84,6 +84,9 @@ const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 function timelineOf(blob: Uint8Array, packed: PackedTimeline, start: number): Timeline {
   const of = (name: Exclude<keyof PackedTimeline, 'heat_pairs' | 'heat_bin'>) => scaled(blob, packed[name]);
   let end = 0;
+  const unanswered = of('unanswered');
+  const told = (name: 'p50' | 'p99' | 'max') =>
+    of(name).map((value, slot) => (Number.isNaN(value) && unanswered[slot] > 0 ? Infinity : value));
   return {
     t: of('t_s').map((t) => t + start),
     length: of('length_s'),
@@ -91,9 +94,9 @@ function timelineOf(blob: Uint8Array, packed: PackedTimeline, start: number): Ti
     sent: of('sent'),
     good: of('good'),
     failed: of('failed'),
-    p50: of('p50'),
-    p99: of('p99'),
-    max: of('max'),
+    p50: told('p50'),
+    p99: told('p99'),
+    max: told('max'),
     inFlight: of('in_flight'),
     backlog: of('backlog'),
     heatEnd: column(blob, packed.heat_pairs).map((pairs) => (end += pairs)),
@@ -214,5 +217,12 @@ export function smallShare(share: number): string {
 /** The share of requests that failed, as every result has it. */
 export const failedShare = ({ requests: { failed_share } }: LoadSummary) => failed_share ?? NaN;
 
-/** The value of a distribution that may be absent. */
-export const known = (distribution: Distribution, name: keyof Distribution) => distribution[name] ?? NaN;
+/** The numbers of a distribution. */
+export type NumberOf = Exclude<keyof Distribution, 'no_answer'>;
+
+/** A number of a distribution: NaN where it is not told, Infinity where it falls among requests without an answer. */
+export const known = (distribution: Distribution, name: NumberOf) =>
+  distribution.no_answer.includes(name) ? Infinity : (distribution[name] ?? NaN);
+
+/** A latency; an infinite one is how long an answer took that never came. */
+export const latency = (seconds: number) => (seconds === Infinity ? 'no answer' : duration(seconds));

@@ -92,9 +92,13 @@ export interface Timelines {
   group: Column;
 }
 
-/** A distribution of times in seconds; null where too few samples lie beyond. */
+/** A distribution of times in seconds; null where too few samples lie beyond, and under `no_answer`. */
 export interface Distribution {
   count: number;
+  /** Requests without an answer, slower than all of these. */
+  unanswered: number;
+  /** Names of the numbers that fall among requests without an answer. */
+  no_answer: string[];
   min: number | null;
   mean: number | null;
   stddev: number | null;
@@ -239,6 +243,7 @@ export interface PackedTimeline {
   sent: Scaled;
   good: Scaled;
   failed: Scaled;
+  unanswered: Scaled;
   p50: Scaled;
   p99: Scaled;
   max: Scaled;
@@ -254,7 +259,7 @@ export interface Load {
   start_s: number;
   summary: LoadSummary;
   timeline: PackedTimeline;
-  /** Seconds at the percentiles 1 − 10^(−k / points_per_decade); the last is the longest. */
+  /** Seconds at the percentiles 1 − 10^(−k / points_per_decade); the last is the longest, unless requests had no answer. */
   percentiles: { points_per_decade: number; intended: number[]; actual: number[] };
 }
 

@@ -397,9 +397,9 @@ fn a_broken_load_and_a_broken_histogram_are_named() {
         text.starts_with("loads/front.json: histograms.actual: "),
         "{text}"
     );
-    run.write(RunFile::Load("front"), b"{\"schema\": 3}")
+    run.write(RunFile::Load("front"), b"{\"schema\": 4}")
         .unwrap();
-    assert!(problem(&run).contains("schema 3"), "{}", problem(&run));
+    assert!(problem(&run).contains("schema 4"), "{}", problem(&run));
 }
 
 #[test]
