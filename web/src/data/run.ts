@@ -90,6 +90,20 @@ export interface Timelines {
   ids: Text;
   groups: string[];
   group: Column;
+  /** The log lines of some entities as JSON: `LinesOf`. */
+  lines: Text | null;
+}
+
+/** The log lines of some entities of one kind. */
+export interface LinesOf {
+  /** Paths inside the run's folder. */
+  files: string[];
+  entities: {
+    row: number;
+    lines: { file: number; number: number; text: string; cut: boolean; points: number[] }[];
+    /** How many more there are. */
+    more: number;
+  }[];
 }
 
 /** A distribution of times in seconds; null where too few samples lie beyond, and under `no_answer`. */
