@@ -396,7 +396,7 @@ await check('a knee that was not found says why', alone('no-knee'), async (page)
 await check('a load without a single answer is no broken page', alone('empty'), async (page) => {
   await whole(page);
   const load = page.locator('section.load');
-  assert.match(await load.innerText(), /Partial: interrupted after 0\.2 s/);
+  assert.match(await load.innerText(), /partial: interrupted after 0\.2 s/);
   assert.match(await load.innerText(), /nothing to draw/);
   assert.match(await load.innerText(), /no curve/);
   assert.doesNotMatch(await load.innerText(), /NaN|undefined|Infinity/);

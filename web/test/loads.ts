@@ -7,6 +7,7 @@ export const times = (values: Partial<Distribution> = {}): Distribution => ({
   count: 1000,
   unanswered: 0,
   no_answer: [],
+  bounds: {},
   min: null,
   mean: null,
   stddev: null,

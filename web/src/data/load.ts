@@ -2,6 +2,7 @@
 
 import { duration, percent } from '../chart/scales';
 import { column, scaled, type Points } from './decode';
+import { NO_ANSWER, WITHHELD } from './words';
 import type { Distribution, Expectation, Load, LoadSummary, PackedTimeline } from './run';
 
 /** A load over time; a value for each slot. Times are those of the page's axis. */
@@ -207,22 +208,40 @@ export function rate(value: number): string {
   return `${Number(value.toFixed(digits)).toLocaleString('en', { maximumFractionDigits: digits })}/s`;
 }
 
-/** A share as small as it is: `0 %`, `0.012 %`, `3.1 %`. */
+/** A share as the terminal shows it: `0 %`, `0.012 %`, `26.4 %`; all and nothing are only exactly that. */
 export function smallShare(share: number): string {
   if (!Number.isFinite(share)) return '–';
-  if (share === 0) return '0 %';
-  return `${Number((100 * share).toPrecision(2))} %`;
+  const extreme = (value: number) => value === 0 || value === 100;
+  for (let digits = 3; digits <= 17; digits++) {
+    const shown = Number((100 * share).toPrecision(digits));
+    if (extreme(shown) === extreme(100 * share)) return `${shown} %`;
+  }
+  return `${100 * share} %`;
 }
 
 /** The share of requests that failed, as every result has it. */
 export const failedShare = ({ requests: { failed_share } }: LoadSummary) => failed_share ?? NaN;
 
 /** The numbers of a distribution. */
-export type NumberOf = Exclude<keyof Distribution, 'no_answer'>;
+export type NumberOf = Exclude<keyof Distribution, 'no_answer' | 'bounds'>;
 
 /** A number of a distribution: NaN where it is not told, Infinity where it falls among requests without an answer. */
 export const known = (distribution: Distribution, name: NumberOf) =>
   distribution.no_answer.includes(name) ? Infinity : (distribution[name] ?? NaN);
 
 /** A latency; an infinite one is how long an answer took that never came. */
-export const latency = (seconds: number) => (seconds === Infinity ? 'no answer' : duration(seconds));
+export const latency = (seconds: number) => (seconds === Infinity ? NO_ANSWER : duration(seconds));
+
+/** A number of a distribution as it is told: why not, where it is not. */
+export function told(distribution: Distribution, name: NumberOf): string {
+  const value = known(distribution, name);
+  return Number.isNaN(value) && distribution.bounds[name] ? WITHHELD : latency(value);
+}
+
+/** Between which two values those numbers lie that the generator may have spoiled; empty: none. */
+export function doubtful({ bounds }: Distribution): string {
+  const order = ['mean', ...PERCENTILES.map(([name]) => name as string), 'max'];
+  const shown = PERCENTILES.reduce<Record<string, string>>((names, [name, q]) => ({ ...names, [name]: percentileName(q) }), {});
+  const some = order.filter((name) => bounds[name]);
+  return some.map((name) => `${shown[name] ?? name} ${duration(bounds[name][0])} to ${duration(bounds[name][1])}`).join(', ');
+}

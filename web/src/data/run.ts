@@ -113,6 +113,8 @@ export interface Distribution {
   unanswered: number;
   /** Names of the numbers that fall among requests without an answer. */
   no_answer: string[];
+  /** Least and most of numbers that the generator may have spoiled, by name. */
+  bounds: Record<string, [number, number]>;
   min: number | null;
   mean: number | null;
   stddev: number | null;

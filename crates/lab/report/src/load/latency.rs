@@ -3,7 +3,7 @@
 use lab_load::Summary;
 use lab_load::summary::Distribution;
 
-use super::words::{grouped, seconds, time};
+use super::words::{LATE, LOST, ONLY_KNOWN, WITHHELD, grouped, seconds, time};
 use super::{LABEL, Page};
 
 /// Width of a column of times.
@@ -27,7 +27,7 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
     let mut lines = vec![page.paint.dim(&head)];
     for (name, of) in rows() {
         let shown = |distribution| match withheld(distribution, name) {
-            true => format!("{:>COLUMN$}", "withheld"),
+            true => format!("{:>COLUMN$}", WITHHELD),
             false => format!("{:>COLUMN$}", number(distribution, name, of)),
         };
         let one = shown(actual);
@@ -40,10 +40,7 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
     if intended.unanswered > 0 {
         let lost = grouped(intended.unanswered);
         let all = grouped(intended.count + intended.unanswered);
-        let text = format!(
-            "{lost} of {all} requests had no answer: they count as slower than every answer, \
-             and no mean has them"
-        );
+        let text = format!("{lost} of {all} {LOST}");
         lines.extend(page.labelled("", &text));
     }
     if let Some(gap) = gap(intended, actual).filter(|_| open) {
@@ -109,10 +106,7 @@ fn doubtful(page: &Page, sort: &str, distribution: &Distribution) -> Vec<String>
     match between.is_empty() {
         true => Vec::new(),
         false => {
-            let text = format!(
-                "the generator was late itself, so of {sort} it is only known: {}",
-                between.join(", ")
-            );
+            let text = format!("{LATE} {sort} {ONLY_KNOWN} {}", between.join(", "));
             page.labelled("", &text)
         }
     }
