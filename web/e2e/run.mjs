@@ -136,6 +136,26 @@ await check('the pointer shows an entity and a cursor on every panel; a click ke
   assert.equal(await section.locator('.frame ~ .selected').count(), 0);
 });
 
+await check('the selected entity shows the log lines that made it', demo, async (page) => {
+  const section = life(page);
+  // The longest of the first phase, which is one that the page has lines of.
+  const worst = section.locator('tbody button.link').nth(0);
+  const id = await worst.innerText();
+  await worst.click();
+  const log = section.locator('.selected .log');
+  const lines = log.locator('li');
+  assert.equal(await lines.count(), 9);
+  for (const line of await lines.allInnerTexts()) assert(line.includes(id) && /^logs\/bbs\.log:\d+/.test(line), line);
+  assert.deepEqual(await lines.locator('b').allInnerTexts(), ['desired', 'persisted', 'auctioned', 'allocated', 'started', 'created', 'exited', 'completed', 'resolved']);
+  assert.equal(await log.locator('.command').count(), 0);
+  // Of the instances there is no log.
+  const instances = life(page, 'lrp');
+  await instances.locator('tbody button.link').nth(0).click();
+  const command = await instances.locator('.selected .log .command').innerText();
+  assert.match(command, /^grep -nF -- '[0-9a-f-]{36}' logs\/\*\.log$/);
+  assert.match(await instances.locator('.selected .log').innerText(), /road-to-100-cells-20261121-093000/);
+});
+
 await check('finds an entity by its id, and says when there is none', demo, async (page) => {
   const section = life(page);
   const worst = section.locator('tbody button.link').nth(4);
@@ -229,6 +249,9 @@ await check('names that try to break out are only text', report('hostile'), asyn
   await section.getByRole('searchbox').fill(evil);
   await section.getByRole('button', { name: 'Find' }).click();
   assert.equal(await section.locator('.frame ~ .selected .id').innerText(), evil);
+  const lines = section.locator('.selected .log li');
+  assert.equal(await lines.count(), 3);
+  assert((await lines.first().innerText()).includes(JSON.stringify(evil)));
 });
 
 await check('a run that was not made says why', report('aborted'), async (page) => {
@@ -373,7 +396,7 @@ await check('a knee that was not found says why', alone('no-knee'), async (page)
 await check('a load without a single answer is no broken page', alone('empty'), async (page) => {
   await whole(page);
   const load = page.locator('section.load');
-  assert.match(await load.innerText(), /Partial: interrupted after 0\.2 s/);
+  assert.match(await load.innerText(), /partial: interrupted after 0\.2 s/);
   assert.match(await load.innerText(), /nothing to draw/);
   assert.match(await load.innerText(), /no curve/);
   assert.doesNotMatch(await load.innerText(), /NaN|undefined|Infinity/);

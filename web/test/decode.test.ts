@@ -46,6 +46,7 @@ describe('lives', () => {
       ids: { at: 32, bytes: ids.length },
       groups: ['cell-1'],
       group: at(3),
+      lines: null,
     });
     expect(found.ids).toEqual(['x', '</script>']);
     expect([...found.at[1]]).toEqual([1, NaN]);

@@ -15,6 +15,7 @@ export function livesOf(rows: (number | null)[][], groups: string[] = []): Lives
     groups: names,
     group: Int32Array.from(rows, (_, i) => names.indexOf(groups[i])),
     start: Float64Array.from(rows, (row) => (known(row).length ? Math.min(...known(row)) : NaN)),
+    lines: () => null,
     end: Float64Array.from(rows, (row) => (known(row).length ? Math.max(...known(row)) : NaN)),
   };
 }

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { endedOf, estimate, kneeText, usl, uslSpan } from '../src/data/capacity';
 import { valueAt } from '../src/data/decode';
-import { failedShare, firstShown, gap, health, line, percentileName, perSecond, rate, smallShare } from '../src/data/load';
+import { doubtful, failedShare, firstShown, gap, health, line, percentileName, perSecond, rate, smallShare, told } from '../src/data/load';
 import type { Capacity, Expectation, Fit, Hold, LoadSummary, Outcome } from '../src/data/run';
 import type { Result } from '../src/data/load';
+import shares from './shares.json';
 import { resultOf, summaryOf, times, timelineOf } from './loads';
 
 describe('numbers', () => {
@@ -11,8 +12,20 @@ describe('numbers', () => {
     expect([5000, 41834.4, 12.5, 999.94, 0.25, 0, NaN].map(rate)).toEqual(['5,000/s', '41,834/s', '12.5/s', '999.9/s', '0.25/s', '0/s', '–']);
   });
 
-  it('small shares are not rounded to nothing', () => {
-    expect([0, 0.00012, 0.031, 1, NaN].map(smallShare)).toEqual(['0 %', '0.012 %', '3.1 %', '100 %', '–']);
+  it('shares are those of the terminal', () => {
+    expect(shares.map(([share]) => smallShare(share as number))).toEqual(shares.map(([, text]) => text));
+    expect(smallShare(NaN)).toBe('–');
+  });
+
+  it('what the generator spoiled is withheld, and its bounds are told', () => {
+    const some = times({ p90: 0.005, bounds: { p99: [0.001, 0.009], mean: [0.002, 0.003], p999: [1, 2] } });
+    expect([told(some, 'p99'), told(some, 'p90'), told(some, 'p75')]).toEqual(['withheld', '5.00 ms', '–']);
+    expect(doubtful(some)).toBe('mean 2.00 ms to 3.00 ms, p99 1.00 ms to 9.00 ms, p99.9 1.00 s to 2.00 s');
+  });
+
+  it('a percentile among requests without an answer says so', () => {
+    const some = times({ p90: 0.005, unanswered: 50, no_answer: ['p99', 'max'] });
+    expect((['p90', 'p99', 'p999', 'max'] as const).map((name) => told(some, name))).toEqual(['5.00 ms', 'no answer', '–', 'no answer']);
   });
 
   it('percentiles have their usual names', () => {

@@ -5,6 +5,9 @@ import type { Distribution, LoadSummary } from '../src/data/run';
 
 export const times = (values: Partial<Distribution> = {}): Distribution => ({
   count: 1000,
+  unanswered: 0,
+  no_answer: [],
+  bounds: {},
   min: null,
   mean: null,
   stddev: null,

@@ -12,7 +12,8 @@ pub struct Shown {
     pub value: f64,
 }
 
-/// A length of time in seconds: `1.27 s`, `45 ms`, `20.5 min`.
+/// A length of time in seconds: `1.27 s`, `45 ms`, `20.5 min`. An infinite one is how long
+/// an answer took that never came: `no answer`.
 pub fn show_seconds(value: f64) -> String {
     seconds(value, DIGITS).text
 }
@@ -66,6 +67,10 @@ pub fn seconds(value: f64, digits: usize) -> Shown {
         (60.0, 120.0, "min"),
         (3600.0, 7200.0, "h"),
     ];
+    if value == f64::INFINITY {
+        let text = "no answer".to_owned();
+        return Shown { text, value };
+    }
     scaled(value, digits, &UNITS, "s")
 }
 

@@ -1,7 +1,7 @@
 /** From the packed blob to typed arrays; `crates/lab/report/src/blob.rs` packs it. */
 
 import { placeAfter } from '../chart/lines';
-import type { Column, Line, Scaled, Text, Timelines } from './run';
+import type { Column, Line, LinesOf, Scaled, Text, Timelines } from './run';
 
 /** A missing number in a decoded column. */
 export const NONE = 0xffffffff;
@@ -105,6 +105,8 @@ export interface Lives {
   /** First and last time seen of each entity; NaN: none. */
   start: Float64Array;
   end: Float64Array;
+  /** The log lines of some of them; unpacked when they are asked for. */
+  lines: () => LinesOf | null;
 }
 
 export function lives(blob: Uint8Array, packed: Timelines): Lives {
@@ -137,5 +139,6 @@ export function lives(blob: Uint8Array, packed: Timelines): Lives {
     group: new Int32Array(column(blob, packed.group).buffer),
     start,
     end,
+    lines: () => (packed.lines ? JSON.parse(text(blob, packed.lines)) : null),
   };
 }

@@ -2,6 +2,7 @@
 
 import { duration, percent } from '../chart/scales';
 import { column, scaled, type Points } from './decode';
+import { NO_ANSWER, WITHHELD } from './words';
 import type { Distribution, Expectation, Load, LoadSummary, PackedTimeline } from './run';
 
 /** A load over time; a value for each slot. Times are those of the page's axis. */
@@ -12,7 +13,7 @@ export interface Timeline {
   sent: Float64Array;
   good: Float64Array;
   failed: Float64Array;
-  /** NaN: none. */
+  /** NaN: nothing ended. Infinity: it falls among requests without an answer. */
   p50: Float64Array;
   p99: Float64Array;
   max: Float64Array;
@@ -84,6 +85,9 @@ const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 function timelineOf(blob: Uint8Array, packed: PackedTimeline, start: number): Timeline {
   const of = (name: Exclude<keyof PackedTimeline, 'heat_pairs' | 'heat_bin'>) => scaled(blob, packed[name]);
   let end = 0;
+  const unanswered = of('unanswered');
+  const told = (name: 'p50' | 'p99' | 'max') =>
+    of(name).map((value, slot) => (Number.isNaN(value) && unanswered[slot] > 0 ? Infinity : value));
   return {
     t: of('t_s').map((t) => t + start),
     length: of('length_s'),
@@ -91,9 +95,9 @@ function timelineOf(blob: Uint8Array, packed: PackedTimeline, start: number): Ti
     sent: of('sent'),
     good: of('good'),
     failed: of('failed'),
-    p50: of('p50'),
-    p99: of('p99'),
-    max: of('max'),
+    p50: told('p50'),
+    p99: told('p99'),
+    max: told('max'),
     inFlight: of('in_flight'),
     backlog: of('backlog'),
     heatEnd: column(blob, packed.heat_pairs).map((pairs) => (end += pairs)),
@@ -204,15 +208,40 @@ export function rate(value: number): string {
   return `${Number(value.toFixed(digits)).toLocaleString('en', { maximumFractionDigits: digits })}/s`;
 }
 
-/** A share as small as it is: `0 %`, `0.012 %`, `3.1 %`. */
+/** A share as the terminal shows it: `0 %`, `0.012 %`, `26.4 %`; all and nothing are only exactly that. */
 export function smallShare(share: number): string {
   if (!Number.isFinite(share)) return '–';
-  if (share === 0) return '0 %';
-  return `${Number((100 * share).toPrecision(2))} %`;
+  const extreme = (value: number) => value === 0 || value === 100;
+  for (let digits = 3; digits <= 17; digits++) {
+    const shown = Number((100 * share).toPrecision(digits));
+    if (extreme(shown) === extreme(100 * share)) return `${shown} %`;
+  }
+  return `${100 * share} %`;
 }
 
 /** The share of requests that failed, as every result has it. */
 export const failedShare = ({ requests: { failed_share } }: LoadSummary) => failed_share ?? NaN;
 
-/** The value of a distribution that may be absent. */
-export const known = (distribution: Distribution, name: keyof Distribution) => distribution[name] ?? NaN;
+/** The numbers of a distribution. */
+export type NumberOf = Exclude<keyof Distribution, 'no_answer' | 'bounds'>;
+
+/** A number of a distribution: NaN where it is not told, Infinity where it falls among requests without an answer. */
+export const known = (distribution: Distribution, name: NumberOf) =>
+  distribution.no_answer.includes(name) ? Infinity : (distribution[name] ?? NaN);
+
+/** A latency; an infinite one is how long an answer took that never came. */
+export const latency = (seconds: number) => (seconds === Infinity ? NO_ANSWER : duration(seconds));
+
+/** A number of a distribution as it is told: why not, where it is not. */
+export function told(distribution: Distribution, name: NumberOf): string {
+  const value = known(distribution, name);
+  return Number.isNaN(value) && distribution.bounds[name] ? WITHHELD : latency(value);
+}
+
+/** Between which two values those numbers lie that the generator may have spoiled; empty: none. */
+export function doubtful({ bounds }: Distribution): string {
+  const order = ['mean', ...PERCENTILES.map(([name]) => name as string), 'max'];
+  const shown = PERCENTILES.reduce<Record<string, string>>((names, [name, q]) => ({ ...names, [name]: percentileName(q) }), {});
+  const some = order.filter((name) => bounds[name]);
+  return some.map((name) => `${shown[name] ?? name} ${duration(bounds[name][0])} to ${duration(bounds[name][1])}`).join(', ');
+}

@@ -11,6 +11,7 @@ export const LOADS = {
   'Intended send': 'when the schedule had a request due. Latency from there is what a user feels, also while the target stalls.',
   'Actual send': 'when the request was handed to the kernel. Latency from there is what the target took.',
   'Steady part': 'found by MSER-5: what is left when the start whose removal makes the mean of the rest most certain is taken away. It is told beside the numbers, which are of the whole load.',
+  'Percentiles of a load': 'of all requests: those without an answer count as slower than every answer.',
   Failed: 'refused, without a whole answer, or due and never sent; as a share of all that were tried.',
   Rates: 'within the time in which requests were due. Answers that came later count, but into no rate.',
   Heat: 'ten bins for each factor of ten, darker with the logarithm of answers a second; of slots that share a pixel the densest counts.',

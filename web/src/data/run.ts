@@ -90,11 +90,31 @@ export interface Timelines {
   ids: Text;
   groups: string[];
   group: Column;
+  /** The log lines of some entities as JSON: `LinesOf`. */
+  lines: Text | null;
 }
 
-/** A distribution of times in seconds; null where too few samples lie beyond. */
+/** The log lines of some entities of one kind. */
+export interface LinesOf {
+  /** Paths inside the run's folder. */
+  files: string[];
+  entities: {
+    row: number;
+    lines: { file: number; number: number; text: string; cut: boolean; points: number[] }[];
+    /** How many more there are. */
+    more: number;
+  }[];
+}
+
+/** A distribution of times in seconds; null where too few samples lie beyond, and under `no_answer`. */
 export interface Distribution {
   count: number;
+  /** Requests without an answer, slower than all of these. */
+  unanswered: number;
+  /** Names of the numbers that fall among requests without an answer. */
+  no_answer: string[];
+  /** Least and most of numbers that the generator may have spoiled, by name. */
+  bounds: Record<string, [number, number]>;
   min: number | null;
   mean: number | null;
   stddev: number | null;
@@ -239,6 +259,7 @@ export interface PackedTimeline {
   sent: Scaled;
   good: Scaled;
   failed: Scaled;
+  unanswered: Scaled;
   p50: Scaled;
   p99: Scaled;
   max: Scaled;
@@ -254,7 +275,7 @@ export interface Load {
   start_s: number;
   summary: LoadSummary;
   timeline: PackedTimeline;
-  /** Seconds at the percentiles 1 − 10^(−k / points_per_decade); the last is the longest. */
+  /** Seconds at the percentiles 1 − 10^(−k / points_per_decade); the last is the longest, unless requests had no answer. */
   percentiles: { points_per_decade: number; intended: number[]; actual: number[] };
 }
 

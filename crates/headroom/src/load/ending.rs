@@ -96,7 +96,6 @@ fn line(measured: &Measured) -> String {
 
 fn show(value: f64, quantity: Quantity) -> String {
     match quantity {
-        _ if value.is_infinite() => "beyond the slowest answer".to_owned(),
         Quantity::Intended(_) | Quantity::Actual(_) => show_seconds(value),
         Quantity::Errors | Quantity::Sent => show_share(value),
         Quantity::Rate => show_rate(value),

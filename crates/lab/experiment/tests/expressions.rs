@@ -46,6 +46,17 @@ fn judge(that: &str, values: &[(&'static str, f64)]) -> Judgement {
 }
 
 #[test]
+fn what_never_came_is_longer_than_any_bound() {
+    let that = "task.desired..resolved p99 < 5s";
+    let never = [("task.desired..resolved p99", f64::INFINITY)];
+    let judgement = judge(that, &never);
+    assert_eq!(judgement.holds, Some(false));
+    assert_eq!(judgement.measured, "no answer");
+    let share = [("task.complete", f64::INFINITY)];
+    assert_eq!(judge("task.complete > 5%", &share).holds, None);
+}
+
+#[test]
 fn a_single_value_stands_alone() {
     let judgement = judge(
         "task.desired..resolved p99 < 5s",

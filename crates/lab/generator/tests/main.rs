@@ -11,6 +11,7 @@ mod samples;
 mod stalls;
 mod support;
 mod target;
+mod unanswered;
 mod workers;
 mod workers_under_load;
 mod workload;

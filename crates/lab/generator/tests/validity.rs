@@ -402,9 +402,9 @@ fn slow(delay: Duration) -> Target {
 
 fn bounds(recorded: &Recorded, quantile: f64) -> Bounds {
     let all = recorded.total.requests();
-    let between = validity::Between::of(&all.intended, &all.intended_doubt);
+    let between = validity::Between::intended(&all);
     between
-        .bounds(|latencies| latencies.quantile(quantile))
+        .bounds(|latencies| latencies.percentile(quantile))
         .unwrap()
 }
 

@@ -3,13 +3,14 @@
 //! A [`Definition`] names the points of a lifecycle and how log lines show them.
 //! A [`Miner`] is fed with lines, of any files in any order, and keeps for every
 //! entity when it passed each point. The result is a [`Table`]; [`summarise`]
-//! turns it into numbers. [`Follower`] reads the lines of growing files.
+//! turns it into numbers, and [`Evidence`] finds the lines of an entity again. [`Follower`] reads the lines of growing files.
 //! `tests/logs.rs` shows it whole.
 
 mod classify;
 mod collector;
 mod csv;
 mod definition;
+mod evidence;
 mod fields;
 mod follow;
 mod interner;
@@ -28,6 +29,7 @@ mod timestamp;
 pub use collector::{Collector, Snapshot};
 pub use csv::{CsvError, MAX_ROWS};
 pub use definition::{Definition, DefinitionError, LoopDefinition, MAX_POINTS};
+pub use evidence::{Evidence, Found};
 pub use fields::{FieldId, Fields, MAX_DEPTH};
 pub use follow::{FollowError, Follower};
 pub use line::{Format, Line, MAX_LINE_BYTES, Scanner, Unreadable};

@@ -147,6 +147,20 @@ impl<'a> Line<'a> {
     }
 }
 
+impl Line<'_> {
+    /// The texts of the first of these lists of fields that the line has whole and not
+    /// empty, joined by `/`.
+    pub(crate) fn joined(&self, lists: &[Vec<FieldId>]) -> Option<Vec<u8>> {
+        lists.iter().find_map(|fields| {
+            let texts = fields
+                .iter()
+                .map(|id| self.field(*id).filter(|text| !text.is_empty()));
+            let texts: Option<Vec<_>> = texts.collect();
+            Some(texts?.join(&b'/'))
+        })
+    }
+}
+
 fn text(line: &[u8], slot: Slot) -> Cow<'_, [u8]> {
     match slot.kind {
         Kind::Absent => Cow::Borrowed(b""),

@@ -111,6 +111,14 @@ impl Blob {
     }
 }
 
+/// How many bytes a text takes in a page.
+pub(crate) fn packed_len(text: &str) -> usize {
+    deflate(text.as_bytes(), Compression::best())
+        .len()
+        .div_ceil(3)
+        * 4
+}
+
 fn plain(_row: usize, _before: u32) -> u32 {
     0
 }

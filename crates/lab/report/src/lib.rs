@@ -3,6 +3,7 @@
 mod blob;
 mod error;
 pub mod load;
+mod log_lines;
 mod page_data;
 mod page_loads;
 mod series;

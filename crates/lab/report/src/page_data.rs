@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ReportError;
 use crate::blob::{Blob, Text};
+use crate::log_lines::{self, PlannedLife, PlannedSystem};
 use crate::page_loads::PageLoad;
 use crate::series::{Line, pack};
 use crate::timelines::{self, Timelines};
@@ -117,12 +118,9 @@ struct PlanHead {
     about: String,
     seed: u64,
     #[serde(default)]
-    lifecycles: Vec<NameOnly>,
-}
-
-#[derive(Debug, Deserialize)]
-struct NameOnly {
-    name: String,
+    lifecycles: Vec<PlannedLife>,
+    #[serde(default)]
+    systems: Vec<PlannedSystem>,
 }
 
 impl PageData {
@@ -146,11 +144,22 @@ impl PageData {
             .flat_map(|plan| &plan.lifecycles)
             .map(|named| named.name.as_str())
             .collect();
-        let mut lifecycles = Vec::new();
+        let mut tables = Vec::new();
         for name in rest.lifecycle_names(&declared)? {
             let file = RunFile::Lifecycle(&name);
-            if let Some(table) = rest.read(file, timelines::read(&name, &run.file(file))) {
-                lifecycles.push(Timelines::pack(&table, &mut blob)?);
+            tables.extend(rest.read(file, timelines::read(&name, &run.file(file))));
+        }
+        let lifecycles: Result<Vec<Timelines>, ReportError> = tables
+            .iter()
+            .map(|table| Timelines::pack(table, &mut blob))
+            .collect();
+        let mut lifecycles = lifecycles?;
+        if let Some(plan) = &plan {
+            let origin = environment.started_at_unix_ns;
+            let (systems, planned) = (&plan.systems, &plan.lifecycles);
+            let lines = log_lines::pack(run, origin, systems, planned, &tables, &mut blob);
+            for (timelines, lines) in lifecycles.iter_mut().zip(lines) {
+                timelines.lines = lines;
             }
         }
         let loads = rest.loads(environment.started_at_unix_ns, &mut blob)?;

@@ -2,6 +2,7 @@
 //! distributions as percentile curves.
 
 use lab_load::Summary;
+use lab_load::recording::Latencies;
 use lab_load::summary::{Histograms, Slot};
 use measure::Histogram;
 use serde::Serialize;
@@ -34,6 +35,7 @@ struct Timeline {
     sent: Scaled,
     good: Scaled,
     failed: Scaled,
+    unanswered: Scaled,
     p50: Scaled,
     p99: Scaled,
     max: Scaled,
@@ -63,8 +65,9 @@ impl PageLoad {
         blob: &mut Blob,
     ) -> (Self, Vec<String>) {
         let mut unread = Vec::new();
+        let unanswered = summary.latency.intended.unanswered;
         let mut curve = |name: &str, text: &str| {
-            percentiles(text).unwrap_or_else(|problem| {
+            percentiles(text, unanswered).unwrap_or_else(|problem| {
                 unread.push(format!("histograms.{name}: {problem}"));
                 Vec::new()
             })
@@ -104,6 +107,7 @@ impl Timeline {
             sent: column(1.0, |slot| slot.sent as f64),
             good: column(1.0, |slot| slot.good as f64),
             failed: column(1.0, |slot| slot.failed as f64),
+            unanswered: column(1.0, |slot| slot.unanswered as f64),
             p50: column(1e-6, |slot| slot.p50.unwrap_or(f64::NAN)),
             p99: column(1e-6, |slot| slot.p99.unwrap_or(f64::NAN)),
             max: column(1e-6, |slot| slot.max.unwrap_or(f64::NAN)),
@@ -125,21 +129,21 @@ fn column_of(blob: &mut Blob, values: impl Iterator<Item = u32>) -> Column {
 }
 
 /// The latency in seconds at the percentiles 1 − 10^(−k / [`POINTS_PER_DECADE`]) for
-/// k = 0, 1, ... as far as there are samples; the last is the longest. Nothing for no
-/// samples.
-fn percentiles(text: &str) -> Result<Vec<f64>, String> {
+/// k = 0, 1, ... as far as there are answers; the last is the longest, unless requests had
+/// no answer. Nothing for no answers.
+fn percentiles(text: &str, unanswered: u64) -> Result<Vec<f64>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
     let histogram = Histogram::from_base64(text).map_err(|error| error.to_string())?;
-    let count = histogram.count().max(1) as f64;
-    let decades = count.log10();
+    let latencies = Latencies::of(&histogram, unanswered);
+    let decades = (latencies.count().max(1) as f64).log10();
     let last = (decades * f64::from(POINTS_PER_DECADE)).ceil() as u32;
     let points = (0..=last).filter_map(|k| {
         let beyond = 10_f64.powf(-f64::from(k) / f64::from(POINTS_PER_DECADE));
-        histogram.quantile(1.0 - beyond.min(1.0))
+        latencies.percentile(1.0 - beyond.min(1.0))
     });
-    Ok(points.map(|time| time.as_secs_f64()).collect())
+    Ok(points.filter(|time| time.is_finite()).collect())
 }
 
 #[cfg(test)]
@@ -154,19 +158,24 @@ mod tests {
         for ms in 1..=1000 {
             histogram.record(Duration::from_millis(ms));
         }
-        let curve = percentiles(&histogram.to_base64().unwrap()).unwrap();
+        let text = histogram.to_base64().unwrap();
+        let curve = percentiles(&text, 0).unwrap();
         assert_eq!(curve.len(), 61);
         let close = |k: usize, seconds: f64| (curve[k] / seconds - 1.0).abs() < 2e-3;
         assert!(close(0, 0.001) && close(20, 0.9), "{curve:?}");
         assert!(close(40, 0.99) && close(60, 1.0), "{curve:?}");
         assert!(curve.is_sorted());
+        // With as many without an answer, it ends in the middle, at the longest.
+        let half = percentiles(&text, 1000).unwrap();
+        assert_eq!(half.len(), 7);
+        assert!((half[6] / 0.998 - 1.0).abs() < 2e-3, "{half:?}");
     }
 
     #[test]
     fn nothing_and_nonsense_are_told_apart() {
-        assert_eq!(percentiles("").unwrap(), [0.0; 0]);
+        assert_eq!(percentiles("", 9).unwrap(), [0.0; 0]);
         let empty = Histogram::new().to_base64().unwrap();
-        assert_eq!(percentiles(&empty).unwrap(), [0.0; 0]);
-        assert!(percentiles("nonsense").is_err());
+        assert_eq!(percentiles(&empty, 9).unwrap(), [0.0; 0]);
+        assert!(percentiles("nonsense", 0).is_err());
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Timelines {
     groups: Vec<String>,
     /// For each entity the index of its group.
     group: Column,
+    /// The log lines of some entities as JSON; see `log_lines.rs`.
+    pub(crate) lines: Option<Text>,
 }
 
 /// Reads the timelines of `name` from the file at `path`.
@@ -73,6 +75,7 @@ impl Timelines {
             ids: blob.push_text(&ids),
             groups,
             group: blob.push_column(&group),
+            lines: None,
         })
     }
 }

@@ -136,6 +136,98 @@ fn the_same_run_gives_the_same_bytes() {
 }
 
 #[test]
+fn an_entity_has_its_log_lines_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    let points = [["made", "task.made"], ["done", "task.done"]];
+    let plan = serde_json::json!({
+        "name": "sample", "about": "", "seed": 1,
+        "lifecycles": [{ "name": "task", "key": ["id"], "alias": [], "points": points }],
+        "systems": [{ "name": "web", "log": "auto" }, { "name": "odd", "log": "text" }],
+    });
+    run.write_json(RunFile::Plan, &plan).unwrap();
+    run.write(
+        RunFile::Lifecycle("task"),
+        b"id,group,made,done\nx,,1000000000,2000000000\nnowhere,,1,\n",
+    )
+    .unwrap();
+    let hostile = "</script><b>\u{1b}[31m";
+    let log = format!(
+        "starting up\n\
+         ts=1795253401 msg=task.made id=x note=\"{hostile}\"\n\
+         ts=1795253401 msg=task.made id=other\n\
+         {{\"timestamp\":\"1795253402.000000000\",\"message\":\"task.done\",\"data\":{{\"id\":\"x\"}}}}\n\
+         ts=1795253403 msg=seen id=x long={}",
+        "y".repeat(2000)
+    );
+    run.write(RunFile::Log("web"), log.as_bytes()).unwrap();
+    run.write(RunFile::Log("odd"), log.as_bytes()).unwrap();
+    let page = lab_report::html(&run).unwrap();
+    let (data, blob) = embedded(&page);
+    let place = &data["lifecycles"][0]["lines"];
+    let number = |name: &str| place[name].as_u64().unwrap() as usize;
+    let text = &blob[number("at")..number("at") + number("bytes")];
+    let told: Value = serde_json::from_slice(text).unwrap();
+    assert_eq!(told["files"], serde_json::json!(["logs/web.log"]));
+    let [only] = told["entities"].as_array().unwrap().as_slice() else {
+        panic!("{told}");
+    };
+    assert_eq!((&only["row"], &only["more"]), (&0.into(), &0.into()));
+    let lines: Vec<_> = only["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| (line["number"].as_u64().unwrap(), line["points"].to_string()))
+        .collect();
+    let expected = [(2, "[0]"), (4, "[1]"), (5, "[]")];
+    assert_eq!(lines, expected.map(|(n, points)| (n, points.to_owned())));
+    assert!(only["lines"][0]["text"].as_str().unwrap().contains(hostile));
+    let last = &only["lines"][2];
+    assert_eq!(
+        (last["text"].as_str().unwrap().len(), &last["cut"]),
+        (500, &true.into())
+    );
+}
+
+/// Whatever the logs hold, a page stays small.
+#[test]
+fn log_lines_have_a_bound_in_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    let plan = serde_json::json!({
+        "name": "sample", "about": "", "seed": 1,
+        "lifecycles": [{ "name": "task", "key": ["id"], "alias": [], "points": [["made", "made"]] }],
+        "systems": [{ "name": "web", "log": "logfmt" }],
+    });
+    run.write_json(RunFile::Plan, &plan).unwrap();
+    let (mut table, mut log) = ("id,group,made\n".to_owned(), String::new());
+    let mut noise = 1_u64;
+    for id in 0..300 {
+        writeln!(table, "{id},,1000000000").unwrap();
+        for _ in 0..30 {
+            log += "ts=1795253401 msg=made id=";
+            write!(log, "{id} noise=").unwrap();
+            for _ in 0..25 {
+                noise = noise
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                write!(log, "{noise:016x}").unwrap();
+            }
+            log.push('\n');
+        }
+    }
+    run.write(RunFile::Log("web"), log.as_bytes()).unwrap();
+    let without = lab_report::html(&run).unwrap().len();
+    run.write(RunFile::Lifecycle("task"), table.as_bytes())
+        .unwrap();
+    let with = lab_report::html(&run).unwrap().len();
+    assert!(
+        (50_000..260_000).contains(&(with - without)),
+        "{with} and {without}"
+    );
+}
+
+#[test]
 fn a_run_without_anything_has_a_report_with_its_reason() {
     let folder = tempfile::tempdir().unwrap();
     let run = run(folder.path());
@@ -397,9 +489,9 @@ fn a_broken_load_and_a_broken_histogram_are_named() {
         text.starts_with("loads/front.json: histograms.actual: "),
         "{text}"
     );
-    run.write(RunFile::Load("front"), b"{\"schema\": 3}")
+    run.write(RunFile::Load("front"), b"{\"schema\": 4}")
         .unwrap();
-    assert!(problem(&run).contains("schema 3"), "{}", problem(&run));
+    assert!(problem(&run).contains("schema 4"), "{}", problem(&run));
 }
 
 #[test]

@@ -310,6 +310,16 @@ impl Measured<'_> {
             .filter(|metric| self.value(metric).is_none())
             .map(|metric| format!("nothing was measured for {metric}: {}", self.why(metric)))
             .collect();
+        let endless = |metric: &&Metric| self.value(metric) == Some(f64::INFINITY);
+        let compared = expr
+            .comparisons()
+            .into_iter()
+            .filter_map(|one| one.of.as_ref());
+        lacks.extend(
+            compared
+                .filter(endless)
+                .map(|metric| format!("{metric} had no answer, so nothing compares with it")),
+        );
         lacks.dedup();
         lacks.join("; ")
     }

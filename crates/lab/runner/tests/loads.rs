@@ -97,6 +97,42 @@ that = "alive ok == 100% and 'quiet': alive ok == 100%"
     );
 }
 
+#[test]
+fn requests_without_an_answer_are_the_slowest_ones() {
+    let (_folder, finished) = made(
+        simulated::losing,
+        r#"
+[[step]]
+name = "first"
+load = { traffic = "constant 400/s" }
+hold = "5s"
+[[step]]
+name = "second"
+load = { traffic = "constant 400/s" }
+wait = { until = "traffic p90 < 1s and traffic p99 > 1h", at_most = "60s" }
+[[expect]]
+that = "first: traffic p90 < 1s"
+[[expect]]
+that = "first: traffic p99 < 1h"
+[[expect]]
+that = "second: traffic p90 < 110% of 'first': traffic p99"
+"#,
+    );
+    let judged: Vec<_> = finished
+        .verdict
+        .expectations
+        .iter()
+        .map(|one| (one.outcome, one.measured.as_str(), one.note.as_str()))
+        .collect();
+    assert_eq!(judged[0].0, Outcome::Pass);
+    assert_eq!(judged[1], (Outcome::Fail, "no answer", ""));
+    assert_eq!(judged[2].0, Outcome::Inconclusive);
+    assert!(judged[2].2.contains("had no answer"), "{judged:?}");
+    let stored = finished.folder.load("first.traffic").unwrap();
+    assert_eq!(stored.summary.latency.intended.p99, None);
+    assert!(stored.summary.latency.intended.lost("p99"));
+}
+
 const SEARCH: &str = r#"
 [[step]]
 name = "knee"

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lab_load::recording::Timeline;
+use lab_load::recording::{Phase, Timeline};
 use lab_load::{Flow, Generate, GenerateError, Model, Recorded, Segment, Span, Workload};
 use lab_runner::Generator;
 
@@ -19,19 +19,26 @@ struct Simulated {
     users: u32,
     /// Time by which every send is late.
     late: Duration,
+    /// The share of requests that no answer comes to.
+    lost: f64,
     stopped: Arc<AtomicBool>,
 }
 
 /// A generator that keeps up with any rate.
 pub(crate) fn healthy(workload: Workload) -> Result<Generator, GenerateError> {
-    start(workload, Duration::ZERO)
+    start(workload, Duration::ZERO, 0.0)
+}
+
+/// A generator to whose requests, one in twenty, no answer comes.
+pub(crate) fn losing(workload: Workload) -> Result<Generator, GenerateError> {
+    start(workload, Duration::ZERO, 0.05)
 }
 
 /// A generator that sends everything late, except to a target whose path has "fine".
 pub(crate) fn late(workload: Workload) -> Result<Generator, GenerateError> {
     let path = &workload.mix.journeys[0].steps[0].path;
     let late = if path.contains("fine") { 0 } else { 50 };
-    start(workload, Duration::from_millis(late))
+    start(workload, Duration::from_millis(late), 0.0)
 }
 
 /// A generator that cannot reach its target.
@@ -43,7 +50,7 @@ pub(crate) fn refused(_: Workload) -> Result<Generator, GenerateError> {
     })
 }
 
-fn start(workload: Workload, late: Duration) -> Result<Generator, GenerateError> {
+fn start(workload: Workload, late: Duration, lost: f64) -> Result<Generator, GenerateError> {
     let stopped = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&stopped);
     Ok(Generator {
@@ -51,6 +58,7 @@ fn start(workload: Workload, late: Duration) -> Result<Generator, GenerateError>
             kinds: workload.mix.journeys.iter().map(|j| j.steps.len()).sum(),
             users: workload.connections.held,
             late,
+            lost,
             stopped,
         }),
         stop: Box::new(move || stop.store(true, Ordering::Relaxed)),
@@ -70,8 +78,10 @@ impl Simulated {
             false => 2.0,
         };
         let kind = &mut span.kinds[0];
-        (kind.sent, kind.answered) = (span.planned, span.planned);
-        for request in 0..span.planned {
+        let lost = (span.planned as f64 * self.lost).round() as u64;
+        (0..lost).for_each(|_| kind.fail(Phase::Timeout, "timeout"));
+        (kind.sent, kind.answered) = (span.planned, span.planned - lost);
+        for request in 0..kind.answered {
             let share = (request as f64 + 0.5) / span.planned as f64;
             let time = Duration::from_secs_f64(-mean * (1.0 - share).ln());
             kind.intended.record(time + self.late);
@@ -83,7 +93,7 @@ impl Simulated {
             }
             kind.lateness.record(self.late);
         }
-        kind.statuses.insert(200, span.planned);
+        kind.statuses.insert(200, kind.answered);
         span.in_flight_seconds = span.planned as f64 * mean;
         span.threads_cpu = vec![length / 10];
         span

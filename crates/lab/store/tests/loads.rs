@@ -103,6 +103,7 @@ fn summary(name: &str) -> Summary {
         },
         kinds: Vec::new(),
         timeline: vec![Slot {
+            unanswered: 0,
             t_s: 0.0,
             length_s: 1.0,
             after_end: false,
@@ -206,12 +207,12 @@ fn a_newer_summary_and_a_broken_one_are_refused_by_name() {
     let place = |name: &str| run.path().join("loads").join(name);
     fs::write(
         place("new.json"),
-        "{\"schema\": 3, \"from\": \"the future\"}",
+        "{\"schema\": 4, \"from\": \"the future\"}",
     )
     .unwrap();
     let error = run.load("new").unwrap_err();
     assert!(
-        matches!(error, StoreError::Newer { found: 3, .. }),
+        matches!(error, StoreError::Newer { found: 4, .. }),
         "{error}"
     );
     assert!(error.to_string().contains("loads/new.json"), "{error}");
@@ -277,7 +278,8 @@ fn an_older_result_is_read_with_what_it_lacks_worked_out() {
     assert_eq!((counts.tried, counts.failed), (4, 1));
     assert_eq!(counts.failed_share, Some(0.25));
     assert!(
-        read.notes[0].contains("of the steady part"),
+        read.notes[0].contains("leave out requests")
+            && read.notes[1].contains("of the steady part"),
         "{:?}",
         read.notes
     );

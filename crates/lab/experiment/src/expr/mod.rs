@@ -63,11 +63,15 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The right side in the unit of the left; `None` when it was not measured.
+    /// The right side in the unit of the left; `None` when it was not measured, or is
+    /// infinite: nothing can be compared with what never ended.
     fn bound(&self, value: &dyn Fn(&Metric) -> Option<f64>) -> Option<f64> {
         match &self.of {
             None => Some(self.quantity),
-            Some(of) => value(of).map(|value| self.quantity * value),
+            Some(of) => {
+                let found = value(of).filter(|value| value.is_finite());
+                found.map(|value| self.quantity * value)
+            }
         }
     }
 }
@@ -106,7 +110,8 @@ impl Op {
 /// Where measured values come from.
 pub trait Metrics {
     /// The value of a metric in the unit of its [`Metric::dimension`]; `None` when
-    /// nothing was measured. A value that is not finite counts as not measured.
+    /// nothing was measured. An infinite length of time is longer than any other; else a
+    /// value that is not finite counts as not measured.
     fn value(&self, metric: &Metric) -> Option<f64>;
 }
 
@@ -131,7 +136,11 @@ impl Expr {
     /// A missing value makes its comparison undecided. `and` is false if one side
     /// is, `or` is true if one side is, whatever the other side would have been.
     pub fn eval(&self, metrics: &dyn Metrics) -> Judgement {
-        let value = |metric: &Metric| metrics.value(metric).filter(|value| value.is_finite());
+        let value = |metric: &Metric| {
+            let endless = metric.dimension() == Dimension::Seconds;
+            let known = |value: &f64| value.is_finite() || endless && *value == f64::INFINITY;
+            metrics.value(metric).filter(known)
+        };
         let mut shown: Vec<(String, String)> = Vec::new();
         let mut missing = Vec::new();
         let mut grouped: BTreeMap<&Metric, Vec<&Comparison>> = BTreeMap::new();

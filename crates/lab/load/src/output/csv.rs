@@ -2,16 +2,20 @@
 
 use std::fmt::Write;
 
-use crate::summary::Summary;
+use crate::summary::{Slot, Summary};
 
 const HEAD: &str = "t_s,length_s,planned,sent,good,failed,p50_s,p99_s,max_s,in_flight,backlog\n";
 
-/// One line for each slot of the timeline under a line of names. Times are in seconds; a
-/// slot without answers has empty latencies.
+/// One line for each slot of the timeline under a line of names. Times are in seconds.
+/// Latencies are empty in a slot in which nothing ended, and `inf` where they fall among
+/// requests without an answer.
 pub fn csv(summary: &Summary) -> String {
     let mut text = HEAD.to_owned();
     for slot in &summary.timeline {
-        let time = |seconds: Option<f64>| seconds.map_or(String::new(), |time| time.to_string());
+        let time = |of: fn(&Slot) -> Option<f64>| {
+            slot.latency(of)
+                .map_or(String::new(), |time| time.to_string())
+        };
         // Writing into a String does not fail.
         let _ = writeln!(
             text,
@@ -22,9 +26,9 @@ pub fn csv(summary: &Summary) -> String {
             slot.sent,
             slot.good,
             slot.failed,
-            time(slot.p50),
-            time(slot.p99),
-            time(slot.max),
+            time(|slot| slot.p50),
+            time(|slot| slot.p99),
+            time(|slot| slot.max),
             slot.in_flight,
             slot.backlog
         );

@@ -21,7 +21,7 @@ fn json_has_the_documented_places_and_is_read_back() {
     let summary = summary();
     let text = json(&summary).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(value["schema"], 2);
+    assert_eq!(value["schema"], 3);
     assert_eq!(
         value["latency"]["intended"]["p90"],
         summary.latency.intended.p90.unwrap()
@@ -32,7 +32,8 @@ fn json_has_the_documented_places_and_is_read_back() {
 #[test]
 fn every_line_of_csv_has_every_column() {
     let mut summary = summary();
-    summary.timeline[0].p99 = None;
+    let first = &mut summary.timeline[0];
+    (first.p99, first.unanswered) = (None, 0);
     let text = csv(&summary);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 11);
@@ -40,6 +41,10 @@ fn every_line_of_csv_has_every_column() {
         assert_eq!(line.split(',').count(), 11, "{line}");
     }
     assert_eq!(lines[1].split(',').nth(7), Some(""));
+    summary.timeline[0].unanswered = 1;
+    let lost = csv(&summary);
+    let first = lost.lines().nth(1).unwrap();
+    assert_eq!(first.split(',').nth(7), Some("inf"));
     assert_eq!(lines[2].split(',').next(), Some("1"));
 }
 

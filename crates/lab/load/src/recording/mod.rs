@@ -4,6 +4,7 @@
 mod doubt;
 mod failure;
 mod kind;
+mod latencies;
 mod span;
 mod timeline;
 mod tried;
@@ -13,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub use doubt::{Delays, Doubt};
 pub use failure::{Failure, NO_DESCRIPTORS, NO_PORTS, NONE_FREE, Phase};
 pub use kind::Recording;
+pub(crate) use latencies::BEYOND;
+pub use latencies::Latencies;
 pub use span::{ConnectionCounts, MachineNoise, Span};
 pub use timeline::Timeline;
 pub use tried::Tried;

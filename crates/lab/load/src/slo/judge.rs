@@ -2,8 +2,8 @@
 
 use measure::Histogram;
 
-use super::{BEYOND, Quantity, Slo, Statistic, Term};
-use crate::recording::{Recorded, Recording, Tried};
+use super::{Quantity, Slo, Statistic, Term};
+use crate::recording::{Latencies, Recorded, Recording, Tried};
 use crate::segment::Model;
 use crate::steady;
 use crate::validity::Between;
@@ -63,14 +63,13 @@ impl Slo {
     /// Judges a load, or what [`steady::judged`] left of it.
     ///
     /// A request without a whole answer, or one that was never sent, counts as slower
-    /// than any bound: `p99 < 20ms` says that 99 of 100 requests were answered within
-    /// 20 ms. A percentile with fewer than ten samples beyond it, or a share of errors
-    /// below one request, is not told unless it is surely too large.
+    /// than any bound ([`Latencies`]): `p99 < 20ms` says that 99 of 100 requests were
+    /// answered within 20 ms. A percentile with fewer than ten samples beyond it, or a share
+    /// of errors below one request, is not told unless it is surely too large.
     pub fn judge(&self, recorded: &Recorded) -> Judgement {
         let requests = recorded.total.requests();
         let seen = Seen {
             recorded,
-            unanswered: requests.failed(),
             tried: recorded.total.tried(),
             requests,
         };
@@ -91,7 +90,6 @@ impl Slo {
 struct Seen<'r> {
     recorded: &'r Recorded,
     requests: Recording,
-    unanswered: u64,
     tried: Tried,
 }
 
@@ -111,14 +109,8 @@ impl Seen<'_> {
         };
         let all = &self.requests;
         match term.quantity {
-            Quantity::Intended(statistic) => {
-                let between = Between::of(&all.intended, &all.intended_doubt);
-                self.between(term, statistic, &between)
-            }
-            Quantity::Actual(statistic) => {
-                let between = Between::of(&all.actual, &all.actual_doubt);
-                self.between(term, statistic, &between)
-            }
+            Quantity::Intended(statistic) => between(term, statistic, &Between::intended(all)),
+            Quantity::Actual(statistic) => between(term, statistic, &Between::actual(all)),
             Quantity::Errors => {
                 let Tried { all, failed } = self.tried;
                 let Some(share) = self.tried.share() else {
@@ -166,64 +158,38 @@ impl Seen<'_> {
             ..seen
         }
     }
+}
 
-    /// What holds of latencies as they were measured holds of the truth, which is not
-    /// longer; what does not must not hold at its shortest either.
-    fn between(&self, term: Term, statistic: Statistic, between: &Between<'_>) -> Measured {
-        let seen = self.latency(term, statistic, between.most());
-        let best = self.latency(term, statistic, between.least());
-        Measured {
-            at_best: best.value.filter(|best| seen.value != Some(*best)),
-            holds: match seen.holds {
-                Some(false) if best.holds != Some(false) => None,
-                holds => holds,
-            },
-            ..seen
-        }
+/// What holds of latencies as they were measured holds of the truth, which is not longer;
+/// what does not must not hold at its shortest either.
+fn between(term: Term, statistic: Statistic, between: &Between<'_>) -> Measured {
+    let seen = latency(term, statistic, between.most());
+    let best = latency(term, statistic, between.least());
+    Measured {
+        at_best: best.value.filter(|best| seen.value != Some(*best)),
+        holds: match seen.holds {
+            Some(false) if best.holds != Some(false) => None,
+            holds => holds,
+        },
+        ..seen
     }
+}
 
-    fn latency(&self, term: Term, statistic: Statistic, answers: &Histogram) -> Measured {
-        let all = answers.count() + self.unanswered;
-        let at_rank = |rank: u64| {
-            let latency = (rank <= answers.count())
-                .then(|| answers.quantile(rank as f64 / answers.count() as f64))
-                .flatten();
-            latency.map_or(f64::INFINITY, |latency| latency.as_secs_f64())
-        };
-        let (value, holds) = match (statistic, statistic.percentile()) {
-            _ if all == 0 => (None, None),
-            (_, Some(share)) => {
-                let value = at_rank(rank(all, share));
-                let few = (all as f64) * (1.0 - share) < BEYOND * (1.0 - 1e-9);
-                let surely = || {
-                    let (low, _) = stats::quantile_ranks(all, share, CONFIDENCE)?;
-                    (!term.holds(at_rank(low?))).then_some(false)
-                };
-                let holds = if few {
-                    surely()
-                } else {
-                    Some(term.holds(value))
-                };
-                (Some(value), holds)
-            }
-            (Statistic::Max, None) => {
-                let value = at_rank(all);
-                (Some(value), Some(term.holds(value)))
-            }
-            (_, None) => match answers.mean() {
-                Some(mean) => {
-                    let value = mean.as_secs_f64();
-                    (Some(value), Some(term.holds(value)))
-                }
-                None => (Some(f64::INFINITY), Some(false)),
-            },
-        };
-        Measured {
-            term,
-            value,
-            at_best: None,
-            holds,
-        }
+fn latency(term: Term, statistic: Statistic, all: Latencies<'_>) -> Measured {
+    let value = all.value(statistic);
+    let surely = || {
+        let (low, _) = stats::quantile_ranks(all.count(), statistic.percentile()?, CONFIDENCE)?;
+        let least = all.at_rank(low?)?;
+        (!term.holds(least)).then_some(false)
+    };
+    Measured {
+        term,
+        value,
+        at_best: None,
+        holds: match value {
+            Some(value) if all.tells(statistic) => Some(term.holds(value)),
+            _ => surely(),
+        },
     }
 }
 
@@ -237,10 +203,4 @@ impl Term {
             (false, true) => value >= self.bound,
         }
     }
-}
-
-/// Nearest rank, counted from 1.
-fn rank(n: u64, share: f64) -> u64 {
-    let exact = share * n as f64 * (1.0 - 4.0 * f64::EPSILON);
-    (exact.ceil() as u64).clamp(1, n.max(1))
 }

@@ -19,6 +19,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::recording::BEYOND;
+
 pub use judge::{Judgement, Measured};
 
 /// What must hold of a load. Reads from and shows as text.
@@ -79,9 +81,6 @@ pub enum Statistic {
     Max,
 }
 
-/// A percentile with fewer samples beyond it is not told.
-pub(crate) const BEYOND: f64 = 10.0;
-
 impl Slo {
     /// Most terms of an objective.
     pub const MOST_TERMS: usize = 16;
@@ -108,7 +107,7 @@ impl Quantity {
 }
 
 impl Statistic {
-    const ALL: [(&str, Self); 9] = [
+    pub(crate) const ALL: [(&str, Self); 9] = [
         ("p50", Self::P50),
         ("p75", Self::P75),
         ("p90", Self::P90),

@@ -1,4 +1,4 @@
-//! The result of a load, as it is stored, printed as JSON and drawn. Version 2 of the
+//! The result of a load, as it is stored, printed as JSON and drawn. Version 3 of the
 //! schema that `docs/load.md` documents. Times are in seconds.
 
 mod notes;
@@ -17,8 +17,9 @@ pub use numbers::heat;
 pub use warm_up::WarmUp;
 
 /// Version of this schema; readers refuse a newer one. In version 1 the numbers were those
-/// of the steady part; see [`Summary::read_from_older`].
-pub const SCHEMA: u32 = 2;
+/// of the steady part, and until version 2 percentiles were of whole answers only; see
+/// [`Summary::read_from_older`].
+pub const SCHEMA: u32 = 3;
 
 /// What one load came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -214,7 +215,7 @@ pub struct Counts {
     pub failed_share: Option<f64>,
 }
 
-/// Latency of whole answers, both ways.
+/// Latency, both ways.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// From the intended send time: what a user feels.
@@ -223,12 +224,21 @@ pub struct Latency {
     pub actual: Distribution,
 }
 
-/// A distribution of times, in seconds. A percentile with fewer than ten samples
-/// beyond it is absent. Nearest rank, to three digits.
+/// A distribution of times, in seconds. Percentiles and the largest are of all requests,
+/// of which those without a whole answer are the slowest; the other numbers are of whole
+/// answers. A percentile with fewer than ten samples beyond it is absent. Nearest rank, to
+/// three digits.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// Number of samples.
+    /// Number of samples: of latencies, the whole answers.
     pub count: u64,
+    /// Requests without a whole answer.
+    #[serde(default)]
+    pub unanswered: u64,
+    /// Those of the numbers below, by the name of the field, that fall among requests without
+    /// an answer, and are absent for that.
+    #[serde(default)]
+    pub no_answer: Vec<String>,
     /// Smallest.
     pub min: Option<f64>,
     /// Mean.
@@ -341,7 +351,11 @@ pub struct Slot {
     pub good: u64,
     /// Refused or without a whole answer.
     pub failed: u64,
-    /// Median latency from intended send.
+    /// Of these, without a whole answer.
+    #[serde(default)]
+    pub unanswered: u64,
+    /// Median latency from intended send. It and the two below are absent where nothing
+    /// ended, and where they fall among requests without an answer.
     pub p50: Option<f64>,
     /// 99th percentile from intended send; shown whatever the number of samples.
     pub p99: Option<f64>,

@@ -39,10 +39,17 @@ fn redirects(workload: &Workload, requests: &Recording) -> Option<String> {
 }
 
 impl Summary {
-    /// Completes what an older version wrote. Its numbers were those of the steady part;
-    /// a note says so.
+    /// Completes what an older version wrote. Percentiles were those of whole answers and, in
+    /// version 1, all numbers those of the steady part; notes say so.
     pub fn read_from_older(&mut self) {
-        if self.schema >= SCHEMA {
+        if self.schema < SCHEMA && self.requests.errors > 0 {
+            self.notes.push(
+                "an older version of this program stored this result: its percentiles leave out \
+                 requests without an answer"
+                    .to_owned(),
+            );
+        }
+        if self.schema > 1 {
             return;
         }
         self.sending_s = self.steady.to_s - self.steady.from_s;

@@ -1,16 +1,14 @@
 //! Distributions and slots of time, out of histograms.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use measure::Histogram;
 
 use super::{Distribution, Slot};
-use crate::recording::Span;
+use crate::recording::{Latencies, Span};
+use crate::slo::Statistic;
 use crate::validity::Between;
 
-/// Fewest samples beyond a percentile without which it is not told.
-const BEYOND: f64 = 10.0;
 /// Bins of latency in a slot.
 const BINS: u8 = 80;
 
@@ -18,73 +16,86 @@ impl Distribution {
     /// What is known of latencies of which the generator may have made a part. So much,
     /// at least, may be its own of what is told.
     pub fn of(between: &Between<'_>, tolerated: Duration) -> Self {
-        let mut told = Self::from(between.most());
-        let quantile = |q: f64| move |all: &Histogram| all.quantile(q);
-        let (p50, p75, p90, p95) = (quantile(0.5), quantile(0.75), quantile(0.9), quantile(0.95));
-        let (p99, p999, p9999) = (quantile(0.99), quantile(0.999), quantile(0.9999));
-        let numbers: [(&str, &mut Option<f64>, Number<'_>); 9] = [
-            ("mean", &mut told.mean, &Histogram::mean),
-            ("p50", &mut told.p50, &p50),
-            ("p75", &mut told.p75, &p75),
-            ("p90", &mut told.p90, &p90),
-            ("p95", &mut told.p95, &p95),
-            ("p99", &mut told.p99, &p99),
-            ("p999", &mut told.p999, &p999),
-            ("p9999", &mut told.p9999, &p9999),
-            ("max", &mut told.max, &Histogram::max),
-        ];
-        for (name, number, of) in numbers {
+        let all = between.most();
+        let mut told = Self::from(all);
+        for (name, statistic) in Statistic::ALL {
+            let number = told.number(statistic);
             if number.is_none() {
                 continue;
             }
-            let Some(bounds) = between.bounds(of).filter(|bounds| !bounds.exact()) else {
+            let bounds = between.bounds(|latencies| latencies.value(statistic));
+            let Some(bounds) = bounds.filter(|bounds| !bounds.exact()) else {
                 continue;
             };
-            let pair = [bounds.low, bounds.high];
-            told.bounds.insert(name.to_owned(), pair);
             if bounds.withheld(tolerated) {
                 *number = None;
+            }
+            let pair = [bounds.low, bounds.high];
+            told.bounds.insert(name.to_owned(), pair);
+        }
+        told
+    }
+
+    /// Whether a number, by the name of its field, falls among requests without an answer.
+    pub fn lost(&self, name: &str) -> bool {
+        self.no_answer.iter().any(|lost| lost == name)
+    }
+
+    pub(super) fn number(&mut self, statistic: Statistic) -> &mut Option<f64> {
+        match statistic {
+            Statistic::P50 => &mut self.p50,
+            Statistic::P75 => &mut self.p75,
+            Statistic::P90 => &mut self.p90,
+            Statistic::P95 => &mut self.p95,
+            Statistic::P99 => &mut self.p99,
+            Statistic::P999 => &mut self.p999,
+            Statistic::P9999 => &mut self.p9999,
+            Statistic::Mean => &mut self.mean,
+            Statistic::Max => &mut self.max,
+        }
+    }
+}
+
+impl From<Latencies<'_>> for Distribution {
+    fn from(all: Latencies<'_>) -> Self {
+        let answers = all.answers();
+        let seconds = |duration: Option<Duration>| duration.map(|time| time.as_secs_f64());
+        let mut told = Self {
+            count: answers.count(),
+            unanswered: all.unanswered(),
+            min: seconds(answers.min()),
+            stddev: seconds(answers.stddev()),
+            ..Self::default()
+        };
+        for (name, statistic) in Statistic::ALL {
+            match all.value(statistic).filter(|_| all.tells(statistic)) {
+                Some(f64::INFINITY) => told.no_answer.push(name.to_owned()),
+                value => *told.number(statistic) = value,
             }
         }
         told
     }
 }
 
-/// A number of a distribution.
-type Number<'n> = &'n dyn Fn(&Histogram) -> Option<Duration>;
-
 impl From<&Histogram> for Distribution {
     fn from(histogram: &Histogram) -> Self {
-        let count = histogram.count();
-        let seconds = |duration: Option<Duration>| duration.map(|time| time.as_secs_f64());
-        let percentile = |q: f64| {
-            // 0.1 of 100 is a hair less than 10 in floating point.
-            let told = count as f64 * (1.0 - q) >= BEYOND - 1e-6;
-            seconds(histogram.quantile(q).filter(|_| told))
-        };
-        Self {
-            count,
-            min: seconds(histogram.min()),
-            mean: seconds(histogram.mean()),
-            stddev: seconds(histogram.stddev()),
-            p50: percentile(0.5),
-            p75: percentile(0.75),
-            p90: percentile(0.9),
-            p95: percentile(0.95),
-            p99: percentile(0.99),
-            p999: percentile(0.999),
-            p9999: percentile(0.9999),
-            max: seconds(histogram.max()),
-            bounds: BTreeMap::new(),
-        }
+        Latencies::of(histogram, 0).into()
+    }
+}
+
+impl Slot {
+    /// One of its latencies: infinite where it falls among requests without an answer, absent
+    /// where nothing ended.
+    pub fn latency(&self, of: impl Fn(&Self) -> Option<f64>) -> Option<f64> {
+        of(self).or((self.unanswered > 0).then_some(f64::INFINITY))
     }
 }
 
 impl From<&Span> for Slot {
     fn from(span: &Span) -> Self {
         let requests = span.requests();
-        let latency = &requests.intended;
-        let seconds = |duration: Option<Duration>| duration.map(|time| time.as_secs_f64());
+        let latency = Latencies::intended(&requests);
+        let told = |statistic| latency.value(statistic).filter(|time| time.is_finite());
         Self {
             t_s: span.start.as_secs_f64(),
             length_s: span.length.as_secs_f64(),
@@ -93,12 +104,13 @@ impl From<&Span> for Slot {
             sent: requests.sent,
             good: requests.good(),
             failed: requests.refused + requests.failed(),
-            p50: seconds(latency.quantile(0.5)),
-            p99: seconds(latency.quantile(0.99)),
-            max: seconds(latency.max()),
+            unanswered: latency.unanswered(),
+            p50: told(Statistic::P50),
+            p99: told(Statistic::P99),
+            max: told(Statistic::Max),
             in_flight: span.in_flight,
             backlog: span.backlog,
-            heat: heat(latency),
+            heat: heat(latency.answers()),
         }
     }
 }

@@ -193,11 +193,10 @@ impl Counts {
 
 impl Latency {
     pub(super) fn of(workload: &Workload, requests: &Recording) -> Self {
-        let told =
-            |all, doubt| Distribution::of(&Between::of(all, doubt), workload.guard.late_after);
+        let told = |between| Distribution::of(&between, workload.guard.late_after);
         Self {
-            intended: told(&requests.intended, &requests.intended_doubt),
-            actual: told(&requests.actual, &requests.actual_doubt),
+            intended: told(Between::intended(requests)),
+            actual: told(Between::actual(requests)),
         }
     }
 }

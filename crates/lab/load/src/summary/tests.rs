@@ -6,8 +6,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::arrivals::{Arrivals, Process, Shape};
 use crate::example::{recorded, workload};
-use crate::recording::{Recorded, Span, Timeline};
+use crate::recording::{Phase, Recorded, Span, Timeline};
 use crate::segment::Model;
+use crate::slo::Statistic;
 
 const URL: &str = "http://127.0.0.1:8080/";
 const MEAN: Duration = Duration::from_millis(4);
@@ -74,6 +75,39 @@ fn a_percentile_needs_ten_samples_beyond_it() {
     assert_eq!(distribution.max, Some(0.002));
     histogram.record_n(Duration::from_millis(1), 99_900);
     assert_eq!(with(&histogram).p9999, Some(0.001));
+}
+
+/// The number of the result is that of the objective, whoever had no answer.
+#[test]
+fn a_percentile_is_the_same_whoever_tells_it() {
+    let mut recorded = recorded(3, 10, 400.0, MEAN);
+    let answered = recorded.total.requests().answered;
+    for lost in [0, 1, answered / 30, answered * 2] {
+        recorded.total.kinds[0].errors.clear();
+        (0..lost).for_each(|_| recorded.total.kinds[0].fail(Phase::Timeout, "timeout"));
+        let told = summary(&recorded).latency;
+        let terms: Vec<String> = Statistic::ALL
+            .iter()
+            .flat_map(|(name, _)| [format!("{name} < 1h"), format!("actual {name} < 1h")])
+            .collect();
+        let mut judged = Vec::new();
+        for terms in terms.chunks(crate::Slo::MOST_TERMS) {
+            let slo = crate::Slo::parse(&terms.join(", ")).unwrap();
+            judged.extend(slo.judge(&recorded).measured);
+        }
+        let mut judged = judged.iter();
+        for (name, statistic) in Statistic::ALL {
+            for mut told in [told.intended.clone(), told.actual.clone()] {
+                let seen = judged.next().unwrap();
+                let value = match told.lost(name) {
+                    true => Some(f64::INFINITY),
+                    false => *told.number(statistic),
+                };
+                let expected = seen.holds.and(seen.value);
+                assert_eq!(value, expected, "{name}, {lost} lost");
+            }
+        }
+    }
 }
 
 #[test]
@@ -157,7 +191,8 @@ fn waiting_for_the_last_answers_is_not_sending() {
     // What came late counts, and is in no rate.
     assert_eq!(summary.rate, before.rate);
     assert_eq!(summary.requests.answered, before.requests.answered + 500);
-    assert!(summary.latency.intended.max >= Some(3.0));
+    assert!(summary.latency.intended.p95 >= Some(2.9));
+    assert!(summary.latency.intended.lost("max"));
     let after = AfterEnd {
         length_s: 4.0,
         sent: 0,
@@ -196,6 +231,11 @@ fn the_share_of_failures_has_one_definition() {
     (older.requests.tried, older.requests.failed) = (0, 0);
     older.read_from_older();
     assert_eq!((older.requests.tried, older.requests.failed), (100, 40));
+    let note = older
+        .notes
+        .iter()
+        .any(|note| note.contains("without an answer"));
+    assert!(note, "{:?}", older.notes);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use measure::Histogram;
 
-use crate::recording::Doubt;
+use crate::recording::{Doubt, Latencies, Recording};
 
 /// Bounds closer than this share of the value, or than [`ALIKE_S`], are one number.
 const ALIKE: f64 = 0.1;
@@ -26,7 +26,8 @@ pub struct Bounds {
 impl Bounds {
     /// Whether the two are one number for every purpose.
     pub fn exact(self) -> bool {
-        self.high - self.low <= (ALIKE * self.high).max(ALIKE_S)
+        // Two that are infinite have no difference.
+        self.high == self.low || self.high - self.low <= (ALIKE * self.high).max(ALIKE_S)
     }
 
     /// Whether they are so far apart that the number is withheld: further than
@@ -43,32 +44,54 @@ pub struct Between<'h> {
     most: &'h Histogram,
     /// Absent where it is the same.
     least: Option<Histogram>,
+    unanswered: u64,
 }
 
 impl<'h> Between<'h> {
-    /// What was measured, and what is doubtful of it.
-    pub fn of(all: &'h Histogram, doubt: &Doubt) -> Self {
+    /// Latencies from the intended send.
+    pub fn intended(requests: &'h Recording) -> Self {
+        let Recording {
+            intended,
+            intended_doubt,
+            ..
+        } = requests;
+        Self::of(intended, intended_doubt, requests.failed())
+    }
+
+    /// Latencies from the actual send.
+    pub fn actual(requests: &'h Recording) -> Self {
+        let Recording {
+            actual,
+            actual_doubt,
+            ..
+        } = requests;
+        Self::of(actual, actual_doubt, requests.failed())
+    }
+
+    /// What was measured, what is doubtful of it, and how many requests had no answer.
+    fn of(all: &'h Histogram, doubt: &Doubt, unanswered: u64) -> Self {
         let doubtful = doubt.seen.count() > 0;
         Self {
             most: all,
             least: doubtful.then(|| doubt.least_of(all)),
+            unanswered,
         }
     }
 
     /// As it was measured.
-    pub fn most(&self) -> &'h Histogram {
-        self.most
+    pub fn most(&self) -> Latencies<'h> {
+        Latencies::of(self.most, self.unanswered)
     }
 
     /// At its least.
-    pub fn least(&self) -> &Histogram {
-        self.least.as_ref().unwrap_or(self.most)
+    pub fn least(&self) -> Latencies<'_> {
+        Latencies::of(self.least.as_ref().unwrap_or(self.most), self.unanswered)
     }
 
-    /// Bounds of a number that does not fall when a latency grows.
-    pub fn bounds(&self, of: impl Fn(&Histogram) -> Option<Duration>) -> Option<Bounds> {
-        let high = of(self.most)?.as_secs_f64();
-        let low = of(self.least()).map_or(0.0, |low| low.as_secs_f64());
+    /// Bounds, in seconds, of a number that does not fall when a latency grows.
+    pub fn bounds(&self, of: impl Fn(Latencies<'_>) -> Option<f64>) -> Option<Bounds> {
+        let high = of(self.most())?;
+        let low = of(self.least()).unwrap_or(0.0);
         Some(Bounds {
             low: low.min(high),
             high,
@@ -81,6 +104,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::slo::Statistic;
 
     proptest! {
         /// Whatever of the doubtful part is the generator's, the truth lies between.
@@ -89,6 +113,7 @@ mod tests {
             answers in proptest::collection::vec(
                 (0_u64..10_000_000, 0_u64..5_000_000, 0.0..1.0_f64, any::<bool>()), 1..300),
             quantile in 0.0..1.0_f64,
+            unanswered in 0_u64..3,
         ) {
             let (mut seen, mut truth) = (Histogram::new(), Histogram::new());
             let mut doubt = Doubt::default();
@@ -101,14 +126,14 @@ mod tests {
                     doubt.record_ns(measured, added);
                 }
             }
-            let between = Between::of(&seen, &doubt);
+            let between = Between::of(&seen, &doubt, unanswered);
             for of in [
-                &(|all: &Histogram| all.quantile(quantile)) as &dyn Fn(&Histogram) -> _,
-                &Histogram::mean,
-                &Histogram::max,
+                &(|all: Latencies<'_>| all.percentile(quantile)) as &dyn Fn(Latencies<'_>) -> _,
+                &|all: Latencies<'_>| all.value(Statistic::Mean),
+                &|all: Latencies<'_>| all.value(Statistic::Max),
             ] {
                 let bounds = between.bounds(of).unwrap();
-                let truth = of(&truth).unwrap().as_secs_f64();
+                let truth = of(Latencies::of(&truth, unanswered)).unwrap();
                 // The mean is of the middles of bins.
                 let (least, most) = (bounds.low * 0.999 - 1e-6, bounds.high * 1.001 + 1e-6);
                 prop_assert!(least <= truth && truth <= most, "{truth} in {bounds:?}");

@@ -20,7 +20,7 @@ pub use bounds::{Between, Bounds};
 
 use crate::recording::{NO_DESCRIPTORS, NO_PORTS, Recorded, Recording, Span};
 use crate::segment::Model;
-use crate::slo::Judgement;
+use crate::slo::{Judgement, Statistic};
 use crate::summary::{Reason, Validity};
 use crate::workload::{GuardLimits, Workload};
 
@@ -152,8 +152,8 @@ impl Seen<'_> {
 
     /// The median from the intended send.
     fn median(&self) -> Option<Reason> {
-        let between = Between::of(&self.requests.intended, &self.requests.intended_doubt);
-        let bounds = between.bounds(|all| all.quantile(0.5))?;
+        let between = Between::intended(&self.requests);
+        let bounds = between.bounds(|all| all.value(Statistic::P50))?;
         reason(
             bounds.withheld(self.limits.late_after),
             GENERATOR_LATE,

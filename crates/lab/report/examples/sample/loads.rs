@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lab_load::Summary;
-use lab_load::recording::{ConnectionCounts, Phase};
+use lab_load::recording::{ConnectionCounts, Latencies, Phase};
+use lab_load::slo::Statistic;
 use lab_load::summary::{
     AfterEnd, Bytes, Counts, Distribution, ErrorCount, Floor, GeneratorUse, Histograms,
     KindSummary, Latency, Rates, Reason, SCHEMA, Slot, Steady, Validity,
@@ -62,6 +63,18 @@ struct Tally {
     backlog: u64,
     times: Histogram,
     heat: BTreeMap<u8, u64>,
+}
+
+impl Tally {
+    /// Of the failures, those without an answer.
+    fn unanswered(&self) -> u64 {
+        self.failed - self.failed / 3
+    }
+
+    fn latency(&self, statistic: Statistic) -> Option<f64> {
+        let value = Latencies::of(&self.times, self.unanswered()).value(statistic);
+        value.filter(|time| time.is_finite())
+    }
 }
 
 impl Sketch {
@@ -146,9 +159,10 @@ impl Sketch {
                 sent: tally.planned,
                 good: tally.good,
                 failed: tally.failed,
-                p50: quantile(&tally.times, 0.5),
-                p99: quantile(&tally.times, 0.99),
-                max: quantile(&tally.times, 1.0),
+                unanswered: tally.unanswered(),
+                p50: tally.latency(Statistic::P50),
+                p99: tally.latency(Statistic::P99),
+                max: tally.latency(Statistic::Max),
                 in_flight: tally.in_flight,
                 backlog: tally.backlog,
                 heat: tally.heat.iter().map(|(bin, n)| (*bin, *n)).collect(),
@@ -156,7 +170,9 @@ impl Sketch {
             .collect();
         let failed: u64 = tallies.iter().map(|tally| tally.failed).sum();
         let sent = intended.count() + failed;
-        let mean_s = distribution(actual).mean.unwrap_or(0.0);
+        let unanswered: u64 = tallies.iter().map(Tally::unanswered).sum();
+        let of = |answers| Distribution::from(Latencies::of(answers, unanswered));
+        let mean_s = of(actual).mean.unwrap_or(0.0);
         Ok(Summary {
             schema: SCHEMA,
             name: self.name.into(),
@@ -194,30 +210,30 @@ impl Sketch {
                 sent,
                 waited,
                 answered: intended.count(),
-                refused: failed / 3,
-                errors: failed - failed / 3,
+                refused: failed - unanswered,
+                errors: unanswered,
                 retried: 0,
                 tried: sent,
                 failed,
                 failed_share: (sent > 0).then(|| failed as f64 / sent as f64),
             },
             latency: Latency {
-                intended: distribution(intended),
-                actual: distribution(actual),
+                intended: of(intended),
+                actual: of(actual),
             },
-            lateness: distribution(late),
-            statuses: BTreeMap::from([(200, intended.count()), (503, failed / 3)]),
+            lateness: late.into(),
+            statuses: BTreeMap::from([(200, intended.count()), (503, failed - unanswered)]),
             status_names: BTreeMap::new(),
             errors: if failed > 0 {
                 vec![
                     error(Phase::Read, "reset", failed / 2),
-                    error(Phase::Timeout, "timeout", failed - failed / 3 - failed / 2),
+                    error(Phase::Timeout, "timeout", unanswered - failed / 2),
                 ]
             } else {
                 Vec::new()
             },
             refusals: if failed > 0 {
-                BTreeMap::from([("status 503".into(), failed / 3)])
+                BTreeMap::from([("status 503".into(), failed - unanswered)])
             } else {
                 BTreeMap::new()
             },
@@ -399,32 +415,5 @@ fn error(phase: Phase, cause: &str, count: u64) -> ErrorCount {
         phase,
         cause: cause.into(),
         count,
-    }
-}
-
-fn quantile(times: &Histogram, q: f64) -> Option<f64> {
-    times.quantile(q).map(|time| time.as_secs_f64())
-}
-
-fn distribution(times: &Histogram) -> Distribution {
-    let at = |q: f64| {
-        let enough = times.count() as f64 * (1.0 - q) >= 10.0;
-        enough.then(|| quantile(times, q)).flatten()
-    };
-    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
-    Distribution {
-        count: times.count(),
-        min: seconds(times.min()),
-        mean: seconds(times.mean()),
-        stddev: seconds(times.stddev()),
-        p50: at(0.5),
-        p75: at(0.75),
-        p90: at(0.9),
-        p95: at(0.95),
-        p99: at(0.99),
-        p999: at(0.999),
-        p9999: at(0.9999),
-        max: seconds(times.max()),
-        bounds: BTreeMap::new(),
     }
 }

@@ -133,6 +133,8 @@ fn demo(folder: &Path, name: &str, count: usize) -> Result<(), Failure> {
     )?;
     write_lives(&run, "task", &TASK_POINTS, &tasks)?;
     write_lives(&run, "lrp", &LRP_POINTS, &lrps)?;
+    // Of the instances there is no log: their lines cannot be shown.
+    write_log(&run, "task", &TASK_POINTS, &tasks[..count.min(4000)])?;
 
     let mut events = run.appender::<Event>()?;
     for (t_s, kind, name) in [
@@ -220,6 +222,7 @@ fn hostile(folder: &Path) -> Result<(), Failure> {
         cell: 0,
         at: vec![Some(-0.5), Some(0.25), Some(4500.0)],
     };
+    write_log(&run, "task", &["a", evil, "c"], std::slice::from_ref(&life))?;
     write_lives(&run, "task", &["a", evil, "c"], &[life])?;
     let mut events = run.appender::<Event>()?;
     for (t_s, kind) in [
@@ -282,7 +285,10 @@ fn begin(folder: &Path, name: &str, lives: &[(&str, &[&str])]) -> Result<RunFold
     run.write_json(RunFile::Environment, &environment(&run.id(), started_at_ns))?;
     let lifecycles: Vec<_> = lives
         .iter()
-        .map(|(name, points)| serde_json::json!({"name": name, "points": points}))
+        .map(|(name, points)| {
+            let points: Vec<[&str; 2]> = points.iter().map(|point| [*point; 2]).collect();
+            serde_json::json!({"name": name, "key": [format!("{name}-guid")], "points": points})
+        })
         .collect();
     run.write_json(
         RunFile::Plan,
@@ -291,6 +297,7 @@ fn begin(folder: &Path, name: &str, lives: &[(&str, &[&str])]) -> Result<RunFold
             "about": "4,000 tasks, then 4,000 instances, on 100 simulated cells",
             "seed": 20_151_001,
             "lifecycles": lifecycles,
+            "systems": [{"name": "bbs", "log": "lager"}],
         }),
     )?;
     run.write(
@@ -345,6 +352,32 @@ fn write_lives(
         push_record(&mut text, fields.iter().map(String::as_str));
     }
     Ok(run.write(RunFile::Lifecycle(name), text.as_bytes())?)
+}
+
+/// The log that the lives of one kind were found in.
+fn write_log(run: &RunFolder, name: &str, points: &[&str], lives: &[Life]) -> Result<(), Failure> {
+    let began_ns = run.environment()?.started_at_unix_ns;
+    let mut lines: Vec<(i64, String)> = Vec::new();
+    for life in lives {
+        for (point, at) in points.iter().zip(&life.at) {
+            let Some(at) = at else { continue };
+            let ns = began_ns + (at * 1e9) as i64;
+            let (seconds, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
+            let line = serde_json::json!({
+                "timestamp": format!("{seconds}.{rest:09}"),
+                "source": "bbs",
+                "message": format!("bbs.{name}.{point}"),
+                "log_level": 1,
+                "data": {
+                    format!("{name}-guid"): life.id, "cell-id": format!("cell-{}", life.cell),
+                },
+            });
+            lines.push((ns, line.to_string()));
+        }
+    }
+    lines.sort_unstable();
+    let lines: Vec<String> = lines.into_iter().map(|(_, line)| line + "\n").collect();
+    Ok(run.write(RunFile::Log("bbs"), lines.concat().as_bytes())?)
 }
 
 /// Ten times a second, how many lives are between two points.

@@ -1,10 +1,11 @@
 //! Answers, errors, bytes, connections, and the generator itself.
 
 use lab_load::Summary;
-use lab_load::summary::{Distribution, Floor, KindSummary, PartNumbers};
+use lab_load::summary::{Floor, KindSummary, PartNumbers};
 use units::{show_bytes, show_count, show_share};
 
-use super::words::{grouped, rate, seconds, time};
+use super::latency::number;
+use super::words::{grouped, rate, seconds};
 use super::{LABEL, Page, advice};
 
 /// Errors and kinds that are listed; the rest is counted.
@@ -85,9 +86,9 @@ fn kinds(page: &Page, kinds: &[KindSummary]) -> Vec<String> {
             "{:>12}{:>10}{:>12}{:>12}{:>12}",
             grouped(kind.requests.sent),
             grouped(kind.requests.failed),
-            time(latency.p50),
-            time(latency.p90),
-            time(latency.p99)
+            number(latency, "p50", |d| d.p50),
+            number(latency, "p90", |d| d.p90),
+            number(latency, "p99", |d| d.p99)
         );
         let name = super::printable(&kind.name);
         match console::measure_text_width(&name) > LABEL - 3 {
@@ -218,11 +219,11 @@ fn steady(summary: &Summary) -> String {
     else {
         return part;
     };
-    let Distribution { p50, p99, .. } = &latency.intended;
+    let intended = &latency.intended;
     format!(
         "{part}. It has p50 {}, p99 {}, good {}, {} of {} failed",
-        time(*p50),
-        time(*p99),
+        number(intended, "p50", |d| d.p50),
+        number(intended, "p99", |d| d.p99),
         rate(rates.good),
         grouped(requests.failed),
         grouped(requests.tried)

@@ -3,7 +3,7 @@
 use lab_load::Summary;
 use lab_load::summary::Distribution;
 
-use super::words::{seconds, time};
+use super::words::{LATE, LOST, ONLY_KNOWN, WITHHELD, grouped, seconds, time};
 use super::{LABEL, Page};
 
 /// Width of a column of times.
@@ -27,8 +27,8 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
     let mut lines = vec![page.paint.dim(&head)];
     for (name, of) in rows() {
         let shown = |distribution| match withheld(distribution, name) {
-            true => format!("{:>COLUMN$}", "withheld"),
-            false => format!("{:>COLUMN$}", time(of(distribution))),
+            true => format!("{:>COLUMN$}", WITHHELD),
+            false => format!("{:>COLUMN$}", number(distribution, name, of)),
         };
         let one = shown(actual);
         let row = match open {
@@ -36,6 +36,12 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
             false => page.paint.bold(&one),
         };
         lines.push(format!("  {name:<width$}{row}", width = LABEL - 2));
+    }
+    if intended.unanswered > 0 {
+        let lost = grouped(intended.unanswered);
+        let all = grouped(intended.count + intended.unanswered);
+        let text = format!("{lost} of {all} {LOST}");
+        lines.extend(page.labelled("", &text));
     }
     if let Some(gap) = gap(intended, actual).filter(|_| open) {
         lines.extend(page.labelled("", &gap));
@@ -52,7 +58,7 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
     lines
 }
 
-type Of = fn(&Distribution) -> Option<f64>;
+pub(super) type Of = fn(&Distribution) -> Option<f64>;
 
 fn rows() -> [(&'static str, Of); 10] {
     [
@@ -67,6 +73,14 @@ fn rows() -> [(&'static str, Of); 10] {
         ("p99.99", |d| d.p9999),
         ("max", |d| d.max),
     ]
+}
+
+/// A number, by the name of its row.
+pub(super) fn number(distribution: &Distribution, name: &str, of: Of) -> String {
+    match distribution.lost(&key(name)) {
+        true => time(Some(f64::INFINITY)),
+        false => time(of(distribution)),
+    }
 }
 
 /// The name of a row's bounds.
@@ -92,10 +106,7 @@ fn doubtful(page: &Page, sort: &str, distribution: &Distribution) -> Vec<String>
     match between.is_empty() {
         true => Vec::new(),
         false => {
-            let text = format!(
-                "the generator was late itself, so of {sort} it is only known: {}",
-                between.join(", ")
-            );
+            let text = format!("{LATE} {sort} {ONLY_KNOWN} {}", between.join(", "));
             page.labelled("", &text)
         }
     }
@@ -124,5 +135,5 @@ fn too_few(distribution: &Distribution) -> Option<&'static str> {
     percentiles
         .filter(|(name, of)| of(distribution).is_none() && !withheld(distribution, name))
         .map(|(name, _)| name)
-        .next()
+        .find(|name| !distribution.lost(&key(name)))
 }

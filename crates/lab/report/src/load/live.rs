@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use lab_load::recording::Recording;
+use lab_load::recording::{Latencies, Recording};
 use lab_load::summary::heat;
 use lab_load::validity::Between;
 use lab_load::{GuardLimits, Span};
-use measure::Histogram;
 use units::{show_count, show_seconds};
 
-use super::words::{Paint, grouped, rate, seconds};
+use super::words::{Paint, grouped, rate, time};
 use super::{LABEL, Page, WIDTH};
 use crate::terminal::{Style, printable};
 
@@ -98,8 +97,8 @@ pub fn live_block(live: &Live, style: Style) -> Vec<String> {
     let (last, all) = (live.last.requests(), live.all.requests());
     lines.extend(page.labelled("rate", &rates(&live.last, &last)));
     lines.push(page.paint.dim(&percentile_heads()));
-    lines.push(percentile_row(&page, "  last second", &last.intended));
-    lines.push(percentile_row(&page, "  so far", &all.intended));
+    lines.push(percentile_row(&page, "  last second", &last));
+    lines.push(percentile_row(&page, "  so far", &all));
     if let Some(doubt) = doubt(&all) {
         lines.extend(page.labelled("late", &doubt));
     }
@@ -115,7 +114,7 @@ pub fn live_block(live: &Live, style: Style) -> Vec<String> {
 #[must_use]
 pub fn live_line(live: &Live) -> String {
     let requests = live.last.requests();
-    let at = |quantile| show(requests.intended.quantile(quantile));
+    let at = |share| time(Latencies::intended(&requests).percentile(share));
     let doing = match live.doing.is_empty() {
         true => String::new(),
         false => format!("{}  ", live.doing),
@@ -135,9 +134,9 @@ pub fn live_line(live: &Live) -> String {
 
 /// Which numbers would be withheld if the load ended now.
 fn doubt(all: &Recording) -> Option<String> {
-    let between = Between::of(&all.intended, &all.intended_doubt);
+    let between = Between::intended(all);
     let spoiled = PERCENTILES.iter().filter(|(_, q)| {
-        let bounds = between.bounds(|latencies| latencies.quantile(*q));
+        let bounds = between.bounds(|latencies| latencies.percentile(*q));
         bounds.is_some_and(|bounds| bounds.withheld(GuardLimits::default().late_after))
     });
     let names: Vec<&str> = spoiled.map(|(name, _)| *name).collect();
@@ -190,16 +189,13 @@ fn percentile_heads() -> String {
     format!("{:<14}{heads}", "latency")
 }
 
-fn percentile_row(page: &Page, label: &str, histogram: &Histogram) -> String {
+fn percentile_row(page: &Page, label: &str, requests: &Recording) -> String {
+    let latencies = Latencies::intended(requests);
     let times = PERCENTILES
         .iter()
-        .map(|(_, q)| format!("{:>11}", show(histogram.quantile(*q))));
+        .map(|(_, q)| format!("{:>11}", time(latencies.percentile(*q))));
     let times: String = times.collect();
     format!("{}{times}", page.paint.dim(&format!("{label:<14}")))
-}
-
-fn show(time: Option<Duration>) -> String {
-    time.map_or_else(|| "-".to_owned(), |time| seconds(time.as_secs_f64()))
 }
 
 fn failed(requests: &Recording) -> String {

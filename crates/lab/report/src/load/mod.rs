@@ -96,8 +96,8 @@ impl Page {
         } = &summary.validity;
         let mut lines = vec![String::new()];
         let (word, paint): (_, fn(&Paint, &str) -> String) = match valid {
-            true => ("VALID", Paint::good),
-            false => ("INVALID", Paint::bad),
+            true => (words::VALID, Paint::good),
+            false => (words::INVALID, Paint::bad),
         };
         let rates = self.labelled(word, &self.rates(summary));
         lines.extend(rates.into_iter().enumerate().map(|(at, line)| match at {
@@ -112,10 +112,7 @@ impl Page {
             lines.extend(self.labelled("loosened", limit));
         }
         if let Some(why) = &summary.partial {
-            lines.extend(self.labelled(
-                "partial",
-                &format!("{why}; the numbers are those until then"),
-            ));
+            lines.extend(self.labelled("partial", &format!("{why}; {}", words::UNTIL_THEN)));
         }
         if let Some(growth) = &summary.steady.growth {
             let [each, low, high] = [growth.per_s, growth.low, growth.high].map(seconds);

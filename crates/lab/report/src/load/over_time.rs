@@ -26,8 +26,18 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
     let number = |of: fn(&Slot) -> Option<f64>| slots.iter().map(of).collect();
     let mut lines = vec![
         row(page, "sent", &of(sent_rates(slots)), rate),
-        row(page, "p50", &of(number(|slot| slot.p50)), seconds),
-        row(page, "p99", &of(number(|slot| slot.p99)), seconds),
+        row(
+            page,
+            "p50",
+            &of(number(|slot| slot.latency(|slot| slot.p50))),
+            seconds,
+        ),
+        row(
+            page,
+            "p99",
+            &of(number(|slot| slot.latency(|slot| slot.p99))),
+            seconds,
+        ),
     ];
     if slots.iter().any(|slot| slot.failed > 0) {
         let failed = of(number(|slot| Some(slot.failed as f64)));
@@ -88,13 +98,15 @@ fn ends_before(group: &[Slot], time: f64) -> bool {
 /// A line of bars from 0 to the highest, with the range beside it.
 fn row(page: &Page, label: &str, values: &[Option<f64>], show: fn(f64) -> String) -> String {
     let known = || values.iter().copied().flatten();
+    let finite = known().filter(|value| value.is_finite());
+    let scale = finite.fold(f64::MIN_POSITIVE, f64::max);
     let high = known().fold(0.0, f64::max);
     let low = known().reduce(f64::min).unwrap_or(0.0);
     let bars: String = values
         .iter()
         .map(|value| {
             let value = value.unwrap_or(0.0);
-            let level = (value / high.max(f64::MIN_POSITIVE) * 8.0).ceil() as usize;
+            let level = (value / scale * 8.0).ceil() as usize;
             if level == 0 {
                 ' '
             } else {
@@ -127,6 +139,7 @@ mod tests {
             sent,
             good: sent,
             failed: 0,
+            unanswered: 0,
             p50: None,
             p99: None,
             max: None,

@@ -4,6 +4,7 @@
 //! waited before it was sent.
 
 use lab_load::Summary;
+use lab_load::recording::Latencies;
 use measure::Histogram;
 
 use super::words::grouped;
@@ -15,6 +16,7 @@ const ROWS: usize = 10;
 const PARTS: usize = 8;
 const SOLID: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const LIGHT: char = '░';
+const LOST: char = '×';
 /// Fewest answers that a plot says something about.
 const ANSWERS: u64 = 100;
 /// Percentiles that are named below the plot.
@@ -38,7 +40,12 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
         return Vec::new();
     }
     let columns = page.width - LABEL - 1;
-    let plot = Plot::of(&intended, &actual, columns);
+    let lost = summary.latency.intended.unanswered;
+    let plot = Plot::of(
+        Latencies::of(&intended, lost),
+        Latencies::of(&actual, lost),
+        columns,
+    );
     let mut lines = Vec::new();
     for row in (0..ROWS).rev() {
         let label = page
@@ -59,6 +66,10 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
         true => format!("{took}   {LIGHT} waited before it was sent"),
         false => took,
     };
+    let legend = match plot.columns() < columns {
+        true => format!("{legend}   {LOST} no answer"),
+        false => legend,
+    };
     let count = grouped(intended.count());
     lines.push(
         page.paint
@@ -69,8 +80,8 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
 
 struct Plot {
     /// For each column, height of the actual and of the intended latency,
-    /// in parts of a row.
-    heights: Vec<(usize, usize)>,
+    /// in parts of a row; absent where there was no answer.
+    heights: Vec<Option<(usize, usize)>>,
     /// Lowest and highest latency, in seconds.
     low: f64,
     high: f64,
@@ -81,36 +92,38 @@ struct Plot {
 }
 
 impl Plot {
-    fn of(intended: &Histogram, actual: &Histogram, columns: usize) -> Self {
-        // The last column is the percentile with ten answers beyond it.
+    fn of(intended: Latencies<'_>, actual: Latencies<'_>, columns: usize) -> Self {
+        // The last column is the percentile with ten requests beyond it.
         let decades = (intended.count() as f64 / 10.0).log10().max(1.0);
         let share = |column: usize| {
             1.0 - 10f64.powf(-decades * column as f64 / (columns - 1).max(1) as f64)
         };
-        let at = |histogram: &Histogram, column| {
-            let quantile = histogram.quantile(share(column));
-            quantile.map_or(1e-6, |time| time.as_secs_f64().max(1e-6))
+        let at = |latencies: Latencies<'_>, column| {
+            let time = latencies.percentile(share(column));
+            time.map_or(1e-6, |time| time.max(1e-6))
         };
-        let curve = |histogram| -> Vec<f64> { (0..columns).map(|c| at(histogram, c)).collect() };
+        let curve = |latencies| -> Vec<f64> { (0..columns).map(|c| at(latencies, c)).collect() };
         let (felt, took) = (curve(intended), curve(actual));
         // The few fastest answers would take half of the scale.
-        let fast = actual
-            .quantile(0.02)
-            .map_or(1e-6, |time| time.as_secs_f64());
-        let low = fast.max(1e-6);
-        let high = took.iter().chain(&felt).copied().fold(low, f64::max);
+        let fast = actual.percentile(0.02).filter(|time| time.is_finite());
+        let low = fast.unwrap_or(1e-6).max(1e-6);
+        let known = took.iter().chain(&felt).copied();
+        let high = known.filter(|time| time.is_finite()).fold(low, f64::max);
         // Equal latencies still need a scale.
         let (low, high) = (low / 1.3, (high * 1.05).max(low * 2.0));
         let height = |time: f64| {
             let place = (time / low).ln() / (high / low).ln();
             ((place * (ROWS * PARTS) as f64).round() as usize).clamp(1, ROWS * PARTS)
         };
-        let heights: Vec<(usize, usize)> = took
+        let heights: Vec<Option<(usize, usize)>> = took
             .iter()
             .zip(&felt)
-            .map(|(took, felt)| (height(*took), height(*felt)))
+            .map(|(took, felt)| felt.is_finite().then(|| (height(*took), height(*felt))))
             .collect();
-        let waited = heights.iter().any(|(took, felt)| *felt >= took + PARTS / 2);
+        let answered = heights.iter().flatten();
+        let waited = answered
+            .into_iter()
+            .any(|(took, felt)| *felt >= took + PARTS / 2);
         Self {
             heights,
             low,
@@ -118,6 +131,11 @@ impl Plot {
             decades,
             waited,
         }
+    }
+
+    /// Columns in which there was an answer.
+    fn columns(&self) -> usize {
+        self.heights.iter().flatten().count()
     }
 
     /// The roundest latency that lies in a row; powers of ten only, where there are
@@ -147,7 +165,11 @@ impl Plot {
         let mut text = String::new();
         let mut run = String::new();
         let mut light = false;
-        for (took, felt) in &self.heights {
+        for heights in &self.heights {
+            let Some((took, felt)) = heights else {
+                run.push(if row + 1 == ROWS { LOST } else { ' ' });
+                continue;
+            };
             let (solid, total) = (took.saturating_sub(bottom), felt.saturating_sub(bottom));
             let (character, is_light) = match (solid, total) {
                 (0, 0) => (' ', light),

@@ -4,6 +4,16 @@ use console::Style;
 pub(super) use units::grouped;
 use units::{show_rate, show_seconds};
 
+/// What a result says of itself. The page has the same words in `web/src/data/words.ts`.
+pub(super) const VALID: &str = "VALID";
+pub(super) const INVALID: &str = "INVALID";
+pub(super) const WITHHELD: &str = "withheld";
+pub(super) const UNTIL_THEN: &str = "the numbers are those until then";
+pub(super) const LOST: &str =
+    "requests had no answer: they count as slower than every answer, and no mean has them";
+pub(super) const LATE: &str = "the generator was late itself, so of";
+pub(super) const ONLY_KNOWN: &str = "it is only known:";
+
 /// Colours, where they are allowed.
 pub(super) struct Paint(pub(super) bool);
 
@@ -58,4 +68,41 @@ pub(super) fn seconds(seconds: f64) -> String {
 /// A length of time, or a dash.
 pub(super) fn time(time: Option<f64>) -> String {
     time.map_or_else(|| "-".to_owned(), seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_uses_the_same_words() {
+        let page = include_str!("../../../../../web/src/data/words.ts");
+        let no_answer = seconds(f64::INFINITY);
+        let words = [
+            ("VALID", VALID),
+            ("INVALID", INVALID),
+            ("WITHHELD", WITHHELD),
+            ("NO_ANSWER", &no_answer),
+            ("UNTIL_THEN", UNTIL_THEN),
+            ("LOST", LOST),
+            ("LATE", LATE),
+            ("ONLY_KNOWN", ONLY_KNOWN),
+        ];
+        let lines: Vec<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("export"))
+            .collect();
+        let own = words.map(|(name, word)| format!("export const {name} = '{word}';"));
+        assert_eq!(lines, own);
+    }
+
+    /// The page's test reads the same shares.
+    #[test]
+    fn the_page_shows_the_same_shares() {
+        let shares = include_str!("../../../../../web/test/shares.json");
+        let shares: Vec<(f64, String)> = serde_json::from_str(shares).unwrap();
+        for (share, text) in shares {
+            assert_eq!(units::show_share(share), text);
+        }
+    }
 }

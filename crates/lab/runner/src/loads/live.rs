@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lab_experiment::expr::{LoadQuantity, Stat};
-use lab_load::recording::Timeline;
+use lab_load::recording::{Latencies, Timeline};
+use lab_load::slo::Statistic;
 use lab_load::{Recorded, Span};
-use measure::Histogram;
 
 /// Conditions are about this much time until now.
 pub(crate) const WINDOW: Duration = Duration::from_secs(5);
@@ -135,8 +135,8 @@ impl Live {
 pub(crate) fn value(span: &Span, quantity: LoadQuantity) -> Option<f64> {
     let requests = span.requests();
     match quantity {
-        LoadQuantity::Latency(stat) => latency(&requests.intended, stat),
-        LoadQuantity::Actual(stat) => latency(&requests.actual, stat),
+        LoadQuantity::Latency(stat) => latency(Latencies::intended(&requests), stat),
+        LoadQuantity::Actual(stat) => latency(Latencies::actual(&requests), stat),
         LoadQuantity::Errors => span.tried().share(),
         LoadQuantity::Ok => span.tried().share().map(|failed| 1.0 - failed),
         LoadQuantity::Sent => share(requests.sent, span.planned),
@@ -150,14 +150,13 @@ pub(crate) fn value(span: &Span, quantity: LoadQuantity) -> Option<f64> {
     }
 }
 
-fn latency(histogram: &Histogram, stat: Stat) -> Option<f64> {
-    let found = match stat {
-        Stat::Mean => histogram.mean(),
-        Stat::Max => histogram.max(),
-        Stat::Min => histogram.min(),
-        stat => histogram.quantile(stat.quantile()?),
-    };
-    found.map(|time| time.as_secs_f64())
+fn latency(all: Latencies<'_>, stat: Stat) -> Option<f64> {
+    match stat {
+        Stat::Mean => all.value(Statistic::Mean),
+        Stat::Max => all.value(Statistic::Max),
+        Stat::Min => all.answers().min().map(|time| time.as_secs_f64()),
+        stat => all.percentile(stat.quantile()?),
+    }
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {

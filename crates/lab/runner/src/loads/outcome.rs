@@ -141,6 +141,7 @@ fn value(summary: &Summary, quantity: LoadQuantity) -> Option<f64> {
 
 fn latency(distribution: &Distribution, stat: Stat) -> Option<f64> {
     match stat {
+        _ if distribution.lost(stat.name()) => Some(f64::INFINITY),
         Stat::Min => distribution.min,
         Stat::Mean => distribution.mean,
         Stat::P50 => distribution.p50,
@@ -220,7 +221,7 @@ pub(crate) fn of_load(summary: &Summary) -> String {
             .map(|asked| format!("{} asked", show_rate(asked))),
     );
     parts.push(format!("{} good", show_rate(summary.rate.good)));
-    let p99 = summary.latency.intended.p99;
+    let p99 = latency(&summary.latency.intended, Stat::P99);
     parts.extend(p99.map(|p99| format!("p99 {}", show_seconds(p99))));
     let errors = value(summary, LoadQuantity::Errors).unwrap_or(0.0);
     if errors > 0.0 {

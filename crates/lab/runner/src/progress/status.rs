@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lab_experiment::plan::Plan;
 use lab_load::Span;
+use lab_load::recording::Latencies;
 use lab_store::{Event, EventKind, ProcessSample};
 use measure::Clock;
 
@@ -80,7 +81,8 @@ pub(crate) struct LoadView {
     pub(crate) due: f64,
     /// Good answers a second.
     pub(crate) good: f64,
-    /// 99th percentile of latency from the intended send, in seconds.
+    /// 99th percentile of latency from the intended send, in seconds; infinite where there was
+    /// no answer.
     pub(crate) p99: Option<f64>,
     /// Requests that failed.
     pub(crate) failed: u64,
@@ -94,10 +96,7 @@ impl LoadView {
             name: name.to_owned(),
             due: span.planned as f64 / seconds,
             good: requests.good() as f64 / seconds,
-            p99: requests
-                .intended
-                .quantile(0.99)
-                .map(|p99| p99.as_secs_f64()),
+            p99: Latencies::intended(&requests).percentile(0.99),
             failed: span.tried().failed,
         }
     }
