@@ -7,8 +7,9 @@ use stats::Answer;
 
 use crate::arrivals::{Arrivals, Shape};
 use crate::generate::{Flow, Generate, GenerateError};
-use crate::recording::{Recorded, Span};
+use crate::recording::{Latencies, Recorded, Span};
 use crate::segment::{Length, Model, Segment};
+use crate::slo::Statistic;
 use crate::steady;
 use crate::summary::Steady;
 
@@ -474,19 +475,17 @@ fn point(rate: f64, purpose: Purpose, part: &Recorded, good: bool, invalid: Vec<
     let sending = steady::sending(part);
     let length = sending.length.as_secs_f64().max(f64::MIN_POSITIVE);
     let answers = sending.requests();
-    let quantile = |share: f64| {
-        let beyond = requests.intended.count() as f64 * (1.0 - share);
-        let latency = requests.intended.quantile(share);
-        latency
-            .filter(|_| beyond >= 10.0 - 1e-6)
-            .map(|latency| latency.as_secs_f64())
+    let latencies = Latencies::intended(&requests);
+    let told = |statistic| {
+        let value = latencies.value(statistic);
+        value.filter(|value| latencies.tells(statistic) && value.is_finite())
     };
     Point {
         rate,
         sent: answers.sent as f64 / length,
         good_rate: answers.good() as f64 / length,
-        p50: quantile(0.5),
-        p99: quantile(0.99),
+        p50: told(Statistic::P50),
+        p99: told(Statistic::P99),
         errors: part.total.tried().share().unwrap_or(0.0),
         in_flight: sending.in_flight_seconds / length,
         length_s: sending.length.as_secs_f64(),

@@ -43,9 +43,9 @@ pub struct Point {
     pub sent: f64,
     /// Rate of good answers.
     pub good_rate: f64,
-    /// Median latency from intended send, in seconds.
+    /// Median latency from intended send, in seconds; `None` also where that was no answer.
     pub p50: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile, as the median.
     pub p99: Option<f64>,
     /// Share of requests that failed.
     pub errors: f64,
