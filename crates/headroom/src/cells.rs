@@ -18,7 +18,7 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    runtime.block_on(async {
+    runtime.block_on(net::local(async {
         let shutdown = on_signal()?;
         match part {
             CellsCommand::Bbs(args) => {
@@ -44,7 +44,7 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
                 )
             }
         }
-    })
+    }))
 }
 
 /// Lines that still wait are written before the process ends.
@@ -70,7 +70,7 @@ pub(crate) fn on_signal() -> Result<Shutdown> {
     let mut interrupt = signal(SignalKind::interrupt()).context("watch for SIGINT")?;
     let mut terminate = signal(SignalKind::terminate()).context("watch for SIGTERM")?;
     let (ask, shutdown) = net::shutdown();
-    tokio::spawn(async move {
+    tokio::spawn(net::boxed(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
@@ -78,7 +78,7 @@ pub(crate) fn on_signal() -> Result<Shutdown> {
         // The other side is gone only when the process ends anyway.
         let _ = ask.send(true);
         // Dropping the sender would be read as a stop too; it lives until here.
-    });
+    }));
     Ok(shutdown)
 }
 

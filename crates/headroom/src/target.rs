@@ -71,7 +71,7 @@ pub(crate) fn serve(args: &TargetArgs) -> Result<()> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    runtime.block_on(async {
+    runtime.block_on(net::local(async {
         let mut shutdown = on_signal()?;
         let backend = BackendSettings {
             listen: args.listen,
@@ -96,7 +96,7 @@ pub(crate) fn serve(args: &TargetArgs) -> Result<()> {
             grouped(backend.accepted()),
         ));
         Ok(())
-    })
+    }))
 }
 
 fn settings(args: &TargetArgs) -> Result<TargetSettings> {

@@ -21,3 +21,16 @@ pub use server::{Handler, Limits, Shutdown, bind, serve, shutdown};
 /// A future that is compiled in the crate that makes it. Those of an `async fn` are compiled, with
 /// everything that they spawn, by each program that awaits them.
 pub type BoxFuture<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A future without its type, for a task. What tokio does for a task is compiled again for
+/// every type of future and kind of runtime.
+pub fn boxed<T>(future: impl Future<Output = T> + Send + 'static) -> BoxFuture<T> {
+    Box::pin(future)
+}
+
+/// As [`boxed`], for the future that a program waits for: it may borrow.
+pub fn local<'a, T>(
+    future: impl Future<Output = T> + 'a,
+) -> std::pin::Pin<Box<dyn Future<Output = T> + 'a>> {
+    Box::pin(future)
+}

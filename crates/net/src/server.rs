@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
+use crate::BoxFuture;
 use crate::body::Body;
 use crate::stall::StallGuard;
 
@@ -54,6 +56,24 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers one request. Dropping the returned future (the peer went away)
     /// must leave the service sound.
     fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+}
+
+/// A [`Handler`] without its type: a server is compiled once for all of them, for the
+/// price of an allocation a request.
+trait Answer: Send + Sync + 'static {
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> Pin<Box<dyn Future<Output = Response<Body>> + Send + '_>>;
+}
+
+impl<H: Handler> Answer for H {
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> Pin<Box<dyn Future<Output = Response<Body>> + Send + '_>> {
+        Box::pin(self.handle(request))
+    }
 }
 
 /// Asks a server to stop; all clones see it.
@@ -100,11 +120,32 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Serves `handler` on `listener` until `shutdown`, then waits for requests
 /// under way, at most [`Limits::drain`].
-pub async fn serve<H: Handler>(
+pub fn serve<H: Handler>(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
     limits: Limits,
     handler: Arc<H>,
+    shutdown: Shutdown,
+) -> BoxFuture<()> {
+    serve_any(listener, tls, limits, handler, shutdown)
+}
+
+/// Not generic: everything below is compiled here, not by each crate that serves.
+fn serve_any(
+    listener: TcpListener,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    limits: Limits,
+    handler: Arc<dyn Answer>,
+    shutdown: Shutdown,
+) -> BoxFuture<()> {
+    Box::pin(accept(listener, tls, limits, handler, shutdown))
+}
+
+async fn accept(
+    listener: TcpListener,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    limits: Limits,
+    handler: Arc<dyn Answer>,
     mut shutdown: Shutdown,
 ) {
     let places = Arc::new(Semaphore::new(limits.connections));
@@ -137,11 +178,11 @@ pub async fn serve<H: Handler>(
     let _ = tokio::time::timeout(limits.drain, places.acquire_many(all)).await;
 }
 
-async fn serve_stream<H: Handler>(
+async fn serve_stream(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     limits: Limits,
-    handler: Arc<H>,
+    handler: Arc<dyn Answer>,
     shutdown: Shutdown,
 ) {
     // Without it small answers wait for the peer's delayed acknowledgement.
@@ -157,14 +198,17 @@ async fn serve_stream<H: Handler>(
     }
 }
 
-async fn serve_connection<S, H>(stream: S, limits: Limits, handler: Arc<H>, mut shutdown: Shutdown)
-where
+async fn serve_connection<S>(
+    stream: S,
+    limits: Limits,
+    handler: Arc<dyn Answer>,
+    mut shutdown: Shutdown,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    H: Handler,
 {
     let service = service_fn(move |request| {
         let handler = Arc::clone(&handler);
-        async move { Ok::<_, std::convert::Infallible>(handler.handle(request).await) }
+        async move { Ok::<_, std::convert::Infallible>(handler.answer(request).await) }
     });
     let io = TokioIo::new(StallGuard::new(stream, limits.write_stall));
     let connection = http1::Builder::new()

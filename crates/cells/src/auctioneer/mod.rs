@@ -182,7 +182,7 @@ async fn start_unboxed(
     logger.info("started", Fields::new().and("address", address.to_string()));
     Ok(Running {
         address,
-        server: tokio::spawn(server),
-        rounds: tokio::spawn(auctioneer.run(shutdown)),
+        server: tokio::spawn(net::boxed(server)),
+        rounds: tokio::spawn(net::boxed(auctioneer.run(shutdown))),
     })
 }

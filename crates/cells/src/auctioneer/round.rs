@@ -172,7 +172,7 @@ impl Auctioneer {
         let stragglers = stragglers(presences.len());
         for presence in presences {
             let (workers, reps) = (self.workers.clone(), self.reps.clone());
-            asked.spawn(async move {
+            asked.spawn(net::boxed(async move {
                 let _worker = workers.place().await;
                 let address = if presence.rep_url.is_empty() {
                     presence.rep_address
@@ -182,7 +182,7 @@ impl Auctioneer {
                 let state = timeout(limit, state(&reps, &address)).await;
                 let state = state.unwrap_or_else(|_| Err(format!("no state within {limit:?}")));
                 (presence.cell_id, address, state)
-            });
+            }));
         }
         let mut cells = Cells::default();
         let mut last = None;
@@ -250,7 +250,7 @@ impl Auctioneer {
                 continue;
             };
             let (workers, reps) = (self.workers.clone(), self.reps.clone());
-            posted.spawn(async move {
+            posted.spawn(net::boxed(async move {
                 let _worker = workers.place().await;
                 let work = Work {
                     lrps,
@@ -260,7 +260,7 @@ impl Auctioneer {
                 let answer = timeout(limit, post(&reps, &address, &work)).await;
                 let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {limit:?}")));
                 (work, answer)
-            });
+            }));
         }
         let mut refused = Work::default();
         while let Some(answer) = posted.join_next().await {
@@ -299,7 +299,7 @@ impl Auctioneer {
         let mut reports = JoinSet::new();
         for (lrp, reason) in lrps {
             let (workers, bbs, logger, metrics) = self.reporter(logger);
-            reports.spawn(async move {
+            reports.spawn(net::boxed(async move {
                 let _worker = workers.place().await;
                 let request = models::FailActualLrpRequest {
                     actual_lrp_key: Some(models::ActualLrpKey {
@@ -314,11 +314,11 @@ impl Auctioneer {
                     metrics.failed_reports.add(1);
                     logger.error("failed-to-fail-lrp", &error, Fields::new());
                 }
-            });
+            }));
         }
         for (task, reason) in tasks {
             let (workers, bbs, logger, metrics) = self.reporter(logger);
-            reports.spawn(async move {
+            reports.spawn(net::boxed(async move {
                 let _worker = workers.place().await;
                 let request = models::RejectTaskRequest {
                     task_guid: task.task_guid,
@@ -329,7 +329,7 @@ impl Auctioneer {
                     metrics.failed_reports.add(1);
                     logger.error("failed-to-reject-task", &error, Fields::new());
                 }
-            });
+            }));
         }
         while reports.join_next().await.is_some() {}
     }

@@ -257,7 +257,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let server = net::serve(listener, server_tls, server_limits, service, asked.clone());
     logger.info("started", Fields::new().and("address", address.to_string()));
     let handle = CommandHandle(commands.clone());
-    let serving = tokio::spawn(serve(
+    let serving = tokio::spawn(net::boxed(serve(
         server,
         asked,
         hub,
@@ -265,7 +265,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         writer_ended,
         loops,
         logger,
-    ));
+    )));
     Ok(Running {
         address,
         ask_stop,
@@ -285,7 +285,7 @@ async fn serve(
     mut loops: tokio::task::JoinSet<()>,
     logger: Logger,
 ) -> Result<(), Error> {
-    let server = tokio::spawn(server);
+    let server = tokio::spawn(net::boxed(server));
     tokio::select! {
         () = asked.asked() => {}
         _ = &mut writer_ended => {

@@ -301,17 +301,17 @@ impl<E: Executor> Cell<E> {
                     update: slot.update.clone(),
                     announced: slot.machine.announced(),
                 };
-                tokio::spawn(async move {
+                tokio::spawn(net::boxed(async move {
                     let answer = cell.call(&subject, call).await;
                     cell.tell(epoch, &guid, Event::Answered(answer));
-                });
+                }));
             }
             Command::RetryAfter(failures) => {
                 count(&self.metrics.repeats, 1);
-                tokio::spawn(async move {
+                tokio::spawn(net::boxed(async move {
                     tokio::time::sleep(pause(failures)).await;
                     cell.tell(epoch, &guid, Event::Retry);
-                });
+                }));
             }
             Command::Create => self.create(inside, guid),
             Command::Run => self.run(epoch, slot, guid),
@@ -346,9 +346,9 @@ impl<E: Executor> Cell<E> {
         let cell = Arc::clone(self);
         let Some(host_ports) = ledger.take_ports(wanted.len()) else {
             let reason = "failed to create container: no host port is left on the cell";
-            tokio::spawn(
-                async move { cell.tell(epoch, &guid, Event::Created(Err(reason.into()))) },
-            );
+            tokio::spawn(net::boxed(async move {
+                cell.tell(epoch, &guid, Event::Created(Err(reason.into())))
+            }));
             return;
         };
         let ports = wanted
@@ -368,7 +368,7 @@ impl<E: Executor> Cell<E> {
         });
         slot.job = Some(Arc::clone(&job));
         let work = Arc::clone(&slot.work);
-        tokio::spawn(async move {
+        tokio::spawn(net::boxed(async move {
             let result = cell.executor.create(job).await;
             match &result {
                 Ok(()) => {
@@ -378,7 +378,7 @@ impl<E: Executor> Cell<E> {
                 Err(reason) => cell.logs.create.error("failed", reason, work.fields()),
             }
             cell.tell(epoch, &guid, Event::Created(result));
-        });
+        }));
     }
 
     fn run(self: &Arc<Self>, epoch: u64, slot: &mut Slot, guid: String) {
@@ -386,7 +386,7 @@ impl<E: Executor> Cell<E> {
         let (ask, stop) = net::shutdown();
         slot.stop = Some(ask);
         let (cell, work) = (Arc::clone(self), Arc::clone(&slot.work));
-        tokio::spawn(async move {
+        tokio::spawn(net::boxed(async move {
             let started = || {
                 cell.logs
                     .step
@@ -395,7 +395,7 @@ impl<E: Executor> Cell<E> {
             };
             let end = cell.executor.run(job, started, stop).await;
             cell.ended(epoch, &guid, end);
-        });
+        }));
     }
 
     fn ended(self: &Arc<Self>, epoch: u64, guid: &str, end: End) {

@@ -234,17 +234,17 @@ async fn start_with<E: Executor>(
             handler,
             shutdown.clone(),
         ));
-        tasks.spawn(presence.keep(held, shutdown.clone()));
-        tasks.spawn(bulk::repeat(
+        tasks.spawn(net::boxed(presence.keep(held, shutdown.clone())));
+        tasks.spawn(net::boxed(bulk::repeat(
             Arc::clone(&cell),
             config.bulk_interval,
             shutdown.clone(),
-        ));
+        )));
         let mut shutdown = shutdown.clone();
-        tasks.spawn(async move {
+        tasks.spawn(net::boxed(async move {
             shutdown.asked().await;
             cell.close(close_within).await;
-        });
+        }));
     }
     if let Some(address) = admin {
         let handler = AdminApi {
@@ -253,9 +253,12 @@ async fn start_with<E: Executor>(
             bbs,
             metrics,
         };
-        running
-            .tasks
-            .spawn(serve_admin(address, handler, logger.clone(), shutdown));
+        running.tasks.spawn(net::boxed(serve_admin(
+            address,
+            handler,
+            logger.clone(),
+            shutdown,
+        )));
     }
     let first = running.addresses.first().map(ToString::to_string);
     let fields = Fields::new()

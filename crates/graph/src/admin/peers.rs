@@ -81,12 +81,12 @@ impl Watch {
         let mut reading = JoinSet::new();
         for peer in peers {
             let client = self.client.clone();
-            reading.spawn(async move {
+            reading.spawn(net::boxed(async move {
                 let answer = client.get(&peer.counters).await.ok()?;
                 // One that is busy or gone is read again in a second.
                 let snapshot = serde_json::from_slice::<Snapshot>(&answer.body).ok()?;
                 Some((peer.name, snapshot))
-            });
+            }));
         }
         let mut all = Vec::new();
         while let Some(read) = reading.join_next().await {

@@ -100,7 +100,7 @@ impl Admin {
             connections: 1024,
             ..Limits::default()
         };
-        let watch = tokio::spawn(Arc::clone(&self.watch).run(shutdown.clone()));
+        let watch = tokio::spawn(net::boxed(Arc::clone(&self.watch).run(shutdown.clone())));
         net::serve(listener, None, limits, self, shutdown).await;
         // It ends by the same word.
         let _ = watch.await;

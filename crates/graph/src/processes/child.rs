@@ -113,7 +113,7 @@ impl Starting {
         let (order, orders) = watch::channel(Order::Run);
         let pid = child.id().unwrap_or(0);
         let output = child.stdout.take().map(Lines::new);
-        let reading = tokio::spawn(async move {
+        let reading = tokio::spawn(net::boxed(async move {
             let mut tell_ready = Some(tell_ready);
             let Some(mut lines) = output else {
                 return;
@@ -127,14 +127,14 @@ impl Starting {
                     _ => said(line),
                 }
             }
-        });
-        tokio::spawn(async move {
+        }));
+        tokio::spawn(net::boxed(async move {
             let how = watched(child, orders).await;
             // What it said last comes first. A process that it left behind may hold the
             // pipe open.
             let _ = tokio::time::timeout(Duration::from_secs(1), reading).await;
             let _ = tell_state.send(State::Ended(how));
-        });
+        }));
         Ok(Self {
             name,
             service,

@@ -138,12 +138,12 @@ fn is_address(source: &str) -> bool {
 /// topology, and what it says of itself.
 fn of_running(args: &AnalyseArgs) -> Result<(Vec<Span>, (Topology, Value, usize))> {
     let running = Running::at(&args.source);
-    let (bytes, topology, graph) = super::serving::runtime()?.block_on(async {
+    let (bytes, topology, graph) = super::serving::runtime()?.block_on(net::local(async {
         let topology = running.topology().await?;
         running.quiet().await?;
         let bytes = running.spans(args.last, args.path.as_deref()).await?;
         anyhow::Ok((bytes, topology, running.described().await?))
-    })?;
+    }))?;
     if let Some(file) = &args.save {
         std::fs::write(file, &bytes)
             .with_context(|| format!("keep the spans in {}", file.display()))?;

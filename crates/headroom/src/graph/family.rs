@@ -28,7 +28,7 @@ use crate::cells::{ended, logger, on_signal};
 
 pub(super) fn up(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Result<()> {
     // Children must be started on the thread that blocks here: see `end_with_parent`.
-    serving::runtime()?.block_on(run(args, file, topology))
+    serving::runtime()?.block_on(net::local(run(args, file, topology)))
 }
 
 async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Result<()> {

@@ -55,7 +55,7 @@ pub(super) fn service(args: &ServiceArgs) -> Result<()> {
         Some(text) => serde_json::from_str(text).context("read --calibration")?,
         None => Calibration::measure(),
     };
-    serving::runtime()?.block_on(run(args, wanted, calibration))
+    serving::runtime()?.block_on(net::local(run(args, wanted, calibration)))
 }
 
 /// What must be done while there is one thread.

@@ -58,8 +58,8 @@ impl<C: Control + Profiled> Serving<C> {
         let (stop, shutdown) = net::shutdown();
         let serving = Arc::clone(&admin).serve(listener, shutdown.clone());
         let tasks = vec![
-            tokio::spawn(serving),
-            tokio::spawn(self.tracer.run(shutdown.clone())),
+            tokio::spawn(net::boxed(serving)),
+            tokio::spawn(net::boxed(self.tracer.run(shutdown.clone()))),
         ];
         Served {
             admin,
@@ -72,7 +72,9 @@ impl<C: Control + Profiled> Serving<C> {
     /// Puts what is written to a file in force, from now on.
     pub(super) fn follow(&self, file: TopologyFile, shutdown: Shutdown) {
         let (to, logger) = (self.control.clone(), self.logger.clone());
-        tokio::spawn(async move { profile::follow(&file, to, logger, shutdown).await });
+        tokio::spawn(net::boxed(async move {
+            profile::follow(&file, to, logger, shutdown).await
+        }));
     }
 }
 
@@ -82,7 +84,7 @@ impl Served {
         let limits = net::Limits::default();
         let (admin, shutdown) = (Arc::clone(&self.admin), self.shutdown.clone());
         let serving = net::serve(listener, None, limits, admin, shutdown);
-        self.tasks.push(tokio::spawn(serving));
+        self.tasks.push(tokio::spawn(net::boxed(serving)));
     }
 
     /// Ends all: spans that are left are sent, and questions in hand answered.

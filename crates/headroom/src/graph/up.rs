@@ -30,7 +30,7 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
     for warning in &warnings {
         tell(format_args!("warning: {warning}"));
     }
-    serving::runtime()?.block_on(async {
+    serving::runtime()?.block_on(net::local(async {
         let mut shutdown = on_signal()?;
         let logger = logger("graph", &args.log)?;
         let (listener, admin) = serving::listen(args.admin).await?;
@@ -71,7 +71,7 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
         served.stop().await;
         logger.info("stopped", Fields::new().and("drained", drained));
         ended(&logger, Ok::<(), std::io::Error>(()))
-    })
+    }))
 }
 
 /// The run that was asked for, or a new one.

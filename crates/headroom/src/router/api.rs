@@ -13,12 +13,12 @@ const DATABASE: &str = "routing-api.sqlite";
 /// Serves until a signal.
 pub(super) fn serve(args: &ApiArgs) -> Result<()> {
     let settings = settings(args)?;
-    runtime()?.block_on(async {
+    runtime()?.block_on(net::local(async {
         let shutdown = on_signal()?;
         let logger = logger("routing-api", &args.log)?;
         let result = api::run(settings, logger.clone(), shutdown).await;
         ended(&logger, result)
-    })
+    }))
 }
 
 /// The settings of the file, and the flags over them.

@@ -23,12 +23,12 @@ pub(super) fn serve(args: &HttpArgs) -> Result<()> {
         Sink::stdout().context("start the writer of the log")?,
         settings.log_level,
     );
-    control_runtime()?.block_on(async {
+    control_runtime()?.block_on(net::local(async {
         let signals = signals()?;
         let (running, _) = tokio::sync::watch::channel(Router::default());
         let result = router::run(settings, logger.clone(), signals, running).await;
         ended(&logger, result)
-    })
+    }))
 }
 
 /// Signals that may wait to be taken; more than that say nothing new.
@@ -45,13 +45,13 @@ fn signals() -> Result<mpsc::Receiver<Signal>> {
     ] {
         let mut stream = signal(kind).context("watch for signals")?;
         let sender = sender.clone();
-        tokio::spawn(async move {
+        tokio::spawn(net::boxed(async move {
             while stream.recv().await.is_some() {
                 if sender.send(meaning).await.is_err() {
                     return;
                 }
             }
-        });
+        }));
     }
     Ok(receiver)
 }

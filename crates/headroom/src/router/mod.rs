@@ -88,12 +88,12 @@ fn serve_static(args: &StaticArgs) -> Result<()> {
         control: args.control,
         tls: static_tls(args)?,
     };
-    runtime()?.block_on(async {
+    runtime()?.block_on(net::local(async {
         let shutdown = on_signal()?;
         let logger = logger("static", &args.log)?;
         ended(
             &logger,
             backend::run(settings, logger.clone(), shutdown).await,
         )
-    })
+    }))
 }

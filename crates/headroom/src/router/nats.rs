@@ -18,7 +18,7 @@ pub(super) fn serve(args: &NatsArgs) -> Result<()> {
         user: user(args.user.as_deref(), args.password_file.as_deref())?,
         ..ServerConfig::default()
     };
-    runtime()?.block_on(async {
+    runtime()?.block_on(net::local(async {
         let mut shutdown = on_signal()?;
         let logger = logger("nats", &args.log)?;
         let server = Server::start(config).await?;
@@ -35,7 +35,7 @@ pub(super) fn serve(args: &NatsArgs) -> Result<()> {
             .and("slow-consumers", stats.slow_consumers);
         logger.info("stopped", fields);
         ended(&logger, Ok::<(), std::io::Error>(()))
-    })
+    }))
 }
 
 /// A user with the password from a file.

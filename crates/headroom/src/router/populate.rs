@@ -19,7 +19,7 @@ use crate::cells::{ended, logger, on_signal};
 
 /// Registers until a signal, or for as long as was asked for.
 pub(super) fn populate(args: &PopulateArgs) -> Result<()> {
-    runtime()?.block_on(async {
+    runtime()?.block_on(net::local(async {
         let shutdown = ends(on_signal()?, args.length);
         let logger = logger("populate", &args.log)?;
         let result = match &args.api {
@@ -28,7 +28,7 @@ pub(super) fn populate(args: &PopulateArgs) -> Result<()> {
         };
         logger.sink().flush();
         ended(&logger, Ok::<(), std::io::Error>(())).and(result)
-    })
+    }))
 }
 
 /// A stop that also comes by itself after a while.
@@ -37,14 +37,14 @@ fn ends(mut by_signal: Shutdown, length: Option<Duration>) -> Shutdown {
         return by_signal;
     };
     let (ask, shutdown) = net::shutdown();
-    tokio::spawn(async move {
+    tokio::spawn(net::boxed(async move {
         tokio::select! {
             () = by_signal.asked() => {}
             () = tokio::time::sleep(length) => {}
         }
         // The other side is gone only when everything is over.
         let _ = ask.send(true);
-    });
+    }));
     shutdown
 }
 
@@ -72,7 +72,7 @@ async fn http(args: &PopulateArgs, logger: &Logger, mut shutdown: Shutdown) -> R
         once: args.once,
     };
     let (progress, told) = watch::channel(Progress::default());
-    tokio::spawn(tell(told, args.routes, logger.clone()));
+    tokio::spawn(net::boxed(tell(told, args.routes, logger.clone())));
     populate_http(settings, &progress, shutdown.asked()).await?;
     let Progress {
         rounds, messages, ..

@@ -25,24 +25,24 @@ pub(super) fn serve(args: &TcpArgs) -> Result<()> {
         "the settings have a [[route]], and --api names a routing API; expected one of both, \
          since each takes away the other's routes"
     );
-    control_runtime()?.block_on(async {
+    control_runtime()?.block_on(net::local(async {
         let shutdown = on_signal()?;
         let logger = logger("tcp-router", &args.log)?;
         let (changes, told) = mpsc::channel(CHANGES);
         if !fixed.is_empty() {
             // Three chances before the first one is stale.
             let every = settings.stale_after / 4;
-            tokio::spawn(keep_fresh(fixed, every, changes.clone()));
+            tokio::spawn(net::boxed(keep_fresh(fixed, every, changes.clone())));
         }
         if let Some(url) = &args.api {
             let feed = follow_api(url, changes.clone(), &logger, shutdown.clone());
-            tokio::spawn(feed);
+            tokio::spawn(net::boxed(feed));
         }
         let result = tcp::run(settings, told, logger.clone(), drain()?, stop(shutdown)).await;
         // The router took it for an end if the last sender went away before.
         drop(changes);
         ended(&logger, result)
-    })
+    }))
 }
 
 /// The routes of the settings, of the command line and of the file that it names.

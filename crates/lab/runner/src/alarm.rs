@@ -65,7 +65,7 @@ mod tests {
         let alarm = Alarm::new();
         assert_eq!(alarm.cause(), None);
         let hears = alarm.clone();
-        let early = tokio::spawn(async move { hears.raised().await });
+        let early = tokio::spawn(net::boxed(async move { hears.raised().await }));
         alarm.broken("first");
         alarm.raise(Cause::Interrupted("SIGINT"));
         assert_eq!(early.await.unwrap(), Cause::Broken("first".into()));

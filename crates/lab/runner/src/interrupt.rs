@@ -21,7 +21,7 @@ impl Interrupts {
         let mut int = signal(SignalKind::interrupt())?;
         let mut term = signal(SignalKind::terminate())?;
         let (tell, again) = watch::channel(false);
-        let listening = tokio::spawn(async move {
+        let listening = tokio::spawn(net::boxed(async move {
             let mut first = true;
             loop {
                 let name = tokio::select! {
@@ -33,7 +33,7 @@ impl Interrupts {
                 }
                 alarm.raise(Cause::Interrupted(name));
             }
-        });
+        }));
         Ok(Self { again, listening })
     }
 

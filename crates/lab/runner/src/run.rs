@@ -47,7 +47,7 @@ pub fn run(plan: Plan, experiment_text: &str, options: Options) -> Result<Finish
         .enable_all()
         .build()
         .map_err(|error| RunError::SetUp(error.to_string()))?;
-    runtime.block_on(make(&plan, experiment_text, &options))
+    runtime.block_on(net::local(make(&plan, experiment_text, &options)))
 }
 
 async fn make(plan: &Plan, text: &str, options: &Options) -> Result<Finished, RunError> {

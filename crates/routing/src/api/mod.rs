@@ -279,14 +279,14 @@ async fn start_with(
         );
     logger.info("started", fields);
     let commands = CommandHandle(writer.commands.clone());
-    let serving = tokio::spawn(serve(
+    let serving = tokio::spawn(net::boxed(serve(
         servers,
         asked,
         hub,
         writer.commands,
         writer.ended,
         logger,
-    ));
+    )));
     Ok(Running {
         address,
         mtls_address,

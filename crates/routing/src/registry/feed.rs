@@ -103,7 +103,7 @@ impl Feed {
             intake,
         };
         feeder.announce();
-        let task = tokio::spawn(feeder.run(messages, greetings, state.clone()));
+        let task = tokio::spawn(net::boxed(feeder.run(messages, greetings, state.clone())));
         Ok(Self { task, queue, state })
     }
 

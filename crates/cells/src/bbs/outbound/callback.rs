@@ -56,10 +56,10 @@ pub(super) async fn call_back(
         };
         while under_way.try_join_next().is_some() {}
         let callbacks = callbacks.clone();
-        under_way.spawn(async move {
+        under_way.spawn(net::boxed(async move {
             callbacks.resolve(&task).await;
             drop(place);
-        });
+        }));
     }
 }
 

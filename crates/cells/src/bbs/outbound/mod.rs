@@ -147,22 +147,35 @@ impl Inbox {
             let (lrps, tasks) = (means.lengths.lrps.clone(), means.lengths.tasks.clone());
             let logger = means.logger.session("resume");
             let waiting = resume::Waiting::of(&means.state.read());
-            loops.spawn(resume::resume(waiting, means.state, lrps, tasks, logger));
+            loops.spawn(net::boxed(resume::resume(
+                waiting,
+                means.state,
+                lrps,
+                tasks,
+                logger,
+            )));
         }
-        loops.spawn(auction::place_lrps(auctioneer.clone(), self.lrps));
-        loops.spawn(auction::place_tasks(auctioneer, self.tasks));
+        loops.spawn(net::boxed(auction::place_lrps(
+            auctioneer.clone(),
+            self.lrps,
+        )));
+        loops.spawn(net::boxed(auction::place_tasks(auctioneer, self.tasks)));
         let callbacks = callback::Callbacks {
             client: means.client,
             commands: means.commands,
             metrics: Arc::clone(&self.metrics),
             logger: means.logger.clone(),
         };
-        loops.spawn(callback::call_back(
+        loops.spawn(net::boxed(callback::call_back(
             callbacks,
             self.callbacks,
             means.callback_workers,
-        ));
-        loops.spawn(rep::call_reps(means.reps, self.reps, means.logger));
+        )));
+        loops.spawn(net::boxed(rep::call_reps(
+            means.reps,
+            self.reps,
+            means.logger,
+        )));
         loops
     }
 }

@@ -189,7 +189,7 @@ pub(super) async fn call_reps(reps: Arc<Reps>, mut queue: Receiver<Work>, logger
         };
         while under_way.try_join_next().is_some() {}
         let (reps, logger) = (Arc::clone(&reps), logger.clone());
-        under_way.spawn(async move {
+        under_way.spawn(net::boxed(async move {
             if let Err(cause) = reps.do_work(&work).await {
                 logger.error(
                     "call-failed",
@@ -198,6 +198,6 @@ pub(super) async fn call_reps(reps: Arc<Reps>, mut queue: Receiver<Work>, logger
                 );
             }
             drop(place);
-        });
+        }));
     }
 }

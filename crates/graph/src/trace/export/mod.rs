@@ -117,7 +117,7 @@ impl Exporter {
             export,
             queue,
             counters,
-            task: tokio::spawn(sender.run(batches)),
+            task: tokio::spawn(net::boxed(sender.run(batches))),
         }
     }
 

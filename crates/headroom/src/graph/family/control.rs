@@ -80,7 +80,8 @@ impl Conductor {
             return Ok(revision);
         }
         self.background.follow(&topology.background)?;
-        self.runtime.block_on(self.spread(&before, &topology))?;
+        self.runtime
+            .block_on(net::local(self.spread(&before, &topology)))?;
         let revision = revision + 1;
         *self.in_force() = (topology, revision);
         Ok(revision)
@@ -112,7 +113,9 @@ impl Conductor {
         for member in to {
             let (client, text) = (self.client.clone(), text.clone());
             let member = Arc::clone(member);
-            giving.spawn(async move { give(&client, &member, text).await });
+            giving.spawn(net::boxed(
+                async move { give(&client, &member, text).await },
+            ));
         }
         let mut all = Ok(());
         while let Some(given) = giving.join_next().await {

@@ -43,7 +43,7 @@ where
                 tell(&mut made, answer);
             }
         }
-        requests.spawn(send(n));
+        requests.spawn(net::boxed(send(n)));
     }
     while let Some(answer) = requests.join_next().await {
         tell(&mut made, answer);

@@ -148,7 +148,7 @@ impl Program {
             }),
             heard: watch::channel(Instant::now()).0,
         });
-        let reading = tokio::spawn({
+        let reading = tokio::spawn(net::boxed({
             let (shared, name, logs) =
                 (Arc::clone(&shared), driver.name.clone(), child.logs.clone());
             let exit = child.watch();
@@ -173,7 +173,7 @@ impl Program {
                     alarm.broken(DriverError::new(&name, wrong));
                 }
             }
-        });
+        }));
         let program = Self {
             name: driver.name.clone(),
             child,

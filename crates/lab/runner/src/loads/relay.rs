@@ -44,7 +44,7 @@ impl Loads<'_> {
         };
         if !known {
             let opening = Hand::open(self.workload(load)?, self.start);
-            let spare = tokio::spawn(opening);
+            let spare = tokio::spawn(net::boxed(opening));
             let mut state = self.state.borrow_mut();
             state.spares.insert(load.name.clone(), spare);
         }

@@ -128,7 +128,7 @@ impl Children {
         let (tell, exit) = watch::channel(None);
         let guard = Arc::clone(&self.guard);
         let cgroup = launch.cgroup.clone();
-        tokio::spawn(async move {
+        tokio::spawn(net::boxed(async move {
             let status = process.wait().await;
             // What the process left behind in its group has no one to answer to.
             kill_group(group, Signal::SIGKILL);
@@ -139,7 +139,7 @@ impl Children {
                 status: status.unwrap_or_default(),
                 out_of_memory: cgroup.as_deref().is_some_and(out_of_memory),
             }));
-        });
+        }));
         Ok(Child {
             logs: launch.logs(),
             pid,

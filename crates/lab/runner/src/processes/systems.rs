@@ -172,7 +172,11 @@ impl Systems {
                 for (index, running) in copies.iter().enumerate() {
                     started(system, running);
                     let port = starting.addresses.port(&system.name, index as u32);
-                    waits.spawn(wait_for(System::clone(system), running.clone(), port));
+                    waits.spawn(net::boxed(wait_for(
+                        System::clone(system),
+                        running.clone(),
+                        port,
+                    )));
                     unready.insert(running.name.clone());
                 }
             }
@@ -268,10 +272,10 @@ impl Systems {
     pub(crate) async fn first_exit(&self) -> Running {
         let mut exits = JoinSet::new();
         for running in self.running().cloned() {
-            exits.spawn(async move {
+            exits.spawn(net::boxed(async move {
                 running.child.exit().await;
                 running
-            });
+            }));
         }
         match exits.join_next().await {
             Some(Ok(running)) => running,
@@ -285,7 +289,7 @@ impl Systems {
         for copies in self.started.iter().rev() {
             let mut stops = JoinSet::new();
             for running in copies.iter().cloned() {
-                stops.spawn(async move { running.child.stop().await });
+                stops.spawn(net::boxed(async move { running.child.stop().await }));
             }
             while stops.join_next().await.is_some() {}
         }

@@ -137,7 +137,7 @@ pub(crate) async fn start<S: Store>(mut store: S, means: Means) -> Result<Runnin
         .name("api-writer".into())
         .spawn(move || {
             let _alive = alive;
-            runtime.block_on(async move {
+            runtime.block_on(net::local(async move {
                 let state = match store.load().await {
                     Ok(state) => Shared::new(state),
                     Err(error) => return drop(loaded.send(Err(error))),
@@ -151,7 +151,7 @@ pub(crate) async fn start<S: Store>(mut store: S, means: Means) -> Result<Runnin
                     };
                     writer.run(jobs).await;
                 }
-            });
+            }));
         })
         .map_err(|error| failed(error.to_string()))?;
     let state = load

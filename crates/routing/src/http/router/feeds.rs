@@ -110,7 +110,7 @@ impl Feeds {
             Some(nats) => self.start_nats(nats, parts, varz, &mut feeding).await?,
             None => {
                 let task = prune(Arc::clone(self), Arc::clone(parts));
-                feeding.tasks.spawn(task);
+                feeding.tasks.spawn(net::boxed(task));
             }
         }
         if let Some(path) = &settings.routes_file {
@@ -125,17 +125,19 @@ impl Feeds {
             };
             follower.take(&routes, None);
             let reload = Arc::clone(&feeding.reload);
-            feeding.tasks.spawn(follower.follow(routes, reload));
+            feeding
+                .tasks
+                .spawn(net::boxed(follower.follow(routes, reload)));
         }
         if let Some(api) = &settings.routing_api {
             let (table, counters) = (Arc::clone(&parts.table), Arc::clone(&self.registry));
-            feeding.tasks.spawn(feed::http::run(
+            feeding.tasks.spawn(net::boxed(feed::http::run(
                 ApiClient::new(api)?,
                 table,
                 counters,
                 parts.logger.session("routing-api"),
                 stopped.clone(),
-            ));
+            )));
         }
         Ok(feeding)
     }
@@ -187,7 +189,7 @@ impl Feeds {
             let logger = parts.logger.session("component");
             feeding
                 .tasks
-                .spawn(component::answer(client, varz, logger)?);
+                .spawn(net::boxed(component::answer(client, varz, logger)?));
         }
         feeding.nats = Some(Arc::clone(&feed));
         // There is one start, and so nothing that could be there already.

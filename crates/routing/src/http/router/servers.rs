@@ -103,7 +103,7 @@ pub(super) fn varz(parts: &Arc<Parts>, stopped: &Shutdown) -> Arc<Varz> {
     let (table, counters) = (Arc::clone(&parts.table), Arc::clone(&parts.counters));
     let varz = Arc::new(Varz::new(table, counters, fixed));
     let (sampled, mut stopped) = (Arc::clone(&varz), stopped.clone());
-    tokio::spawn(async move {
+    tokio::spawn(net::boxed(async move {
         let mut ticks = tokio::time::interval(Duration::from_secs(SAMPLED_EVERY));
         loop {
             tokio::select! {
@@ -111,7 +111,7 @@ pub(super) fn varz(parts: &Arc<Parts>, stopped: &Shutdown) -> Arc<Varz> {
                 () = stopped.asked() => return,
             }
         }
-    });
+    }));
     varz
 }
 

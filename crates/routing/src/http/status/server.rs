@@ -116,7 +116,7 @@ impl StatusServer {
             return json(first).into_response();
         }
         let (sender, receiver) = tokio::sync::mpsc::channel(PIECES);
-        tokio::spawn(async move {
+        tokio::spawn(net::boxed(async move {
             let mut piece = Some(first);
             while let Some(text) = piece {
                 // Nobody reads any more: the rest is not made.
@@ -125,7 +125,7 @@ impl StatusServer {
                 }
                 piece = pieces.next();
             }
-        });
+        }));
         let mut response = Response::new(net::stream(receiver));
         let fields = response.headers_mut();
         fields.insert(CONNECTION, HeaderValue::from_static("close"));

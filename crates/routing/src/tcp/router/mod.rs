@@ -102,7 +102,7 @@ impl TcpRouter {
             prune: settings.prune_every,
             bind_again: settings.bind_again,
         };
-        let control = tokio::spawn(control.run(changes, closed, rhythm));
+        let control = tokio::spawn(net::boxed(control.run(changes, closed, rhythm)));
         let fields = Fields::new()
             .and("listen", settings.listen)
             .and("status", status)

@@ -39,7 +39,10 @@ impl Names {
         self.wanted.send_replace(backends);
         if !self.started {
             self.started = true;
-            tokio::spawn(look_up(self.wanted.subscribe(), self.logger.clone()));
+            tokio::spawn(net::boxed(look_up(
+                self.wanted.subscribe(),
+                self.logger.clone(),
+            )));
         }
     }
 }

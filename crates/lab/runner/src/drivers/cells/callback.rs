@@ -42,14 +42,14 @@ pub(super) async fn listen(
     let address = format!("http://{}/results", listener.local_addr()?);
     let handler = Arc::new(Callbacks { names, book });
     let (stop, shutdown) = net::shutdown();
-    let serving = tokio::spawn(async move {
+    let serving = tokio::spawn(net::boxed(async move {
         tokio::select! {
             () = net::serve(listener, None, net::Limits::default(), handler, shutdown) => {}
             // The driver closes: nobody waits for our answers any more.
             _ = stopped.wait_for(|stopped| *stopped) => {}
         }
         drop(stop);
-    });
+    }));
     Ok((address, serving))
 }
 

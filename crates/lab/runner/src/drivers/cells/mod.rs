@@ -248,10 +248,10 @@ async fn follow<S: Stream>(
         .await
         .map_err(|error| DriverError::new(&driver.name, error))?;
     let (name, alarm) = (driver.name.clone(), alarm.clone());
-    Ok(tokio::spawn(async move {
+    Ok(tokio::spawn(net::boxed(async move {
         let lost = follow::follow(&stream, subscription).await;
         alarm.broken(DriverError::new(&name, lost));
-    }))
+    })))
 }
 
 /// Calls until an answer comes: a BBS may accept connections before it serves.

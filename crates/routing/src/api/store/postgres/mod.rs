@@ -94,9 +94,9 @@ impl Postgres {
                 .map_err(|_| late("connect to"))?
                 .map_err(|error| failed("connect to", &error))?;
         // It ends with the client; its error also reaches the client's next call.
-        tokio::spawn(async move {
+        tokio::spawn(net::boxed(async move {
             let _ = connection.await;
-        });
+        }));
         let locked = client
             .query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK])
             .await
