@@ -103,7 +103,7 @@ fn a_load_is_counted_written_and_judged() {
     .expect_code(0)
     .expect_stderr("✓ p50 < 10s");
     let json = done.json();
-    assert_eq!(json["schema"], 2);
+    assert_eq!(json["schema"], 3);
     assert_eq!(json["requests"]["planned"], 600);
     assert_eq!(json["requests"]["answered"], 600);
     assert_eq!(json["statuses"]["200"], 600);
