@@ -95,7 +95,6 @@ impl Generate for Queue {
             panic!("only constant rates are simulated");
         };
         let length = duration.as_secs_f64();
-        self.ran.push((*rate, length));
         let capacity = self.capacity * (self.drift * self.random.normal()).exp();
         let mean = self.servers as f64 / capacity;
         let slots = (length / SPAN).ceil() as usize;
@@ -171,6 +170,7 @@ impl Generate for Queue {
             }
             last = last.max(ended);
         }
+        self.ran.push((*rate, length));
         let mut timeline = Timeline::default();
         let mut total = Span::empty(1);
         for (index, span) in spans.iter_mut().enumerate() {
