@@ -33,7 +33,7 @@ impl Record {
         self.told += 1;
         self.covered += usize::from(knee.low <= truth && truth <= knee.high);
         self.above += usize::from(truth < knee.low);
-        self.errors.push((knee.rate / truth - 1.0).abs());
+        self.errors.push(knee.rate / truth - 1.0);
         self.widths.push(knee.high / knee.low - 1.0);
     }
 
@@ -45,14 +45,16 @@ impl Record {
 
     /// At least so much of what was told, and of what was asked, as shares.
     fn check(&self, name: &str, least: f64, told: f64, most_error: f64) {
-        let error = Self::median(&self.errors);
+        let off: Vec<f64> = self.errors.iter().map(|error| error.abs()).collect();
+        let error = Self::median(&off);
         let covered = self.covered as f64 / self.told as f64;
         println!(
-            "{name}: {} of {} runs told, median error {:.2} %, covered {:.1} % ({} too \
-             high), interval {:.1} %, {} holds, {:.0} s (medians)",
+            "{name}: {} of {} runs told, median error {:.2} % ({:+.2} % with its sign), covered \
+             {:.1} % ({} too high), interval {:.1} %, {} holds, {:.0} s (medians)",
             self.told,
             self.runs,
             error * 100.0,
+            Self::median(&self.errors) * 100.0,
             covered * 100.0,
             self.above,
             Self::median(&self.widths) * 100.0,
