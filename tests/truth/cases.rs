@@ -124,19 +124,9 @@ fn targets() -> Vec<Target> {
                 let late = diary.lateness();
                 vec![
                     failures(told, 0.0, 0.0),
-                    Claim::number(
-                        "p99",
-                        told.number("/latency/intended/p99"),
-                        0.255,
-                        0.305 + late.p99_s + SLACK_S,
-                    ),
+                    latency(told, "p99", 0.255, 0.305 + late.p99_s + SLACK_S),
                     median_of_5_ms(told, late),
-                    Claim::number(
-                        "max",
-                        told.number("/latency/intended/max"),
-                        0.285,
-                        0.31 + late.max_s + SLACK_S,
-                    ),
+                    latency(told, "max", 0.285, 0.31 + late.max_s + SLACK_S),
                 ]
             },
         },
@@ -156,12 +146,7 @@ fn targets() -> Vec<Target> {
                 let late = diary.lateness();
                 vec![
                     failures(told, 0.0, 0.0),
-                    Claim::number(
-                        "p90",
-                        told.number("/latency/intended/p90"),
-                        0.249,
-                        0.25 + late.p99_s + SLACK_S,
-                    ),
+                    latency(told, "p90", 0.249, 0.25 + late.p99_s + SLACK_S),
                     median_of_5_ms(told, late),
                 ]
             },
@@ -251,12 +236,7 @@ fn targets() -> Vec<Target> {
                 let late = diary.lateness();
                 vec![
                     failures(told, 0.0, 0.0),
-                    Claim::number(
-                        "p50",
-                        told.number("/latency/intended/p50"),
-                        0.2,
-                        0.21 + late.p50_s + SLACK_S,
-                    ),
+                    latency(told, "p50", 0.2, 0.21 + late.p50_s + SLACK_S),
                     Claim::number(
                         "growth of the median in a second",
                         told.number("/steady/growth/per_s"),
@@ -276,8 +256,13 @@ fn retried(told: &Measured, least: f64, most: f64) -> Claim {
 
 /// The median of a server that answers after 5 ms, however late the machine made it.
 fn median_of_5_ms(told: &Measured, late: Lateness) -> Claim {
-    let median = told.number("/latency/intended/p50");
-    Claim::number("p50", median, 0.0049, 0.005 + late.p50_s + SLACK_S)
+    latency(told, "p50", 0.0049, 0.005 + late.p50_s + SLACK_S)
+}
+
+/// A number of the latencies from the intended send, in seconds.
+fn latency(told: &Measured, name: &str, least: f64, most: f64) -> Claim {
+    let number = told.number(&format!("/latency/intended/{name}"));
+    Claim::number(name, number, least, most)
 }
 
 fn failures(told: &Measured, least: f64, most: f64) -> Claim {

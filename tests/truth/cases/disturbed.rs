@@ -9,8 +9,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{Case, Found, SLACK_S};
-use crate::claims::Claim;
+use super::{Case, Found, SLACK_S, latency};
 use crate::measured::{self, Measured};
 use crate::server::{Plant, Server};
 
@@ -71,10 +70,7 @@ fn planted(folder: &Path, arguments: &[&str], disturb: Disturb) -> Found {
     disturb(&child);
     let told = Measured::of(&child.wait_with_output().expect("its end"));
     let late = server.diary().lateness();
-    let percentile = |name: &str, late: f64| {
-        let told = told.number(&format!("/latency/intended/{name}"));
-        Claim::number(name, told, 0.0049, 0.005 + late + SLACK_S)
-    };
+    let percentile = |name: &str, late: f64| latency(&told, name, 0.0049, 0.005 + late + SLACK_S);
     Found {
         // It was disturbed: to say nothing is right as well.
         valid: true,
