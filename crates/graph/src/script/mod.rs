@@ -76,6 +76,8 @@ pub enum Command {
     Wait {
         /// To be told then, as done.
         ticket: Ticket,
+        /// Now.
+        since: Nanos,
         /// When.
         until: Nanos,
         /// The step, for a sleep; `None`: a pause between attempts, a held back answer.

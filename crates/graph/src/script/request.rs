@@ -16,7 +16,9 @@ pub struct Arrival {
     pub trace: TraceId,
     /// The server span; with the trace it decides every draw.
     pub span: SpanId,
-    /// When its first byte came.
+    /// When its first byte came. The least latency of an endpoint counts from then.
+    pub came: Nanos,
+    /// When it is begun: later than it came, if it waited for the thread.
     pub now: Nanos,
     /// When it must have been answered; `Nanos::MAX`: at any time.
     pub deadline: Nanos,
@@ -28,7 +30,7 @@ pub struct Arrival {
 /// `program` is the one that it began with, in all of its calls.
 #[derive(Debug, Default)]
 pub struct Request {
-    pub(super) started: Nanos,
+    pub(super) came: Nanos,
     pub(super) deadline: Nanos,
     pub(super) trace: TraceId,
     pub(super) span: SpanId,
@@ -102,7 +104,7 @@ impl Request {
     pub fn begin(&mut self, program: &Program, arrival: &Arrival, commands: &mut Vec<Command>) {
         self.reset();
         self.live = true;
-        self.started = arrival.now;
+        self.came = arrival.came;
         self.deadline = arrival.deadline;
         self.trace = arrival.trace;
         self.span = arrival.span;

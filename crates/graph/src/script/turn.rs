@@ -269,7 +269,7 @@ impl<'a> Turn<'a> {
             return;
         };
         let latency = self.time(&entry.latency, entry.step, drawing::LATENCY);
-        let at = self.request.started.saturating_add(latency);
+        let at = self.request.came.saturating_add(latency);
         if at > self.now {
             self.wait(Purpose::Hold, at - self.now, None);
         } else {
@@ -313,6 +313,7 @@ impl<'a> Turn<'a> {
         let span = step.map_or(SpanId::default(), |step| self.child(step, 0));
         self.commands.push(Command::Wait {
             ticket,
+            since: self.now,
             until,
             step,
             span,

@@ -48,7 +48,8 @@ impl EventLoop {
             endpoint: flight.endpoint,
             trace: flight.trace,
             span: flight.span,
-            now: flight.started,
+            came: flight.started,
+            now: self.now.max(flight.started),
             deadline: flight.deadline,
         };
         let mut commands = mem::take(&mut self.commands);

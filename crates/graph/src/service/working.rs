@@ -20,6 +20,7 @@ impl EventLoop {
     pub(super) fn wait(&mut self, key: Key, flight: &mut Flight, command: &Command) {
         let Command::Wait {
             ticket,
+            since,
             until,
             step,
             span,
@@ -28,7 +29,7 @@ impl EventLoop {
             return;
         };
         let what = match step {
-            Some(step) => What::Sleep(step, span, self.now),
+            Some(step) => What::Sleep(step, span, since),
             None => What::Pause,
         };
         flight.open.push(Open { ticket, what });

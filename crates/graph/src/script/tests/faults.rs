@@ -102,6 +102,7 @@ fn a_service_or_an_endpoint_that_is_not_there_is_404() {
             endpoint,
             trace: TraceId(1),
             span: SpanId(1),
+            came: 0,
             now: 0,
             deadline: Nanos::MAX,
         };

@@ -19,6 +19,7 @@ fn the_second_request_finds_all_the_memory_that_it_needs() {
             endpoint: 0,
             trace,
             span: SpanId(1),
+            came: 0,
             now: 0,
             deadline: Nanos::MAX,
         };

@@ -70,6 +70,7 @@ impl Shell {
             endpoint: 0,
             trace: TraceId(5),
             span: SpanId(6),
+            came: 0,
             now: 0,
             deadline,
         };

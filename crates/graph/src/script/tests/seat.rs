@@ -38,6 +38,7 @@ impl Seat {
             endpoint: 0,
             trace,
             span: SpanId::default().child(trace, 0, 0),
+            came: 0,
             now: 0,
             deadline,
         };

@@ -123,6 +123,7 @@ impl Simulation {
             endpoint: 0,
             trace,
             span: parent.child(trace, 0, 0),
+            came: at,
             now: at,
             deadline,
         };

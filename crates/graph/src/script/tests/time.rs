@@ -1,10 +1,12 @@
 //! Deadlines, and answers that are held back.
 
-use super::plan::{MS, Plan, call, cpu, parallel, sleep};
+use super::plan::{MS, Plan, call, cpu, parallel, sleep, topology};
 use super::seat::{Seat, calls, failed, good, one_call, one_wait, one_work};
+use crate::Nanos;
 use crate::amount::Amount;
-use crate::script::{Command, Outcome, cause};
-use crate::topology::Join;
+use crate::draw::{SpanId, TraceId};
+use crate::script::{Arrival, Command, Outcome, Program, Request, cause};
+use crate::topology::{Join, ServiceId};
 
 #[test]
 fn a_request_that_comes_too_late_begins_nothing() {
@@ -60,6 +62,27 @@ fn a_sleep_ends_at_the_deadline() {
     assert_eq!(until, 30 * MS);
     seat.now = until;
     assert_eq!(seat.done(ticket), failed(504, None, cause::TIMEOUT));
+}
+
+#[test]
+fn a_sleep_is_whole_though_its_request_waited_for_the_thread() {
+    let topology = topology(42, vec![held(vec![sleep(10 * MS)])]);
+    let program = Program::compile(&topology, ServiceId(0));
+    let mut request = Request::default();
+    let mut commands = Vec::new();
+    let arrival = Arrival {
+        endpoint: 0,
+        trace: TraceId(1),
+        span: SpanId(2),
+        came: MS,
+        now: 3 * MS,
+        deadline: Nanos::MAX,
+    };
+    request.begin(&program, &arrival, &mut commands);
+    let [Command::Wait { since, until, .. }] = commands[..] else {
+        panic!("{commands:?}");
+    };
+    assert_eq!((since, until), (3 * MS, 13 * MS));
 }
 
 #[test]

@@ -146,6 +146,7 @@ impl<'a> Simulation<'a> {
             endpoint: self.endpoint,
             trace: self.trace,
             span: SpanId::default().child(self.trace, 0, 0),
+            came: 0,
             now: 0,
             deadline: Nanos::MAX,
         };
@@ -295,6 +296,7 @@ impl<'a> Simulation<'a> {
                 until,
                 step,
                 span,
+                ..
             } => {
                 if step.is_some() {
                     spans.push(self.work_span(at, span, "sleep", now, until.max(now), 0));
@@ -325,6 +327,7 @@ impl<'a> Simulation<'a> {
                 endpoint,
                 trace: self.trace,
                 span: attempt.span.child(self.trace, 0, 0),
+                came: attempt.begun + connect + self.costs.hop / 2,
                 now: attempt.begun + connect + self.costs.hop / 2,
                 deadline,
             };
