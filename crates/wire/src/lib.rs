@@ -2,6 +2,7 @@
 //! clients and servers that have an event loop on each thread.
 
 pub mod clock;
+pub mod deadlines;
 pub mod framing;
 pub mod http1;
 pub mod http2;

@@ -1,11 +1,11 @@
 //! Callers come, and are sent away.
 
 use rustix::io::Errno;
+use wire::deadlines::NEVER;
 use wire::poller::Interest;
 use wire::socket;
 use wire::stream::Stream;
 
-use super::alarms::Alarm;
 use super::event_loop::EventLoop;
 use super::session::{IDLE, Session};
 use super::token::Token;
@@ -64,11 +64,11 @@ impl EventLoop {
             let change = self.poller.change(listener, token, Interest::Nothing);
             instance.paused = change.is_ok();
         }
-        let again = self.now.saturating_add(PAUSE);
-        self.alarms.set(again, Alarm::Accept);
+        self.timers.accept = self.now.saturating_add(PAUSE);
     }
 
     pub(super) fn resume_accepting(&mut self) {
+        self.timers.accept = NEVER;
         for (index, instance) in self.instances.iter_mut().enumerate() {
             if instance.paused
                 && let Some(listener) = &instance.listener

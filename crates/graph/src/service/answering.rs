@@ -41,8 +41,8 @@ impl EventLoop {
         plan.server_counters(flight.endpoint).began(flight.queue);
         if let Some(session) = flight.session.and_then(|key| self.sessions.get_mut(key)) {
             session.deadline = flight.deadline;
-            let alarm = super::alarms::Alarm::Session(session.key);
-            session.armed.arm(session.deadline, alarm, &mut self.alarms);
+            let place = session.key.index();
+            self.timers.sessions.set(place, session.deadline);
         }
         let arrival = Arrival {
             endpoint: flight.endpoint,
@@ -265,18 +265,19 @@ impl EventLoop {
                     }
                 }
                 What::Queued(slot, place) => {
-                    if let Some(attempt) = self.leave_queue(&flight, key, open.ticket, slot, place)
-                    {
+                    let place = (slot, place);
+                    if let Some(attempt) = self.leave_queue(&flight, key, open.ticket, place) {
                         self.record_call(&flight, &attempt, 0, GONE);
                     }
                 }
                 What::Job(job) => self.jobs.release(job),
-                What::Sleep(..) | What::Pause => self.alarms.spend(),
+                What::Sleep(..) | What::Pause => {}
             }
         }
         if !flight.concluded {
             self.conclude(&mut flight, &plan, cause);
         }
+        self.timers.waits.clear(key.index());
         self.flights.release(key);
         self.spare_flight(flight);
     }

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use wire::clock;
 use wire::slab::Key;
 
-use super::alarms::{Alarm, NEVER};
 use super::event_loop::{EventLoop, Instance, Todo};
 use super::flight::{Flight, Open, What};
 use super::link::{Attempt, MOST_WAITING, Pool, PoolId};
 use super::message::write_request;
 use super::plan::{CallPlan, Plan};
 use super::recording::GONE;
-use crate::Nanos;
 use crate::script::{Command, Outcome, Ticket, cause};
 
 impl EventLoop {
@@ -82,8 +80,8 @@ impl EventLoop {
             pool.waiting.push_back(attempt);
             call.counters.waits();
             let what = What::Queued(call.slot, place);
-            flight.open.push(Open { ticket, what });
-            pool.armed.arm(deadline, Alarm::Pool(id), &mut self.alarms);
+            flight.open.push(Open::until(ticket, what, deadline));
+            self.timers.waits.lower(key.index(), deadline);
         } else {
             self.unanswered(flight, &attempt, cause::FULL);
         }
@@ -145,9 +143,9 @@ impl EventLoop {
                 Ok(()) => {
                     let what = What::Call(link.key);
                     let ticket = attempt.ticket;
-                    flight.open.push(Open { ticket, what });
-                    let alarm = Alarm::Link(link.key);
-                    link.armed.arm(attempt.deadline, alarm, &mut self.alarms);
+                    flight.open.push(Open::new(ticket, what));
+                    let place = link.key.index();
+                    self.timers.links.set(place, attempt.deadline);
                     self.links.put(link.key, link);
                     return;
                 }
@@ -227,8 +225,7 @@ impl EventLoop {
         flight: &Flight,
         key: Key,
         ticket: Ticket,
-        slot: usize,
-        place: usize,
+        (slot, place): (usize, usize),
     ) -> Option<Attempt> {
         let id = PoolId {
             instance: flight.instance,
@@ -247,41 +244,6 @@ impl EventLoop {
             call.counters.waited();
         }
         Some(attempt)
-    }
-
-    /// Somebody may have waited too long for a connection.
-    pub(super) fn pool_rings(&mut self, id: PoolId, at: Nanos) {
-        if let Some(pool) = pool(&mut self.instances, id) {
-            pool.armed.rings(at, &mut self.alarms);
-        }
-        loop {
-            let now = self.now;
-            let Some(pool) = pool(&mut self.instances, id) else {
-                return;
-            };
-            let late = |one: &Attempt| one.deadline <= now;
-            let Some(place) = pool.waiting.iter().position(late) else {
-                let next = pool.waiting.iter().map(|one| one.deadline).min();
-                let next = next.unwrap_or(NEVER);
-                pool.armed.arm(next, Alarm::Pool(id), &mut self.alarms);
-                return;
-            };
-            let Some(attempt) = pool.waiting.remove(place) else {
-                return;
-            };
-            if let Some(mut flight) = self.flights.take(attempt.flight) {
-                flight.close(attempt.ticket);
-                let call = flight
-                    .plan
-                    .as_ref()
-                    .and_then(|plan| plan.call(attempt.step));
-                if let Some(call) = call {
-                    call.counters.waited();
-                }
-                self.unanswered(&mut flight, &attempt, cause::TIMEOUT);
-                self.flights.put(attempt.flight, flight);
-            }
-        }
     }
 }
 

@@ -11,12 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wire::clock;
+use wire::deadlines::NEVER;
 use wire::http1::RequestHead;
 use wire::poller::{Event, Poller, Waker};
 use wire::slab::{Key, Slab};
 
-use super::alarms::{Alarm, Alarms, NEVER};
-use super::calling::pool;
 use super::draining::QUIET;
 use super::flight::Flight;
 use super::host::{DRAINING, KEPT_REVISIONS, Orders, RUNNING};
@@ -24,6 +23,7 @@ use super::http2::{Channel, Front};
 use super::link::{Link, PoolId, Route};
 use super::plan::Plan;
 use super::session::Session;
+use super::timers::Timers;
 use super::token::Token;
 use crate::Nanos;
 use crate::draw::Run;
@@ -116,7 +116,7 @@ pub(super) struct EventLoop {
     pub(super) jobs: Slab<Job>,
     #[expect(clippy::vec_box, reason = "flights are large, and move in and out")]
     spare: Vec<Box<Flight>>,
-    pub(super) alarms: Alarms,
+    pub(super) timers: Timers,
     pub(super) todo: VecDeque<Todo>,
     pub(super) commands: Vec<Command>,
     ended: Vec<Ended>,
@@ -176,7 +176,7 @@ impl EventLoop {
             flights: Slab::default(),
             jobs: Slab::default(),
             spare: Vec::new(),
-            alarms: Alarms::default(),
+            timers: Timers::default(),
             todo: VecDeque::new(),
             commands: Vec::new(),
             ended: Vec::new(),
@@ -201,8 +201,8 @@ impl EventLoop {
                 break;
             }
             let until = match self.state {
-                DRAINING => self.alarms.next().min(clock::now() + QUIET / 2),
-                _ => self.alarms.next(),
+                DRAINING => self.timers.next().min(clock::now() + QUIET / 2),
+                _ => self.timers.next(),
             };
             let longest =
                 (until != NEVER).then(|| Duration::from_nanos(until.saturating_sub(clock::now())));
@@ -260,54 +260,42 @@ impl EventLoop {
         }
     }
 
+    /// Handles what has run out.
     fn ring(&mut self) {
-        if self.alarms.next() == NEVER {
+        if self.timers.next() == NEVER {
             return;
         }
         self.now = clock::now();
-        while let Some((at, alarm)) = self.alarms.ringing(self.now) {
-            match alarm {
-                Alarm::Session(key) => self.session_rings(key, at),
-                Alarm::Link(key) => self.link_rings(key, at),
-                Alarm::Front(key) => self.front_rings(key, at),
-                Alarm::Channel(key) => self.channel_rings(key, at),
-                Alarm::Ticket(key, ticket) => self.ticket_rings(key, ticket),
-                Alarm::Pool(pool) => self.pool_rings(pool, at),
-                Alarm::Accept => self.resume_accepting(),
-            }
-            self.settle();
+        while let Some((place, _)) = self.timers.sessions.expired(self.now) {
+            let key = self.sessions.key_at(place as usize);
+            self.expire(key, Self::session_expired);
         }
-        if self.alarms.wants_sweep() {
-            self.sweep();
+        while let Some((place, _)) = self.timers.links.expired(self.now) {
+            let key = self.links.key_at(place as usize);
+            self.expire(key, Self::link_expired);
+        }
+        while let Some((place, _)) = self.timers.fronts.expired(self.now) {
+            let key = self.fronts.key_at(place as usize);
+            self.expire(key, Self::front_expired);
+        }
+        while let Some((place, _)) = self.timers.channels.expired(self.now) {
+            let key = self.channels.key_at(place as usize);
+            self.expire(key, Self::channel_expired);
+        }
+        while let Some((place, _)) = self.timers.waits.expired(self.now) {
+            let key = self.flights.key_at(place as usize);
+            self.expire(key, Self::wait_expired);
+        }
+        if self.timers.accept <= self.now {
+            self.resume_accepting();
         }
     }
 
-    /// Takes away the alarms that do not count any more.
-    fn sweep(&mut self) {
-        let Self {
-            alarms,
-            sessions,
-            links,
-            fronts,
-            channels,
-            flights,
-            instances,
-            ..
-        } = self;
-        alarms.sweep(|at, alarm| match alarm {
-            Alarm::Session(key) => sessions
-                .get_mut(key)
-                .is_some_and(|one| one.armed.counts(at)),
-            Alarm::Link(key) => links.get_mut(key).is_some_and(|one| one.armed.counts(at)),
-            Alarm::Front(key) => fronts.get_mut(key).is_some_and(|one| one.counts(at)),
-            Alarm::Channel(key) => channels.get_mut(key).is_some_and(|one| one.counts(at)),
-            Alarm::Ticket(key, ticket) => {
-                let flight = flights.get_mut(key);
-                flight.is_some_and(|flight| flight.find(ticket).is_some())
-            }
-            Alarm::Pool(id) => pool(instances, id).is_some_and(|pool| pool.armed.counts(at)),
-            Alarm::Accept => true,
-        });
+    fn expire(&mut self, key: Option<Key>, what: impl FnOnce(&mut Self, Key)) {
+        if let Some(key) = key {
+            what(self, key);
+            self.settle();
+        }
     }
 
     /// What workers have done.

@@ -10,12 +10,10 @@ use wire::slab::Key;
 use wire::socket;
 use wire::stream::{Received, Stream};
 
-use super::alarms::Alarm;
 use super::event_loop::{EventLoop, Todo};
 use super::link::{Link, PoolId};
 use super::plan::CallPlan;
 use super::token::Token;
-use crate::Nanos;
 use crate::script::{Outcome, cause};
 
 impl EventLoop {
@@ -64,8 +62,8 @@ impl EventLoop {
     }
 
     /// Forgets a connection that is out of its slab.
-    pub(super) fn drop_link(&mut self, mut link: Box<Link>) {
-        link.armed.disarm(&mut self.alarms);
+    pub(super) fn drop_link(&mut self, link: Box<Link>) {
+        self.timers.links.clear(link.key.index());
         link.counters.closed();
         self.links.release(link.key);
         if let Some(pool) = self.pool(link.pool) {
@@ -222,23 +220,16 @@ impl EventLoop {
         self.flights.put(attempt.flight, flight);
     }
 
-    pub(super) fn link_rings(&mut self, key: Key, at: Nanos) {
+    /// A call's time is over, unless it ended before: an answer leaves the deadline.
+    pub(super) fn link_expired(&mut self, key: Key) {
         let Some(mut link) = self.links.take(key) else {
-            self.alarms.rang_for_nothing();
             return;
         };
-        let rings = link.armed.rings(at, &mut self.alarms);
-        match link.attempt {
-            Some(attempt) if rings && attempt.deadline <= self.now => {
-                link.reused = false;
-                self.broken(link, cause::TIMEOUT);
-            }
-            Some(attempt) if rings => {
-                let alarm = Alarm::Link(key);
-                link.armed.arm(attempt.deadline, alarm, &mut self.alarms);
-                self.links.put(key, link);
-            }
-            _ => self.links.put(key, link),
+        if link.attempt.is_some() {
+            link.reused = false;
+            self.broken(link, cause::TIMEOUT);
+        } else {
+            self.links.put(key, link);
         }
     }
 }

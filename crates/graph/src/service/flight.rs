@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wire::deadlines::NEVER;
 use wire::http2::StreamKey;
 use wire::slab::Key;
 
@@ -73,6 +74,22 @@ pub(super) struct Flight {
 pub(super) struct Open {
     pub(super) ticket: Ticket,
     pub(super) what: What,
+    /// When it ends by time; what else ends it is told otherwise.
+    pub(super) until: Nanos,
+}
+
+impl Open {
+    pub(super) fn new(ticket: Ticket, what: What) -> Self {
+        Self::until(ticket, what, NEVER)
+    }
+
+    pub(super) fn until(ticket: Ticket, what: What, until: Nanos) -> Self {
+        Self {
+            ticket,
+            what,
+            until,
+        }
+    }
 }
 
 /// What it is.
@@ -134,10 +151,16 @@ impl Flight {
         Some(self.open.swap_remove(place).what)
     }
 
-    /// What a ticket stands for.
-    pub(super) fn find(&mut self, ticket: Ticket) -> Option<&mut What> {
-        let open = self.open.iter_mut().find(|open| open.ticket == ticket)?;
-        Some(&mut open.what)
+    /// Takes out something whose time has come.
+    pub(super) fn due(&mut self, now: Nanos) -> Option<Open> {
+        let place = self.open.iter().position(|open| open.until <= now)?;
+        Some(self.open.swap_remove(place))
+    }
+
+    /// When the first thing ends that ends by time.
+    pub(super) fn next(&self) -> Nanos {
+        let ends = self.open.iter().map(|open| open.until);
+        ends.min().unwrap_or(NEVER)
     }
 
     /// Keeps the body of a call's answer for the echo, as far as there is room.

@@ -2,12 +2,12 @@
 
 use std::mem;
 
+use wire::deadlines::NEVER;
 use wire::http1::{RequestBody, RequestHead};
 use wire::poller::{Event, Interest};
 use wire::slab::Key;
 use wire::stream::Received;
 
-use super::alarms::{Alarm, NEVER};
 use super::event_loop::{EventLoop, Todo};
 use super::flight::Flight;
 use super::message::{self, write_refusal};
@@ -15,7 +15,6 @@ use super::plan::REVISION;
 use super::recording::GONE;
 use super::session::{IDLE, LINGER, LINGER_BYTES, MOST_AHEAD, MOST_BODY, PATIENCE, Phase, Session};
 use super::token::Token;
-use crate::Nanos;
 use crate::draw::{SpanId, TraceId};
 use crate::trace::context;
 
@@ -34,19 +33,19 @@ impl EventLoop {
     }
 
     /// Puts a connection back into its place, or forgets it if it was closed.
-    pub(super) fn put_session(&mut self, mut session: Box<Session>) {
+    pub(super) fn put_session(&mut self, session: Box<Session>) {
         if session.phase == Phase::Closed {
             self.forget_session(session);
             return;
         }
-        let alarm = Alarm::Session(session.key);
-        session.armed.arm(session.deadline, alarm, &mut self.alarms);
+        let place = session.key.index();
+        self.timers.sessions.set(place, session.deadline);
         self.sessions.put(session.key, session);
     }
 
     #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
-    pub(super) fn forget_session(&mut self, mut session: Box<Session>) {
-        session.armed.disarm(&mut self.alarms);
+    pub(super) fn forget_session(&mut self, session: Box<Session>) {
+        self.timers.sessions.clear(session.key.index());
         if let Some(plan) = self.current_plan(session.instance) {
             plan.counters.closed();
         }
@@ -352,17 +351,14 @@ impl EventLoop {
         self.put_session(session);
     }
 
-    pub(super) fn session_rings(&mut self, key: Key, at: Nanos) {
+    pub(super) fn session_expired(&mut self, key: Key) {
         let Some(mut session) = self.sessions.take(key) else {
-            self.alarms.rang_for_nothing();
             return;
         };
-        if session.armed.rings(at, &mut self.alarms) && session.deadline <= self.now {
-            session.deadline = NEVER;
-            match session.phase {
-                Phase::Flight(flight) => self.todo.push_back(Todo::Expired(flight)),
-                _ => self.close_session(&mut session, "timeout"),
-            }
+        session.deadline = NEVER;
+        match session.phase {
+            Phase::Flight(flight) => self.todo.push_back(Todo::Expired(flight)),
+            _ => self.close_session(&mut session, "timeout"),
         }
         self.put_session(session);
     }

@@ -8,7 +8,6 @@ use wire::http1::{BodyLength, KnownHead, Limits, ResponseScanner, Sink, field};
 use wire::slab::Key;
 use wire::stream::Stream;
 
-use super::alarms::Armed;
 use super::flight::MOST_ECHO;
 use super::outbox::Outbox;
 use super::plan::Callee;
@@ -85,8 +84,6 @@ pub(super) struct Pool {
     /// Calls over HTTP/2 that have not ended.
     pub(super) load: usize,
     pub(super) waiting: VecDeque<Attempt>,
-    /// For the first of those whose time is over.
-    pub(super) armed: Armed,
     /// What the callee's answers begin with.
     pub(super) known: KnownHead,
 }
@@ -109,7 +106,6 @@ impl Pool {
             channel: None,
             load: 0,
             waiting: VecDeque::new(),
-            armed: Armed::default(),
             known: KnownHead::default(),
         }
     }
@@ -160,7 +156,6 @@ pub(super) struct Link {
     pub(super) reused: bool,
     /// The poller tells when it can be written.
     pub(super) writing: bool,
-    pub(super) armed: Armed,
     pub(super) answer: Answer,
 }
 
@@ -219,7 +214,6 @@ impl Link {
             connected: false,
             reused: false,
             writing: false,
-            armed: Armed::default(),
             answer: Answer::default(),
         }
     }

@@ -2,13 +2,13 @@
 
 use wire::http1::write;
 
-use super::alarms::NEVER;
 use super::flight::Flight;
 use super::link::{Attempt, FAILED};
 use super::outbox::Outbox;
 use super::plan::{CallPlan, Plan, REVISION};
 use crate::Nanos;
 use crate::trace::context::{self, Outgoing};
+use wire::deadlines::NEVER;
 
 /// How many milliseconds the caller will wait (Envoy's field).
 pub(super) const TIMEOUT: &str = "x-envoy-expected-rq-timeout-ms";

@@ -35,7 +35,6 @@
 //! fault drops may reach a service twice; draws are the same both times.
 
 mod accepting;
-mod alarms;
 mod answering;
 mod calling;
 mod directory;
@@ -54,6 +53,7 @@ mod recording;
 mod session;
 #[cfg(test)]
 mod tests;
+mod timers;
 mod token;
 mod working;
 

@@ -4,9 +4,9 @@ use wire::http1::{Limits, RequestScanner};
 use wire::slab::Key;
 use wire::stream::Stream;
 
-use super::alarms::{Armed, NEVER};
 use super::outbox::Outbox;
 use crate::Nanos;
+use wire::deadlines::NEVER;
 
 /// Bounds of a request's head.
 pub(super) const LIMITS: Limits = Limits {
@@ -46,7 +46,6 @@ pub(super) struct Session {
     /// It ends behind the answer at hand.
     pub(super) last: bool,
     pub(super) deadline: Nanos,
-    pub(super) armed: Armed,
 }
 
 /// What a connection is at.
@@ -82,7 +81,6 @@ impl Session {
             writing: false,
             last: false,
             deadline: NEVER,
-            armed: Armed::default(),
         }
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use wire::clock;
 use wire::slab::Key;
 
-use super::alarms::Alarm;
 use super::event_loop::{EventLoop, Job, Todo};
 use super::flight::{Flight, Open, What};
 use super::plan::Plan;
@@ -32,41 +31,48 @@ impl EventLoop {
             Some(step) => What::Sleep(step, span, since),
             None => What::Pause,
         };
-        flight.open.push(Open { ticket, what });
-        self.alarms.set(until, Alarm::Ticket(key, ticket));
+        flight.open.push(Open::until(ticket, what, until));
+        self.timers.waits.lower(key.index(), until);
     }
 
-    /// What a request waits for has come.
-    pub(super) fn ticket_rings(&mut self, key: Key, ticket: Ticket) {
+    /// The time of something that a request waits for has come.
+    pub(super) fn wait_expired(&mut self, key: Key) {
         let Some(mut flight) = self.flights.take(key) else {
-            self.alarms.rang_for_nothing();
             return;
         };
-        let mut outcome = Some(Outcome::Done);
-        match flight.find(ticket).copied() {
-            Some(What::Sleep(step, span, since)) => {
-                if let Some(plan) = flight.plan.clone()
-                    && let Some(work) = plan.work(step)
-                {
-                    let piece = Piece {
-                        span,
-                        wanted: since,
-                        begun: since,
-                        ended: self.now,
-                        cpu: 0,
-                        stolen: 0,
-                        cause: "",
-                    };
-                    self.record_work(&flight, &plan, work, &piece);
+        while let Some(Open { ticket, what, .. }) = flight.due(self.now) {
+            match what {
+                What::Sleep(step, span, since) => {
+                    if let Some(plan) = flight.plan.clone()
+                        && let Some(work) = plan.work(step)
+                    {
+                        let piece = Piece {
+                            span,
+                            wanted: since,
+                            begun: since,
+                            ended: self.now,
+                            cpu: 0,
+                            stolen: 0,
+                            cause: "",
+                        };
+                        self.record_work(&flight, &plan, work, &piece);
+                    }
                 }
+                What::Queued(slot, place) => {
+                    let place = (slot, place);
+                    if let Some(attempt) = self.leave_queue(&flight, key, ticket, place) {
+                        self.unanswered(&mut flight, &attempt, cause::TIMEOUT);
+                    }
+                    continue;
+                }
+                // The others do not end by time, but for pauses.
+                _ => {}
             }
-            Some(What::Pause) => {}
-            _ => outcome = None,
+            let done = Todo::Ended(key, ticket, Outcome::Done);
+            self.todo.push_back(done);
         }
+        self.timers.waits.lower(key.index(), flight.next());
         self.flights.put(key, flight);
-        if let Some(outcome) = outcome {
-            self.todo.push_back(Todo::Ended(key, ticket, outcome));
-        }
     }
 
     /// A script wants work done.
@@ -148,10 +154,7 @@ impl EventLoop {
             Err(cause) => Err(*cause),
         };
         match refused {
-            Ok(()) => flight.open.push(Open {
-                ticket,
-                what: What::Job(job),
-            }),
+            Ok(()) => flight.open.push(Open::new(ticket, What::Job(job))),
             Err(refused) => {
                 self.jobs.release(job);
                 piece.cause = refused;

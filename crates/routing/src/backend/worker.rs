@@ -1,7 +1,5 @@
 //! A thread of a backend: its listener, its connections and its delays.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -9,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::net::{SocketFlags, accept_with, sockopt};
+use wire::deadlines::{Deadlines, NEVER};
 use wire::http1::RequestHead;
 use wire::poller::{Event, Interest, Poller};
 use wire::slab::{Key, Slab};
@@ -41,8 +40,8 @@ pub(super) struct Worker {
     answers: Answers,
     /// By the tokens of their sockets.
     connections: Slab<Connection>,
-    /// When delays end, the next one first.
-    delays: BinaryHeap<Reverse<(u64, Key)>>,
+    /// When delays end.
+    delays: Deadlines,
     buffer: Vec<u8>,
     head: RequestHead,
 }
@@ -58,7 +57,7 @@ impl Worker {
             shared,
             behaviour,
             connections: Slab::default(),
-            delays: BinaryHeap::new(),
+            delays: Deadlines::default(),
             buffer: vec![0; BUFFER],
             head: RequestHead::default(),
         })
@@ -68,9 +67,9 @@ impl Worker {
     pub(super) fn run(mut self) {
         wire::clock::precise_timers();
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let next = self.delays.peek().map(|Reverse((at, _))| {
-                Duration::from_nanos(at.saturating_sub(wire::clock::now()))
-            });
+            let next = self.delays.next();
+            let next = (next != NEVER)
+                .then(|| Duration::from_nanos(next.saturating_sub(wire::clock::now())));
             let Ok(events) = self.poller.wait(next) else {
                 return;
             };
@@ -176,7 +175,7 @@ impl Worker {
         match next {
             Next::Read | Next::Write | Next::Delay(_) => {
                 if let Next::Delay(at) = next {
-                    self.delays.push(Reverse((at, key)));
+                    self.delays.set(key.index(), at);
                 }
                 if self
                     .watch(key, &mut connection, next == Next::Write)
@@ -197,6 +196,7 @@ impl Worker {
             }
             Next::Close => {}
         }
+        self.delays.clear(key.index());
         self.connections.release(key);
     }
 
@@ -249,11 +249,10 @@ impl Worker {
     }
 
     fn end_delays(&mut self) {
-        while let Some(Reverse((at, key))) = self.delays.peek().copied() {
-            if at > wire::clock::now() {
-                return;
-            }
-            self.delays.pop();
+        while let Some((place, _)) = self.delays.expired(wire::clock::now()) {
+            let Some(key) = self.connections.key_at(place as usize) else {
+                continue;
+            };
             let Some(mut connection) = self.connections.take(key) else {
                 continue;
             };

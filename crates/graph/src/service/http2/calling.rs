@@ -12,9 +12,7 @@ use wire::stream::Stream;
 
 use super::channel::{Channel, Ended, Stage, Unsent};
 use super::{MESSAGE_PREFIX, Watch, message};
-use crate::Nanos;
 use crate::script::{Outcome, Ticket, cause};
-use crate::service::alarms::{Alarm, Armed, NEVER};
 use crate::service::calling::pool;
 use crate::service::event_loop::{EventLoop, Todo};
 use crate::service::exchange::why;
@@ -23,6 +21,7 @@ use crate::service::link::{Attempt, PoolId};
 use crate::service::plan::{CallPlan, Plan};
 use crate::service::token::Token;
 use crate::topology::Protocol;
+use wire::deadlines::NEVER;
 
 impl EventLoop {
     /// Sends the request of an attempt over the channel that is kept, or, `fresh`, over a
@@ -71,12 +70,12 @@ impl EventLoop {
             if !mem::replace(&mut channel.pending, true) {
                 self.todo.push_back(Todo::Channel(key));
             }
-            let alarm = Alarm::Channel(key);
-            channel.armed.arm(attempt.deadline, alarm, &mut self.alarms);
+            let place = key.index();
+            self.timers.channels.lower(place, attempt.deadline);
         }
         let ticket = attempt.ticket;
         let what = What::Stream(key);
-        flight.open.push(Open { ticket, what });
+        flight.open.push(Open::new(ticket, what));
     }
 
     /// The channel of a pool that takes more calls.
@@ -119,7 +118,6 @@ impl EventLoop {
             reused: false,
             heard: 0,
             once,
-            armed: Armed::default(),
             pending: false,
         };
         self.channels.put(key, Box::new(channel));
@@ -186,8 +184,8 @@ impl EventLoop {
     }
 
     #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
-    fn forget_channel(&mut self, mut channel: Box<Channel>) {
-        channel.armed.disarm(&mut self.alarms);
+    fn forget_channel(&mut self, channel: Box<Channel>) {
+        self.timers.channels.clear(channel.key.index());
         channel.counters.closed();
         if let Some(pool) = pool(&mut self.instances, channel.pool) {
             pool.channel.take_if(|key| *key == channel.key);
@@ -307,14 +305,10 @@ impl EventLoop {
     }
 
     /// The time of a call may be over.
-    pub(in crate::service) fn channel_rings(&mut self, key: Key, at: Nanos) {
+    pub(in crate::service) fn channel_expired(&mut self, key: Key) {
         let Some(channel) = self.channels.get_mut(key) else {
-            self.alarms.rang_for_nothing();
             return;
         };
-        if !channel.armed.rings(at, &mut self.alarms) {
-            return;
-        }
         let (mut late, mut next) = (Vec::new(), NEVER);
         for attempt in channel.attempts() {
             if attempt.deadline <= self.now {
@@ -323,8 +317,7 @@ impl EventLoop {
                 next = next.min(attempt.deadline);
             }
         }
-        let alarm = Alarm::Channel(key);
-        channel.armed.arm(next, alarm, &mut self.alarms);
+        self.timers.channels.lower(key.index(), next);
         // Nothing was heard since: the callee may be gone without a word. Who comes next
         // finds out over a new connection.
         let silent = late.iter().any(|attempt| attempt.sent > channel.heard);

@@ -16,7 +16,6 @@ use super::Watch;
 use crate::Nanos;
 use crate::metrics::ClientCounters;
 use crate::script::{Ticket, cause};
-use crate::service::alarms::Armed;
 use crate::service::exchange::why;
 use crate::service::link::{Attempt, PoolId};
 use crate::topology::Protocol;
@@ -41,8 +40,6 @@ pub(in crate::service) struct Channel {
     pub(super) heard: Nanos,
     /// It carries one call only.
     pub(super) once: bool,
-    /// For the first call whose time is over.
-    pub(super) armed: Armed,
     /// It is to be driven, which is among the things to do.
     pub(super) pending: bool,
 }
@@ -147,11 +144,6 @@ impl Channel {
             connection.cancel(key);
         }
         Some(attempt)
-    }
-
-    /// Whether an alarm of this time is the one that counts.
-    pub(in crate::service) fn counts(&self, at: Nanos) -> bool {
-        self.armed.counts(at)
     }
 
     /// All calls that it carries.

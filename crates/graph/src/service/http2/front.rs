@@ -12,7 +12,6 @@ use super::message::{self, Body};
 use super::{STREAMS, Watch};
 use crate::Nanos;
 use crate::script::Failure;
-use crate::service::alarms::{Alarm, Armed, NEVER};
 use crate::service::event_loop::{EventLoop, Todo};
 use crate::service::flight::Flight;
 use crate::service::plan::{Plan, REVISION};
@@ -20,6 +19,7 @@ use crate::service::recording::GONE;
 use crate::service::session::{IDLE, LIMITS, MOST_BODY, PATIENCE};
 use crate::service::token::Token;
 use crate::topology::Protocol;
+use wire::deadlines::NEVER;
 
 /// How long a caller that was told that its connection ends may take to end it.
 const FAREWELL: Nanos = 5_000_000_000;
@@ -40,7 +40,6 @@ pub(in crate::service) struct Front {
     /// It was told to open no more streams.
     shut: bool,
     deadline: Nanos,
-    armed: Armed,
 }
 
 /// A request in hand.
@@ -52,11 +51,6 @@ struct InHand {
 }
 
 impl Front {
-    /// Whether an alarm of this time is the one that counts.
-    pub(in crate::service) fn counts(&self, at: Nanos) -> bool {
-        self.armed.counts(at)
-    }
-
     fn keep(&mut self, one: InHand) {
         let slot = one.stream.slot();
         if slot >= self.flights.len() {
@@ -120,7 +114,6 @@ impl EventLoop {
             pending: false,
             shut: false,
             deadline: self.now.saturating_add(IDLE),
-            armed: Armed::default(),
         };
         self.fronts.put(key, Box::new(front));
         self.drive_front(key, true);
@@ -174,36 +167,27 @@ impl EventLoop {
             _ if writing => self.now.saturating_add(PATIENCE),
             _ => NEVER,
         };
-        self.put_front(front);
-    }
-
-    fn put_front(&mut self, mut front: Box<Front>) {
-        let alarm = Alarm::Front(front.key);
-        front.armed.arm(front.deadline, alarm, &mut self.alarms);
-        self.fronts.put(front.key, front);
+        self.timers.fronts.lower(key.index(), front.deadline);
+        self.fronts.put(key, front);
     }
 
     /// The connection has ended: so have its requests.
-    fn forget_front(&mut self, mut front: Box<Front>) {
+    #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
+    fn forget_front(&mut self, front: Box<Front>) {
         for one in front.flights.iter().flatten() {
             self.todo.push_back(Todo::Abandon(one.flight, GONE));
         }
-        front.armed.disarm(&mut self.alarms);
+        self.timers.fronts.clear(front.key.index());
         if let Some(plan) = self.current_plan(front.instance) {
             plan.counters.closed();
         }
         self.fronts.release(front.key);
     }
 
-    pub(in crate::service) fn front_rings(&mut self, key: Key, at: Nanos) {
-        let Some(mut front) = self.fronts.take(key) else {
-            self.alarms.rang_for_nothing();
+    pub(in crate::service) fn front_expired(&mut self, key: Key) {
+        let Some(front) = self.fronts.take(key) else {
             return;
         };
-        if !front.armed.rings(at, &mut self.alarms) {
-            self.fronts.put(key, front);
-            return;
-        }
         for one in front.flights.iter().flatten() {
             if one.deadline <= self.now {
                 self.todo.push_back(Todo::Expired(one.flight));
@@ -211,8 +195,7 @@ impl EventLoop {
         }
         if front.deadline > self.now {
             let next = front.next(self.now);
-            let alarm = Alarm::Front(key);
-            front.armed.arm(next, alarm, &mut self.alarms);
+            self.timers.fronts.lower(key.index(), next);
             self.fronts.put(key, front);
         } else if front.shut || front.serving.open_streams() > 0 {
             self.forget_front(front);
@@ -279,8 +262,7 @@ impl EventLoop {
                             flight: key,
                             deadline,
                         });
-                        let alarm = Alarm::Front(front.key);
-                        front.armed.arm(deadline, alarm, &mut self.alarms);
+                        self.timers.fronts.lower(front.key.index(), deadline);
                         self.todo.push_back(Todo::Begin(key));
                         return;
                     }

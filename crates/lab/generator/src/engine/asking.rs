@@ -142,7 +142,8 @@ impl Engine {
         }
         let sent = stream.send(request);
         self.tally.sent(now);
-        self.answer_by.set(place, now);
+        let until = now.saturating_add(self.answer_within);
+        self.answer_by.set(place, until);
         let taken = match sent {
             Ok(taken) => taken,
             Err(error) => return self.broken(place, Phase::Write, error.cause(), now),
@@ -274,7 +275,7 @@ impl Engine {
 
     pub(super) fn think(&mut self, place: u32, until: u64) {
         self.connection(place).exchange.used = Use::Thinking;
-        self.timers.set(place, until);
+        self.pauses.set(place, until);
     }
 
     /// The pause at a place is over.

@@ -10,7 +10,6 @@ mod answering;
 mod asking;
 mod coalesce;
 mod connection;
-mod deadlines;
 mod opening;
 mod outages;
 mod plan;
@@ -20,7 +19,6 @@ mod spans;
 mod streams;
 mod talk;
 mod tally;
-mod timers;
 mod upgrading;
 mod vigil;
 mod websocket;
@@ -35,18 +33,17 @@ use std::time::Duration;
 use lab_load::recording::{NONE_FREE, Phase};
 use lab_load::{Model, Pace, Segment, Span, Workload};
 use wire::clock;
+use wire::deadlines::{Deadlines, NEVER};
 use wire::http1::KnownHead;
 use wire::poller::{Event, Poller, Waker};
 use wire::tls::TlsClient;
 
 use coalesce::Coalescer;
 use connection::{Connection, Link, Use};
-use deadlines::Deadlines;
 use lab_load::request::Composer;
 use plan::{Plan, Timing};
 use reaction::{LONGEST_WAIT, Reaction, Wait};
 use tally::Tally;
-use timers::Timers;
 use vigil::Vigil;
 
 pub use outages::{Outage, Outages};
@@ -160,9 +157,13 @@ pub(crate) struct Engine {
     unbound: u32,
     /// Requests that are bound to a connection under way.
     waiting: u32,
+    /// How long answers and connections may take, and until when those under way do.
+    answer_within: u64,
+    open_within: u64,
     answer_by: Deadlines,
     open_by: Deadlines,
-    timers: Timers,
+    /// Until when users pause.
+    pauses: Deadlines,
     tally: Tally,
     reaction: Reaction,
     source: Source,
@@ -224,9 +225,11 @@ impl Engine {
             opening: 0,
             unbound: 0,
             waiting: 0,
-            answer_by: Deadlines::new(nanos(workload.timeout)),
-            open_by: Deadlines::new(nanos(workload.connections.connect_within)),
-            timers: Timers::default(),
+            answer_within: nanos(workload.timeout),
+            open_within: nanos(workload.connections.connect_within),
+            answer_by: Deadlines::default(),
+            open_by: Deadlines::default(),
+            pauses: Deadlines::default(),
             tally: Tally::new(clock::now(), span),
             reaction: Reaction::new(clock::now()),
             source: Source::Nobody,
@@ -493,7 +496,7 @@ impl Engine {
 
     /// Whether no request is under way, and no user pauses.
     fn idle(&self) -> bool {
-        self.tally.in_flight() == 0 && self.waiting == 0 && self.timers.next().is_none()
+        self.tally.in_flight() == 0 && self.waiting == 0 && self.pauses.is_empty()
     }
 
     /// Whether the segment has ended and nothing of it is left.
@@ -512,8 +515,9 @@ impl Engine {
         if stop || !matches!(self.source, Source::Schedule(_)) {
             self.source = Source::Nobody;
         }
-        let thinking: Vec<u32> = self.timers.clear().collect();
+        let thinking: Vec<u32> = self.pauses.iter().map(|(place, _)| place).collect();
         for place in thinking {
+            self.pauses.clear(place);
             self.connections[place as usize].exchange.visit = None;
             self.release(place, at, 0);
         }
@@ -545,31 +549,27 @@ impl Engine {
             (Source::Schedule(_), Some(ended)) => Some(ended.saturating_add(DRAIN)),
             _ => None,
         };
-        let all = [
-            arrival,
-            drained,
-            self.answer_by.next(),
-            self.open_by.next(),
-            self.timers.next(),
-        ];
-        all.into_iter().flatten().min().unwrap_or(u64::MAX)
+        let deadlines = [&self.answer_by, &self.open_by, &self.pauses];
+        let deadlines = deadlines.into_iter().map(Deadlines::next);
+        let others = [arrival, drained].into_iter().flatten();
+        deadlines.chain(others).min().unwrap_or(NEVER)
     }
 
     /// Handles what has run out.
     fn expire(&mut self, now: u64) -> Result<(), Trouble> {
         // A thread that did not run for long finds answers and deadlines together:
         // answers come first.
-        if self.answer_by.next().is_some_and(|at| at <= now) {
+        if self.answer_by.next() <= now {
             self.wait(Duration::ZERO)?;
         }
-        while let Some(place) = self.answer_by.expired(now) {
+        while let Some((place, _)) = self.answer_by.expired(now) {
             self.fail(place, Phase::Timeout, "timeout", now);
         }
-        while let Some(place) = self.open_by.expired(now) {
+        while let Some((place, _)) = self.open_by.expired(now) {
             let phase = self.opening_phase(place);
             self.opening_failed(place, phase, "timeout", now);
         }
-        while let Some((place, at)) = self.timers.expired(now) {
+        while let Some((place, at)) = self.pauses.expired(now) {
             self.resume(place, at, now);
         }
         Ok(())

@@ -36,7 +36,7 @@ impl Engine {
                     return Err(trouble);
                 }
             }
-            let until = self.open_by.next().unwrap_or(u64::MAX);
+            let until = self.open_by.next();
             self.wait(Duration::from_nanos(until.saturating_sub(clock::now())))?;
             self.expire(clock::now())?;
             if let Some(trouble) = self.trouble.take() {
@@ -86,8 +86,6 @@ impl Engine {
         let place = self.connections.len();
         let talk = Talk::new(self.setup.workload.target.protocol, 0);
         self.connections.push(Connection::closed(talk));
-        self.answer_by.grow(place + 1);
-        self.open_by.grow(place + 1);
         // At most a million, by the workload's check.
         place as u32
     }
@@ -102,7 +100,8 @@ impl Engine {
             let bound = connection.exchange.used == Use::Waiting;
             self.unbound += u32::from(!bound);
         }
-        self.open_by.set(carrier, now);
+        let until = now.saturating_add(self.open_within);
+        self.open_by.set(carrier, until);
         match self.connect(carrier) {
             Ok(()) => true,
             Err(errno) => {

@@ -171,7 +171,8 @@ impl Engine {
         }
         head.carried += 1;
         self.tally.sent(now);
-        self.answer_by.set(place, now);
+        let until = now.saturating_add(self.answer_within);
+        self.answer_by.set(place, until);
         self.tally.count(exchange, delay, bytes, &mut self.reaction);
         self.tally.span.connections.reused += u64::from(head.carried > 1);
         if !std::mem::replace(&mut session.unsent, true) {

@@ -12,12 +12,12 @@ use wire::socket;
 use wire::stream::Stream;
 
 use super::buffers::{Inbox, Outbox};
-use super::deadlines::NEVER;
 use super::session::{Phase, Session};
 use super::token::Token;
 use super::worker::{RUNNING, Worker};
 use crate::http::pipeline::Client;
 use crate::table::Nanos;
+use wire::deadlines::NEVER;
 
 /// Connections accepted at one wake-up: a flood of new ones must not hold up the others.
 const AT_ONCE: usize = 32;

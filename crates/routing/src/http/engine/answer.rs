@@ -6,7 +6,6 @@ use wire::http1::{BodyLength, Expect, RequestHead, Sink, write};
 use wire::stream::{Received, StreamError};
 
 use super::buffers::ROOM;
-use super::deadlines::NEVER;
 use super::malformed;
 use super::session::{Phase, Session};
 use super::worker::{RUNNING, Worker};
@@ -16,6 +15,7 @@ use crate::http::pipeline::retry::{self, Failure};
 use crate::http::pipeline::{
     Answer, AnswerBody, ClientBody, Exchange, Pipeline, Promise, Refusal, Times, Upgrade,
 };
+use wire::deadlines::NEVER;
 
 /// What the request lets its answer be. gorouter sends `CONNECT` on as any method.
 pub(super) fn expectation(head: &RequestHead) -> Expect {

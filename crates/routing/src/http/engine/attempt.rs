@@ -9,7 +9,6 @@ use wire::clock;
 use wire::poller::{Event, Interest};
 use wire::stream::StreamError;
 
-use super::deadlines::NEVER;
 use super::links::errno_text;
 use super::session::{Link, LinkState, Phase, Session};
 use super::worker::Worker;
@@ -17,6 +16,7 @@ use crate::http::pipeline::retry::{Attempt, Failure, Fate, TlsFailure, Verdict, 
 use crate::http::pipeline::{self, Refusal, Upgrade};
 use crate::selection::{Choice, Instance, Next, Sticky, Wish};
 use crate::table::{BackendProtocol, Endpoint};
+use wire::deadlines::NEVER;
 
 /// How long a client that waits for `100 Continue` waits for the backend to say it; then
 /// it is told to go on. As Go's transport (`ExpectContinueTimeout`).

@@ -23,12 +23,12 @@ use wire::slab::{Key, Slab};
 use wire::socket;
 use wire::stream::Stream;
 
-use super::deadlines::{Deadlines, NEVER};
 use super::session::{Link, Session};
 use super::token::Token;
 use super::worker::{RUNNING, Worker};
 use crate::http::pipeline::Client;
 use crate::table::Nanos;
+use wire::deadlines::{Deadlines, NEVER};
 
 /// How long a client that was told that its connection ends may take to end it.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -184,10 +184,9 @@ impl Worker {
     }
 
     /// Ends the connections without a stream whose patience is over.
-    pub(super) fn expire_fronts(&mut self, expired: &mut Vec<u32>) {
-        self.http2.deadlines.expired(self.now, expired);
-        for index in expired.iter() {
-            if let Some(key) = self.http2.fronts.key_at(*index as usize) {
+    pub(super) fn expire_fronts(&mut self) {
+        while let Some((place, _)) = self.http2.deadlines.expired(self.now) {
+            if let Some(key) = self.http2.fronts.key_at(place as usize) {
                 self.shut_front_down(key);
             }
         }

@@ -7,11 +7,11 @@ use wire::poller::Event;
 use wire::stream::{Received, StreamError};
 
 use super::buffers::ROOM;
-use super::deadlines::NEVER;
 use super::session::{Flight, LinkState, Phase, Session};
 use super::worker::{RUNNING, Worker};
 use crate::http::pipeline::{Admission, Exchange, Pipeline, Refusal};
 use crate::table::Nanos;
+use wire::deadlines::NEVER;
 
 /// Bytes of a request's body that are kept for another attempt.
 const KEEP: usize = 64 * 1024;

@@ -10,12 +10,12 @@ use wire::slab::Key;
 use wire::stream::Stream;
 
 use super::buffers::Inbox;
-use super::deadlines::NEVER;
 use super::session::{Link, LinkState, Session, Whereabouts};
 use super::token::Token;
 use super::worker::{RUNNING, Worker};
 use crate::http::settings::ExtraField;
 use crate::table::Endpoint;
+use wire::deadlines::NEVER;
 
 impl Link {
     /// The router's own end; costs a call into the kernel.
@@ -163,10 +163,10 @@ impl Worker {
     /// Closes the idle connection that would be closed first, since a descriptor is needed;
     /// `false` when there is none.
     pub(super) fn make_room(&mut self) -> bool {
-        let Some(index) = self.link_deadlines.first() else {
+        let Some((place, _)) = self.link_deadlines.iter().min_by_key(|(_, at)| *at) else {
             return false;
         };
-        let Some(key) = self.links.key_at(index as usize) else {
+        let Some(key) = self.links.key_at(place as usize) else {
             return false;
         };
         if !matches!(self.links.get(key), Some(Whereabouts::Idle(_))) {

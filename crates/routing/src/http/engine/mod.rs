@@ -14,7 +14,6 @@ mod accept;
 mod answer;
 mod attempt;
 mod buffers;
-mod deadlines;
 mod dial;
 mod hairpin;
 mod http2;

@@ -9,10 +9,10 @@ use wire::slab::Key;
 use wire::stream::Stream;
 
 use super::buffers::{Inbox, Outbox};
-use super::deadlines::NEVER;
 use crate::http::pipeline::{Client, Exchange, Promise};
 use crate::selection::Choice;
 use crate::table::{Endpoint, Nanos, Text};
+use wire::deadlines::NEVER;
 
 /// A client's connection.
 pub(super) struct Session {

@@ -4,9 +4,9 @@ use wire::poller::Event;
 use wire::stream::{Received, Stream};
 
 use super::buffers::ROOM;
-use super::deadlines::NEVER;
 use super::session::{Phase, Session};
 use super::worker::Worker;
+use wire::deadlines::NEVER;
 
 impl Worker {
     /// The backend agreed to the upgrade, and the client is about to hear of it.

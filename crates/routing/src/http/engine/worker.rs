@@ -13,7 +13,6 @@ use wire::slab::{Key, Slab};
 
 use super::accept::Listener;
 use super::buffers::Buffers;
-use super::deadlines::{Deadlines, NEVER};
 use super::http2::Http2;
 use super::log_writer::LogLines;
 use super::pools::Pools;
@@ -26,6 +25,7 @@ use crate::http::pipeline::{Pipeline, Times};
 use crate::http::settings::HttpSettings;
 use crate::selection::SelectionSettings;
 use crate::table::{Nanos, Table};
+use wire::deadlines::{Deadlines, NEVER};
 
 /// A turn of the loop that takes longer than this is counted as late.
 const LATE: Nanos = 50_000_000;
@@ -33,6 +33,9 @@ const LATE: Nanos = 50_000_000;
 const WALL_EVERY: Nanos = 20_000_000;
 /// Used flights that are kept for the next requests.
 const SPARE_FLIGHTS: usize = 256;
+
+/// Deadlines are late by up to this, so that many connections cost few wake-ups.
+pub(super) const GRAIN: Duration = Duration::from_millis(10);
 
 /// What an engine is doing.
 pub(super) const RUNNING: u8 = 0;
@@ -80,7 +83,6 @@ pub(super) struct Worker {
     again: Vec<Key>,
     /// Connections whose request waits for a name to be resolved.
     pub(super) resolving: Vec<Key>,
-    expired: Vec<u32>,
     /// When to try to accept again after the system had no descriptors left.
     pub(super) accept_again: Nanos,
     /// The engine's state as this thread saw it last.
@@ -107,8 +109,8 @@ impl Worker {
             clients: Slab::default(),
             links: Slab::default(),
             http2: Http2::default(),
-            client_deadlines: Deadlines::default(),
-            link_deadlines: Deadlines::default(),
+            client_deadlines: Deadlines::with_grain(GRAIN),
+            link_deadlines: Deadlines::with_grain(GRAIN),
             pools: Pools::default(),
             buffers: Buffers::default(),
             flights: Vec::new(),
@@ -118,7 +120,6 @@ impl Worker {
             wall: (0, 0),
             again: Vec::new(),
             resolving: Vec::new(),
-            expired: Vec::new(),
             accept_again: NEVER,
             state: RUNNING,
         };
@@ -288,23 +289,19 @@ impl Worker {
         if self.accept_again <= self.now {
             self.resume_accepting();
         }
-        let mut expired = std::mem::take(&mut self.expired);
-        self.client_deadlines.expired(self.now, &mut expired);
-        for index in &expired {
-            if let Some(key) = self.clients.key_at(*index as usize) {
+        while let Some((place, _)) = self.client_deadlines.expired(self.now) {
+            if let Some(key) = self.clients.key_at(place as usize) {
                 self.with_client(key, |worker, session| worker.client_expired(session));
             }
         }
-        self.link_deadlines.expired(self.now, &mut expired);
-        for index in &expired {
-            if let Some(key) = self.links.key_at(*index as usize)
+        while let Some((place, _)) = self.link_deadlines.expired(self.now) {
+            if let Some(key) = self.links.key_at(place as usize)
                 && matches!(self.links.get(key), Some(Whereabouts::Idle(_)))
             {
                 self.drop_idle_link(key);
             }
         }
-        self.expire_fronts(&mut expired);
-        self.expired = expired;
+        self.expire_fronts();
     }
 
     /// The moment of the event at hand, on both clocks.
