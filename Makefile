@@ -47,7 +47,9 @@ test-web: $(PAGE) ## Types and unit tests of the pages
 .PHONY: test-rust
 test-rust: $(PAGE) ## Unit, property, integration and end-to-end tests
 # Two programs that tests start; the other examples are benchmarks, which clippy keeps compiling.
-	$(CARGO) build --workspace --locked --quiet --example lab_process --example load_worker
+# Built together with the tests: alone, fewer packages would share the dependencies of macros,
+# cargo would build these otherwise, and sixty crates twice.
+	$(CARGO) build --workspace --locked --quiet --lib --bins --tests --example lab_process --example load_worker
 	$(CARGO) test --workspace --locked --quiet --lib --bins --tests
 
 TRUTHS ?= 20
