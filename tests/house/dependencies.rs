@@ -16,6 +16,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("telemetry", 1),
     ("net", 1),
     ("document", 1),
+    ("kubernetes", 1),
     ("diego", 1),
     ("wire", 1),
     ("nats", 1),

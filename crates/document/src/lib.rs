@@ -13,7 +13,6 @@ mod node;
 mod set;
 #[cfg(test)]
 mod tests;
-pub mod yaml;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -8,7 +8,11 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use document::yaml::{Yaml, map};
+pub use kubernetes::KubernetesError;
+use kubernetes::{
+    MOST_BYTES, Yaml, config_map, is_key, is_label, manifest, must, must_be_image, must_be_name,
+    object, yaml,
+};
 
 use crate::topology::{Topology, Work};
 use pods::{deployment, service};
@@ -26,9 +30,6 @@ pub const FOLDER: &str = "/etc/headroom";
 /// The topology's name in that folder.
 pub const FILE: &str = "graph.toml";
 
-/// Most bytes of the ConfigMap's values: Kubernetes refuses 1 MiB and more, keys included.
-const MOST_BYTES: usize = 1_000_000;
-
 /// What is rendered.
 #[derive(Debug, Clone)]
 pub struct Manifests {
@@ -42,15 +43,6 @@ pub struct Manifests {
     pub namespace: String,
     /// Whether there is a ServiceMonitor (of the Prometheus operator).
     pub monitor: bool,
-}
-
-/// Why there are no manifests.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("render manifests for Kubernetes: {what} is {found}; expected {expected}")]
-pub struct KubernetesError {
-    what: &'static str,
-    found: String,
-    expected: &'static str,
 }
 
 /// A graph without what holds on one machine only (`cpus`, background work), and with the
@@ -68,7 +60,7 @@ pub fn portable(
     for service in &mut topology.services {
         service.placement.cpus.clear();
     }
-    let mut wrong = None;
+    let mut fine = Ok(());
     topology.each_work_mut(|work| {
         let (Work::StressNg { job } | Work::StressNgBackground { job }) = work else {
             return;
@@ -80,14 +72,11 @@ pub fn portable(
         if !fits || other.is_some_and(|other| other != *job) {
             let found = job.display().to_string();
             let expected = "a file with a name of letters, digits, -, _ and ., which no other has";
-            wrong = Some(refused("a job of stress-ng", &found, expected));
+            fine = must(false, "a job of stress-ng", &found, expected);
         }
         *job = PathBuf::from(name);
     });
-    match wrong {
-        Some(wrong) => Err(wrong),
-        None => Ok((topology, files)),
-    }
+    fine.map(|()| (topology, files))
 }
 
 /// The manifests, as one YAML text for `kubectl apply -f -`.
@@ -96,18 +85,18 @@ pub fn portable(
 /// When a name or the size of the topology is beyond what Kubernetes takes.
 pub fn manifests(graph: &Manifests) -> Result<String, KubernetesError> {
     check(graph)?;
-    let mut documents = vec![config_map(graph)];
+    let mut objects = vec![topology(graph)];
     for of in &graph.topology.services {
-        documents.push(service(graph, of));
-        documents.push(deployment(graph, of));
+        objects.push(service(graph, of));
+        objects.push(deployment(graph, of));
     }
     if graph.monitor {
-        documents.push(monitor(graph));
+        objects.push(monitor(graph));
     }
     let entry = graph.topology.service(graph.topology.entry);
     let entry = entry.map_or("", |entry| &entry.name);
     let space = &graph.namespace;
-    let mut text = format!(
+    let comments = format!(
         "# The graph {}: {} services, in the namespace {space}, which must be there.\n\
          # apply    kubectl apply -f FILE\n\
          # load     {entry}.{space}:{PORT}, within the cluster\n\
@@ -118,48 +107,22 @@ pub fn manifests(graph: &Manifests) -> Result<String, KubernetesError> {
         graph.topology.services.len(),
         config_map_name(graph),
     );
-    for document in documents {
-        text.push_str("---\n");
-        text.push_str(&document.document());
-    }
-    Ok(text)
+    Ok(manifest(&comments, &objects))
 }
 
 fn check(graph: &Manifests) -> Result<(), KubernetesError> {
-    let name = "a label of DNS: lower-case letters, digits and -, beginning with a letter";
     for service in &graph.topology.services {
-        must(
-            is_name(&service.name),
-            "the name of a service",
-            &service.name,
-            name,
-        )?;
+        must_be_name("the name of a service", &service.name)?;
         for (key, value) in &service.labels {
             let label = format!("{key}: {value}");
             let expected = "a key and a value of up to 63 letters, digits, -, _ and ., a letter or digit at both ends";
             must(is_label(key, value), "a label", &label, expected)?;
         }
     }
-    must(
-        is_name(&graph.namespace),
-        "the namespace",
-        &graph.namespace,
-        name,
-    )?;
-    let image = &graph.image;
-    let fits =
-        (1..=500).contains(&image.len()) && image.bytes().all(|byte| byte.is_ascii_graphic());
-    must(
-        fits,
-        "the image",
-        image,
-        "the name of an image, without spaces",
-    )?;
-    let files: usize = graph
-        .files
-        .iter()
-        .map(|(name, text)| name.len() + text.len())
-        .sum();
+    must_be_name("the namespace", &graph.namespace)?;
+    must_be_image("the image", &graph.image)?;
+    let files = graph.files.iter();
+    let files: usize = files.map(|(name, text)| name.len() + text.len()).sum();
     let bytes = files + graph.topology.to_toml().len();
     must(
         bytes <= MOST_BYTES,
@@ -167,69 +130,6 @@ fn check(graph: &Manifests) -> Result<(), KubernetesError> {
         &units::write_bytes(bytes as u64),
         "at most 1,000,000 bytes: a ConfigMap takes no more",
     )
-}
-
-fn must(
-    holds: bool,
-    what: &'static str,
-    found: &str,
-    expected: &'static str,
-) -> Result<(), KubernetesError> {
-    match holds {
-        true => Ok(()),
-        false => Err(refused(what, found, expected)),
-    }
-}
-
-fn refused(what: &'static str, found: &str, expected: &'static str) -> KubernetesError {
-    let found = if found.is_empty() { "empty" } else { found };
-    KubernetesError {
-        what,
-        found: found.to_owned(),
-        expected,
-    }
-}
-
-/// What may name a Service (RFC 1035), and so everything else.
-fn is_name(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    text.len() <= 63
-        && text.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
-        && text.bytes().all(inner)
-        && !text.ends_with('-')
-}
-
-/// What may be a label: the key may have a DNS name before a slash, the value may be empty.
-fn is_label(key: &str, value: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let word = |text: &str| {
-        let bytes = text.as_bytes();
-        (1..=63).contains(&bytes.len())
-            && bytes.iter().all(|&byte| inner(byte))
-            && end(bytes.first())
-            && end(bytes.last())
-    };
-    let (domain, name) = match key.split_once('/') {
-        Some((domain, name)) => (Some(domain), name),
-        None => (None, key),
-    };
-    let is_part = |part: &str| !part.contains('_') && word(part);
-    let domain = domain.is_none_or(|domain| {
-        domain.len() <= 253
-            && domain == domain.to_ascii_lowercase()
-            && domain.split('.').all(is_part)
-    });
-    domain && word(name) && (value.is_empty() || word(value))
-}
-
-/// What may name a value of a ConfigMap.
-fn is_key(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    (1..=253).contains(&text.len())
-        && text.bytes().all(plain)
-        && !text.starts_with("..")
-        && text != "."
 }
 
 /// A graph's name as the value of a label and as the begin of names.
@@ -254,19 +154,12 @@ fn label(name: &str) -> String {
 }
 
 /// The topology, and the files that it names.
-fn config_map(graph: &Manifests) -> Yaml {
+fn topology(graph: &Manifests) -> Yaml {
     let mut data = vec![(FILE.to_owned(), graph.topology.to_toml().into())];
     let files = graph.files.iter();
     data.extend(files.map(|(name, text)| (name.clone(), text.as_str().into())));
-    map([
-        ("apiVersion", "v1".into()),
-        ("kind", "ConfigMap".into()),
-        (
-            "metadata",
-            metadata(graph, &config_map_name(graph), "topology"),
-        ),
-        ("data", Yaml::Map(data)),
-    ])
+    let metadata = metadata(graph, &config_map_name(graph), "topology");
+    config_map(metadata, data, Vec::new())
 }
 
 fn config_map_name(graph: &Manifests) -> String {
@@ -275,49 +168,26 @@ fn config_map_name(graph: &Manifests) -> String {
 
 /// Has Prometheus ask every pod.
 fn monitor(graph: &Manifests) -> Yaml {
-    let endpoint = map([
-        ("port", "admin".into()),
-        ("path", "/metrics".into()),
-        ("interval", "5s".into()),
-    ]);
-    let selected = map([(
-        "app.kubernetes.io/part-of",
-        label(&graph.topology.name).into(),
-    )]);
-    map([
-        ("apiVersion", "monitoring.coreos.com/v1".into()),
-        ("kind", "ServiceMonitor".into()),
-        (
-            "metadata",
-            metadata(graph, &label(&graph.topology.name), "monitor"),
-        ),
-        (
-            "spec",
-            map([
-                ("selector", map([("matchLabels", selected)])),
-                ("endpoints", Yaml::List(vec![endpoint])),
-            ]),
-        ),
-    ])
+    let name = label(&graph.topology.name);
+    let metadata = metadata(graph, &name, "monitor");
+    let spec = yaml!({
+        "selector": { "matchLabels": { "app.kubernetes.io/part-of": name } },
+        "endpoints": [{ "port": "admin", "path": "/metrics", "interval": "5s" }],
+    });
+    object("monitoring.coreos.com/v1", "ServiceMonitor", metadata, spec)
 }
 
 /// Name, namespace and labels of an object.
 fn metadata(graph: &Manifests, name: &str, part: &str) -> Yaml {
-    map([
-        ("name", name.into()),
-        ("namespace", graph.namespace.as_str().into()),
-        ("labels", labels(graph, part)),
-    ])
+    let namespace = graph.namespace.as_str();
+    yaml!({ "name": name, "namespace": namespace, "labels": (labels(graph, part)) })
 }
 
 /// What all objects of a part have in common; pods are selected by it.
 fn labels(graph: &Manifests, part: &str) -> Yaml {
-    map([
-        ("app.kubernetes.io/name", part.into()),
-        (
-            "app.kubernetes.io/part-of",
-            label(&graph.topology.name).into(),
-        ),
-        ("app.kubernetes.io/managed-by", "headroom".into()),
-    ])
+    yaml!({
+        "app.kubernetes.io/name": part,
+        "app.kubernetes.io/part-of": (label(&graph.topology.name)),
+        "app.kubernetes.io/managed-by": "headroom",
+    })
 }

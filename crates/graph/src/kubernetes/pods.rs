@@ -1,6 +1,8 @@
 //! What runs a service: its pods, and the name under which they are called.
 
-use document::yaml::{Yaml, map, texts};
+use kubernetes::{
+    NOBODY, Yaml, container_security, guaranteed, mount, object, pod_security, texts, yaml,
+};
 
 use super::{ADMIN_PORT, FILE, FOLDER, Manifests, PORT, config_map_name, labels, metadata};
 use crate::topology::{Protocol, Service, Work};
@@ -18,154 +20,89 @@ const GRACE_S: u32 = 15;
 /// How long a probe may take: a pod without processor time answers late.
 const PROBE_S: u32 = 5;
 
-/// Nobody, as most images call it. What an image itself says may be root.
-const USER: u32 = 65_534;
-
 /// The name under which a service is called: pods take connections in turn.
 pub(super) fn service(graph: &Manifests, of: &Service) -> Yaml {
     let port = |name: &str, port: u16, protocol: &str| {
-        map([
-            ("name", name.into()),
-            ("port", u32::from(port).into()),
-            ("targetPort", name.into()),
-            ("appProtocol", protocol.into()),
-        ])
+        let port = u32::from(port);
+        yaml!({ "name": name, "port": port, "targetPort": name, "appProtocol": protocol })
     };
     let spoken = match of.protocol {
         Protocol::Http1 => "http",
         Protocol::Http2 => "kubernetes.io/h2c",
         Protocol::Grpc => "grpc",
     };
-    map([
-        ("apiVersion", "v1".into()),
-        ("kind", "Service".into()),
-        ("metadata", metadata(graph, &of.name, &of.name)),
-        (
-            "spec",
-            map([
-                ("selector", labels(graph, &of.name)),
-                (
-                    "ports",
-                    Yaml::List(vec![
-                        port("requests", PORT, spoken),
-                        port("admin", ADMIN_PORT, "http"),
-                    ]),
-                ),
-            ]),
-        ),
-    ])
+    let spec = yaml!({
+        "selector": (labels(graph, &of.name)),
+        "ports": [(port("requests", PORT, spoken)), (port("admin", ADMIN_PORT, "http"))],
+    });
+    object("v1", "Service", metadata(graph, &of.name, &of.name), spec)
 }
 
 /// The pods of a service.
 pub(super) fn deployment(graph: &Manifests, of: &Service) -> Yaml {
-    let labels_of = || {
-        let mut all = match labels(graph, &of.name) {
-            Yaml::Map(entries) => entries,
-            _ => Vec::new(),
-        };
-        // Ours win: they are what the pods are found by.
-        let own = of.labels.iter();
-        let own = own.filter(|(key, _)| !key.starts_with("app.kubernetes.io/"));
-        all.extend(own.map(|(key, value)| (key.clone(), value.as_str().into())));
-        Yaml::Map(all)
-    };
-    let template = map([
-        ("metadata", map([("labels", labels_of())])),
-        ("spec", pod(graph, of)),
-    ]);
-    map([
-        ("apiVersion", "apps/v1".into()),
-        ("kind", "Deployment".into()),
-        ("metadata", metadata(graph, &of.name, &of.name)),
-        (
-            "spec",
-            map([
-                ("replicas", of.replicas.into()),
-                ("selector", map([("matchLabels", labels(graph, &of.name))])),
-                ("template", template),
-            ]),
-        ),
-    ])
+    let selected = labels(graph, &of.name);
+    // Ours win: they are what the pods are found by.
+    let own = of.labels.iter();
+    let own = own.filter(|(key, _)| !key.starts_with("app.kubernetes.io/"));
+    let all = own.fold(selected.clone(), |all, (key, value)| {
+        all.with(key, value.as_str())
+    });
+    let spec = yaml!({
+        "replicas": (of.replicas),
+        "selector": { "matchLabels": selected },
+        "template": { "metadata": { "labels": all }, "spec": (pod(graph, of)) },
+    });
+    object(
+        "apps/v1",
+        "Deployment",
+        metadata(graph, &of.name, &of.name),
+        spec,
+    )
 }
 
 fn pod(graph: &Manifests, of: &Service) -> Yaml {
-    let topology = map([
-        ("name", "topology".into()),
-        ("configMap", map([("name", config_map_name(graph).into())])),
-    ]);
-    // Disk work needs a file; the rest of the file system is read-only.
-    let scratch = map([
-        ("name", "scratch".into()),
-        ("emptyDir", Yaml::Map(Vec::new())),
-    ]);
-    let security = map([
-        ("runAsNonRoot", true.into()),
-        ("runAsUser", USER.into()),
-        ("runAsGroup", USER.into()),
-        ("fsGroup", USER.into()),
-        ("seccompProfile", map([("type", "RuntimeDefault".into())])),
-    ]);
-    map([
-        ("automountServiceAccountToken", false.into()),
-        ("enableServiceLinks", false.into()),
-        ("terminationGracePeriodSeconds", GRACE_S.into()),
-        ("securityContext", security),
-        ("containers", Yaml::List(vec![container(graph, of)])),
-        ("volumes", Yaml::List(vec![topology, scratch])),
-    ])
+    yaml!({
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "terminationGracePeriodSeconds": GRACE_S,
+        "securityContext": (pod_security().with("fsGroup", NOBODY)),
+        "containers": [(container(graph, of))],
+        "volumes": [
+            { "name": "topology", "configMap": { "name": (config_map_name(graph)) } },
+            // Disk work needs a file; the rest of the file system is read-only.
+            { "name": "scratch", "emptyDir": {} },
+        ],
+    })
 }
 
 fn container(graph: &Manifests, of: &Service) -> Yaml {
-    let port = |name: &str, port: u16| {
-        map([
-            ("name", name.into()),
-            ("containerPort", u32::from(port).into()),
-        ])
-    };
-    let mount = |name: &str, path: &str, read_only: bool| {
-        map([
-            ("name", name.into()),
-            ("mountPath", path.into()),
-            ("readOnly", read_only.into()),
-        ])
-    };
+    let (port, admin) = (u32::from(PORT), u32::from(ADMIN_PORT));
     // Slow is what an overloaded service shall be: only one that hangs is started again.
     let probe = |period: u32, failures: u32| {
-        map([
-            (
-                "httpGet",
-                map([("path", "/ping".into()), ("port", "admin".into())]),
-            ),
-            ("periodSeconds", period.into()),
-            ("timeoutSeconds", PROBE_S.into()),
-            ("failureThreshold", failures.into()),
-        ])
+        yaml!({
+            "httpGet": { "path": "/ping", "port": "admin" },
+            "periodSeconds": period,
+            "timeoutSeconds": PROBE_S,
+            "failureThreshold": failures,
+        })
     };
-    let security = map([
-        ("allowPrivilegeEscalation", false.into()),
-        ("readOnlyRootFilesystem", true.into()),
-        ("capabilities", map([("drop", texts(["ALL"]))])),
-    ]);
-    map([
-        ("name", "service".into()),
-        ("image", graph.image.as_str().into()),
-        ("args", texts(arguments(graph, of))),
-        (
-            "ports",
-            Yaml::List(vec![port("requests", PORT), port("admin", ADMIN_PORT)]),
-        ),
-        ("readinessProbe", probe(2, 5)),
-        ("livenessProbe", probe(10, 9)),
-        ("resources", resources(graph, of)),
-        ("securityContext", security),
-        (
-            "volumeMounts",
-            Yaml::List(vec![
-                mount("topology", FOLDER, true),
-                mount("scratch", "/tmp", false),
-            ]),
-        ),
-    ])
+    yaml!({
+        "name": "service",
+        "image": (graph.image.as_str()),
+        "args": (texts(arguments(graph, of))),
+        "ports": [
+            { "name": "requests", "containerPort": port },
+            { "name": "admin", "containerPort": admin },
+        ],
+        "readinessProbe": (probe(2, 5)),
+        "livenessProbe": (probe(10, 9)),
+        "resources": (resources(graph, of)),
+        "securityContext": (container_security()),
+        "volumeMounts": [
+            (mount("topology", FOLDER)),
+            { "name": "scratch", "mountPath": "/tmp", "readOnly": false },
+        ],
+    })
 }
 
 /// The command line of a pod. Spans go to the entry, so that one control server has whole
@@ -196,8 +133,7 @@ fn arguments(graph: &Manifests, of: &Service) -> Vec<String> {
     arguments
 }
 
-/// Requests are limits, so that the pod is of the class Guaranteed; and whole processors if
-/// the topology says nothing else, so that the static policy of the CPU manager gives it
+/// Whole processors if the topology says nothing else, so that the static policy of the CPU manager gives it
 /// processors of its own.
 fn resources(graph: &Manifests, of: &Service) -> Yaml {
     let cpu = match of.placement.cpu_limit {
@@ -215,13 +151,7 @@ fn resources(graph: &Manifests, of: &Service) -> Yaml {
         || format!("{}Mi", MEMORY_MIB + store + sets(of).div_ceil(1 << 20)),
         |bytes| bytes.to_string(),
     );
-    let all = || {
-        map([
-            ("cpu", cpu.as_str().into()),
-            ("memory", memory.as_str().into()),
-        ])
-    };
-    map([("requests", all()), ("limits", all())])
+    guaranteed(&cpu, &memory)
 }
 
 /// Bytes of all working sets of an instance.

@@ -172,7 +172,6 @@ impl EventLoop {
     }
 
     /// The connection has ended: so have its requests.
-    #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
     fn forget_front(&mut self, front: Box<Front>) {
         for one in front.flights.iter().flatten() {
             self.todo.push_back(Todo::Abandon(one.flight, GONE));

@@ -7,13 +7,13 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use thiserror::Error;
-
-use document::yaml::{Yaml, map};
+use kubernetes::{
+    MOST_BYTES, Yaml, config_map, is_key, is_name, manifest, must, must_be_image, must_be_name,
+    yaml,
+};
 use pods::{coordinator, nats, workers};
 
-/// Most bytes of files: Kubernetes refuses a ConfigMap above 1 MiB, its keys included.
-const FILES_BYTES: usize = 1_000_000;
+pub use kubernetes::KubernetesError;
 
 /// What shall run, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,18 +79,6 @@ impl std::fmt::Debug for NatsServer {
     }
 }
 
-/// Why there are no manifests.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("render manifests for Kubernetes: {what} is {found}; expected {expected}")]
-pub struct KubernetesError {
-    /// Which part.
-    pub what: &'static str,
-    /// What it is.
-    pub found: String,
-    /// What it must be.
-    pub expected: &'static str,
-}
-
 /// The manifests, as one YAML text for `kubectl apply -f -`.
 ///
 /// # Errors
@@ -98,84 +86,51 @@ pub struct KubernetesError {
 pub fn manifests(load: &Manifests) -> Result<String, KubernetesError> {
     check(load)?;
     let name = &load.name;
-    let mut documents = Vec::new();
+    let mut objects = Vec::new();
     if !load.files.is_empty() {
-        documents.push(files(load));
+        objects.push(files(load));
     }
     if let NatsServer::Included { image, token } = &load.nats {
-        documents.extend(nats(load, image, token));
+        objects.extend(nats(load, image, token));
     }
-    documents.push(workers(load));
-    documents.push(coordinator(load));
+    objects.push(workers(load));
+    objects.push(coordinator(load));
     let namespace = load.namespace.as_ref();
     let kubectl = namespace.map_or("kubectl".to_owned(), |name| format!("kubectl -n {name}"));
-    let mut text = format!(
+    let comments = format!(
         "# Load from {} workers. Apply it with `{kubectl} apply -f FILE`, follow it with\n\
          # `{kubectl} logs -f job/{name}-coordinator`, remove it with `{kubectl} delete -f FILE`.\n",
         load.workers
     );
-    for document in documents {
-        text.push_str("---\n");
-        text.push_str(&document.document());
-    }
-    Ok(text)
+    Ok(manifest(&comments, &objects))
 }
 
 fn check(load: &Manifests) -> Result<(), KubernetesError> {
     let range = |what, value: u32, from, to, expected| {
-        must(
-            (from..=to).contains(&value),
-            what,
-            &value.to_string(),
-            expected,
-        )
+        let fits = (from..=to).contains(&value);
+        must(fits, what, &value.to_string(), expected)
     };
-    must(
-        is_name(&load.name, 40),
-        "the name",
-        &load.name,
-        "at most 40 lower-case letters, digits and -, beginning with a letter, not ending with -",
-    )?;
+    let expected =
+        "at most 40 lower-case letters, digits and -, beginning with a letter, not ending with -";
+    must(is_name(&load.name, 40), "the name", &load.name, expected)?;
     if let Some(namespace) = &load.namespace {
-        let expected = "a label of DNS: lower-case letters, digits and -";
-        must(is_name(namespace, 63), "the namespace", namespace, expected)?;
+        must_be_name("the namespace", namespace)?;
     }
-    range("the number of workers", load.workers, 1, 1000, "1 to 1,000")?;
-    range(
-        "the number of processors",
-        load.processors,
-        1,
-        256,
-        "1 to 256",
-    )?;
-    range(
-        "the memory in MiB",
-        load.memory_mib,
-        16,
-        1 << 20,
-        "16 to 1,048,576",
-    )?;
-    let expected = "the name of an image, without spaces";
-    must(is_image(&load.image), "the image", &load.image, expected)?;
+    let (workers, cores) = (load.workers, load.processors);
+    range("the number of workers", workers, 1, 1000, "1 to 1,000")?;
+    range("the number of processors", cores, 1, 256, "1 to 256")?;
+    let (memory, expected) = (load.memory_mib, "16 to 1,048,576");
+    range("the memory in MiB", memory, 16, 1 << 20, expected)?;
+    must_be_image("the image", &load.image)?;
     for name in load.files.keys() {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        let fits =
-            (1..=253).contains(&name.len()) && name.bytes().all(plain) && !name.starts_with("..");
         let expected = "letters, digits, -, _ and . only, at most 253";
-        must(fits && name != ".", "the name of a file", name, expected)?;
+        must(is_key(name), "the name of a file", name, expected)?;
     }
-    let bytes: usize = load
-        .files
-        .iter()
-        .map(|(name, bytes)| name.len() + bytes.len())
-        .sum();
+    let files = load.files.iter();
+    let bytes: usize = files.map(|(name, bytes)| name.len() + bytes.len()).sum();
+    let what = "the size of the files in bytes";
     let expected = "at most 1,000,000: a ConfigMap takes no more";
-    must(
-        bytes <= FILES_BYTES,
-        "the size of the files in bytes",
-        &bytes.to_string(),
-        expected,
-    )?;
+    must(bytes <= MOST_BYTES, what, &bytes.to_string(), expected)?;
     match &load.nats {
         NatsServer::At {
             url,
@@ -212,8 +167,7 @@ fn check(load: &Manifests) -> Result<(), KubernetesError> {
             )
         }
         NatsServer::Included { image, token } => {
-            let expected = "the name of an image, without spaces";
-            must(is_image(image), "the image of NATS", image, expected)?;
+            must_be_image("the image of NATS", image)?;
             let fits = (16..=128).contains(&token.len())
                 && token.bytes().all(|byte| byte.is_ascii_alphanumeric())
                 && token.as_bytes()[0].is_ascii_alphabetic();
@@ -222,35 +176,6 @@ fn check(load: &Manifests) -> Result<(), KubernetesError> {
             must(fits, "the token of NATS", found, expected)
         }
     }
-}
-
-fn must(
-    holds: bool,
-    what: &'static str,
-    found: &str,
-    expected: &'static str,
-) -> Result<(), KubernetesError> {
-    match holds {
-        true => Ok(()),
-        false => Err(KubernetesError {
-            what,
-            found: if found.is_empty() { "empty" } else { found }.to_owned(),
-            expected,
-        }),
-    }
-}
-
-/// A label of DNS that may name every kind of object, services included.
-fn is_name(text: &str, most: usize) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    text.len() <= most
-        && text.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
-        && text.bytes().all(inner)
-        && !text.ends_with('-')
-}
-
-fn is_image(text: &str) -> bool {
-    (1..=500).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// The files of the load.
@@ -263,17 +188,7 @@ fn files(load: &Manifests) -> Yaml {
             Err(_) => binary.push((name.clone(), base64(bytes).into())),
         }
     }
-    let mut entries = vec![
-        ("apiVersion".to_owned(), "v1".into()),
-        ("kind".to_owned(), "ConfigMap".into()),
-        ("metadata".to_owned(), metadata(load, "files")),
-    ];
-    for (key, values) in [("data", plain), ("binaryData", binary)] {
-        if !values.is_empty() {
-            entries.push((key.to_owned(), Yaml::Map(values)));
-        }
-    }
-    Yaml::Map(entries)
+    config_map(metadata(load, "files"), plain, binary)
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -283,19 +198,18 @@ fn base64(bytes: &[u8]) -> String {
 
 /// Name, namespace and labels of one of the objects.
 fn metadata(load: &Manifests, part: &str) -> Yaml {
-    let mut entries = vec![("name".to_owned(), format!("{}-{part}", load.name).into())];
+    let mut metadata = yaml!({ "name": (format!("{}-{part}", load.name)) });
     if let Some(namespace) = &load.namespace {
-        entries.push(("namespace".to_owned(), namespace.as_str().into()));
+        metadata = metadata.with("namespace", namespace.as_str());
     }
-    entries.push(("labels".to_owned(), labels(load, part)));
-    Yaml::Map(entries)
+    metadata.with("labels", labels(load, part))
 }
 
 /// What all objects of a part have in common; pods are selected by it.
 fn labels(load: &Manifests, part: &str) -> Yaml {
-    map([
-        ("app.kubernetes.io/name", "headroom".into()),
-        ("app.kubernetes.io/instance", load.name.as_str().into()),
-        ("app.kubernetes.io/component", part.into()),
-    ])
+    yaml!({
+        "app.kubernetes.io/name": "headroom",
+        "app.kubernetes.io/instance": (load.name.as_str()),
+        "app.kubernetes.io/component": part,
+    })
 }

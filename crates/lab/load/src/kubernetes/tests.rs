@@ -1,12 +1,10 @@
 //! The manifests, read by a YAML parser and held against what the Kubernetes API takes
 //! (fields and types from its reference, API version 1.35).
 
-use proptest::prelude::*;
 use saphyr::{LoadableYamlNode, Yaml as Read};
 use serde_json::Value;
 
 use super::*;
-use document::yaml::{Yaml, map};
 
 /// Reads a YAML text as JSON values, one for each document.
 fn read(text: &str) -> Vec<Value> {
@@ -501,7 +499,7 @@ fn what_kubernetes_would_refuse_is_said_before() {
             "the name of a file is a/b",
         ),
         (
-            refused(|load| drop(load.files.insert("a".into(), vec![0; FILES_BYTES]))),
+            refused(|load| drop(load.files.insert("a".into(), vec![0; MOST_BYTES]))),
             "the size of the files in bytes is 1000",
         ),
     ] {
@@ -531,94 +529,4 @@ fn what_kubernetes_would_refuse_is_said_before() {
         !error.contains("s3cret") && !format!("{load:?}").contains("s3cret"),
         "{error}"
     );
-}
-
-fn values() -> impl Strategy<Value = Yaml> {
-    let text = prop_oneof![
-        any::<String>(),
-        "[ -~]{0,12}",
-        prop::sample::select(vec![
-            "yes",
-            "No",
-            "null",
-            "~",
-            "1",
-            "1e3",
-            "0x1",
-            "- a",
-            "a: b",
-            "#",
-            "",
-            ".nan",
-            "2001-01-01",
-            "|",
-            ">",
-            "&a",
-            "*a",
-            "!t",
-            "%",
-            "@",
-            "`"
-        ])
-        .prop_map(str::to_owned),
-    ];
-    let leaf = prop_oneof![
-        text.clone().prop_map(Yaml::Text),
-        any::<i64>().prop_map(Yaml::Number),
-        any::<bool>().prop_map(Yaml::Bool),
-    ];
-    leaf.prop_recursive(4, 40, 5, move |inner| {
-        let entries = proptest::collection::btree_map(text.clone(), inner.clone(), 0..5);
-        prop_oneof![
-            proptest::collection::vec(inner, 0..5).prop_map(Yaml::List),
-            entries.prop_map(|entries| Yaml::Map(entries.into_iter().collect())),
-        ]
-    })
-}
-
-fn meant(yaml: &Yaml) -> Value {
-    match yaml {
-        Yaml::Text(text) => text.as_str().into(),
-        Yaml::Number(number) => (*number).into(),
-        Yaml::Bool(value) => (*value).into(),
-        Yaml::List(values) => values.iter().map(meant).collect(),
-        Yaml::Map(entries) => Value::Object(
-            entries
-                .iter()
-                .map(|(key, value)| (key.clone(), meant(value)))
-                .collect(),
-        ),
-    }
-}
-
-proptest! {
-    #[test]
-    fn whatever_is_written_is_read_as_it_was_meant(value in values()) {
-        let text = value.document();
-        prop_assert_eq!(read(&text), vec![meant(&value)], "{}", text);
-    }
-}
-
-#[test]
-fn yaml_is_written_as_people_write_it() {
-    let value = map([
-        ("kind", "Job".into()),
-        (
-            "list",
-            Yaml::List(vec![
-                map([("a", 1.into()), ("b", "yes".into())]),
-                "x y".into(),
-            ]),
-        ),
-        ("empty", Yaml::List(Vec::new())),
-    ]);
-    let expected = "\
-kind: Job
-list:
-  - a: 1
-    b: \"yes\"
-  - \"x y\"
-empty: []
-";
-    assert_eq!(value.document(), expected);
 }

@@ -18,9 +18,19 @@ pub enum Yaml {
     Map(Vec<(String, Yaml)>),
 }
 
-/// A map of these keys and values.
-pub fn map<const N: usize>(entries: [(&str, Yaml); N]) -> Yaml {
-    Yaml::Map(entries.map(|(key, value)| (key.to_owned(), value)).to_vec())
+/// A [`Yaml`] value as it reads: `yaml!({ "name": name, "ports": [{ "port": 80 }] })`. What is
+/// neither a map, a list, a literal nor a name stands in parentheses.
+#[macro_export]
+macro_rules! yaml {
+    ({ $($key:tt : $value:tt),* $(,)? }) => {
+        $crate::Yaml::Map(vec![$(($key.to_owned(), $crate::yaml!($value))),*])
+    };
+    ([ $($value:tt),* $(,)? ]) => {
+        $crate::Yaml::List(vec![$($crate::yaml!($value)),*])
+    };
+    ($value:expr) => {
+        $crate::Yaml::from($value)
+    };
 }
 
 /// A list of texts.
@@ -53,6 +63,15 @@ impl From<u32> for Yaml {
 }
 
 impl Yaml {
+    /// A map with one more entry, the last. Anything else stays as it is.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Self>) -> Self {
+        if let Self::Map(entries) = &mut self {
+            entries.push((key.to_owned(), value.into()));
+        }
+        self
+    }
+
     /// The value as a document, with a line end.
     pub fn document(&self) -> String {
         let mut out = String::new();
@@ -184,29 +203,117 @@ fn is_plain(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use saphyr::{LoadableYamlNode, Yaml as Read};
 
     use super::*;
-    use crate::{Source, Value, parse_yaml};
+
+    fn read(text: &str) -> Yaml {
+        let read = Read::load_from_str(text).unwrap();
+        assert_eq!(read.len(), 1, "{text}");
+        found(&read[0])
+    }
+
+    fn found(yaml: &Read) -> Yaml {
+        if let Some(text) = yaml.as_str() {
+            return text.into();
+        }
+        if let Some(number) = yaml.as_integer() {
+            return Yaml::Number(number);
+        }
+        if let Some(value) = yaml.as_bool() {
+            return value.into();
+        }
+        if let Some(values) = yaml.as_sequence() {
+            return Yaml::List(values.iter().map(found).collect());
+        }
+        let entries = yaml.as_mapping().unwrap_or_else(|| panic!("{yaml:?}"));
+        let entry = |(key, value): (&Read, &Read)| (key.as_str().unwrap().to_owned(), found(value));
+        Yaml::Map(entries.iter().map(entry).collect())
+    }
 
     #[test]
     fn lines_stand_as_they_are() {
-        let value = map([(
-            "data",
-            map([("file", "a = 1\n\n[b]\n  c = \"x\"\n".into())]),
-        )]);
+        let value = yaml!({ "data": { "file": "a = 1\n\n[b]\n  c = \"x\"\n" } });
         let expected = "data:\n  file: |\n    a = 1\n\n    [b]\n      c = \"x\"\n";
         assert_eq!(value.document(), expected);
     }
 
+    #[test]
+    fn yaml_is_written_as_people_write_it() {
+        let value = yaml!({
+            "kind": "Job",
+            "list": [{ "a": 1, "b": "yes" }, "x y"],
+            "empty": [],
+        });
+        let expected = "\
+kind: Job
+list:
+  - a: 1
+    b: \"yes\"
+  - \"x y\"
+empty: []
+";
+        assert_eq!(value.document(), expected);
+        assert_eq!(
+            value.clone().with("c", 2).document(),
+            format!("{expected}c: 2\n")
+        );
+    }
+
+    fn values() -> impl Strategy<Value = Yaml> {
+        let text = prop_oneof![
+            any::<String>(),
+            "[ -~]{0,12}",
+            prop::sample::select(vec![
+                "yes",
+                "No",
+                "null",
+                "~",
+                "1",
+                "1e3",
+                "0x1",
+                "- a",
+                "a: b",
+                "#",
+                "",
+                ".nan",
+                "2001-01-01",
+                "|",
+                ">",
+                "&a",
+                "*a",
+                "!t",
+                "%",
+                "@",
+                "`"
+            ])
+            .prop_map(str::to_owned),
+        ];
+        let leaf = prop_oneof![
+            text.clone().prop_map(Yaml::Text),
+            any::<i64>().prop_map(Yaml::Number),
+            any::<bool>().prop_map(Yaml::Bool),
+        ];
+        leaf.prop_recursive(4, 40, 5, move |inner| {
+            let entries = proptest::collection::btree_map(text.clone(), inner.clone(), 0..5);
+            prop_oneof![
+                proptest::collection::vec(inner, 0..5).prop_map(Yaml::List),
+                entries.prop_map(|entries| Yaml::Map(entries.into_iter().collect())),
+            ]
+        })
+    }
+
     proptest! {
         #[test]
+        fn whatever_is_written_is_read_as_it_was_meant(value in values()) {
+            let text = value.document();
+            prop_assert_eq!(read(&text), value, "{}", text);
+        }
+
+        #[test]
         fn lines_are_read_as_they_were_meant(text in "([ a-c:#|\\t\u{85}é-]{0,5}\n){0,4}[ab]{0,1}") {
-            let yaml = map([("list", Yaml::List(vec![map([("text", text.as_str().into()), ("more", 1.into())])]))]);
-            let source = Source { name: "x.yaml".into(), text: yaml.document() };
-            let read = parse_yaml(&source).unwrap();
-            let found = format!("{read:?}");
-            let meant = format!("{:?}", Value::Text(text));
-            prop_assert!(found.contains(&meant), "{}\n{found}", source.text);
+            let value = yaml!({ "list": [{ "text": (text.as_str()), "more": 1 }] });
+            prop_assert_eq!(read(&value.document()), value);
         }
     }
 }
