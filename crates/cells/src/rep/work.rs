@@ -2,7 +2,7 @@
 
 use diego::auction::{Lrp, Resource, Task};
 use diego::models::{ActualLrpInstanceKey, ActualLrpKey};
-use rand::Rng;
+use rand::{Rng, RngExt as _};
 use telemetry::Fields;
 
 use super::container::{Kind, Phase};
@@ -95,11 +95,9 @@ pub(super) fn task_state(phase: &Phase) -> &'static str {
 
 /// A random (version 4) UUID as text.
 pub(super) fn uuid(rng: &mut impl Rng) -> String {
-    use rand::RngExt;
-    let bits = rng.random::<u128>() & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
-    let hex = format!("{bits:032x}");
-    let [a, b, c, d, e] = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| &hex[part]);
-    format!("{a}-{b}-{c}-{d}-{e}")
+    uuid::Builder::from_random_bytes(rng.random())
+        .into_uuid()
+        .to_string()
 }
 
 /// A guid for an instance: a UUID cut to 28 characters, as containers' names must

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
 
+use uuid::Builder;
+
 use super::Table;
 use super::error::Fault;
 use super::zipf::Zipf;
@@ -144,7 +146,9 @@ impl Variable {
             Self::Seq => write!(out, "{arrival}"),
             Self::Uuid => {
                 let mut draws = draws();
-                uuid(draws.bits(), draws.bits(), out)
+                let random = u128::from(draws.bits()) << 64 | u128::from(draws.bits());
+                let uuid = Builder::from_random_bytes(random.to_be_bytes()).into_uuid();
+                write!(out, "{uuid}")
             }
             Self::Random(digits) => {
                 let mut draws = draws();
@@ -185,18 +189,6 @@ impl Variable {
             _ => None,
         }
     }
-}
-
-fn uuid(high: u64, low: u64, out: &mut Vec<u8>) -> std::io::Result<()> {
-    write!(
-        out,
-        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-        high >> 32,
-        high >> 16 & 0xffff,
-        high & 0xfff,
-        low >> 48 & 0x3fff | 0x8000,
-        low & 0xffff_ffff_ffff,
-    )
 }
 
 fn uniform(low: &Word<'_>, high: &Word<'_>) -> Result<Variable, Fault> {

@@ -11,10 +11,10 @@ mod shared;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rand::RngExt;
 use telemetry::{Fields, Logger};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
+use uuid::Builder;
 
 use super::events::Hub;
 use super::metrics::Metrics;
@@ -86,14 +86,6 @@ pub(crate) fn wall_clock() -> Millis {
     since.map_or(0, |since| {
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     })
-}
-
-/// A guid (version 4) made of random bits.
-pub(crate) fn guid(random: u128) -> String {
-    let bits = (random & !(0xf << 76) | 0x4 << 76) & !(0x3 << 62) | 0x2 << 62;
-    let text = format!("{bits:032x}");
-    let (a, b, c) = (&text[..8], &text[8..12], &text[12..16]);
-    format!("{a}-{b}-{c}-{}-{}", &text[16..20], &text[20..])
 }
 
 /// What the writer works with.
@@ -232,7 +224,11 @@ impl<S: Store> Writer<S> {
         let mut context = Context {
             now: wall_clock(),
             max_ttl: self.means.max_ttl,
-            guid: &mut || guid(rand::rng().random()),
+            guid: &mut || {
+                Builder::from_random_bytes(rand::random())
+                    .into_uuid()
+                    .to_string()
+            },
         };
         let writes = {
             let state = self.state.look();
@@ -307,22 +303,6 @@ impl<S: Store> Writer<S> {
             // One line for each loss, not for each attempt.
             Err(error) if first => logger.error("database-not-found", &error, Fields::new()),
             Err(_) => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn guids_have_version_4(random in any::<u128>()) {
-            let guid = super::guid(random);
-            let parts: Vec<_> = guid.split('-').map(str::len).collect();
-            prop_assert_eq!(parts, [8, 4, 4, 4, 12]);
-            prop_assert_eq!(guid.as_bytes()[14], b'4');
-            prop_assert!(b"89ab".contains(&guid.as_bytes()[19]));
         }
     }
 }
