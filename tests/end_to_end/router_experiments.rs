@@ -97,9 +97,11 @@ fn a_table_of_routes_is_filled_loaded_searched_and_churned() {
     }
     let run = lab.run(&lab.patient("router-http-100k.toml"), &arguments);
     let verdict = run.json();
-    // How fast an unoptimised router on a busy machine is says nothing.
+    // How fast an unoptimised router on a busy machine is says nothing, nor does a generator
+    // that was late itself.
     for (that, outcome) in outcomes(&verdict) {
-        assert!(matches!(outcome, "pass" | "fail"), "{that}: {verdict:#}");
+        let known = matches!(outcome, "pass" | "fail" | "invalid");
+        assert!(known, "{that}: {verdict:#}");
     }
     let loads = loads(&lab);
     let published = &loads["as_published.table"]["requests"];
