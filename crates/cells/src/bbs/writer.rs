@@ -11,9 +11,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use diego::error::{Type, with_text};
 use diego::models::Error;
-use rand::RngExt;
 use telemetry::{Fields, Logger};
 use tokio::sync::{mpsc, oneshot};
+use uuid::Builder;
 
 use super::apply::{Change, Command, Reply, Transaction, Work};
 use super::events::Hub;
@@ -224,10 +224,7 @@ fn now_ns() -> i64 {
 
 /// A random guid in its text form.
 fn guid_v4() -> String {
-    let mut bits: u128 = rand::rng().random();
-    bits = (bits & !(0xf << 76)) | (0x4 << 76);
-    bits = (bits & !(0x3 << 62)) | (0x2 << 62);
-    let (a, b, c) = (bits >> 96, bits >> 80 & 0xffff, bits >> 64 & 0xffff);
-    let (d, e) = (bits >> 48 & 0xffff, bits & 0xffff_ffff_ffff);
-    format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
+    Builder::from_random_bytes(rand::random())
+        .into_uuid()
+        .to_string()
 }
