@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use routing::api::model::{HttpRoute, RouterGroup, TcpMapping, read_list, read_object};
+use routing_api::model::{HttpRoute, RouterGroup, TcpMapping, read_list, read_object};
 
 const LONGEST: i64 = 120;
 

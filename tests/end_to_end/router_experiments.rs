@@ -89,6 +89,8 @@ fn a_table_of_routes_is_filled_loaded_searched_and_churned() {
         "rounds=3",
         "hold=1s",
         "search=10s",
+        // So little that it is borne even when others take the processors meanwhile.
+        "share=20%",
         "soak=3s",
         "slowest=5s",
         "late=10s",
@@ -100,7 +102,7 @@ fn a_table_of_routes_is_filled_loaded_searched_and_churned() {
     // How fast an unoptimised router on a busy machine is says nothing, nor does a generator
     // that was late itself.
     for (that, outcome) in outcomes(&verdict) {
-        let known = matches!(outcome, "pass" | "fail" | "invalid");
+        let known = matches!(outcome, "pass" | "fail" | "invalid" | "inconclusive");
         assert!(known, "{that}: {verdict:#}");
     }
     let loads = loads(&lab);

@@ -21,6 +21,8 @@ const FLOORS: &[(&str, u32)] = &[
     ("wire", 1),
     ("nats", 1),
     ("cells", 2),
+    ("routing-api", 2),
+    ("backend", 2),
     ("routing", 2),
     ("graph", 2),
     ("lab-load", 3),
@@ -36,6 +38,9 @@ const FLOORS: &[(&str, u32)] = &[
 /// Uses within a floor; each is a decision, listed in ARCHITECTURE.md.
 const SAME_FLOOR: &[(&str, &str)] = &[
     ("diego", "net"),
+    ("routing", "routing-api"),
+    // Its tests and benchmarks.
+    ("routing", "backend"),
     ("lab-generator", "lab-load"),
     ("lab-experiment", "lab-load"),
     ("lab-store", "lab-load"),

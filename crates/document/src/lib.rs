@@ -7,9 +7,12 @@
 //! defaults ────────────────────────────┘    └──▶ settings, problems, or a printed file
 //! ```
 
+#[cfg(any(test, feature = "every-key"))]
+pub mod every_key;
 mod form;
 mod kind;
 mod node;
+mod secret;
 mod set;
 #[cfg(test)]
 mod tests;
@@ -24,6 +27,7 @@ use std::path::Path;
 pub use form::Form;
 pub use kind::{Kind, parse_go_duration};
 pub use node::{Entry, Node, Value, parse_toml, parse_yaml};
+pub use secret::Secret;
 pub use set::SetError;
 
 /// Bytes of a settings file; a larger one is refused.

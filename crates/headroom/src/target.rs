@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use backend::target::{Target, TargetSettings};
+use backend::{BackendSettings, StaticBackend};
 use cells::rep::Distribution;
 use clap::Args;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use routing::backend::target::{Target, TargetSettings};
-use routing::backend::{BackendSettings, StaticBackend};
 use units::grouped;
 
 use crate::cells::on_signal;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use routing::backend::{BackendSettings, StaticBackend};
+use backend::{BackendSettings, StaticBackend};
 use routing::http::counters::{Counters, Totals};
 use routing::http::engine::{self, EngineConfig};
 use routing::http::settings::HttpSettings;

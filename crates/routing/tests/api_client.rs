@@ -9,13 +9,14 @@ use std::time::Duration;
 use crate::running_api::{Api, client, logger, mapping, route, settings, sqlite};
 use http::{Request, Response, StatusCode};
 use net::{Body, Handler, Incoming};
-use routing::api::client::{
-    ApiClient, ClientError, ClientSettings, FollowSettings, TokenSettings, Update, follow,
-};
-use routing::api::model::TcpMapping;
-use routing::api::{feed, populate_tcp};
+use routing::api_feed as feed;
 use routing::table::{Lookup, Table, TableSettings};
 use routing::tcp::Change;
+use routing_api::client::{
+    ApiClient, ClientError, ClientSettings, FollowSettings, TokenSettings, Update, follow,
+};
+use routing_api::model::TcpMapping;
+use routing_api::populate_tcp;
 use tokio::sync::mpsc;
 
 fn settings_of(url: &str) -> ClientSettings {

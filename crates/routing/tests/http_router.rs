@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-use routing::backend::{BackendSettings, Behaviour, StaticBackend};
+use backend::{BackendSettings, Behaviour, StaticBackend};
 use routing::http::router::{
     DrainSettings, NatsSettings, Router, RouterError, RouterSettings, Signal, run,
 };

@@ -1,7 +1,7 @@
 //! `headroom router api`.
 
 use anyhow::{Context, Result};
-use routing::api::{self, ApiSettings, Database, settings_file};
+use routing_api::{self as api, ApiSettings, Database, settings_file};
 
 use super::args::ApiArgs;
 use super::runtime;

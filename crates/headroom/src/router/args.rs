@@ -243,7 +243,7 @@ fn tcp_route(text: &str) -> Result<(u16, SocketAddr), String> {
 }
 
 pub(crate) fn body_size(text: &str) -> Result<usize, String> {
-    let most = routing::backend::MOST_BODY_BYTES;
+    let most = backend::MOST_BODY_BYTES;
     let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
     match usize::try_from(bytes) {
         Ok(bytes) if bytes <= most => Ok(bytes),

@@ -10,8 +10,8 @@ mod tcp;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use routing::backend::{self, BackendSettings};
-use routing::secret::Secret;
+use backend::{self, BackendSettings};
+use document::Secret;
 use tokio::runtime::{Builder, Runtime};
 
 use args::StaticArgs;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use nats::client::{ClientConfig, ServerAddress};
 use net::Shutdown;
-use routing::api::client::ClientSettings;
-use routing::api::populate_tcp::{self, PopulateTcp};
 use routing::registry::populate::Progress;
 use routing::registry::{PopulateSettings, populate as populate_http};
+use routing_api::client::ClientSettings;
+use routing_api::populate_tcp::{self, PopulateTcp};
 use telemetry::{Fields, Logger};
 use tokio::sync::watch;
 

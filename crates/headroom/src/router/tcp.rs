@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use net::Shutdown;
-use routing::api::client::ClientSettings;
-use routing::api::feed;
+use routing::api_feed;
 use routing::tcp::settings_file::Loaded;
 use routing::tcp::{self, CHANGES, Change, TcpMapping, TcpSettings, routes_file, settings_file};
+use routing_api::client::ClientSettings;
 use telemetry::{Fields, Logger};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -83,7 +83,7 @@ fn follow_api(
     };
     let logger = logger.session("routing-api");
     async move {
-        let fed = feed::tcp::run(&api, Vec::new(), changes, logger.clone(), shutdown).await;
+        let fed = api_feed::tcp::run(&api, Vec::new(), changes, logger.clone(), shutdown).await;
         if let Err(error) = fed {
             logger.error("feed-failed", &error, Fields::new());
         }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::identity::MtlsDomain;
-use crate::secret::Secret;
 use crate::table::Algorithm;
+use document::Secret;
 
 /// Settings of the data path.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use crate::secret::Secret;
+use document::Secret;
 
 /// Settings of a TCP router.
 #[derive(Debug, Clone, PartialEq)]

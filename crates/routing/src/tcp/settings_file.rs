@@ -279,9 +279,9 @@ mod tests {
 
     #[test]
     fn wrong_values_of_every_key_are_told() {
-        let tried = crate::every_key::Tried {
+        let tried = document::every_key::Tried {
             read: &|source| read(source, Path::new(".")).map(|_| Vec::new()),
-            write: crate::every_key::toml,
+            write: document::every_key::toml,
             right: &[],
         };
         let found = tried.every_key();

@@ -15,8 +15,8 @@ use super::worker::Worker;
 use crate::http::identity::{MtlsDomain, find};
 use crate::http::pipeline::retry::{Failure, TlsFailure};
 use crate::http::settings::{ClientCertificates, HttpSettings};
-use crate::secret::Secret;
 use crate::table::Endpoint;
+use document::Secret;
 
 /// TLS towards both sides.
 pub(super) struct Tls {

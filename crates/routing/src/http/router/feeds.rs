@@ -18,13 +18,13 @@ use tokio::task::JoinSet;
 use super::component;
 use super::run::Parts;
 use super::settings::NatsSettings;
-use crate::api::client::{ApiClient, ClientError};
-use crate::api::feed;
+use crate::api_feed;
 use crate::http::metrics::Registrations;
 use crate::http::status::Varz;
 use crate::peer_tls::{self, TlsPartError};
 use crate::registry::file::{FileError, Follower, Routes};
 use crate::registry::{Announcement, Feed, FeedSettings, MESSAGES, RegistryCounters};
+use routing_api::client::{ApiClient, ClientError};
 
 /// Where NATS is when nobody says it.
 const NATS: &str = "127.0.0.1:4222";
@@ -131,7 +131,7 @@ impl Feeds {
         }
         if let Some(api) = &settings.routing_api {
             let (table, counters) = (Arc::clone(&parts.table), Arc::clone(&self.registry));
-            feeding.tasks.spawn(net::boxed(feed::http::run(
+            feeding.tasks.spawn(net::boxed(api_feed::http::run(
                 ApiClient::new(api)?,
                 table,
                 counters,

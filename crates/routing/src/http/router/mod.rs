@@ -17,8 +17,6 @@ mod settings;
 
 pub use crate::peer_tls::TlsPartError;
 pub use feeds::FeedError;
+pub use routing_api::client::{ClientSettings as RoutingApiSettings, PeerTls, TokenSettings};
 pub use run::{Router, RouterError, Signal, run};
-pub use settings::{
-    DrainSettings, NatsSettings, PeerTls, RouterSettings, RoutingApiSettings, StatusSettings,
-    TokenSettings,
-};
+pub use settings::{DrainSettings, NatsSettings, RouterSettings, StatusSettings};

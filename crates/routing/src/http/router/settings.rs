@@ -8,8 +8,9 @@ use std::time::Duration;
 use telemetry::Level;
 
 use crate::http::settings::HttpSettings;
-use crate::secret::Secret;
 use crate::table::TableSettings;
+use document::Secret;
+use routing_api::client::{ClientSettings as RoutingApiSettings, PeerTls};
 
 /// Settings of a router process.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,43 +97,6 @@ impl Default for NatsSettings {
             ping_interval: Duration::from_secs(20),
         }
     }
-}
-
-/// TLS towards a server. All parts are PEM text.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct PeerTls {
-    /// Authorities of the server; empty: those of the public web.
-    pub authorities: String,
-    /// The own certificate; empty: none.
-    pub certificate: String,
-    /// Its key.
-    pub key: Secret,
-}
-
-/// How to reach the routing API.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct RoutingApiSettings {
-    /// Its address: `https://host:port` (`routing_api.uri`, `routing_api.port`).
-    pub url: String,
-    /// TLS (`routing_api.ca_certs` and its neighbours).
-    pub tls: PeerTls,
-    /// Where tokens come from; `None`: calls carry none (`routing_api.auth_disabled`).
-    pub tokens: Option<TokenSettings>,
-}
-
-/// Where tokens for the routing API come from (`oauth`).
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct TokenSettings {
-    /// The token endpoint: `https://host:port`.
-    pub url: String,
-    /// Name of the client.
-    pub client: String,
-    /// Its secret.
-    pub secret: Secret,
-    /// Authorities of the endpoint, PEM.
-    pub authorities: String,
-    /// Accept any certificate.
-    pub insecure: bool,
 }
 
 /// The status endpoints (section 7 of the routing facts).

@@ -15,8 +15,8 @@ use net::{Body, Handler, Incoming};
 
 use super::routes::RoutesJson;
 use super::{Health, Varz};
-use crate::secret::Secret;
 use crate::table::Table;
+use document::Secret;
 
 /// Bytes up to which Go announces the length of an answer; a longer one goes out in chunks.
 const ANNOUNCED: usize = 2048;

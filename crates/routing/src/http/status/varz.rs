@@ -7,8 +7,8 @@ use measure::ProcessSampler;
 use serde_json::{Value, json};
 
 use crate::http::counters::{Counters, HistogramTotal, Totals};
-use crate::secret::Secret;
 use crate::table::Table;
+use document::Secret;
 
 /// Seconds between two samples of the rates.
 pub const SAMPLED_EVERY: u64 = 5;

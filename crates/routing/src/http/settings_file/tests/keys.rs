@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::every_key::{Tried, toml, yaml};
 use crate::http::router::RouterSettings;
 use crate::http::settings_file::{print, read_gorouter, read_toml};
+use document::every_key::{Tried, toml, yaml};
 
 #[test]
 fn wrong_values_of_every_key_of_our_own_form_are_told() {

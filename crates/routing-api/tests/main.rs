@@ -1,0 +1,9 @@
+//! The tests of this crate through its public interface: one program, linked once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+mod databases;
+mod kill;
+mod postgres_cluster;
+mod running_api;
+mod service;

@@ -1,0 +1,184 @@
+//! A PostgreSQL server of one test, gone with it.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use routing_api::PostgresSettings;
+use tempfile::TempDir;
+
+/// Runs `postgres` in the foreground on a socket in a folder of its own. The server dies
+/// with the thread that started it, by the kernel's word.
+pub(crate) struct Cluster {
+    folder: TempDir,
+    bin: PathBuf,
+    server: Option<Child>,
+    /// Where it listens with TLS, if it does.
+    tls_port: Option<u16>,
+}
+
+/// PostgreSQL refuses to run as root; its package makes this user.
+const USER: &str = "postgres";
+
+impl Cluster {
+    /// Makes and starts a cluster.
+    pub(crate) fn start() -> Self {
+        let mut cluster = Self::make();
+        cluster.resume();
+        cluster
+    }
+
+    /// One that also listens on a port of the loopback, with this certificate and key.
+    pub(crate) fn start_with_tls(certificate: &str, key: &str) -> Self {
+        let mut cluster = Self::make();
+        for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+            let path = cluster.data().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            give_away(&path);
+        }
+        // PostgreSQL cannot pick a free port itself.
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        cluster.tls_port = Some(free.local_addr().unwrap().port());
+        drop(free);
+        cluster.resume();
+        cluster
+    }
+
+    /// The port of [`Self::start_with_tls`].
+    pub(crate) fn tls_port(&self) -> u16 {
+        self.tls_port.unwrap()
+    }
+
+    fn make() -> Self {
+        let folder = tempfile::Builder::new().prefix("pg-").tempdir().unwrap();
+        let cluster = Self {
+            folder,
+            bin: newest_bin(),
+            server: None,
+            tls_port: None,
+        };
+        let path = cluster.folder.path();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let data = cluster.data();
+        std::fs::create_dir(&data).unwrap();
+        give_away(&data);
+        let mut initdb = cluster.program("initdb", &[]);
+        run(initdb
+            .args(["--auth=trust", "--username=postgres", "--no-sync", "-D"])
+            .arg(&data));
+        cluster
+    }
+
+    /// Starts the server of a cluster that was stopped.
+    pub(crate) fn resume(&mut self) {
+        let data = self.data();
+        let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
+        let mut server = self.program("postgres", &["--pdeathsig=INT"]);
+        server
+            .arg("-D")
+            .arg(&data)
+            .arg("-k")
+            .arg(&data)
+            .args(["-c", "fsync=off"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        match self.tls_port {
+            None => server.args(["-c", "listen_addresses="]),
+            Some(port) => server
+                .args(["-c", "listen_addresses=127.0.0.1", "-c", "ssl=on", "-p"])
+                .arg(port.to_string()),
+        };
+        self.server = Some(server.spawn().unwrap());
+        for _ in 0..3000 {
+            if self.psql("postgres", "SELECT 1").status.success() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let log = std::fs::read_to_string(self.folder.path().join("log"));
+        panic!("PostgreSQL does not start: {log:?}");
+    }
+
+    /// Stops the server at once, as a crash would.
+    pub(crate) fn crash(&mut self) {
+        self.signal("QUIT");
+    }
+
+    /// A new database, and how to reach it.
+    pub(crate) fn database(&self, name: &str) -> PostgresSettings {
+        let made = self.psql("postgres", &format!("CREATE DATABASE {name}"));
+        assert!(made.status.success(), "{made:?}");
+        let mut config = tokio_postgres::Config::new();
+        config.host_path(self.data()).user("postgres").dbname(name);
+        PostgresSettings {
+            config,
+            authority: None,
+        }
+    }
+
+    /// Runs a statement.
+    pub(crate) fn psql(&self, database: &str, statement: &str) -> Output {
+        let mut psql = Command::new(self.bin.join("psql"));
+        psql.arg("-h").arg(self.data());
+        psql.args(["-U", "postgres", "-d", database, "-Atc", statement]);
+        if let Some(port) = self.tls_port {
+            psql.arg("-p").arg(port.to_string());
+        }
+        psql.output().unwrap()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// A program of PostgreSQL, as a user that may run it.
+    fn program(&self, name: &str, options: &[&str]) -> Command {
+        let mut command = Command::new("setpriv");
+        if rustix::process::geteuid().is_root() {
+            command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]);
+        }
+        command.args(options).arg(self.bin.join(name));
+        command.current_dir("/").env("LC_ALL", "C");
+        command
+    }
+
+    fn signal(&mut self, signal: &str) {
+        if let Some(mut server) = self.server.take() {
+            let pid = server.id().to_string();
+            let _ = Command::new("kill").args(["-s", signal, &pid]).status();
+            let _ = server.wait();
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.signal("QUIT");
+    }
+}
+
+/// Makes a file or folder the server's own.
+fn give_away(path: &Path) {
+    if rustix::process::geteuid().is_root() {
+        run(Command::new("chown").arg(USER).arg(path));
+    }
+}
+
+fn newest_bin() -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql");
+    let bins = versions.into_iter().flatten().flatten();
+    let bins = bins.map(|version| version.path().join("bin"));
+    bins.filter(|bin| Path::new(bin).join("initdb").exists())
+        .max()
+        .unwrap_or_else(|| panic!("no PostgreSQL; run scripts/install-test-tools"))
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+}
