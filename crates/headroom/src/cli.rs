@@ -59,9 +59,9 @@ pub(crate) enum Command {
     },
     /// Print a page of the manual (headroom man load | man -l -)
     Man(ManArgs),
-    /// Removes what a run leaves behind when it is killed (started by `run`)
+    /// Removes what is left behind when whoever started it is killed
     #[command(hide = true)]
-    Guard,
+    Reaper,
 }
 
 const EXIT_CODES: &str = "\

@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -12,9 +11,8 @@ use lab_experiment::draft::{Draft, DraftTarget, PortChosen};
 use lab_experiment::{Source, check};
 use lab_load::Summary;
 use lab_store::Outcome;
-use measure::{descendants, listening_ports};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use measure::{Clock, listening_ports};
+use processes::{Process, Program, Reaper, RunTag};
 use tempfile::NamedTempFile;
 use units::show_seconds;
 
@@ -168,9 +166,12 @@ fn free_port() -> Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// A program that runs until this is dropped, its descendants with it.
+/// A program that runs until this is dropped, with all that it started.
 struct Started {
-    child: Child,
+    process: Process,
+    tag: RunTag,
+    /// Ends all when this process is killed.
+    reaper: Reaper,
     line: String,
     /// What it says, for the case that it does not come up.
     output: NamedTempFile,
@@ -183,16 +184,20 @@ impl Started {
         tell(format_args!("starting {line}"));
         let output = NamedTempFile::new().context("make a file for the program's output")?;
         let file = || output.reopen().context("open the program's output");
-        let child = Command::new(program)
-            .args(arguments)
-            .env("PORT", port.to_string())
-            .stdin(Stdio::null())
-            .stdout(file()?)
-            .stderr(file()?)
-            .spawn()
-            .with_context(|| format!("start {program}"))?;
+        let own = std::env::current_exe().context("find the own program")?;
+        let reaper = Reaper::start(&[own.into(), "reaper".into()])?;
+        let tag = RunTag::new("init", Clock::start().origin_unix_ns());
+        reaper.tag(&tag)?;
+        let mut command = Program::new(program).args(arguments);
+        let variables = [("PORT".to_owned(), port.to_string()), tag.variable()];
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        command.env.extend(variables);
+        command.standard = [None, Some(file()?.into()), Some(file()?.into())];
+        let process = command.spawn();
         Ok(Self {
-            child,
+            process: process.with_context(|| format!("start {program}"))?,
+            tag,
+            reaper,
             line,
             output,
         })
@@ -210,16 +215,16 @@ impl Started {
     /// The port on which it answers HTTP, once it does.
     fn port(&mut self, path: &str, within: Duration) -> Result<u16> {
         let until = Instant::now() + within;
-        let mut listening = listening_ports(self.child.id());
+        let mut listening = listening_ports(self.process.leader().id());
         while Instant::now() < until {
-            if let Some(status) = self.child.try_wait().context("look after the program")? {
+            if let Some(ended) = self.process.ended().context("look after the program")? {
                 bail!(
-                    "{} ended before it listened: {status}{}",
+                    "{} ended before it listened: {ended}{}",
                     self.line,
                     self.said()
                 );
             }
-            listening = listening_ports(self.child.id());
+            listening = listening_ports(self.process.leader().id());
             if let Some(port) = listening.iter().find(|port| speaks_http(**port, path)) {
                 return Ok(*port);
             }
@@ -245,20 +250,10 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // Whoever ends meanwhile needs no signal.
-        let family = descendants(self.child.id());
-        let signal = |signal| {
-            for pid in family.iter().filter_map(|pid| i32::try_from(*pid).ok()) {
-                let _ = kill(Pid::from_raw(pid), signal);
-            }
-        };
-        signal(Signal::SIGTERM);
-        let until = Instant::now() + END_WITHIN;
-        while Instant::now() < until && !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-            std::thread::sleep(LOOK);
-        }
-        signal(Signal::SIGKILL);
-        let _ = self.child.wait();
+        // What the kernel does not end now, nobody can.
+        let _ = self.process.stop(END_WITHIN);
+        self.tag.sweep();
+        let _ = self.reaper.done();
     }
 }
 

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         Command::Graph(command) => graph::run(*command),
         Command::Completions { shell } => shell::completions(shell).map(|()| Outcome::Pass),
         Command::Man(args) => shell::man(&args).map(|()| Outcome::Pass),
-        Command::Guard => return lab_runner::guard_main(),
+        Command::Reaper => return processes::reaper_main(),
     };
     match done {
         Ok(outcome) => exit_code(outcome),

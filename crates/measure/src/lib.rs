@@ -1,7 +1,7 @@
 //! Clocks, histograms, and what Linux says about processes and the machine.
 //!
-//! Parsers are pure functions over text; only [`ProcessSampler`], [`Trees`],
-//! [`listening_ports`] and [`Machine::detect`] read `/proc`.
+//! Parsers are pure functions over text; [`pids`], [`environ`], [`ProcessSampler`],
+//! [`Trees`], [`listening_ports`], [`CpuTimes::now`] and [`Machine::detect`] read `/proc`.
 
 mod clock;
 mod histogram;
@@ -13,8 +13,8 @@ mod tree;
 
 pub use clock::{Clock, Ticks};
 pub use histogram::{Bin, HIGHEST, Histogram, HistogramError};
-pub use listening::{descendants, listening_ports};
+pub use listening::listening_ports;
 pub use machine::Machine;
-pub use proc_text::{Malformed, Stat, cpu_model, memory_bytes, parse_rollup, parse_stat};
-pub use process::{ProcessSampler, Sample, SampleError};
+pub use proc_text::{CpuTimes, Malformed};
+pub use process::{ProcessSampler, Sample, SampleError, environ, pids};
 pub use tree::{Found, Marks, Member, TreeSample, Trees};

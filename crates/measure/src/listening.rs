@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::process::{pids, stat};
+
 /// TCP ports on which a process or one of its descendants listens. Processes that end
 /// meanwhile, and those of others, are passed over.
 pub fn listening_ports(pid: u32) -> BTreeSet<u16> {
@@ -25,18 +27,9 @@ pub fn listening_ports(pid: u32) -> BTreeSet<u16> {
 }
 
 /// A process and its descendants, itself first.
-pub fn descendants(root: u32) -> Vec<u32> {
-    let mut parents: Vec<(u32, u32)> = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let pid = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok());
-        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        if let (Some(pid), Some(parent)) = (pid, parent(&stat)) {
-            parents.push((pid, parent));
-        }
-    }
+fn descendants(root: u32) -> Vec<u32> {
+    let parent = |pid| Some((pid, stat(pid).ok()?.parent));
+    let parents: Vec<(u32, u32)> = pids().filter_map(parent).collect();
     let mut tree = vec![root];
     let mut at = 0;
     while let Some(of) = tree.get(at).copied() {
@@ -47,12 +40,6 @@ pub fn descendants(root: u32) -> Vec<u32> {
         at += 1;
     }
     tree
-}
-
-/// The parent in `/proc/PID/stat`. The command before it may hold parentheses.
-fn parent(stat: &str) -> Option<u32> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Inodes of the sockets that a process has open.
@@ -97,12 +84,6 @@ mod tests {
     fn only_sockets_that_listen_count() {
         assert_eq!(listening(TCP).collect::<Vec<_>>(), [(8080, 52155)]);
         assert_eq!(listening("").count(), 0);
-    }
-
-    #[test]
-    fn the_parent_follows_a_command_with_any_name() {
-        assert_eq!(parent("20870 (a) b (c) R 20689 20689 18910"), Some(20689));
-        assert_eq!(parent(""), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The texts of `/proc`, read without touching it.
+//! The texts of `/proc`, as pure functions.
 
 /// A text of `/proc` does not have its usual form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,38 +12,38 @@ pub struct Malformed {
 
 /// What is used of `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stat {
+pub(crate) struct Stat {
     /// Name of the command, at most 15 bytes, whatever characters it has.
-    pub command: String,
+    pub(crate) command: String,
     /// State: `R` running, `S` sleeping, `Z` gone but not yet collected, and more.
-    pub state: char,
+    pub(crate) state: char,
     /// Process that started this one, or whoever took it over when that one ended.
-    pub parent: u32,
+    pub(crate) parent: u32,
     /// Process group.
-    pub group: u32,
+    pub(crate) group: u32,
     /// Session.
-    pub session: u32,
+    pub(crate) session: u32,
     /// Processor time in user mode, in clock ticks.
-    pub user_ticks: u64,
+    pub(crate) user_ticks: u64,
     /// Processor time in the kernel, in clock ticks.
-    pub system_ticks: u64,
+    pub(crate) system_ticks: u64,
     /// Processor time of children that ended and were waited for, and of theirs, in
     /// clock ticks.
-    pub children_ticks: u64,
+    pub(crate) children_ticks: u64,
     /// Threads.
-    pub threads: u64,
+    pub(crate) threads: u64,
     /// When the process started, in clock ticks since boot. Together with the
     /// process id it tells a process from a later one with the same id.
-    pub start_ticks: u64,
+    pub(crate) start_ticks: u64,
     /// Resident memory in pages.
-    pub rss_pages: u64,
+    pub(crate) rss_pages: u64,
 }
 
 /// Reads `/proc/PID/stat`.
 ///
 /// # Errors
 /// When a field is missing or not a number.
-pub fn parse_stat(text: &str) -> Result<Stat, Malformed> {
+pub(crate) fn parse_stat(text: &str) -> Result<Stat, Malformed> {
     let lacks = |missing| Malformed {
         what: "/proc/PID/stat",
         missing,
@@ -90,7 +90,7 @@ pub fn parse_stat(text: &str) -> Result<Stat, Malformed> {
 ///
 /// # Errors
 /// When the text has no `Rss` or no `Pss` in kB.
-pub fn parse_rollup(text: &str) -> Result<(u64, u64), Malformed> {
+pub(crate) fn parse_rollup(text: &str) -> Result<(u64, u64), Malformed> {
     let bytes = |key: &'static str| {
         kib_of(text, key).ok_or(Malformed {
             what: "/proc/PID/smaps_rollup",
@@ -100,8 +100,48 @@ pub fn parse_rollup(text: &str) -> Result<(u64, u64), Malformed> {
     Ok((bytes("Rss")?, bytes("Pss")?))
 }
 
+/// Processor time of the whole machine since boot, in clock ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// All of it.
+    pub all: u64,
+    /// What the hypervisor gave to others.
+    pub stolen: u64,
+}
+
+impl CpuTimes {
+    /// Reads `/proc/stat`. A kernel that does not say anything has nothing stolen.
+    pub fn parse(stat: &str) -> Self {
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
+        let fields = line.unwrap_or_default().split_ascii_whitespace();
+        // user nice system idle iowait irq softirq steal; what follows is in user.
+        let ticks: Vec<u64> = fields
+            .take(8)
+            .map_while(|field| field.parse().ok())
+            .collect();
+        Self {
+            all: ticks.iter().fold(0, |sum, more| sum.saturating_add(*more)),
+            stolen: ticks.get(7).copied().unwrap_or(0),
+        }
+    }
+
+    /// Those of now.
+    pub fn now() -> Self {
+        Self::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    /// Share of the time since `before` that was stolen, 0 to 1.
+    pub fn share_stolen_since(&self, before: &Self) -> f64 {
+        let stolen = self.stolen.saturating_sub(before.stolen);
+        match self.all.saturating_sub(before.all) {
+            0 => 0.0,
+            all => (stolen as f64 / all as f64).min(1.0),
+        }
+    }
+}
+
 /// Model of the processor from `/proc/cpuinfo`, whose key differs by architecture.
-pub fn cpu_model(cpuinfo: &str) -> Option<&str> {
+pub(crate) fn cpu_model(cpuinfo: &str) -> Option<&str> {
     ["model name", "Model", "cpu model", "uarch", "Processor"]
         .iter()
         .find_map(|key| value_of(cpuinfo, key))
@@ -111,7 +151,7 @@ pub fn cpu_model(cpuinfo: &str) -> Option<&str> {
 ///
 /// # Errors
 /// When the text has no `MemTotal` in kB.
-pub fn memory_bytes(meminfo: &str) -> Result<u64, Malformed> {
+pub(crate) fn memory_bytes(meminfo: &str) -> Result<u64, Malformed> {
     kib_of(meminfo, "MemTotal").ok_or(Malformed {
         what: "/proc/meminfo",
         missing: "MemTotal in kB",
@@ -202,7 +242,29 @@ mod tests {
         assert_eq!(parse_rollup("Rss: 1 kB\n").unwrap_err().missing, "Pss");
     }
 
+    #[test]
+    fn steal_is_the_eighth_field() {
+        let before = CpuTimes::parse("cpu  100 0 50 800 10 0 5 35 7 0\ncpu0 1 2 3\n");
+        let after = CpuTimes::parse("cpu  160 0 60 810 10 0 5 55 9 0\ncpu0 1 2 3\n");
+        let expected = CpuTimes {
+            all: 1000,
+            stolen: 35,
+        };
+        assert_eq!(before, expected);
+        assert_eq!(after.share_stolen_since(&before), 0.2);
+        assert_eq!(before.share_stolen_since(&after), 0.0);
+        assert_eq!(CpuTimes::parse(""), CpuTimes::default());
+        let now = CpuTimes::now();
+        assert!((0.0..=1.0).contains(&CpuTimes::now().share_stolen_since(&now)));
+    }
+
     proptest! {
+        #[test]
+        fn any_text_gives_a_share(before in ".{0,80}", after in "cpu [ 0-9]{0,80}") {
+            let (before, after) = (CpuTimes::parse(&before), CpuTimes::parse(&after));
+            prop_assert!((0.0..=1.0).contains(&after.share_stolen_since(&before)));
+        }
+
         #[test]
         fn any_command_name_is_kept(command in "[ -~()\n]{0,15}") {
             let text = CAT.replacen("cat", &command, 1);

@@ -1,4 +1,4 @@
-//! Samples of one process.
+//! What `/proc` says of one process, and samples of it.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
-use crate::proc_text::{Malformed, parse_stat};
+use crate::proc_text::{Malformed, Stat, parse_stat};
 
 /// What a process used at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,7 +85,7 @@ impl ProcessSampler {
             last_cpu: Duration::ZERO,
             last_at: Instant::now(),
         };
-        sampler.start_ticks = sampler.stat()?.start_ticks;
+        sampler.start_ticks = stat(pid)?.start_ticks;
         sampler.last_cpu = sampler.cpu()?;
         sampler.last_at = Instant::now();
         Ok(sampler)
@@ -101,7 +101,7 @@ impl ProcessSampler {
     /// # Errors
     /// [`SampleError::Gone`] once the process has ended.
     pub fn sample(&mut self) -> Result<Sample, SampleError> {
-        let stat = self.stat()?;
+        let stat = stat(self.pid)?;
         if stat.start_ticks != self.start_ticks || matches!(stat.state, 'Z' | 'X') {
             return Err(SampleError::Gone { pid: self.pid });
         }
@@ -113,18 +113,8 @@ impl ProcessSampler {
         Ok(Sample {
             cpu_cores: if wall > 0.0 { used / wall } else { 0.0 },
             rss_bytes: stat.rss_pages.saturating_mul(self.page_bytes),
-            fds: self.fds()?,
+            fds: descriptors(self.pid)?,
             threads: stat.threads,
-        })
-    }
-
-    fn stat(&self) -> Result<crate::Stat, SampleError> {
-        let text = fs::read(format!("/proc/{}/stat", self.pid))
-            .map_err(|cause| self.refused("stat", cause))?;
-        // The command's name may be any bytes.
-        parse_stat(&String::from_utf8_lossy(&text)).map_err(|cause| SampleError::Malformed {
-            pid: self.pid,
-            cause,
         })
     }
 
@@ -134,35 +124,52 @@ impl ProcessSampler {
         self.cpu_clock
             .now()
             .map(Duration::from)
-            .map_err(|cause| self.refused("the processor time", cause.into()))
+            .map_err(|cause| refused(self.pid, "the processor time", cause.into()))
     }
+}
 
-    fn fds(&self) -> Result<u64, SampleError> {
-        let path = format!("/proc/{}/fd", self.pid);
-        let metadata = fs::metadata(&path).map_err(|cause| self.refused("fd", cause))?;
-        // From Linux 6.2 on the size of the folder is the number of descriptors.
-        if metadata.len() > 0 {
-            return Ok(metadata.len());
-        }
-        let entries = fs::read_dir(&path).map_err(|cause| self.refused("fd", cause))?;
-        Ok(entries.count() as u64)
+/// The numbers of all processes.
+pub fn pids() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+/// The environment that a process was started with: `NAME=value`, each ended by a zero byte.
+/// `None`: it has ended, or is another user's.
+pub fn environ(pid: u32) -> Option<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/environ")).ok()
+}
+
+pub(crate) fn stat(pid: u32) -> Result<Stat, SampleError> {
+    let text = fs::read(format!("/proc/{pid}/stat"));
+    let text = text.map_err(|cause| refused(pid, "stat", cause))?;
+    // The command's name may be any bytes.
+    let stat = parse_stat(&String::from_utf8_lossy(&text));
+    stat.map_err(|cause| SampleError::Malformed { pid, cause })
+}
+
+/// How many descriptors a process has open.
+pub(crate) fn descriptors(pid: u32) -> Result<u64, SampleError> {
+    let path = format!("/proc/{pid}/fd");
+    let metadata = fs::metadata(&path).map_err(|cause| refused(pid, "fd", cause))?;
+    // From Linux 6.2 on the size of the folder is the number of descriptors.
+    if metadata.len() > 0 {
+        return Ok(metadata.len());
     }
+    let entries = fs::read_dir(&path).map_err(|cause| refused(pid, "fd", cause))?;
+    Ok(entries.count() as u64)
+}
 
-    fn refused(&self, what: &'static str, cause: io::Error) -> SampleError {
-        // Reading a process that just ended says ESRCH, ENOENT or (its clock) EINVAL.
-        const GONE: [i32; 3] = [
-            nix::errno::Errno::ESRCH as i32,
-            nix::errno::Errno::ENOENT as i32,
-            nix::errno::Errno::EINVAL as i32,
-        ];
-        match cause.raw_os_error() {
-            Some(code) if GONE.contains(&code) => SampleError::Gone { pid: self.pid },
-            _ => SampleError::Refused {
-                what,
-                pid: self.pid,
-                cause,
-            },
-        }
+fn refused(pid: u32, what: &'static str, cause: io::Error) -> SampleError {
+    // Reading a process that just ended says ESRCH, ENOENT or (its clock) EINVAL.
+    const GONE: [i32; 3] = [
+        nix::errno::Errno::ESRCH as i32,
+        nix::errno::Errno::ENOENT as i32,
+        nix::errno::Errno::EINVAL as i32,
+    ];
+    match cause.raw_os_error() {
+        Some(code) if GONE.contains(&code) => SampleError::Gone { pid },
+        _ => SampleError::Refused { what, pid, cause },
     }
 }
 

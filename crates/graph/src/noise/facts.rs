@@ -1,9 +1,10 @@
 //! What the kernel says about itself that may explain noise.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use measure::Machine;
+use processes::Hierarchy;
 use serde::{Deserialize, Serialize};
 
 use crate::work::affinity;
@@ -207,16 +208,9 @@ impl Limits {
     /// Reads them below a folder, which is `/` but for tests.
     pub(crate) fn read(root: &Path) -> Self {
         let mut limits = Self::default();
-        let groups = text(root, "proc/self/cgroup").unwrap_or_default();
-        for line in groups.lines() {
-            let mut parts = line.splitn(3, ':');
-            let (Some(_), Some(names), Some(path)) = (parts.next(), parts.next(), parts.next())
-            else {
-                continue;
-            };
-            for folder in folders(root, names, path) {
-                limits.tighten(&folder);
-            }
+        let hierarchies = ["cpu", "memory"].map(|controller| Hierarchy::of(root, controller));
+        for folder in hierarchies.iter().flatten().flat_map(Hierarchy::folders) {
+            limits.tighten(&folder);
         }
         limits
     }
@@ -249,58 +243,6 @@ fn tighter<T>(one: Option<T>, other: Option<T>, least: fn(T, T) -> T) -> Option<
     match (one, other) {
         (Some(one), Some(other)) => Some(least(one, other)),
         (one, other) => one.or(other),
-    }
-}
-
-/// The folders of a group and of those above it. `names` are the controllers of a group of
-/// version 1; none: version 2.
-fn folders(root: &Path, names: &str, path: &str) -> Vec<PathBuf> {
-    let mount = root.join("sys/fs/cgroup");
-    let tops = match names {
-        "" => vec![mount.clone(), mount.join("unified")],
-        names => names.split(',').map(|name| mount.join(name)).collect(),
-    };
-    let path = Path::new(path.trim_start_matches('/'));
-    // A path with `..` leads out of what this process can see.
-    let known = !path.components().any(|part| part.as_os_str() == "..");
-    let path = if known { path } else { Path::new("") };
-    let below = |top: PathBuf| path.ancestors().map(move |group| top.join(group));
-    tops.into_iter().flat_map(below).collect()
-}
-
-/// Processor time of the whole machine since boot, in clock ticks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Times {
-    all: u64,
-    stolen: u64,
-}
-
-impl Times {
-    pub(super) fn read(root: &Path) -> Self {
-        Self::parse(&text(root, "proc/stat").unwrap_or_default())
-    }
-
-    fn parse(stat: &str) -> Self {
-        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
-        let fields = line.unwrap_or_default().split_ascii_whitespace();
-        // user nice system idle iowait irq softirq steal; what follows is in user.
-        let ticks: Vec<u64> = fields
-            .take(8)
-            .map_while(|field| field.parse().ok())
-            .collect();
-        Self {
-            all: ticks.iter().fold(0, |sum, more| sum.saturating_add(*more)),
-            stolen: ticks.get(7).copied().unwrap_or(0),
-        }
-    }
-
-    /// Share of the time since `before` that was stolen, 0 to 1.
-    pub(super) fn share_stolen_since(&self, before: &Self) -> f64 {
-        let stolen = self.stolen.saturating_sub(before.stolen);
-        match self.all.saturating_sub(before.all) {
-            0 => 0.0,
-            all => (stolen as f64 / all as f64).min(1.0),
-        }
     }
 }
 

@@ -14,6 +14,7 @@ mod text;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use measure::CpuTimes;
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
@@ -48,12 +49,11 @@ impl Noise {
     /// When the system gives no thread or no timer.
     pub fn measure(length: Duration) -> Result<Self, WorkError> {
         let length = length.max(Duration::from_millis(200));
-        let root = Path::new("/");
-        let facts = Facts::read(root);
-        let before = facts::Times::read(root);
+        let facts = Facts::read(Path::new("/"));
+        let before = CpuTimes::now();
         let gaps = gaps::on_each_processor(length / 2)?;
         let lateness = late::of_sleeps(length / 2)?;
-        let steal = facts::Times::read(root).share_stolen_since(&before);
+        let steal = CpuTimes::now().share_stolen_since(&before);
         let measured = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(Self {
             measured_unix_s: measured.map_or(0, |time| time.as_secs()),

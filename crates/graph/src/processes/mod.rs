@@ -6,17 +6,15 @@
 
 mod announcement;
 mod child;
-mod family;
-mod lines;
+mod group;
 #[cfg(test)]
 mod tests;
 
-use std::io;
 use std::time::Duration;
 
 pub use announcement::{Announcement, READY};
-pub use child::{Member, State};
-pub use family::{Family, Start};
+pub use child::{Child, State};
+pub use group::{ProcessGroup, Start};
 
 /// Longest wait for a child to be ready.
 pub const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -32,8 +30,8 @@ pub enum ProcessError {
     Start {
         /// The instance.
         name: String,
-        /// What the system says.
-        found: io::Error,
+        /// What went wrong.
+        found: processes::StartError,
     },
     /// It ended before it was ready.
     #[error(
@@ -54,23 +52,4 @@ pub enum ProcessError {
         /// The instance.
         name: String,
     },
-}
-
-/// Ends the calling process with the one that started it, even when that is killed. To be
-/// called by a child, which was told its parent's number, before it does anything else.
-///
-/// The kernel watches the thread that started the child, so that must last as long as its
-/// process.
-///
-/// # Errors
-/// When the parent has ended already.
-pub fn end_with_parent(parent: u32) -> io::Result<()> {
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-    let now = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
-    match u32::try_from(now) == Ok(parent) {
-        true => Ok(()),
-        false => Err(io::Error::other(format!(
-            "the process {parent} that started this one has ended"
-        ))),
-    }
 }

@@ -1,10 +1,10 @@
 use std::future::pending;
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::family::levels;
-use super::lines::Lines;
+use processes::Program;
+
+use super::group::levels;
 use super::*;
 use crate::service::Directory;
 use crate::topology::{ServiceId, Topology};
@@ -55,41 +55,17 @@ fn a_line_of_the_log_announces() {
     }
 }
 
-#[tokio::test]
-async fn lines_come_whole_and_bounded() {
-    let long = "x".repeat(200_000);
-    let text = format!("one\n\n{long}\ntwo\nend");
-    let mut lines = Lines::new(text.as_bytes());
-    let mut found = Vec::new();
-    while let Some(line) = lines.next().await {
-        found.push(line);
-    }
-    assert_eq!(
-        found.len(),
-        5,
-        "{:?}",
-        found.iter().map(String::len).collect::<Vec<_>>()
-    );
-    assert_eq!(
-        (&*found[0], &*found[1], &*found[3], &*found[4]),
-        ("one", "", "two", "end")
-    );
-    assert!(found[2].len() >= 64 << 10 && long.starts_with(&found[2]));
-}
-
 /// A shell that announces itself and waits.
-fn shell(script: &str) -> Command {
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(script);
-    command
+fn shell(script: &str) -> Program {
+    Program::new("sh").args(["-c", script])
 }
 
-fn announced(then: &str) -> Command {
+fn announced(then: &str) -> Program {
     prepared("", then)
 }
 
 /// One that does something before it announces itself.
-fn prepared(first: &str, then: &str) -> Command {
+fn prepared(first: &str, then: &str) -> Program {
     shell(&format!(
         r#"{first}
         echo '{{"message":"x.ready","data":{{"address":"127.0.0.1:1","admin":"127.0.0.1:2"}}}}'; {then}"#
@@ -110,10 +86,10 @@ impl Heard {
 }
 
 #[tokio::test]
-async fn a_family_starts_and_stops_in_order() {
+async fn a_group_starts_and_stops_in_order() {
     let topology = graph(DIAMOND);
     let (heard, said) = Heard::new();
-    let command = |service: ServiceId, replica: u32, known: &Directory| {
+    let program = |service: ServiceId, replica: u32, known: &Directory| {
         let count = known.iter().count();
         let name = format!("{}-{replica} knows {count}", service.0);
         // Whoever has announced itself may be stopped at once.
@@ -124,13 +100,16 @@ async fn a_family_starts_and_stops_in_order() {
     };
     let start = Start {
         topology: &topology,
-        command: &command,
+        program: &program,
         said,
     };
-    let family = Family::start(&start, pending()).await.unwrap().unwrap();
-    assert_eq!((family.members().len(), family.running()), (5, 5));
-    assert!(family.stop(topology.entry, Duration::from_secs(30)).await);
-    assert_eq!(family.running(), 0);
+    let group = ProcessGroup::start(&start, pending())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((group.children().len(), group.running()), (5, 5));
+    assert!(group.stop(topology.entry, Duration::from_secs(30)).await);
+    assert_eq!(group.running(), 0);
     let heard = heard.0.lock().unwrap();
     assert!(heard.contains(&"0-0 knows 4".to_owned()), "{heard:?}");
     assert!(heard.contains(&"1-1 knows 2".to_owned()), "{heard:?}");
@@ -146,16 +125,16 @@ async fn one_that_does_not_start_ends_all() {
     let topology = graph(DIAMOND);
     let pids = Arc::<Mutex<Vec<String>>>::default();
     let to = Arc::clone(&pids);
-    let command = |service: ServiceId, _: u32, _: &Directory| match service.0 {
+    let program = |service: ServiceId, _: u32, _: &Directory| match service.0 {
         0 => shell("echo no such thing; exit 3"),
         _ => announced("echo $$; while :; do sleep 0.01; done"),
     };
     let start = Start {
         topology: &topology,
-        command: &command,
+        program: &program,
         said: Arc::new(move |line| to.lock().unwrap().push(line)),
     };
-    let error = Family::start(&start, pending())
+    let error = ProcessGroup::start(&start, pending())
         .await
         .unwrap_err()
         .to_string();
@@ -177,38 +156,41 @@ async fn one_that_does_not_start_ends_all() {
 async fn the_end_of_one_is_seen() {
     let topology = graph(DIAMOND);
     let (_, said) = Heard::new();
-    let command = |service: ServiceId, _: u32, _: &Directory| match service.0 {
+    let program = |service: ServiceId, _: u32, _: &Directory| match service.0 {
         3 => announced("kill -9 $$"),
         _ => announced("exec sleep 600"),
     };
     let start = Start {
         topology: &topology,
-        command: &command,
+        program: &program,
         said,
     };
-    let family = Family::start(&start, pending()).await.unwrap().unwrap();
-    let mut watched: Vec<usize> = (0..family.members().len()).collect();
-    let (place, how) = family.next_end(&mut watched).await;
+    let group = ProcessGroup::start(&start, pending())
+        .await
+        .unwrap()
+        .unwrap();
+    let mut watched: Vec<usize> = (0..group.children().len()).collect();
+    let (place, how) = group.next_end(&mut watched).await;
     assert_eq!(how, "signal 9");
-    assert_eq!(family.members()[place].name, "store");
+    assert_eq!(group.children()[place].name, "store");
     assert_eq!(watched.len(), 4);
     // `sleep` ends by SIGTERM.
-    assert!(family.stop(topology.entry, Duration::from_secs(30)).await);
+    assert!(group.stop(topology.entry, Duration::from_secs(30)).await);
 }
 
 #[tokio::test]
 async fn a_stop_ends_the_start() {
     let topology = graph(DIAMOND);
     let (_, said) = Heard::new();
-    let command = |service: ServiceId, _: u32, _: &Directory| match service.0 {
+    let program = |service: ServiceId, _: u32, _: &Directory| match service.0 {
         0 => shell("exec sleep 600"),
         _ => announced("exec sleep 600"),
     };
     let start = Start {
         topology: &topology,
-        command: &command,
+        program: &program,
         said,
     };
     let stop = tokio::time::sleep(Duration::from_millis(300));
-    assert!(Family::start(&start, stop).await.unwrap().is_none());
+    assert!(ProcessGroup::start(&start, stop).await.unwrap().is_none());
 }

@@ -32,13 +32,6 @@ pub(crate) enum GraphCommand {
     /// Measure what this machine takes from services that run on it
     #[command(after_help = NOISE)]
     Noise(NoiseArgs),
-    /// Wait until a process ends, and remove its groups and namespaces (started by `up`)
-    #[command(hide = true)]
-    Sweep {
-        /// The process
-        #[arg(long, value_name = "PID")]
-        of: u32,
-    },
 }
 
 const UP: &str = "\
@@ -168,15 +161,6 @@ pub(crate) struct ServiceArgs {
     /// Keep the whole process to the processors of the service, not its own threads alone
     #[arg(long, requires = "file")]
     pub(crate) pin: bool,
-    /// End with this process (set by `graph up`)
-    #[arg(long, value_name = "PID", hide = true)]
-    pub(crate) parent: Option<u32>,
-    /// Folder of a control group to run in (set by `graph up`)
-    #[arg(long, value_name = "DIR", hide = true)]
-    pub(crate) group: Vec<PathBuf>,
-    /// Network namespace to run in (set by `graph up`)
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub(crate) namespace: Option<PathBuf>,
     /// How fast this machine is, as JSON, instead of measuring it (set by `graph up`)
     #[arg(long, value_name = "JSON", hide = true)]
     pub(crate) calibration: Option<String>,

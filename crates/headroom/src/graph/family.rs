@@ -3,23 +3,21 @@
 
 mod control;
 mod placing;
-mod sweeper;
 
 use std::sync::Arc;
 
 use anyhow::Result;
 use graph::metrics::Metrics;
-use graph::processes::{Family, READY, Start};
+use graph::processes::{ProcessGroup, READY, Start};
 use graph::topology::Topology;
 use graph::trace::{StoreLimits, Tracer};
 use graph::work::{Calibration, Site};
 use telemetry::Fields;
 
-use self::control::{Conductor, peers};
+use self::control::{Supervisor, peers};
 use self::placing::{Placing, PlacingConfig};
-pub(super) use self::sweeper::sweep;
 use super::args::UpArgs;
-use super::beside::Beside;
+use super::background::BackgroundWork;
 use super::deployment::Deployment;
 use super::file::TopologyFile;
 use super::serving::{self, DRAIN, Serving};
@@ -27,7 +25,7 @@ use super::up::{self, entry_address};
 use crate::cells::{ended, logger, on_signal};
 
 pub(super) fn up(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Result<()> {
-    // Children must be started on the thread that blocks here: see `end_with_parent`.
+    // Children must be started on the thread that blocks here: see `processes::Program::spawn`.
     serving::runtime()?.block_on(net::local(run(args, file, topology)))
 }
 
@@ -55,24 +53,24 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
     let lines = logger.clone();
     let start = Start {
         topology: &topology,
-        command: &|service, replica, known| placing.command(service, replica, known),
+        program: &|service, replica, known| placing.program(service, replica, known),
         said: Arc::new(move |line| lines.sink().pass_on(line)),
     };
     let mut asked = shutdown.clone();
-    let family = Family::start(&start, asked.asked()).await;
-    let Some(family) = family.inspect_err(|_| logger.sink().flush())? else {
+    let group = ProcessGroup::start(&start, asked.asked()).await;
+    let Some(group) = group.inspect_err(|_| logger.sink().flush())? else {
         return ended(&logger, Ok::<(), std::io::Error>(()));
     };
     placing.all_started();
-    let family = Arc::new(family);
-    let background = Beside::new(&site);
+    let group = Arc::new(group);
+    let background = BackgroundWork::new(&site);
     background.follow(&topology.background)?;
     let mode = match args.namespaces {
         true => "namespaces",
         false => "processes",
     };
-    let control = Arc::new(Conductor::new(
-        Arc::clone(&family),
+    let control = Arc::new(Supervisor::new(
+        Arc::clone(&group),
         Arc::clone(&topology),
         file.source.clone(),
         Deployment::new(mode, &file.source, run, Vec::new()).with_floors(calibration),
@@ -94,32 +92,32 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
     if let Some(gateway) = gateway {
         served.also_on(gateway);
     }
-    served.admin.follow(peers(&family));
-    let entry = entry_address(&topology, family.directory());
+    served.admin.follow(peers(&group));
+    let entry = entry_address(&topology, group.directory());
     let fields = Fields::new()
         .and("name", &topology.name)
         .and("services", topology.services.len())
-        .and("processes", family.members().len())
+        .and("processes", group.children().len())
         .and("address", entry.map(|address| address.to_string()))
         .and("admin", admin.to_string());
     logger.of_every_level().info(READY, fields);
 
-    let mut running: Vec<usize> = (0..family.members().len()).collect();
+    let mut running: Vec<usize> = (0..group.children().len()).collect();
     loop {
         tokio::select! {
             () = asked.asked() => break,
-            (place, how) = family.next_end(&mut running) => {
-                if let Some(member) = family.members().get(place) {
+            (place, how) = group.next_end(&mut running) => {
+                if let Some(child) = group.children().get(place) {
                     let fields = Fields::new()
-                        .and("service", &member.name)
-                        .and("pid", member.pid);
+                        .and("service", &child.name)
+                        .and("pid", child.pid);
                     logger.error("service-ended", &how, fields);
                 }
-                served.admin.follow(peers(&family));
+                served.admin.follow(peers(&group));
             }
         }
     }
-    let drained = family.stop(topology.entry, DRAIN).await;
+    let drained = group.stop(topology.entry, DRAIN).await;
     served.stop().await;
     drop(placing);
     logger.info("stopped", Fields::new().and("drained", drained));

@@ -16,7 +16,7 @@ use graph::work::{Calibration, Site};
 use telemetry::Logger;
 use telemetry::prometheus::Page;
 
-use super::beside::Beside;
+use super::background::BackgroundWork;
 use super::deployment::Deployment;
 use super::profile::{self, Profiled, PutError};
 
@@ -49,7 +49,7 @@ pub(super) struct Local {
     hosted: Vec<(String, u32)>,
     collector: Option<Export>,
     /// What runs beside the services; `None`: not here.
-    background: Option<Beside>,
+    background: Option<BackgroundWork>,
     deployment: Deployment,
     logger: Logger,
 }
@@ -82,7 +82,7 @@ impl Local {
         })?;
         let background = match config.background {
             true => {
-                let background = Beside::new(&site);
+                let background = BackgroundWork::new(&site);
                 background.follow(&config.topology.background)?;
                 Some(background)
             }
@@ -162,7 +162,7 @@ impl Control for Local {
         let seen = self
             .background
             .as_ref()
-            .map(Beside::seen)
+            .map(BackgroundWork::seen)
             .unwrap_or_default();
         self.deployment
             .describe(&topology, &self.site, &self.profile, &seen)

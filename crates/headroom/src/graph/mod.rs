@@ -2,7 +2,7 @@
 
 mod analyse;
 mod args;
-mod beside;
+mod background;
 mod check;
 mod deployment;
 mod family;
@@ -54,7 +54,6 @@ fn done(command: GraphCommand) -> Result<Outcome> {
         GraphCommand::Analyse(args) => analyse::analyse(&args)?,
         GraphCommand::Compare(args) => return analyse::compare(&args),
         GraphCommand::Noise(args) => return noise::noise(&args),
-        GraphCommand::Sweep { of } => family::sweep(of),
     }
     Ok(Outcome::Pass)
 }

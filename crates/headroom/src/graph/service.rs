@@ -13,7 +13,6 @@ use graph::service::{Directory, Hosted};
 use graph::topology::{Topology, testapi};
 use graph::trace::{Export, Format};
 use graph::work::Calibration;
-use graph::{placement, processes};
 use telemetry::Fields;
 
 use super::args::{ServiceArgs, TopologyArgs};
@@ -43,7 +42,6 @@ struct Wanted {
 }
 
 pub(super) fn service(args: &ServiceArgs) -> Result<()> {
-    settle(args)?;
     let wanted = match (&args.file, &args.name) {
         (Some(file), Some(name)) => of_file(args, file, name)?,
         _ => of_environment(args)?,
@@ -56,21 +54,6 @@ pub(super) fn service(args: &ServiceArgs) -> Result<()> {
         None => Calibration::measure(),
     };
     serving::runtime()?.block_on(net::local(run(args, wanted, calibration)))
-}
-
-/// What must be done while there is one thread.
-fn settle(args: &ServiceArgs) -> Result<()> {
-    if let Some(parent) = args.parent {
-        processes::end_with_parent(parent)?;
-    }
-    for folder in &args.group {
-        placement::join(folder)?;
-    }
-    if let Some(namespace) = &args.namespace {
-        placement::enter(namespace)
-            .with_context(|| format!("enter the network namespace {}", namespace.display()))?;
-    }
-    Ok(())
 }
 
 /// Keeps this process, and all its threads to come, to the processors of its service.

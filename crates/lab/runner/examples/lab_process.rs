@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! lab_process FILE OUT_DIR [--keep]     make the experiment in FILE
-//! lab_process guard                     be the guard
+//! lab_process reaper                    be the reaper
 //! ```
 //!
 //! It prints the verdict as JSON and exits with the code of its outcome.
@@ -10,13 +10,13 @@
 use std::process::ExitCode;
 
 use lab_experiment::{Source, catalogue::Catalogue, check};
-use lab_runner::{Display, Options, guard_main, run};
+use lab_runner::{Display, Options, run};
 use lab_store::Outcome;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    if args == ["guard"] {
-        return guard_main();
+    if args == ["reaper"] {
+        return processes::reaper_main();
     }
     match experiment(&args) {
         Ok(outcome) => ExitCode::from(outcome as u8),

@@ -4,13 +4,12 @@
 //! tells everything about it. The laboratory knows a system by its wire alone: it
 //! starts child processes, talks to their sockets, and reads their logs and `/proc`.
 //! Whatever happens to the laboratory itself, no process, port, cgroup or work file
-//! of the run outlives it; see the module `guard`.
+//! of the run outlives it; see the crate `processes`.
 
 mod alarm;
 mod drivers;
 mod entities;
 mod environment;
-mod guard;
 mod interrupt;
 mod judge;
 mod loads;
@@ -25,8 +24,7 @@ mod store;
 mod watch;
 
 pub use drivers::DriverError;
-pub use guard::{GuardError, guard_main};
 pub use loads::FileError;
 pub use options::{Display, Finished, Generator, Options, Relay, RunError, StartGenerator};
-pub use processes::{CgroupError, LaunchError, PortError, StartError};
+pub use processes::{LaunchError, PortError, StartError};
 pub use run::run;

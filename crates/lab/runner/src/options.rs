@@ -7,9 +7,9 @@ use std::sync::Arc;
 use lab_generator::{Outages, Stopper};
 use lab_load::{Generate, GenerateError, Workload};
 use lab_store::{RunFolder, StoreError, Verdict};
+use processes::ReaperError;
 
 use crate::drivers::DriverError;
-use crate::guard::GuardError;
 use crate::loads::FileError;
 use crate::processes::{PortError, StartError};
 
@@ -89,8 +89,8 @@ pub struct Options {
     pub own_binary: OsString,
     /// The folder that relative paths of the experiment start from: that of its file.
     pub base: PathBuf,
-    /// The command that runs [`guard_main`](crate::guard_main).
-    pub guard: Vec<OsString>,
+    /// The command that runs [`processes::reaper_main`].
+    pub reaper: Vec<OsString>,
     /// What makes load.
     pub generator: StartGenerator,
     /// Version of the binary, for the record.
@@ -101,7 +101,7 @@ pub struct Options {
 
 impl Options {
     /// Settings for a run made by this very binary, whose hidden sub-command
-    /// `guard` is the guard.
+    /// `reaper` is the reaper.
     ///
     /// # Errors
     /// When the system does not tell where the binary is.
@@ -114,7 +114,7 @@ impl Options {
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
             display: Display::Auto,
-            guard: vec![own_binary.clone(), "guard".into()],
+            reaper: vec![own_binary.clone(), "reaper".into()],
             own_binary,
             base: PathBuf::from("."),
             generator: local,
@@ -147,9 +147,9 @@ pub enum RunError {
     /// The runtime, a thread or a signal handler is not to be had.
     #[error("set up the laboratory: {0}")]
     SetUp(String),
-    /// The guard cannot be relied on.
+    /// The reaper cannot be relied on.
     #[error(transparent)]
-    Guard(#[from] GuardError),
+    Reaper(#[from] ReaperError),
     /// There are no free ports.
     #[error(transparent)]
     Port(#[from] PortError),

@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use lab_experiment::plan::Plan;
 use lab_store::{Appender, EventKind, ProcessSample, RunFile, RunFolder, Verdict};
 use measure::Clock;
+use processes::{Reaper, RunTag};
 
 use crate::alarm::{Alarm, Cause};
 use crate::drivers::{self, Driver, DriverError, Opening};
 use crate::entities::Counter;
 use crate::environment::environment;
-use crate::guard::{GuardLink, Marker};
 use crate::interrupt::Interrupts;
 use crate::judge::{Ending, Judged, Measured, copies, judge};
 use crate::loads::{self, Files, Loads, Outcome};
@@ -104,8 +104,8 @@ struct Session<'a> {
     counts: Option<Appender<lab_store::EntityCount>>,
     watcher: Option<Watcher>,
     miner: LogMiner,
-    guard: Arc<GuardLink>,
-    marker: Marker,
+    reaper: Arc<Reaper>,
+    tag: RunTag,
     children: Children,
     addresses: Addresses,
     ports: Ports,
@@ -135,12 +135,12 @@ impl<'a> Session<'a> {
         folder.write_json(RunFile::Plan, plan)?;
         folder.write_json(RunFile::Environment, &environment(&run_id, clock, options))?;
 
-        let marker = Marker::new(&run_id, clock.origin_unix_ns());
-        let guard = Arc::new(GuardLink::start(&options.guard)?);
-        guard.marker(&marker)?;
+        let tag = RunTag::new(&run_id, clock.origin_unix_ns());
+        let reaper = Arc::new(Reaper::start(&options.reaper)?);
+        reaper.tag(&tag)?;
         let work = folder.path().join(WORK);
         if !options.keep {
-            guard.dir(&work)?;
+            reaper.folder(&work)?;
         }
         fs::create_dir(&work)
             .map_err(|error| set_up(&format!("make {}", work.display()), error))?;
@@ -160,7 +160,7 @@ impl<'a> Session<'a> {
                 alarm.clone(),
             )?),
             shown: Shown::start(options.display, status.clone()),
-            children: Children::new(Arc::clone(&guard), marker.clone(), base),
+            children: Children::new(Arc::clone(&reaper), tag.clone(), base),
             systems: Systems::default(),
             drivers: Vec::new(),
             judged: Judged {
@@ -175,8 +175,8 @@ impl<'a> Session<'a> {
             work,
             status,
             recorder,
-            guard,
-            marker,
+            reaper,
+            tag,
             addresses,
             ports,
         })
@@ -196,13 +196,13 @@ impl<'a> Session<'a> {
         };
         let starting = Starting {
             children: &self.children,
-            guard: &self.guard,
+            reaper: &self.reaper,
             addresses: &self.addresses,
             folder: &self.folder,
             recorder: &self.recorder,
             status: &self.status,
             own_binary: self.options.own_binary.clone(),
-            marker: self.marker.to_string(),
+            tag: self.tag.to_string(),
         };
         let systems = &mut self.systems;
         systems
@@ -344,7 +344,7 @@ impl<'a> Session<'a> {
         // Whatever still runs had its time.
         self.systems.kill();
         let mut left = Vec::new();
-        let carriers = self.marker.sweep();
+        let carriers = self.tag.sweep();
         if !carriers.is_empty() {
             left.push(format!("processes {carriers:?} could not be ended"));
         }
@@ -356,7 +356,7 @@ impl<'a> Session<'a> {
         if let Some(watcher) = self.watcher.take() {
             watcher.stop();
         }
-        if let Err(error) = self.systems.remove_cgroups() {
+        if let Err(error) = self.systems.remove_groups() {
             left.push(format!("a cgroup could not be removed: {error}"));
         }
         if !self.options.keep
@@ -367,7 +367,7 @@ impl<'a> Session<'a> {
                 self.work.display()
             ));
         }
-        if let Err(error) = self.guard.done() {
+        if let Err(error) = self.reaper.done() {
             left.push(error.to_string());
         }
         left

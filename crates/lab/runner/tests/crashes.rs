@@ -81,7 +81,7 @@ fn an_interrupted_laboratory_ends_in_order_with_code_4() {
         signal(&lab, name);
         let status = lab.process.wait().unwrap();
         assert_eq!(status.code(), Some(4));
-        // Nothing is left at its very end, and the guard has nothing to do.
+        // Nothing is left at its very end, and the reaper has nothing to do.
         assert_eq!(lab.processes(), Vec::<String>::new());
         assert_eq!(lab.work_folders().len(), 0);
         let events = lab.events();

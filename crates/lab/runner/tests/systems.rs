@@ -248,7 +248,7 @@ hold = "10ms"
     match finished {
         Ok(finished) => {
             let text = log(&finished, "small");
-            let line = text.lines().find(|line| line.contains("headroom-test-"));
+            let line = text.lines().find(|line| line.contains("/headroom-"));
             let path = line
                 .and_then(|line| line.splitn(3, ':').nth(2))
                 .expect(&text);
@@ -261,7 +261,7 @@ hold = "10ms"
         }
         Err(error) => {
             assert!(
-                error.to_string().contains("no cgroup could be made"),
+                error.to_string().contains("limit the memory of "),
                 "{error}"
             );
         }
@@ -286,7 +286,7 @@ hold = "1m"
             assert!(reason.contains(said), "{reason}");
         }
         Err(error) => {
-            let refused = error.to_string().contains("no cgroup could be made");
+            let refused = error.to_string().contains("limit the memory of ");
             assert!(refused, "{error}");
         }
     }
@@ -304,14 +304,14 @@ fn a_folder_that_cannot_be_written_is_an_error_before_anything_starts() {
 }
 
 #[test]
-fn a_guard_that_does_not_start_is_an_error() {
+fn a_reaper_that_does_not_start_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let (plan, text) = plan("[[step]]\nname = \"x\"\nhold = \"1s\"\n");
     let mut options = options(folder.path());
-    options.guard = vec!["false".into()];
+    options.reaper = vec!["false".into()];
     let error = lab_runner::run(plan, &text, options).unwrap_err();
     assert!(
-        error.to_string().contains("guard process `false`"),
+        error.to_string().contains("reaper process `false`"),
         "{error}"
     );
 }

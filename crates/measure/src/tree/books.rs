@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use crate::Stat;
+use crate::proc_text::Stat;
 
 /// One process, as it was seen.
 #[derive(Debug, Clone)]

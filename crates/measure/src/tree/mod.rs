@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
-use crate::proc_text::{Stat, parse_rollup, parse_stat};
+use crate::proc_text::{Stat, parse_rollup};
+use crate::process::{descriptors, environ, pids, stat};
 use books::{Books, Seen};
 
 pub use books::Member;
@@ -117,7 +118,7 @@ impl Trees {
     /// Watches the tree below the process `root` from now on; gives its number. `None`:
     /// the process has ended.
     pub fn add(&mut self, root: u32, marks: Marks) -> Option<usize> {
-        let root = self.seen(root, read_stat(root)?);
+        let root = self.seen(root, stat(root).ok()?);
         if root.ended() {
             return None;
         }
@@ -172,7 +173,8 @@ impl Trees {
                 self.others.insert(pid);
                 continue;
             }
-            let Some(stat) = read_stat(pid) else {
+            // What cannot be read has ended meanwhile, or is nobody's that we watch.
+            let Ok(stat) = stat(pid) else {
                 continue;
             };
             let known = |tree: &Tree| !tree.ended && tree.books.knows(pid, &stat);
@@ -213,7 +215,7 @@ impl Trees {
 
     /// The tree whose mark the environment of a process carries.
     fn marked(&self, pid: u32) -> Option<(usize, &Tree)> {
-        let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let environ = environ(pid)?;
         self.trees.iter().enumerate().find(|(_, tree)| {
             let variable = tree.marks.variable.as_ref().filter(|_| !tree.ended);
             variable.is_some_and(|variable| {
@@ -282,7 +284,7 @@ impl Tree {
             largest = rss.max(largest);
             sample.rss_bytes += rss;
             sample.threads += seen.stat.threads;
-            sample.fds += descriptors(seen.pid);
+            sample.fds += descriptors(seen.pid).unwrap_or(0);
         }
         match live.len() {
             1 => self.shared_bytes = 0,
@@ -306,27 +308,6 @@ impl Tree {
         self.shared_bytes = extra.sum();
         let took = began.elapsed();
         self.shared_again = began + SHARED_EVERY.max(took * SHARED_PART);
-    }
-}
-
-fn pids() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten();
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-}
-
-/// What cannot be read has ended meanwhile, or is nobody's that we watch.
-fn read_stat(pid: u32) -> Option<Stat> {
-    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    parse_stat(&String::from_utf8_lossy(&text)).ok()
-}
-
-fn descriptors(pid: u32) -> u64 {
-    let path = format!("/proc/{pid}/fd");
-    // From Linux 6.2 on the size of the folder is the number of descriptors.
-    match fs::metadata(&path) {
-        Ok(metadata) if metadata.len() > 0 => metadata.len(),
-        Ok(_) => fs::read_dir(&path).map_or(0, |entries| entries.count() as u64),
-        Err(_) => 0,
     }
 }
 

@@ -88,7 +88,7 @@ fn time_of_children_too_short_to_be_seen_is_not_lost() {
             == "sleep\n"
     });
     trees.sample();
-    let stat = read_stat(system.0.id()).unwrap();
+    let stat = stat(system.0.id()).unwrap();
     let waited_for = stat.children_ticks as f64 / 100.0;
     let (members, _) = trees.into_members().remove(tree);
     let all: f64 = members.iter().map(|member| member.cpu.as_secs_f64()).sum();

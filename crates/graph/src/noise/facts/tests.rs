@@ -80,6 +80,7 @@ fn what_is_not_told_is_none_and_no_reason_to_warn() {
 fn the_tightest_limit_of_version_2_holds() {
     let root = machine(&[
         ("proc/self/cgroup", "0::/a/b\n"),
+        ("sys/fs/cgroup/cgroup.controllers", "cpu memory\n"),
         ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),
         ("sys/fs/cgroup/a/cpu.max", "150000 100000\n"),
         ("sys/fs/cgroup/cpu.max", "400000 100000\n"),
@@ -119,6 +120,7 @@ fn wrong_texts_are_as_good_as_none() {
         ("proc/loadavg", "high\n"),
         ("proc/pressure/cpu", "some avg10=x\n"),
         ("proc/self/cgroup", "nonsense\n0::/../../etc\n::\n"),
+        ("sys/fs/cgroup/cgroup.controllers", "cpu\n"),
         ("sys/fs/cgroup/cpu.max", "5 0\n"),
         ("sys/kernel/mm/transparent_hugepage/enabled", "always\n"),
     ]);
@@ -127,14 +129,4 @@ fn wrong_texts_are_as_good_as_none() {
     assert_eq!(facts.pressure, None);
     assert_eq!(facts.huge_pages, None);
     assert_eq!(facts.limits, Limits::default());
-}
-
-#[test]
-fn steal_is_the_eighth_field() {
-    let before = Times::parse("cpu  100 0 50 800 10 0 5 35 7 0\ncpu0 1 2 3\n");
-    let after = Times::parse("cpu  160 0 60 810 10 0 5 55 9 0\ncpu0 1 2 3\n");
-    let stolen = after.share_stolen_since(&before);
-    assert!((stolen - 0.2).abs() < 1e-12, "{stolen}");
-    assert_eq!(before.share_stolen_since(&after), 0.0);
-    assert_eq!(Times::parse("").share_stolen_since(&Times::default()), 0.0);
 }

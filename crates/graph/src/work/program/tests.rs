@@ -91,11 +91,11 @@ fn at_its_deadline_it_ends_with_all_its_children() {
 #[test]
 fn one_that_nobody_waits_for_is_ended() {
     let (running, pid, _folder) = sleeper("");
-    let leader = running.pid;
+    let leader = nix::unistd::Pid::from_raw(running.process.leader().id().cast_signed());
     drop(running);
     wait_until_gone(pid);
-    let gone = rustix::process::test_kill_process(leader);
-    assert_eq!(gone, Err(rustix::io::Errno::SRCH), "it was collected");
+    let gone = nix::sys::signal::kill(leader, None);
+    assert_eq!(gone, Err(nix::errno::Errno::ESRCH), "it was collected");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use document::Source;
 use graph::admin::{Control, Instance, Peer};
-use graph::processes::{Family, Member, State};
+use graph::processes::{Child, ProcessGroup, State};
 use graph::profile::{Profile, fixed};
 use graph::topology::Topology;
 use graph::trace::Span;
@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use crate::graph::analyse;
-use crate::graph::beside::Beside;
+use crate::graph::background::BackgroundWork;
 use crate::graph::deployment::Deployment;
 use crate::graph::profile::{self, Profiled, PutError};
 
@@ -28,32 +28,32 @@ use crate::graph::profile::{self, Profiled, PutError};
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Answers for all processes.
-pub(super) struct Conductor {
-    family: Arc<Family>,
+pub(super) struct Supervisor {
+    group: Arc<ProcessGroup>,
     /// In force, with its revision.
     topology: Mutex<(Arc<Topology>, u32)>,
     profile: Profile,
     deployment: Deployment,
     site: Arc<Site>,
-    background: Beside,
+    background: BackgroundWork,
     logger: Logger,
     client: Client,
     runtime: Handle,
 }
 
-impl Conductor {
+impl Supervisor {
     /// Must be called within a runtime.
     pub(super) fn new(
-        family: Arc<Family>,
+        group: Arc<ProcessGroup>,
         topology: Arc<Topology>,
         source: Source,
         deployment: Deployment,
         site: Arc<Site>,
-        background: Beside,
+        background: BackgroundWork,
         logger: Logger,
     ) -> Self {
         Self {
-            family,
+            group,
             topology: Mutex::new((topology, 1)),
             profile: Profile::new(source),
             deployment,
@@ -92,14 +92,14 @@ impl Conductor {
     /// get the one before again.
     async fn spread(&self, before: &Topology, topology: &Topology) -> Result<(), PutError> {
         let text = Bytes::from(topology.to_toml());
-        let members = self.family.members();
-        let running = members.iter().filter(|one| one.state() == State::Running);
+        let children = self.group.children();
+        let running = children.iter().filter(|one| one.state() == State::Running);
         let (entries, others): (Vec<_>, Vec<_>) =
             running.partition(|one| one.service == topology.entry);
         for some in [others, entries] {
             if let Err(why) = self.give(&some, &text).await {
                 let old = Bytes::from(before.to_toml());
-                let all: Vec<_> = members.iter().collect();
+                let all: Vec<_> = children.iter().collect();
                 // Whoever cannot take it back has ended, and that is told already.
                 let _ = self.give(&all, &old).await;
                 return Err(PutError::Elsewhere(why));
@@ -108,14 +108,12 @@ impl Conductor {
         Ok(())
     }
 
-    async fn give(&self, to: &[&Arc<Member>], text: &Bytes) -> Result<(), String> {
+    async fn give(&self, to: &[&Arc<Child>], text: &Bytes) -> Result<(), String> {
         let mut giving = JoinSet::new();
-        for member in to {
+        for child in to {
             let (client, text) = (self.client.clone(), text.clone());
-            let member = Arc::clone(member);
-            giving.spawn(net::boxed(
-                async move { give(&client, &member, text).await },
-            ));
+            let child = Arc::clone(child);
+            giving.spawn(net::boxed(async move { give(&client, &child, text).await }));
         }
         let mut all = Ok(());
         while let Some(given) = giving.join_next().await {
@@ -130,18 +128,18 @@ impl Conductor {
     }
 }
 
-async fn give(client: &Client, member: &Member, text: Bytes) -> Result<(), String> {
-    let request = http::Request::put(format!("http://{}/profile", member.at.admin));
+async fn give(client: &Client, child: &Child, text: Bytes) -> Result<(), String> {
+    let request = http::Request::put(format!("http://{}/profile", child.at.admin));
     let request = request
         .body(Full::new(text))
         .map_err(|error| error.to_string())?;
     let answer = client.request(request).await;
-    let answer = answer.map_err(|error| format!("the service {}: {error}", member.name))?;
+    let answer = answer.map_err(|error| format!("the service {}: {error}", child.name))?;
     match answer.status.is_success() {
         true => Ok(()),
         false => Err(format!(
             "the service {} refused it: {}",
-            member.name,
+            child.name,
             why(&answer.body)
         )),
     }
@@ -155,23 +153,21 @@ fn why(body: &[u8]) -> String {
 }
 
 /// The processes that run, as the control server reads their counters.
-pub(super) fn peers(family: &Family) -> Vec<Peer> {
-    let running = family
-        .members()
+pub(super) fn peers(group: &ProcessGroup) -> Vec<Peer> {
+    let running = group
+        .children()
         .iter()
-        .filter(|member| member.state() == State::Running);
-    let peers = running.filter_map(|member| {
+        .filter(|child| child.state() == State::Running);
+    let peers = running.filter_map(|child| {
         Some(Peer {
-            name: member.name.clone(),
-            counters: format!("http://{}/counters", member.at.admin)
-                .parse()
-                .ok()?,
+            name: child.name.clone(),
+            counters: format!("http://{}/counters", child.at.admin).parse().ok()?,
         })
     });
     peers.collect()
 }
 
-impl Profiled for Conductor {
+impl Profiled for Supervisor {
     fn take(&self, found: Result<Source, String>) -> Result<u32, PutError> {
         let put = match &found {
             Ok(source) => self.put(source),
@@ -182,19 +178,19 @@ impl Profiled for Conductor {
     }
 }
 
-impl Control for Conductor {
+impl Control for Supervisor {
     fn topology(&self) -> (Arc<Topology>, u32) {
         self.in_force().clone()
     }
 
     fn instances(&self) -> Vec<Instance> {
-        let members = self.family.members().iter();
-        let instances = members.map(|member| Instance {
-            service: member.service,
-            replica: member.replica,
-            address: member.at.address,
-            pid: member.pid,
-            admin: Some(member.at.admin),
+        let children = self.group.children().iter();
+        let instances = children.map(|child| Instance {
+            service: child.service,
+            replica: child.replica,
+            address: child.at.address,
+            pid: child.pid,
+            admin: Some(child.at.admin),
         });
         instances.collect()
     }
@@ -205,12 +201,12 @@ impl Control for Conductor {
         let mut all = self
             .deployment
             .describe(&topology, &self.site, &self.profile, &seen);
-        let processes = self.family.members().iter().map(|member| {
-            let ended = match member.state() {
+        let processes = self.group.children().iter().map(|child| {
+            let ended = match child.state() {
                 State::Running => None,
                 State::Ended(how) => Some(how),
             };
-            json!({ "name": member.name, "pid": member.pid, "ended": ended })
+            json!({ "name": child.name, "pid": child.pid, "ended": ended })
         });
         if let Some(all) = all.as_object_mut() {
             all.insert("processes".to_owned(), processes.collect());
@@ -238,8 +234,8 @@ impl Control for Conductor {
 
     fn metrics(&self, page: &mut Page) {
         profile::metrics(page, self.in_force().1, &self.profile);
-        let all = self.family.members().len();
-        let running = self.family.running();
+        let all = self.group.children().len();
+        let running = self.group.running();
         page.gauge(
             "headroom_graph_processes_running",
             "Processes of services that run.",

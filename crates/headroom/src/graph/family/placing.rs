@@ -1,17 +1,17 @@
 //! What each process is started with, and what it is started in.
 
+use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use graph::draw::Run;
-use graph::placement::{Group, Groups, Network};
 use graph::service::Directory;
 use graph::topology::{Service, ServiceId, Topology};
 use graph::work::Calibration;
+use measure::Clock;
+use processes::{Group, Groups, Network, Program, Reaper, RunTag};
 
-use super::sweeper::Sweeper;
 use crate::cli::LogLevel;
 use crate::graph::args::UpArgs;
 
@@ -45,8 +45,9 @@ pub(super) struct Placing {
     /// Those of instances with limits, by their place in `instances`.
     groups: Vec<Option<Group>>,
     network: Option<Network>,
+    tag: RunTag,
     /// The last one: it finds nothing when all above is removed already.
-    _sweeper: Option<Sweeper>,
+    _reaper: Reaper,
 }
 
 impl Placing {
@@ -59,11 +60,10 @@ impl Placing {
             .flat_map(|(id, of)| (0..of.replicas).map(move |replica| (id, replica)))
             .collect();
         let program = std::env::current_exe().context("find the own program")?;
-        let limited = topology.services.iter().any(|of| limits(of).is_some());
-        let sweeper = match args.namespaces || limited {
-            true => Some(Sweeper::start(&program)?),
-            false => None,
-        };
+        let reaper = Reaper::start(&[program.clone().into(), "reaper".into()])?;
+        let tag = RunTag::new("graph", Clock::start().origin_unix_ns());
+        reaper.tag(&tag)?;
+        reaper.limits(own)?;
         let network = match args.namespaces {
             true => Some(Network::make(own, instances.len())?),
             false => None,
@@ -72,6 +72,7 @@ impl Placing {
             .prefix("headroom-graph-")
             .tempdir()
             .context("make a folder for the topology of the processes")?;
+        reaper.folder(folder.path())?;
         let file = folder.path().join("graph.toml");
         std::fs::write(&file, topology.to_toml())
             .with_context(|| format!("write {}", file.display()))?;
@@ -96,12 +97,12 @@ impl Placing {
             groups: groups(topology, &instances, own)?,
             instances,
             network,
-            _sweeper: sweeper,
+            tag,
+            _reaper: reaper,
         })
     }
 
-    /// All have started, and read what they need: nothing stays in the file system if this
-    /// process is killed.
+    /// All have started, and read what they need.
     pub(super) fn all_started(&mut self) {
         self.folder = None;
     }
@@ -111,18 +112,17 @@ impl Placing {
         self.network.as_ref().map(Network::gateway)
     }
 
-    /// The command of an instance. Callees are known already.
-    pub(super) fn command(&self, service: ServiceId, replica: u32, known: &Directory) -> Command {
-        let mut command = Command::new(&self.program);
+    /// The program of an instance. Callees are known already.
+    pub(super) fn program(&self, service: ServiceId, replica: u32, known: &Directory) -> Program {
         let of = self.topology.service(service);
         let name = of.map_or("", |of| of.name.as_str());
         let place = self.place(service, replica);
         let (listen, admin) = self.addresses(service, replica, place);
         let folder = self.folder.as_ref().map(tempfile::TempDir::path);
-        command
+        let file = folder.unwrap_or(Path::new("")).join("graph.toml");
+        let mut program = Program::new(&self.program)
             .args(["graph", "service", "--pin", "--no-watch", "--name", name])
-            .arg("--file")
-            .arg(folder.unwrap_or(Path::new("")).join("graph.toml"))
+            .args([OsStr::new("--file"), file.as_os_str()])
             .args(["--replica", &replica.to_string()])
             .args(["--listen", &listen.to_string()])
             .args(["--admin", &admin.to_string()])
@@ -130,25 +130,22 @@ impl Placing {
             .args(["--log-level", self.log_level])
             .args(["--collector", &self.collector])
             .args(["--calibration", &self.calibration])
-            .args(["--run", &self.run.0.to_string()])
-            .args(["--parent", &std::process::id().to_string()]);
-        if let (Some(network), Some(place)) = (&self.network, place) {
-            command.arg("--namespace").arg(network.namespace(place));
-        }
+            .args(["--run", &self.run.0.to_string()]);
+        let (variable, value) = self.tag.variable();
+        program.env.insert(variable.into(), value.into());
+        program.network = place.and_then(|place| Some(self.network.as_ref()?.namespace(place)));
         let group = place.and_then(|place| self.groups.get(place)?.as_ref());
-        for folder in group.map(Group::folders).unwrap_or_default() {
-            command.arg("--group").arg(folder);
-        }
+        program.groups = group.map(Group::folders).unwrap_or_default().to_vec();
         let edges = self.topology.edges.iter();
         for edge in edges.filter(|edge| edge.from == service) {
             let Some(callee) = self.topology.service(edge.to) else {
                 continue;
             };
             for address in known.all(&callee.name) {
-                command.args(["--peer", &format!("{}={address}", callee.name)]);
+                program = program.args(["--peer", &format!("{}={address}", callee.name)]);
             }
         }
-        command
+        program
     }
 
     fn place(&self, service: ServiceId, replica: u32) -> Option<usize> {

@@ -6,21 +6,17 @@ mod analysis;
 mod gaps;
 mod keep;
 mod ping_pong;
-mod steal;
 mod timer;
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use lab_load::summary::Floor;
-use measure::Clock;
+use measure::{Clock, CpuTimes};
 use thiserror::Error;
 
 pub use keep::{NoFloor, keep, recall};
-
-use steal::Times;
 
 /// Why the floor could not be measured or kept.
 #[derive(Debug, Error)]
@@ -65,7 +61,7 @@ pub fn stored() -> Option<Floor> {
 pub fn measure(length: Duration) -> Result<Floor, CalibrateError> {
     let length = length.max(Duration::from_millis(500));
     let measured_unix_ns = Clock::start().origin_unix_ns();
-    let times_before = times();
+    let times_before = CpuTimes::now();
     let clock = clock_cost(length / 50);
     let sleeping = analysis::two_quantiles(ping_pong::sleeping(length / 4)?);
     let spinning = analysis::two_quantiles(ping_pong::spinning(length / 4)?);
@@ -80,13 +76,9 @@ pub fn measure(length: Duration) -> Result<Floor, CalibrateError> {
         timer_p99: timer.1,
         longest_gap: gaps.longest.as_secs_f64(),
         gap_share: gaps.share(),
-        steal: times().share_stolen_since(&times_before),
+        steal: CpuTimes::now().share_stolen_since(&times_before),
         clock,
     })
-}
-
-fn times() -> Times {
-    Times::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }
 
 /// Seconds for one reading of the clock: the median over batches, so that a gap in one

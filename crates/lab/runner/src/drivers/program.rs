@@ -7,7 +7,7 @@ use std::time::Duration;
 use lab_experiment::plan::{self, Make, Rate};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{ChildStdin, ChildStdout};
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -99,7 +99,7 @@ pub(crate) struct Program {
     name: String,
     child: Child,
     limits: Limits,
-    stdin: tokio::sync::Mutex<(ChildStdin, u64)>,
+    stdin: tokio::sync::Mutex<(Sender, u64)>,
     shared: Arc<Shared>,
     reading: JoinHandle<()>,
 }
@@ -135,7 +135,7 @@ impl Program {
         alarm: Alarm,
     ) -> Result<Self, DriverError> {
         let fail = |cause: String| DriverError::new(&driver.name, cause);
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        let Some((stdin, stdout)) = child.pipes.take() else {
             return Err(fail("it has no pipes".into()));
         };
         let (answered, answer) = oneshot::channel();
@@ -308,7 +308,7 @@ fn zeros(entities: &BTreeMap<String, Vec<String>>) -> Counts {
 }
 
 /// Reads lines until the end, or until something is wrong, which it returns.
-async fn read(stdout: ChildStdout, shared: &Shared) -> Option<String> {
+async fn read(stdout: Receiver, shared: &Shared) -> Option<String> {
     let mut stdout = BufReader::new(stdout);
     let mut line = Vec::new();
     loop {

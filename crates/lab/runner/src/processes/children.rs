@@ -4,17 +4,13 @@ use std::fmt;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-use tokio::process::{ChildStdin, ChildStdout};
+use processes::{Leader, Reaper, ReaperError, RunTag, Signal, StartError, out_of_memory};
 use tokio::sync::watch;
 
-use super::cgroup::out_of_memory;
-use super::launch::Launch;
-use crate::guard::{GuardError, GuardLink, Marker, VARIABLE, kill_group};
+use super::launch::{Launch, Pipes};
 
 /// Time that a child has to end by itself after a `SIGTERM`.
 const GRACE: Duration = Duration::from_secs(5);
@@ -24,7 +20,7 @@ const KILLED_WITHIN: Duration = Duration::from_secs(5);
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ended {
-    status: ExitStatus,
+    how: processes::Ended,
     /// Did the kernel kill anything in its cgroup, to keep the limit of memory?
     out_of_memory: bool,
 }
@@ -32,19 +28,15 @@ pub(crate) struct Ended {
 impl Ended {
     /// Did it end with status 0?
     pub(crate) fn well(self) -> bool {
-        self.status.success()
+        self.how.status.success()
     }
 }
 
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.status.code(), self.status.signal()) {
-            (Some(code), _) => write!(f, "ended with status {code}")?,
-            (None, Some(number)) => match Signal::try_from(number) {
-                Ok(signal) => write!(f, "was ended by {signal}")?,
-                Err(_) => write!(f, "was ended by signal {number}")?,
-            },
-            (None, None) => write!(f, "ended in an unknown way")?,
+        match self.how.status.signal().map(Signal::try_from) {
+            Some(Ok(signal)) => write!(f, "was ended by {signal}")?,
+            _ => write!(f, "ended with {}", self.how)?,
         }
         match self.out_of_memory {
             true => write!(f, ", having used up its limit of memory"),
@@ -53,11 +45,11 @@ impl fmt::Display for Ended {
     }
 }
 
-/// Starts children and charges the guard with them.
+/// Starts children and charges the reaper with them.
 #[derive(Debug, Clone)]
 pub(crate) struct Children {
-    guard: Arc<GuardLink>,
-    marker: Marker,
+    reaper: Arc<Reaper>,
+    tag: RunTag,
     /// The folder that they start in.
     base: PathBuf,
 }
@@ -66,13 +58,12 @@ pub(crate) struct Children {
 #[derive(Debug)]
 pub(crate) struct Child {
     pub(crate) pid: u32,
+    leader: Leader,
     pub(crate) command_line: String,
     /// Files of its output.
     pub(crate) logs: Vec<PathBuf>,
-    /// Ours to write to, when it was launched with pipes.
-    pub(crate) stdin: Option<ChildStdin>,
-    /// Ours to read from, when it was launched with pipes.
-    pub(crate) stdout: Option<ChildStdout>,
+    /// Ours, when it was launched with pipes.
+    pub(crate) pipes: Option<Pipes>,
     exit: Exit,
 }
 
@@ -86,72 +77,65 @@ pub enum LaunchError {
         name: String,
         /// Its command line.
         command_line: String,
-        /// What the system said.
-        cause: io::Error,
+        /// What went wrong.
+        cause: StartError,
         /// What to do about it.
         hint: String,
     },
-    /// It could not be put under guard.
+    /// The reaper was lost.
     #[error(transparent)]
-    Guard(#[from] GuardError),
+    Reaper(#[from] ReaperError),
 }
 
 impl Children {
-    pub(crate) fn new(guard: Arc<GuardLink>, marker: Marker, base: PathBuf) -> Self {
-        Self {
-            guard,
-            marker,
-            base,
-        }
+    pub(crate) fn new(reaper: Arc<Reaper>, tag: RunTag, base: PathBuf) -> Self {
+        Self { reaper, tag, base }
     }
 
     /// Starts a process; see [`Launch::spawn`] for the thread to call this from.
     pub(crate) fn start(&self, mut launch: Launch) -> Result<Child, LaunchError> {
-        launch.env.push((VARIABLE.to_owned(), self.marker.value()));
+        launch.env.push(self.tag.variable());
         let command_line = launch.command_line();
-        let mut process = launch
-            .spawn(&self.base)
-            .map_err(|cause| LaunchError::Spawn {
-                name: launch.name.clone(),
-                command_line: command_line.clone(),
-                hint: self.hint(&launch, &cause),
-                cause,
-            })?;
-        // A process that was just spawned and not yet waited for has an id.
-        let pid = process.id().unwrap_or(0);
-        let group = i32::try_from(pid).unwrap_or(0);
-        if let Err(error) = self.guard.group(group) {
-            kill_group(group, Signal::SIGKILL);
-            return Err(error.into());
-        }
-        let (stdin, stdout) = (process.stdin.take(), process.stdout.take());
+        let (mut process, pipes) =
+            launch
+                .spawn(&self.base)
+                .map_err(|cause| LaunchError::Spawn {
+                    name: launch.name.clone(),
+                    command_line: command_line.clone(),
+                    hint: self.hint(&launch, &cause),
+                    cause,
+                })?;
+        let leader = process.leader().clone();
+        // Dropped, the process is killed.
+        self.reaper.group(leader.id())?;
         let (tell, exit) = watch::channel(None);
-        let guard = Arc::clone(&self.guard);
-        let cgroup = launch.cgroup.clone();
+        let (reaper, group) = (Arc::clone(&self.reaper), leader.id());
+        let logs = launch.logs();
         tokio::spawn(net::boxed(async move {
-            let status = process.wait().await;
-            // What the process left behind in its group has no one to answer to.
-            kill_group(group, Signal::SIGKILL);
-            // When the guard is lost, the run ends for that reason elsewhere.
-            let _ = guard.gone(group);
             // Waiting for a child of ours fails only if someone else collected it.
+            let how = process.ended().await.unwrap_or_default();
+            // When the reaper is lost, the run ends for that reason elsewhere.
+            let _ = reaper.gone(group);
             let _ = tell.send(Some(Ended {
-                status: status.unwrap_or_default(),
-                out_of_memory: cgroup.as_deref().is_some_and(out_of_memory),
+                how,
+                out_of_memory: launch.cgroup.as_deref().is_some_and(out_of_memory),
             }));
         }));
         Ok(Child {
-            logs: launch.logs(),
-            pid,
+            logs,
+            pid: leader.id(),
+            leader,
             command_line,
-            stdin,
-            stdout,
+            pipes,
             exit: Exit(exit),
         })
     }
 
-    fn hint(&self, launch: &Launch, cause: &io::Error) -> String {
+    fn hint(&self, launch: &Launch, cause: &StartError) -> String {
         let path = launch.program.to_string_lossy();
+        let StartError::Program(cause) = cause else {
+            return String::new();
+        };
         match cause.kind() {
             io::ErrorKind::NotFound if path.contains('/') && !path.starts_with('/') => format!(
                 "; check the path, which starts from the folder of the experiment file, {}",
@@ -200,9 +184,7 @@ impl Child {
 
     /// Sends a signal to its whole group, if the process runs.
     pub(crate) fn signal(&self, signal: Signal) {
-        if self.ended().is_none() {
-            kill_group(i32::try_from(self.pid).unwrap_or(0), signal);
-        }
+        self.leader.signal(signal);
     }
 
     /// Asks it to end, and kills it when it does not within five seconds.

@@ -1,17 +1,13 @@
-//! Starting one process so that it cannot outlive us.
+//! One process to start.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
-use nix::sched::{CpuSet, sched_setaffinity};
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
-use nix::unistd::{Pid, getppid, write};
-use tokio::process::Command;
+use processes::{AsyncProcess, Program, StartError};
+use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// Where a child's standard output goes.
 #[derive(Debug, Clone)]
@@ -21,6 +17,9 @@ pub(crate) enum Output {
     /// To us; its standard input comes from us as well.
     Pipes,
 }
+
+/// What a child is written to, and what it writes.
+pub(crate) type Pipes = (Sender, Receiver);
 
 /// A process to start.
 #[derive(Debug, Clone)]
@@ -58,76 +57,44 @@ impl Launch {
         }
     }
 
-    /// Starts it in a process group of its own, in the folder `base`. Must be called from a thread that
-    /// lives as long as the run: the kernel kills the child when that thread ends.
-    pub(super) fn spawn(&self, base: &Path) -> io::Result<tokio::process::Child> {
-        let mut command = Command::new(&self.program);
-        command
-            .args(&self.args)
-            .current_dir(base)
-            .envs(self.env.iter().map(|(name, value)| (name, value)))
-            .stderr(append(&self.stderr)?)
-            .process_group(0);
-        match &self.stdout {
-            Output::File(path) => command.stdin(Stdio::null()).stdout(append(path)?),
-            Output::Pipes => command.stdin(Stdio::piped()).stdout(Stdio::piped()),
+    /// Starts it in the folder `base`; see [`Program::spawn`] for the thread to call this
+    /// from. Its pipes, if it has any.
+    pub(super) fn spawn(&self, base: &Path) -> Result<(AsyncProcess, Option<Pipes>), StartError> {
+        let needs = |doing: String| move |cause| StartError::Needs { doing, cause };
+        let piped = || needs(format!("make pipes for {}", self.name));
+        let append = |path: &PathBuf| {
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            let file = file.map_err(needs(format!("open {}", path.display())))?;
+            Ok(Some(OwnedFd::from(file)))
         };
-        let cpus = self.cpus.as_deref().map(cpu_set).transpose()?;
-        let cgroup = self.cgroup.as_deref().map(open_cgroup).transpose()?;
-        let parent = Pid::this();
-        // SAFETY: the closure runs in the child between fork and exec, where only
-        // async-signal-safe calls are allowed. It makes system calls alone and
-        // neither allocates nor takes a lock; errors are plain numbers.
-        unsafe {
-            command.pre_exec(move || before_exec(parent, cpus.as_ref(), cgroup.as_ref()));
-        }
-        command.spawn()
+        let mut pipes = None;
+        let (stdin, stdout) = match &self.stdout {
+            Output::File(path) => (None, append(path)?),
+            Output::Pipes => {
+                let (stdin, ours) = io::pipe().map_err(piped())?;
+                let to = Sender::from_owned_fd(ours.into()).map_err(piped())?;
+                let (ours, stdout) = io::pipe().map_err(piped())?;
+                let from = Receiver::from_owned_fd(ours.into()).map_err(piped())?;
+                pipes = Some((to, from));
+                (Some(stdin.into()), Some(stdout.into()))
+            }
+        };
+        let mut program = Program::new(&self.program).args(&self.args);
+        program.env.extend(
+            self.env
+                .iter()
+                .map(|(name, value)| (name.into(), value.into())),
+        );
+        program.folder = Some(base.to_owned());
+        program.standard = [stdin, stdout, append(&self.stderr)?];
+        program.cpus.clone_from(&self.cpus);
+        program.groups.extend(self.cgroup.clone());
+        let process = AsyncProcess::new(program.spawn()?);
+        Ok((
+            process.map_err(needs(format!("watch {}", self.name)))?,
+            pipes,
+        ))
     }
-}
-
-fn before_exec(parent: Pid, cpus: Option<&CpuSet>, cgroup: Option<&OwnedFd>) -> io::Result<()> {
-    set_pdeathsig(Signal::SIGKILL)?;
-    // If we died before the line above, the kernel would never tell the child.
-    if getppid() != parent {
-        return Err(io::Error::from_raw_os_error(
-            nix::errno::Errno::ESRCH as i32,
-        ));
-    }
-    if let Some(cgroup) = cgroup {
-        write(cgroup.as_fd(), b"0")?;
-    }
-    if let Some(cpus) = cpus {
-        sched_setaffinity(Pid::from_raw(0), cpus)?;
-    }
-    Ok(())
-}
-
-fn cpu_set(cpus: &[u32]) -> io::Result<CpuSet> {
-    let mut set = CpuSet::new();
-    for cpu in cpus {
-        set.set(*cpu as usize).map_err(|_| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("there is no processor {cpu}"),
-            )
-        })?;
-    }
-    Ok(set)
-}
-
-fn open_cgroup(path: &Path) -> io::Result<OwnedFd> {
-    let file = OpenOptions::new()
-        .write(true)
-        .open(path.join("cgroup.procs"))?;
-    Ok(file.into())
-}
-
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .map_err(|cause| io::Error::new(cause.kind(), format!("open {}: {cause}", path.display())))
 }
 
 /// A word in the form that a shell reads back as one word.

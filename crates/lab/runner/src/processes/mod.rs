@@ -1,7 +1,6 @@
 //! Child processes: starting, readiness, ending.
 
 mod addresses;
-mod cgroup;
 mod children;
 mod launch;
 mod ports;
@@ -10,7 +9,6 @@ mod systems;
 mod tail;
 
 pub(crate) use addresses::Addresses;
-pub use cgroup::CgroupError;
 pub use children::LaunchError;
 pub(crate) use children::{Child, Children, Ended};
 pub(crate) use launch::{Launch, Output, itself};

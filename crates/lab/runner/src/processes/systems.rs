@@ -2,24 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lab_experiment::plan::{Program, System};
 use lab_store::{EventKind, RunFile, RunFolder};
 use measure::Marks;
-use nix::sys::signal::Signal;
+use processes::{Group, GroupError, Groups, Reaper, ReaperError, Signal};
 use tokio::task::JoinSet;
 
 use super::addresses::Addresses;
-use super::cgroup::{CgroupError, MemoryCgroup};
 use super::children::{Child, Children, LaunchError};
 use super::launch::{Launch, Output, itself};
 use super::ports::Ports;
 use super::ready::{describe, until_ready};
 use super::tail::last_lines;
-use crate::guard::{GuardError, GuardLink};
 use crate::progress::Status;
 use crate::record::Recorder;
 
@@ -27,14 +25,21 @@ use crate::record::Recorder;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A memory limit cannot be kept.
-    #[error(transparent)]
-    Cgroup(#[from] CgroupError),
+    #[error("limit the memory of {system} to {bytes} bytes: {cause}")]
+    Limit {
+        /// Name of the copy.
+        system: String,
+        /// As its `memory` says.
+        bytes: u64,
+        /// What went wrong.
+        cause: GroupError,
+    },
     /// A process could not be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// The guard was lost.
+    /// The reaper was lost.
     #[error(transparent)]
-    Guard(#[from] GuardError),
+    Reaper(#[from] ReaperError),
     /// A system ended before it was ready.
     #[error("{name} {ended} before it was ready; its command was `{command_line}`{output}")]
     EndedEarly {
@@ -96,7 +101,8 @@ pub(crate) fn copy_names(system: &System) -> Vec<String> {
 pub(crate) struct Systems {
     /// One entry for each system, in order of their start.
     started: Vec<Vec<Running>>,
-    cgroups: Vec<MemoryCgroup>,
+    /// Control groups of copies, by their names.
+    groups: Vec<(String, Group)>,
 }
 
 /// The environment variable that says of which copy of which run a process is.
@@ -110,33 +116,43 @@ fn mark(run: &str, name: &str) -> String {
 /// What starting needs to know.
 pub(crate) struct Starting<'a> {
     pub(crate) children: &'a Children,
-    pub(crate) guard: &'a GuardLink,
+    pub(crate) reaper: &'a Reaper,
     pub(crate) addresses: &'a Addresses,
     pub(crate) folder: &'a RunFolder,
     pub(crate) recorder: &'a Recorder,
     pub(crate) status: &'a Status,
     /// Path of the binary that makes the run.
     pub(crate) own_binary: OsString,
-    /// Name of the run's cgroups, unlike that of any other run.
-    pub(crate) marker: String,
+    /// Name of the run, unlike that of any other.
+    pub(crate) tag: String,
 }
 
 impl Systems {
-    /// Makes the cgroups that the plan needs, before anything starts.
+    /// Makes the control groups that the plan needs, before anything starts.
     pub(crate) fn prepare(
         &mut self,
         systems: &[System],
         starting: &Starting<'_>,
     ) -> Result<(), StartError> {
+        if systems.iter().all(|system| system.memory_bytes.is_none()) {
+            return Ok(());
+        }
+        let owner = std::process::id();
+        starting.reaper.limits(owner)?;
+        let groups = Groups::open(Path::new("/"), owner);
         for system in systems {
             let Some(bytes) = system.memory_bytes else {
                 continue;
             };
             for copy in copy_names(system) {
-                let name = format!("headroom-{}-{copy}", starting.marker);
-                let cgroup = MemoryCgroup::create(&name, &copy, bytes)?;
-                starting.guard.cgroup(cgroup.path())?;
-                self.cgroups.push(cgroup);
+                let name = format!("{}-{copy}", starting.tag);
+                let group = groups.make(&name, None, Some(bytes));
+                let group = group.map_err(|cause| StartError::Limit {
+                    system: copy.clone(),
+                    bytes,
+                    cause,
+                })?;
+                self.groups.push((copy, group));
             }
         }
         Ok(())
@@ -214,7 +230,7 @@ impl Systems {
             }
             let launch = self.launch(system, index, &name, starting);
             let marks = Marks {
-                variable: Some(format!("{COPY}={}", mark(&starting.marker, &name))),
+                variable: Some(format!("{COPY}={}", mark(&starting.tag, &name))),
                 cgroup: launch.cgroup.clone(),
             };
             let child = starting.children.start(launch)?;
@@ -233,7 +249,8 @@ impl Systems {
 
     fn launch(&self, system: &System, index: u32, name: &str, starting: &Starting<'_>) -> Launch {
         let render = |template| starting.addresses.render_for(template, &system.name, index);
-        let cgroup = format!("headroom-{}-{name}", starting.marker);
+        let mut groups = self.groups.iter();
+        let group = groups.find(|(copy, _)| copy == name);
         Launch {
             name: name.to_owned(),
             program: match &system.program {
@@ -249,15 +266,10 @@ impl Systems {
                         .iter()
                         .map(|(name, value)| (name.clone(), render(value))),
                 )
-                .chain([(COPY.to_owned(), mark(&starting.marker, name))])
+                .chain([(COPY.to_owned(), mark(&starting.tag, name))])
                 .collect(),
             cpus: system.cpus.clone(),
-            cgroup: system.memory_bytes.and_then(|_| {
-                let made = self.cgroups.iter().map(MemoryCgroup::path);
-                made.filter(|path| path.ends_with(&cgroup))
-                    .map(PathBuf::from)
-                    .next()
-            }),
+            cgroup: group.and_then(|(_, group)| group.folders().first().cloned()),
             stdout: Output::File(starting.folder.file(RunFile::Log(name))),
             stderr: starting.folder.file(RunFile::Log(&format!("{name}.err"))),
         }
@@ -302,11 +314,10 @@ impl Systems {
         }
     }
 
-    /// Removes the cgroups; to be called when all processes have ended.
-    pub(crate) fn remove_cgroups(&mut self) -> std::io::Result<()> {
-        self.cgroups
-            .drain(..)
-            .try_for_each(|cgroup| cgroup.remove())
+    /// Removes the control groups; to be called when all processes have ended.
+    pub(crate) fn remove_groups(&mut self) -> std::io::Result<()> {
+        let mut groups = self.groups.drain(..);
+        groups.try_for_each(|(_, group)| group.remove())
     }
 }
 

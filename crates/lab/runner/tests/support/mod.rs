@@ -51,7 +51,7 @@ pub fn plan(text: &str) -> (Plan, String) {
 pub fn options(out_dir: &Path) -> Options {
     Options {
         display: Display::None,
-        guard: vec![lab_process().into(), "guard".into()],
+        reaper: vec![lab_process().into(), "reaper".into()],
         ..Options::for_this_binary(out_dir).unwrap()
     }
 }
@@ -127,7 +127,7 @@ impl Lab {
         }
     }
 
-    /// Every process that descends from it, guard included.
+    /// Every process that descends from it, reaper included.
     pub fn processes(&self) -> Vec<String> {
         let needle = format!("{MARK}={}", self.mark);
         let entries = std::fs::read_dir("/proc").unwrap();

@@ -1,6 +1,7 @@
 //! Performing a tree of actions, whose leaves are processes.
 
 use std::future::Future;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use diego::models::{Action, RunAction, TimeoutAction};
 use net::Shutdown;
-use nix::sys::signal::Signal;
+use processes::{Ended, Program, StartError};
 use telemetry::Fields;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -16,8 +17,6 @@ use tokio::time::{sleep, timeout};
 use super::super::super::metrics::count;
 use super::super::{Definition, Job};
 use super::output::{Tail, follow};
-use super::spawn::Spawned;
-use super::vfork::Program;
 use super::{Process, environment};
 
 /// How deep actions may be nested.
@@ -213,17 +212,21 @@ impl<'a> Run<'a> {
             &run.log_source
         };
         let folder = self.folder.join(&run.dir);
-        let refuse = |cause: std::io::Error| {
+        let refuse = |cause: StartError| {
             format!(
                 "{source}: failed to run {} in {}: {cause}",
                 run.path,
                 folder.display()
             )
         };
-        let env = environment::of(self.job, self.folder, &run.env);
-        let program = Program::new(self.folder, &run.path, &run.args, &folder, env)
-            .map_err(refuse)?
-            .limit_files(run.resource_limits.and_then(|limits| limits.nofile));
+        let mut program = Program::without_environment(&run.path).args(&run.args);
+        program.home = Some(self.folder.to_owned());
+        program.folder = Some(folder.clone());
+        program.files_max = run.resource_limits.and_then(|limits| limits.nofile);
+        program.env = environment::of(self.job, self.folder, &run.env)
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
         let spawned = self.executor.spawner.spawn(program).await;
         let metrics = &self.executor.metrics;
         let counter = match &spawned {
@@ -246,18 +249,17 @@ impl<'a> Run<'a> {
                     () = &mut output, if !read_all => read_all = true,
                     () = stop.asked() => {
                         cancelled = true;
-                        break self.end(&mut spawned).await;
+                        break spawned.stop(self.executor.settings.grace).await;
                     }
                 }
             };
-            // Whoever is left of the group would keep the output open.
-            spawned.sweep();
             if !read_all {
                 let _ = timeout(OUTPUT_WITHIN, output).await;
             }
             status
         };
         let status = status.map_err(|cause| format!("{source}: wait for its process: {cause}"))?;
+        let status = as_shells_say(status);
         *self
             .exit_status
             .lock()
@@ -274,24 +276,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Asks the process to end, and kills it when it does not.
-    async fn end(&self, spawned: &mut Spawned) -> std::io::Result<i32> {
-        spawned.signal(Signal::SIGTERM);
-        match timeout(self.executor.settings.grace, spawned.ended()).await {
-            Ok(status) => status,
-            Err(_) => {
-                spawned.signal(Signal::SIGKILL);
-                spawned.ended().await
-            }
-        }
-    }
-
     fn say(&self, message: &str) {
         if !message.is_empty() {
             let fields = self.fields().and("line", message);
             self.executor.logger.debug("progress", fields);
         }
     }
+}
+
+/// The status of a process; one that was killed has 128 plus the signal.
+fn as_shells_say(ended: Ended) -> i32 {
+    let signal = ended.status.signal().unwrap_or_default();
+    ended.status.code().unwrap_or(128 + signal)
 }
 
 const CANCELLED: &str = "cancelled";

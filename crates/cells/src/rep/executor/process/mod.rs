@@ -16,7 +16,6 @@ mod output;
 mod spawn;
 #[cfg(test)]
 mod tests;
-mod vfork;
 
 use std::fs::DirBuilder;
 use std::io;

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
+use processes::Lines;
 use telemetry::{Fields, Level, Logger};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
 /// Bytes kept of what a process wrote last.
 const KEPT_BYTES: usize = 64 * 1024;
-/// Longest line of the log; longer ones are cut.
+/// Longest line of the log; longer ones come in pieces.
 const LINE_BYTES: usize = 61_440;
 
 /// The last bytes of an output.
@@ -31,24 +32,6 @@ impl Tail {
     }
 }
 
-/// Splits an output into lines.
-#[derive(Debug, Default)]
-struct Lines(Vec<u8>);
-
-impl Lines {
-    fn push(&mut self, bytes: &[u8], mut each: impl FnMut(&str)) {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let room = LINE_BYTES - self.0.len();
-            let ends = piece.ends_with(b"\n");
-            self.0.extend_from_slice(&piece[..piece.len().min(room)]);
-            if ends || self.0.len() == LINE_BYTES {
-                each(String::from_utf8_lossy(&self.0).trim_end_matches(['\n', '\r']));
-                self.0.clear();
-            }
-        }
-    }
-}
-
 /// Reads an output to its end into `tail`.
 pub(super) async fn follow(
     mut output: pipe::Receiver,
@@ -57,7 +40,7 @@ pub(super) async fn follow(
     fields: &Fields,
 ) {
     let logged = logger.enabled(Level::Debug);
-    let mut lines = Lines::default();
+    let mut lines = Lines::new(LINE_BYTES);
     let log = |line: &str| logger.debug("line", fields.clone().and("line", line));
     let mut buffer = [0; 4096];
     // An error means that nothing more can be read, which is an end as well.
@@ -68,18 +51,12 @@ pub(super) async fn follow(
         }
     }
     if logged {
-        lines.push(b"\n", |line| {
-            if !line.is_empty() {
-                log(line);
-            }
-        });
+        lines.end(log);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
@@ -91,35 +68,5 @@ mod tests {
         assert_eq!(tail.text(8), "athe end");
         tail.push(&[b'b'; 2 * KEPT_BYTES]);
         assert_eq!(tail.0.len(), KEPT_BYTES);
-    }
-
-    #[test]
-    fn an_endless_line_is_cut() {
-        let mut lines = Lines::default();
-        let mut lengths = Vec::new();
-        for _ in 0..20 {
-            lines.push(&[b'x'; 8192], |line| lengths.push(line.len()));
-        }
-        assert_eq!(lengths[0], LINE_BYTES);
-        assert!(lines.0.len() < LINE_BYTES);
-    }
-
-    proptest! {
-        #[test]
-        fn lines_do_not_depend_on_how_they_arrive(
-            text in "[a-c\n]{0,60}", cuts in prop::collection::vec(1..9usize, 60),
-        ) {
-            let mut lines = Lines::default();
-            let mut seen = Vec::new();
-            let (mut rest, mut cuts) = (text.as_bytes(), cuts.into_iter());
-            while !rest.is_empty() {
-                let (now, later) = rest.split_at(cuts.next().unwrap_or(1).min(rest.len()));
-                lines.push(now, |line| seen.push(line.to_owned()));
-                rest = later;
-            }
-            lines.push(b"\n", |line| seen.push(line.to_owned()));
-            let expected: Vec<String> = text.split('\n').map(str::to_owned).collect();
-            prop_assert_eq!(seen, expected);
-        }
     }
 }

@@ -2,9 +2,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lab_experiment::plan::DriverKind;
+use processes::{Reaper, RunTag};
 
 use super::*;
-use crate::guard::{GuardLink, Marker};
 use crate::processes::{Children, Launch, Output};
 
 const SHORT: Limits = Limits {
@@ -14,11 +14,11 @@ const SHORT: Limits = Limits {
     close: Duration::from_millis(300),
 };
 
-/// A driver written in shell, under a guard that only reads.
+/// A driver written in shell, under a reaper that only reads.
 async fn open(folder: &Path, script: &str) -> Result<Program, DriverError> {
-    let guard = ["sh", "-c", "echo ready; cat > /dev/null"].map(Into::into);
-    let guard = Arc::new(GuardLink::start(&guard).unwrap());
-    let children = Children::new(guard, Marker::new("program-test", 0), ".".into());
+    let reaper = ["sh", "-c", "echo ready; cat > /dev/null"].map(Into::into);
+    let reaper = Arc::new(Reaper::start(&reaper).unwrap());
+    let children = Children::new(reaper, RunTag::new("program-test", 0), ".".into());
     let launch = Launch {
         name: "driver-test".into(),
         program: "sh".into(),

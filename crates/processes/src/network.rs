@@ -69,7 +69,7 @@ impl Network {
     /// # Errors
     /// See [`NetworkError`]; nothing is left behind.
     pub fn make(owner: u32, instances: usize) -> Result<Self, NetworkError> {
-        let user = rustix::process::geteuid();
+        let user = nix::unistd::geteuid();
         if !user.is_root() {
             return Err(NetworkError::NotRoot(user.as_raw()));
         }
@@ -103,7 +103,7 @@ impl Network {
         address(self.part, host(instance))
     }
 
-    /// The namespace of an instance: see [`enter`].
+    /// The namespace of an instance: see [`crate::Program::network`].
     pub fn namespace(&self, instance: usize) -> PathBuf {
         let name = namespace_name(self.owner, instance);
         Path::new("/").join(NAMES).join(name)
@@ -139,18 +139,6 @@ impl Drop for Network {
     fn drop(&mut self) {
         remove(Path::new("/"), self.owner);
     }
-}
-
-/// Moves the calling thread into a namespace. To be done before others are started: they
-/// inherit it.
-///
-/// # Errors
-/// When the namespace is gone or the kernel refuses.
-pub fn enter(namespace: &Path) -> io::Result<()> {
-    let file = fs::File::open(namespace)?;
-    let network = rustix::thread::LinkNameSpaceType::Network;
-    rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), Some(network))?;
-    Ok(())
 }
 
 fn host(instance: usize) -> u32 {
@@ -226,7 +214,7 @@ fn remove_left_behind(root: &Path) {
                 .iter()
                 .filter_map(|name| owner_of_namespace(name)),
         )
-        .filter(|owner| !super::is_alive(root, *owner))
+        .filter(|owner| !crate::is_alive(root, *owner))
         .collect();
     owners.sort_unstable();
     owners.dedup();
@@ -236,7 +224,7 @@ fn remove_left_behind(root: &Path) {
 }
 
 /// Removes what a process made. Whether nothing of it is left.
-pub(super) fn remove(root: &Path, owner: u32) -> bool {
+pub(crate) fn remove(root: &Path, owner: u32) -> bool {
     let script = removal(root, owner);
     if script.is_empty() {
         return true;

@@ -11,7 +11,7 @@ use graph::work::{Site, WorkError};
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// Background work that this process does.
-pub(super) struct Beside {
+pub(super) struct BackgroundWork {
     site: Arc<Site>,
     state: Mutex<State>,
 }
@@ -22,7 +22,7 @@ struct State {
     running: Option<Neighbours>,
 }
 
-impl Beside {
+impl BackgroundWork {
     /// Begins with none.
     pub(super) fn new(site: &Arc<Site>) -> Self {
         Self {

@@ -3,63 +3,63 @@ use std::process::{Child, Command, Stdio};
 
 use super::*;
 
-fn marker(name: &str) -> Marker {
-    Marker::new(name, i64::from(std::process::id()))
+fn tag(name: &str) -> RunTag {
+    RunTag::new(name, i64::from(std::process::id()))
 }
 
-fn marked(marker: &Marker, script: &str) -> Child {
+fn tagged(tag: &RunTag, script: &str) -> Child {
     Command::new("sh")
         .args(["-c", script])
-        .env(VARIABLE, marker.value())
+        .envs([tag.variable()])
         .stdout(Stdio::null())
         .process_group(0)
         .spawn()
         .unwrap()
 }
 
-fn wait_for_carriers(marker: &Marker, count: usize) {
+fn wait_for_carriers(tag: &RunTag, count: usize) {
     for _ in 0..1000 {
-        if marker.carriers().len() >= count {
+        if tag.carriers().len() >= count {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    panic!("no {count} processes carry the marker");
+    panic!("no {count} processes carry the tag");
 }
 
 #[test]
-fn a_marker_is_found_among_other_variables_and_markers() {
-    let marker = Marker::parse("a-1.2.3").unwrap();
-    assert!(marker.is_in(b"PATH=/bin\0HEADROOM_RUN=a-1.2.3\0"));
-    assert!(marker.is_in(b"HEADROOM_RUN=outer.1.1,a-1.2.3,inner.4.5\0"));
-    assert!(!marker.is_in(b"HEADROOM_RUN=a-1.2.33\0"));
-    assert!(!marker.is_in(b"HEADROOM_RUN=xa-1.2.3\0HEADROOM_RUN_=a-1.2.3\0"));
-    assert!(!marker.is_in(b"OTHER=a-1.2.3\0"));
-    assert!(!marker.is_in(b""));
+fn a_tag_is_found_among_other_variables_and_tags() {
+    let tag = RunTag::parse("a-1.2.3").unwrap();
+    assert!(tag.is_in(b"PATH=/bin\0HEADROOM_RUN=a-1.2.3\0"));
+    assert!(tag.is_in(b"HEADROOM_RUN=outer.1.1,a-1.2.3,inner.4.5\0"));
+    assert!(!tag.is_in(b"HEADROOM_RUN=a-1.2.33\0"));
+    assert!(!tag.is_in(b"HEADROOM_RUN=xa-1.2.3\0HEADROOM_RUN_=a-1.2.3\0"));
+    assert!(!tag.is_in(b"OTHER=a-1.2.3\0"));
+    assert!(!tag.is_in(b""));
 }
 
 #[test]
 fn lines_that_could_harm_others_are_refused() {
-    let mut charge = Charge::default();
+    let mut owned = OwnedProcess::default();
     for line in [
         "group 0",
         "group 1",
         "group -5",
         "group",
         "group x",
-        "dir relative/path",
-        "dir ",
-        "cgroup x",
-        "marker ",
-        "marker a,b",
-        "marker",
+        "folder relative/path",
+        "folder ",
+        "limits",
+        "limits -1",
+        "tag ",
+        "tag a,b",
+        "tag",
         "done now",
         "",
         "rm /",
     ] {
-        assert!(charge.take(line).is_err(), "{line:?}");
+        assert!(owned.take(line).is_err(), "{line:?}");
     }
-    assert!(!charge.is_done());
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn after_done_nothing_is_touched() {
     let folder = tempfile::tempdir().unwrap();
     let work = folder.path().join("work");
     std::fs::create_dir(&work).unwrap();
-    watch(format!("dir {}\ndone\n", work.display()).as_bytes()).unwrap();
+    watch(format!("folder {}\ndone\n", work.display()).as_bytes()).unwrap();
     assert!(work.exists());
 }
 
@@ -76,28 +76,28 @@ fn without_done_groups_marked_processes_and_folders_go() {
     let folder = tempfile::tempdir().unwrap();
     let work = folder.path().join("work");
     std::fs::create_dir_all(work.join("deep")).unwrap();
-    let marker = marker("without-done");
-    // One in a group we are told of, without the marker.
+    let tag = tag("without-done");
+    // One in a group we are told of, without the tag.
     let mut grouped = Command::new("sleep")
         .arg("600")
         .process_group(0)
         .spawn()
         .unwrap();
     // One that leaves its session and group, in the background of one that ends.
-    let mut left = marked(
-        &marker,
+    let mut left = tagged(
+        &tag,
         "setsid sleep 600 & setsid sh -c 'sleep 600; :' & wait",
     );
-    wait_for_carriers(&marker, 4);
+    wait_for_carriers(&tag, 4);
     let lines = format!(
-        "marker {marker}\ngroup {}\nnonsense\ndir {}\n",
+        "tag {tag}\ngroup {}\nnonsense\nfolder {}\n",
         grouped.id(),
         work.display()
     );
     watch(lines.as_bytes()).unwrap();
     assert!(!grouped.wait().unwrap().success());
     assert!(!left.wait().unwrap().success());
-    assert!(marker.carriers().is_empty());
+    assert!(tag.carriers().is_empty());
     assert!(!work.exists());
 }
 
@@ -116,20 +116,20 @@ fn a_group_that_is_gone_is_not_killed() {
 
 #[test]
 fn a_sweep_ends_processes_that_fork_while_it_goes_on() {
-    let marker = marker("forking");
-    let mut child = marked(&marker, "while :; do sleep 600 & sleep 0.01; done");
-    wait_for_carriers(&marker, 3);
-    assert_eq!(marker.sweep(), Vec::<i32>::new());
+    let tag = tag("forking");
+    let mut child = tagged(&tag, "while :; do sleep 600 & sleep 0.01; done");
+    wait_for_carriers(&tag, 3);
+    assert_eq!(tag.sweep(), Vec::<u32>::new());
     child.wait().unwrap();
 }
 
 #[test]
-fn a_command_that_is_no_guard_is_refused() {
+fn a_command_that_is_no_reaper_is_refused() {
     let start = |words: &[&str]| {
         let words: Vec<_> = words.iter().map(Into::into).collect();
-        GuardLink::start(&words).unwrap_err().to_string()
+        Reaper::start(&words).unwrap_err().to_string()
     };
     assert!(start(&["true"]).contains("instead of \"ready\""));
-    assert!(start(&["/nonexistent/guard"]).contains("/nonexistent/guard"));
+    assert!(start(&["/nonexistent/reaper"]).contains("/nonexistent/reaper"));
     assert!(start(&[]).contains("empty"));
 }

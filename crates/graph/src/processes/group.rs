@@ -1,11 +1,12 @@
 //! All children of a graph.
 
 use std::pin::pin;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::child::{Member, Order, Said, Starting, State};
+use processes::{Program, Signal};
+
+use super::child::{Child, Said, Starting, State};
 use super::{AT_ONCE, ProcessError};
 use crate::service::Directory;
 use crate::topology::{ServiceId, Topology};
@@ -17,24 +18,24 @@ const GONE_WITHIN: Duration = Duration::from_secs(5);
 pub struct Start<'a> {
     /// What is started: each instance of each service.
     pub topology: &'a Topology,
-    /// The command of an instance, from where its callees are.
-    pub command: &'a dyn Fn(ServiceId, u32, &Directory) -> Command,
+    /// The program of an instance, from where its callees are.
+    pub program: &'a dyn Fn(ServiceId, u32, &Directory) -> Program,
     /// Takes lines that children print, beside the one that says that they are ready.
     pub said: Arc<dyn Fn(String) + Send + Sync>,
 }
 
 /// The processes of a graph. Dropping it kills them.
 #[derive(Debug)]
-pub struct Family {
-    members: Vec<Arc<Member>>,
+pub struct ProcessGroup {
+    children: Vec<Arc<Child>>,
     directory: Directory,
 }
 
-impl Family {
+impl ProcessGroup {
     /// Starts every instance, callees before their callers, and waits until all are ready.
     ///
     /// Must be awaited on a thread that lasts as long as the process (the one that blocks
-    /// on the runtime): see [`super::end_with_parent`]. `None`: `stop` came first, and those
+    /// on the runtime): see [`Program::spawn`]. `None`: `stop` came first, and those
     /// that had started are gone.
     ///
     /// # Errors
@@ -44,8 +45,8 @@ impl Family {
         stop: impl Future<Output = ()>,
     ) -> Result<Option<Self>, ProcessError> {
         let mut stop = pin!(stop);
-        let mut family = Self {
-            members: Vec::new(),
+        let mut group = Self {
+            children: Vec::new(),
             directory: Directory::default(),
         };
         for level in levels(start.topology) {
@@ -53,15 +54,15 @@ impl Family {
                 let stopped = tokio::select! {
                     biased;
                     () = &mut stop => Some(Ok(None)),
-                    ready = family.start_some(start, some) => ready.err().map(Err),
+                    ready = group.start_some(start, some) => ready.err().map(Err),
                 };
                 if let Some(stopped) = stopped {
-                    family.kill().await;
+                    group.kill().await;
                     return stopped;
                 }
             }
         }
-        Ok(Some(family))
+        Ok(Some(group))
     }
 
     async fn start_some(
@@ -78,9 +79,9 @@ impl Family {
                 0 | 1 => of.name.clone(),
                 _ => format!("{}-{replica}", of.name),
             };
-            let command = (start.command)(*service, *replica, &self.directory);
+            let program = (start.program)(*service, *replica, &self.directory);
             let said: Said = Arc::clone(&start.said);
-            let child = Starting::start(name, *service, *replica, command, said);
+            let child = Starting::start(name, *service, *replica, program, said);
             let failed = child.is_err();
             starting.push((&of.name, child));
             if failed {
@@ -91,9 +92,9 @@ impl Family {
         for (name, child) in starting {
             match (child, &done) {
                 (Ok(child), Ok(())) => match child.ready().await {
-                    Ok(member) => {
-                        self.directory.set(name, member.replica, member.at.address);
-                        self.members.push(Arc::new(member));
+                    Ok(child) => {
+                        self.directory.set(name, child.replica, child.at.address);
+                        self.children.push(Arc::new(child));
                     }
                     Err(error) => done = Err(error),
                 },
@@ -106,8 +107,8 @@ impl Family {
     }
 
     /// Every child, callees first.
-    pub fn members(&self) -> &[Arc<Member>] {
-        &self.members
+    pub fn children(&self) -> &[Arc<Child>] {
+        &self.children
     }
 
     /// Where they take requests.
@@ -116,13 +117,13 @@ impl Family {
     }
 
     /// Returns once one of those in `watched` has ended, with its place among the
-    /// [members](Self::members) and how it ended; it is taken out of `watched`. Waits for
+    /// [children](Self::children) and how it ended; it is taken out of `watched`. Waits for
     /// ever when none is left.
     pub async fn next_end(&self, watched: &mut Vec<usize>) -> (usize, String) {
         let ends = watched.iter().filter_map(|place| {
-            let member = Arc::clone(self.members.get(*place)?);
+            let child = Arc::clone(self.children.get(*place)?);
             let place = *place;
-            Some(Box::pin(async move { (place, member.ended().await) }))
+            Some(Box::pin(async move { (place, child.ended().await) }))
         });
         let mut ends: Vec<_> = ends.collect();
         let (place, how) = std::future::poll_fn(|context| {
@@ -145,12 +146,12 @@ impl Family {
         let until = tokio::time::Instant::now() + longest;
         let mut in_time = true;
         for entries in [true, false] {
-            let mine = |member: &&Arc<Member>| (member.service == entry) == entries;
-            for member in self.members.iter().filter(mine) {
-                member.order(Order::Stop);
+            let mine = |child: &&Arc<Child>| (child.service == entry) == entries;
+            for child in self.children.iter().filter(mine) {
+                child.signal(Signal::SIGTERM);
             }
-            for member in self.members.iter().filter(mine) {
-                in_time &= tokio::time::timeout_at(until, member.ended()).await.is_ok();
+            for child in self.children.iter().filter(mine) {
+                in_time &= tokio::time::timeout_at(until, child.ended()).await.is_ok();
             }
         }
         self.kill().await;
@@ -159,12 +160,12 @@ impl Family {
 
     /// Kills what runs, and waits until it is gone.
     async fn kill(&self) {
-        for member in &self.members {
-            member.order(Order::Kill);
+        for child in &self.children {
+            child.signal(Signal::SIGKILL);
         }
         let all = async {
-            for member in &self.members {
-                member.ended().await;
+            for child in &self.children {
+                child.ended().await;
             }
         };
         // A process that the kernel does not let go (its disk hangs) is not waited for.
@@ -174,9 +175,9 @@ impl Family {
     /// How many run.
     pub fn running(&self) -> usize {
         let running = self
-            .members
+            .children
             .iter()
-            .filter(|member| member.state() == State::Running);
+            .filter(|child| child.state() == State::Running);
         running.count()
     }
 }

@@ -1,14 +1,13 @@
-//! A mark in the environment by which every process of a run is found again.
+//! A tag in the environment by which every process of a run is found again.
 
 use std::fmt;
-use std::fs;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// The environment variable that holds the marker.
-pub(crate) const VARIABLE: &str = "HEADROOM_RUN";
+/// The environment variable that holds the tag.
+const VARIABLE: &str = "HEADROOM_RUN";
 
 /// Rounds of a sweep. Each kills what the one before left or what was forked
 /// meanwhile; the bound is there for processes that cannot be killed.
@@ -17,11 +16,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Identity of one run on this machine, unlike that of any other run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Marker(String);
+pub struct RunTag(String);
 
-impl Marker {
-    /// The marker of a run that this process makes.
-    pub(crate) fn new(run_id: &str, started_unix_ns: i64) -> Self {
+impl RunTag {
+    /// The tag of a run that this process makes.
+    pub fn new(run_id: &str, started_unix_ns: i64) -> Self {
         let safe: String = run_id
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
@@ -29,19 +28,20 @@ impl Marker {
         Self(format!("{safe}.{}.{started_unix_ns}", std::process::id()))
     }
 
-    /// A marker as written by [`fmt::Display`]; `None`: the text is none.
+    /// A tag as written by [`fmt::Display`]; `None`: the text is none.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let valid = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
         (text.len() > 2 && text.chars().all(valid)).then(|| Self(text.to_owned()))
     }
 
-    /// The value of [`VARIABLE`] for children. A run inside a run keeps the marker
-    /// of the outer one, so that the outer one still finds everything.
-    pub(crate) fn value(&self) -> String {
-        match std::env::var(VARIABLE) {
+    /// The variable for the environment of children, and its value. A run inside a run
+    /// keeps the tag of the outer one, so that the outer one still finds everything.
+    pub fn variable(&self) -> (String, String) {
+        let value = match std::env::var(VARIABLE) {
             Ok(outer) if !outer.is_empty() => format!("{outer},{}", self.0),
             _ => self.0.clone(),
-        }
+        };
+        (VARIABLE.to_owned(), value)
     }
 
     /// Does an environment block (`NAME=value`, each ended by a zero byte) carry it?
@@ -54,36 +54,28 @@ impl Marker {
                     .strip_prefix(b"=")
             })
             .flat_map(|value| value.split(|byte| *byte == b','))
-            .any(|marker| marker == self.0.as_bytes())
+            .any(|tag| tag == self.0.as_bytes())
     }
 
     /// Processes that carry it now, without our own. Those that have ended but were
     /// not collected yet have no environment any more and are not listed.
-    pub(crate) fn carriers(&self) -> Vec<i32> {
-        let own = i32::try_from(std::process::id()).unwrap_or(0);
-        let Ok(entries) = fs::read_dir("/proc") else {
-            return Vec::new();
-        };
-        entries
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter(|pid| *pid != own)
-            .filter(|pid| {
-                // Unreadable: another user's, or gone; neither is ours.
-                fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| self.is_in(&environ))
-            })
-            .collect()
+    pub(super) fn carriers(&self) -> Vec<u32> {
+        let others = measure::pids().filter(|pid| *pid != std::process::id());
+        // Unreadable: another user's, or gone; neither is ours.
+        let carries = |pid: &u32| measure::environ(*pid).is_some_and(|it| self.is_in(&it));
+        others.filter(carries).collect()
     }
 
     /// Kills every carrier, those that appear meanwhile as well. Returns the ones
     /// that are still there after a bounded number of rounds (about two seconds).
-    pub(crate) fn sweep(&self) -> Vec<i32> {
+    pub fn sweep(&self) -> Vec<u32> {
         for _ in 0..ROUNDS {
             let carriers = self.carriers();
             if carriers.is_empty() {
                 return carriers;
             }
             for pid in carriers {
-                let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+                let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
             }
             std::thread::sleep(PAUSE);
         }
@@ -91,7 +83,7 @@ impl Marker {
     }
 }
 
-impl fmt::Display for Marker {
+impl fmt::Display for RunTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -1,0 +1,180 @@
+use std::io::{PipeReader, Read};
+use std::time::Duration;
+
+use super::*;
+use crate::{AsyncProcess, Signal};
+
+const LONG: Duration = Duration::from_secs(3600);
+
+fn shell(script: &str) -> Program {
+    Program::new("sh").args(["-c", script])
+}
+
+/// A shell whose output can be read.
+fn heard(script: &str) -> (Program, PipeReader) {
+    let (reader, writer) = io::pipe().unwrap();
+    let mut program = shell(script);
+    program.standard[1] = Some(writer.into());
+    (program, reader)
+}
+
+/// What it writes, to the end.
+fn said((program, mut output): (Program, PipeReader)) -> String {
+    let mut process = program.spawn().unwrap();
+    let mut text = String::new();
+    output.read_to_string(&mut text).unwrap();
+    process.ended_within(LONG).unwrap().unwrap();
+    text
+}
+
+/// The next line of an output, which is a number.
+fn number(output: &mut PipeReader) -> u32 {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while output.read(&mut byte).unwrap() == 1 && byte != *b"\n" {
+        line.extend(byte);
+    }
+    String::from_utf8(line).unwrap().parse().unwrap()
+}
+
+fn wait_until_gone(pid: u32) {
+    // Whoever took it over collects it, at some time.
+    let runs = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    while runs() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn it_has_what_it_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut program, output) =
+        heard("pwd; echo $OWN; ulimit -n; cat; grep Cpus_allowed_list /proc/self/status");
+    program.folder = Some(folder.path().to_owned());
+    program.env.insert("OWN".into(), "its own".into());
+    program.files_max = Some(77);
+    program.cpus = Some(vec![0]);
+    let expected = format!(
+        "{}\nits own\n77\nCpus_allowed_list:\t0\n",
+        folder.path().display()
+    );
+    assert_eq!(said((program, output)), expected);
+}
+
+#[test]
+fn a_relative_path_starts_at_home() {
+    let home = Path::new("/");
+    let (_, writer) = io::pipe().unwrap();
+    let mut program = Program::new("bin/sh").args(["-c", "exit 3"]);
+    program.home = Some(home.to_owned());
+    program.folder = Some("/tmp".into());
+    program.standard[1] = Some(writer.into());
+    let ended = program
+        .spawn()
+        .unwrap()
+        .ended_within(LONG)
+        .unwrap()
+        .unwrap();
+    assert_eq!(ended.to_string(), "status 3");
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let missing = |change: fn(&mut Program)| {
+        let mut program = shell("exit 0");
+        change(&mut program);
+        program.spawn().unwrap_err()
+    };
+    for change in [
+        (|program| program.path = "/no/such/program".into()) as fn(&mut Program),
+        |program| program.path = "no-such-program".into(),
+        |program| program.path = "/".into(),
+    ] {
+        let error = missing(change);
+        assert!(matches!(error, StartError::Program(_)), "{error}");
+    }
+    // The program is there, and is not blamed.
+    for (change, named) in [
+        (
+            (|program| program.folder = Some("/no/such/folder".into())) as fn(&mut Program),
+            "enter the folder /no/such/folder: ",
+        ),
+        (
+            |program| program.groups = vec!["/no/such/group".into()],
+            "open /no/such/group/cgroup.procs: ",
+        ),
+        (
+            |program| program.network = Some("/no/such/network".into()),
+            "open /no/such/network: ",
+        ),
+        (
+            |program| program.network = Some("/dev/null".into()),
+            "enter the namespace /dev/null: ",
+        ),
+        (
+            |program| program.args = vec!["a\0b".into()],
+            "pass its words on: ",
+        ),
+    ] {
+        let error = missing(change);
+        assert!(matches!(error, StartError::Needs { .. }), "{error}");
+        assert!(error.to_string().starts_with(named), "{error}");
+    }
+}
+
+#[test]
+fn its_end_takes_what_it_left_in_its_group() {
+    let (program, mut output) = heard("sleep 1000 >/dev/null & echo $!; kill -9 $$");
+    let mut process = program.spawn().unwrap();
+    let left = number(&mut output);
+    let ended = process.ended_within(LONG).unwrap().unwrap();
+    assert_eq!(ended.to_string(), "signal 9");
+    wait_until_gone(left);
+    assert_eq!(process.ended().unwrap(), Some(ended), "it is told again");
+    process.leader().signal(Signal::SIGKILL);
+}
+
+#[test]
+fn it_ends_with_the_thread_that_started_it() {
+    let thread = std::thread::spawn(|| shell("exec sleep 1000").spawn().unwrap());
+    let mut process = thread.join().unwrap();
+    let ended = process.ended_within(LONG).unwrap().unwrap();
+    assert_eq!(ended.to_string(), "signal 9");
+}
+
+#[test]
+fn one_that_does_not_want_to_end_is_killed() {
+    let mut process = shell("exec sleep 1000").spawn().unwrap();
+    assert_eq!(process.stop(LONG).unwrap().to_string(), "signal 15");
+    let (program, mut output) = heard("trap '' TERM; echo 1; while :; do sleep 1; done");
+    let mut process = program.spawn().unwrap();
+    number(&mut output);
+    let ended = process.stop(Duration::from_millis(20)).unwrap();
+    assert_eq!(ended.to_string(), "signal 9");
+}
+
+#[test]
+fn a_dropped_one_is_killed_and_collected() {
+    let (program, mut output) = heard("sleep 1000 & echo $!; wait");
+    let process = program.spawn().unwrap();
+    let (child, leader) = (number(&mut output), process.leader().id());
+    drop(process);
+    wait_until_gone(child);
+    while Path::new(&format!("/proc/{leader}")).exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[tokio::test]
+async fn a_runtime_waits_for_it() {
+    let mut process = AsyncProcess::new(shell("exit 7").spawn().unwrap()).unwrap();
+    assert_eq!(process.ended().await.unwrap().to_string(), "status 7");
+    assert_eq!(process.ended().await.unwrap().to_string(), "status 7");
+    let mut process = AsyncProcess::new(shell("exec sleep 1000").spawn().unwrap()).unwrap();
+    let waited = tokio::time::timeout(Duration::from_millis(20), process.ended()).await;
+    assert!(waited.is_err(), "{waited:?}");
+    assert_eq!(process.stop(LONG).await.unwrap().to_string(), "signal 15");
+}
