@@ -417,6 +417,63 @@ mod tests {
     }
 
     #[test]
+    fn groups_are_looked_for_from_our_own_upwards() {
+        let root = machine(
+            "4:memory:/a/b\n3:cpuset:/\n1:cpuacct,cpu:/no/such/one\n0::/user\n",
+            &["memory/a/b", "cpu", "unified/user"],
+        );
+        let top = root.path().join("sys/fs/cgroup");
+        fs::write(top.join("unified/cgroup.controllers"), "pids hugetlb").unwrap();
+        let folders = |controller| {
+            let hierarchy = Hierarchy::of(root.path(), controller)?;
+            let folders = hierarchy.folders();
+            Some(folders.map(|it| it.strip_prefix(&top).unwrap().display().to_string()))
+                .map(Iterator::collect::<Vec<_>>)
+        };
+        assert_eq!(
+            folders("memory").unwrap(),
+            ["memory/a/b", "memory/a", "memory"]
+        );
+        // A container does not see the whole path.
+        assert_eq!(folders("cpu").unwrap(), ["cpu"]);
+        assert_eq!(folders("pids").unwrap(), ["unified/user", "unified"]);
+        assert_eq!(folders("io"), None);
+        fs::write(root.path().join("proc/self/cgroup"), "nonsense\n1:x:/x\n").unwrap();
+        assert_eq!(folders("memory"), None);
+    }
+
+    #[test]
+    fn where_a_limit_cannot_be_had_nothing_is_left_and_the_group_above_is_asked() {
+        let root = machine("0::/a\n", &["a/cgroup.subtree_control"]);
+        let top = root.path().join("sys/fs/cgroup");
+        fs::write(top.join("cgroup.controllers"), "memory\n").unwrap();
+        let groups = Groups::open(root.path(), 7);
+        let group = groups.make("leaf-0", None, Some(4096)).unwrap();
+        assert_eq!(group.folders(), [top.join("headroom-7-leaf-0")]);
+        assert!(!top.join("a/headroom-7-leaf-0").exists());
+        // The error is that of the nearest one.
+        let error = groups.make("leaf-0", None, Some(4096)).unwrap_err();
+        assert!(
+            error.to_string().contains("a/cgroup.subtree_control"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_kill_for_memory_is_told_by_both_versions() {
+        for (file, text, expected) in [
+            ("memory.events", "low 0\noom_kill 2\n", true),
+            ("memory.oom_control", "under_oom 0\noom_kill 1\n", true),
+            ("memory.events", "oom 3\noom_kill 0\n", false),
+            ("other", "oom_kill 1\n", false),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join(file), text).unwrap();
+            assert_eq!(out_of_memory(folder.path()), expected, "{file} {text}");
+        }
+    }
+
+    #[test]
     fn a_missing_controller_is_told() {
         let root = machine("0::/\n", &[""]);
         let groups = Groups::open(root.path(), 7);
