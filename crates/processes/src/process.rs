@@ -236,7 +236,7 @@ impl AsyncProcess {
     ///
     /// # Errors
     /// When the runtime cannot watch it; then it is killed.
-    pub fn new(process: Process) -> io::Result<Self> {
+    pub(crate) fn new(process: Process) -> io::Result<Self> {
         // SAFETY: the descriptor stays open and the same for as long as the process lives.
         let registered = unsafe { AsyncFd::register_with_interest(process, Interest::READABLE) };
         Ok(Self(registered?))

@@ -21,8 +21,9 @@ use nix::libc::{self, c_char, c_int};
 use nix::sched::{CloneFlags, CpuSet, clone};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::unistd::{AccessFlags, Pid, access};
+use tokio::net::unix::pipe::{Receiver, Sender};
 
-use crate::process::Process;
+use crate::process::{AsyncProcess, Process};
 
 /// Bytes of the stack on which a child lives until it becomes the program.
 const STACK_BYTES: usize = 64 * 1024;
@@ -48,6 +49,16 @@ pub enum StartError {
         /// What the system said.
         cause: io::Error,
     },
+}
+
+impl StartError {
+    /// What was being done, with which file, and what the system said.
+    pub fn needs(doing: impl Into<String>, cause: impl Into<io::Error>) -> Self {
+        Self::Needs {
+            doing: doing.into(),
+            cause: cause.into(),
+        }
+    }
 }
 
 /// A program with all that it starts with.
@@ -98,6 +109,41 @@ impl Program {
         self
     }
 
+    /// What it writes: its output, and its errors as well if they go nowhere else. Ours to
+    /// read within a runtime.
+    ///
+    /// # Errors
+    /// When there are no more descriptors.
+    pub fn output(&mut self) -> Result<Receiver, StartError> {
+        let piped = |cause| StartError::needs("make a pipe for its output", cause);
+        let (ours, output) = io::pipe().map_err(piped)?;
+        if self.standard[2].is_none() {
+            self.standard[2] = Some(output.try_clone().map_err(piped)?.into());
+        }
+        self.standard[1] = Some(output.into());
+        Receiver::from_owned_fd(ours.into()).map_err(piped)
+    }
+
+    /// Its input, ours to write within a runtime.
+    ///
+    /// # Errors
+    /// When there are no more descriptors.
+    pub fn input(&mut self) -> Result<Sender, StartError> {
+        let piped = |cause| StartError::needs("make a pipe for its input", cause);
+        let (input, ours) = io::pipe().map_err(piped)?;
+        self.standard[0] = Some(input.into());
+        Sender::from_owned_fd(ours.into()).map_err(piped)
+    }
+
+    /// [Starts](Self::spawn) it for tasks of the runtime that wait for it.
+    ///
+    /// # Errors
+    /// See [`Program::spawn`].
+    pub fn start(self) -> Result<AsyncProcess, StartError> {
+        let process = AsyncProcess::new(self.spawn()?);
+        process.map_err(|cause| StartError::needs("watch it", cause))
+    }
+
     /// Starts it as the leader of a new process group that the kernel kills when the
     /// calling thread ends: call it from one that lasts as long as the program may.
     ///
@@ -124,7 +170,7 @@ impl Program {
             ))
         };
         let (file, args, env, folder) =
-            texts().map_err(|cause| needs("pass its words on", cause))?;
+            texts().map_err(|cause| StartError::needs("pass its words on", cause))?;
         let (args, env) = (pointers(&args), pointers(&env));
         let procs =
             |group: &PathBuf| open(OpenOptions::new().write(true), group.join("cgroup.procs"));
@@ -160,9 +206,9 @@ impl Program {
         };
         let started = STACK.with_borrow_mut(|stack| start.clone(stack));
         match started {
-            Ok(pid) => Process::watch(pid).map_err(|cause| needs("watch it", cause)),
+            Ok(pid) => Process::watch(pid).map_err(|cause| StartError::needs("watch it", cause)),
             Err((Step::Execute, cause)) => Err(StartError::Program(cause)),
-            Err((step, cause)) => Err(needs(self.describe(step), cause)),
+            Err((step, cause)) => Err(StartError::needs(self.describe(step), cause)),
         }
     }
 
@@ -199,24 +245,17 @@ impl Program {
     }
 }
 
-fn needs(doing: impl Into<String>, cause: impl Into<io::Error>) -> StartError {
-    StartError::Needs {
-        doing: doing.into(),
-        cause: cause.into(),
-    }
-}
-
 fn open(options: &OpenOptions, path: impl AsRef<Path>) -> Result<File, StartError> {
     let path = path.as_ref();
     let opened = options.open(path);
-    opened.map_err(|cause| needs(format!("open {}", path.display()), cause))
+    opened.map_err(|cause| StartError::needs(format!("open {}", path.display()), cause))
 }
 
 fn cpu_set(cpus: &[u32]) -> Result<CpuSet, StartError> {
     let mut set = CpuSet::new();
     for cpu in cpus {
         let set = set.set(*cpu as usize);
-        set.map_err(|cause| needs(format!("keep it to processor {cpu}"), cause))?;
+        set.map_err(|cause| StartError::needs(format!("keep it to processor {cpu}"), cause))?;
     }
     Ok(set)
 }

@@ -4,9 +4,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use processes::{AsyncProcess, Leader, Lines, Program, Signal, StartError};
+use processes::{Leader, Lines, Program, Signal, StartError};
 use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{oneshot, watch};
 
 use super::{Announcement, ProcessError, READY_WITHIN};
@@ -90,19 +89,12 @@ impl Starting {
         said: Said,
     ) -> Result<Self, ProcessError> {
         let start = || -> Result<_, StartError> {
-            let needs = |cause| StartError::Needs {
-                doing: "follow what it says".to_owned(),
-                cause,
-            };
-            let (ours, stdout) = std::io::pipe().map_err(needs)?;
-            let stderr = std::io::stderr()
-                .as_fd()
-                .try_clone_to_owned()
-                .map_err(needs)?;
-            program.standard = [None, Some(stdout.into()), Some(stderr)];
-            let output = Receiver::from_owned_fd(ours.into()).map_err(needs)?;
-            let process = AsyncProcess::new(program.spawn()?).map_err(needs)?;
-            Ok((process, output))
+            // It says to standard error what we do.
+            let errors = std::io::stderr().as_fd().try_clone_to_owned();
+            let failed = |cause| StartError::needs("pass standard error on", cause);
+            program.standard[2] = Some(errors.map_err(failed)?);
+            let output = program.output()?;
+            Ok((program.start()?, output))
         };
         let (mut process, mut output) = start().map_err(|found| ProcessError::Start {
             name: name.clone(),

@@ -2,7 +2,7 @@ use std::io::{PipeReader, Read};
 use std::time::Duration;
 
 use super::*;
-use crate::{AsyncProcess, Signal};
+use crate::Signal;
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -170,11 +170,24 @@ fn a_dropped_one_is_killed_and_collected() {
 
 #[tokio::test]
 async fn a_runtime_waits_for_it() {
-    let mut process = AsyncProcess::new(shell("exit 7").spawn().unwrap()).unwrap();
+    let mut process = shell("exit 7").start().unwrap();
     assert_eq!(process.ended().await.unwrap().to_string(), "status 7");
     assert_eq!(process.ended().await.unwrap().to_string(), "status 7");
-    let mut process = AsyncProcess::new(shell("exec sleep 1000").spawn().unwrap()).unwrap();
+    let mut process = shell("exec sleep 1000").start().unwrap();
     let waited = tokio::time::timeout(Duration::from_millis(20), process.ended()).await;
     assert!(waited.is_err(), "{waited:?}");
     assert_eq!(process.stop(LONG).await.unwrap().to_string(), "signal 15");
+}
+
+#[tokio::test]
+async fn a_runtime_reads_and_writes_it() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut program = shell("read line; echo $line; echo error >&2");
+    let (mut input, mut output) = (program.input().unwrap(), program.output().unwrap());
+    let mut process = program.start().unwrap();
+    input.write_all(b"line\n").await.unwrap();
+    let mut text = String::new();
+    output.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "line\nerror\n");
+    assert!(process.ended().await.unwrap().status.success());
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -60,24 +59,10 @@ impl Launch {
     /// Starts it in the folder `base`; see [`Program::spawn`] for the thread to call this
     /// from. Its pipes, if it has any.
     pub(super) fn spawn(&self, base: &Path) -> Result<(AsyncProcess, Option<Pipes>), StartError> {
-        let needs = |doing: String| move |cause| StartError::Needs { doing, cause };
-        let piped = || needs(format!("make pipes for {}", self.name));
         let append = |path: &PathBuf| {
             let file = OpenOptions::new().create(true).append(true).open(path);
-            let file = file.map_err(needs(format!("open {}", path.display())))?;
-            Ok(Some(OwnedFd::from(file)))
-        };
-        let mut pipes = None;
-        let (stdin, stdout) = match &self.stdout {
-            Output::File(path) => (None, append(path)?),
-            Output::Pipes => {
-                let (stdin, ours) = io::pipe().map_err(piped())?;
-                let to = Sender::from_owned_fd(ours.into()).map_err(piped())?;
-                let (ours, stdout) = io::pipe().map_err(piped())?;
-                let from = Receiver::from_owned_fd(ours.into()).map_err(piped())?;
-                pipes = Some((to, from));
-                (Some(stdin.into()), Some(stdout.into()))
-            }
+            let failed = |cause| StartError::needs(format!("open {}", path.display()), cause);
+            Ok(Some(OwnedFd::from(file.map_err(failed)?)))
         };
         let mut program = Program::new(&self.program).args(&self.args);
         program.env.extend(
@@ -86,14 +71,15 @@ impl Launch {
                 .map(|(name, value)| (name.into(), value.into())),
         );
         program.folder = Some(base.to_owned());
-        program.standard = [stdin, stdout, append(&self.stderr)?];
         program.cpus.clone_from(&self.cpus);
         program.groups.extend(self.cgroup.clone());
-        let process = AsyncProcess::new(program.spawn()?);
-        Ok((
-            process.map_err(needs(format!("watch {}", self.name)))?,
-            pipes,
-        ))
+        program.standard[2] = append(&self.stderr)?;
+        let mut pipes = None;
+        match &self.stdout {
+            Output::File(path) => program.standard[1] = append(path)?,
+            Output::Pipes => pipes = Some((program.input()?, program.output()?)),
+        }
+        Ok((program.start()?, pipes))
     }
 }
 

@@ -47,39 +47,23 @@ impl Spawner {
         mut program: Program,
     ) -> Result<(AsyncProcess, pipe::Receiver), StartError> {
         let _place = self.places.acquire().await.map_err(|_| ended())?;
-        let piped = |cause| needs("make a pipe for its output", cause);
-        let (reader, writer) = io::pipe().map_err(piped)?;
-        let errors = writer.try_clone().map_err(piped)?;
-        program.standard = [None, Some(writer.into()), Some(errors.into())];
+        let output = program.output()?;
         let (reply, answer) = oneshot::channel();
         let order = Order { program, reply };
         self.orders.send(order).map_err(|_| ended())?;
-        let process = answer.await.map_err(|_| ended())??;
-        let output = pipe::Receiver::from_owned_fd(reader.into()).map_err(piped)?;
-        Ok((process, output))
-    }
-}
-
-fn needs(doing: &str, cause: io::Error) -> StartError {
-    StartError::Needs {
-        doing: doing.to_owned(),
-        cause,
+        Ok((answer.await.map_err(|_| ended())??, output))
     }
 }
 
 fn ended() -> StartError {
     let said = "the thread that starts processes has ended";
-    needs("start a process", io::Error::other(said))
+    StartError::needs("start a process", io::Error::other(said))
 }
 
 /// Works until the rep ends; with this thread ends every process that still runs.
 fn work(orders: &Receiver<Order>) {
     while let Ok(Order { program, reply }) = orders.recv() {
-        let process = program.spawn().and_then(|process| {
-            let watched = AsyncProcess::new(process);
-            watched.map_err(|cause| needs("watch a process", cause))
-        });
         // Whoever gave up waiting drops the process, which kills it.
-        let _ = reply.send(process);
+        let _ = reply.send(program.start());
     }
 }
