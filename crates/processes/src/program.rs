@@ -239,7 +239,11 @@ impl Program {
             Step::Group => format!("put it into a control group of {:?}", self.groups),
             Step::Network => format!("enter the namespace {}", file(&self.network).display()),
             Step::Folder => format!("enter the folder {}", file(&self.folder).display()),
-            Step::Bound => "bound its files and processors".to_owned(),
+            Step::Processors => {
+                let cpus = self.cpus.as_deref().unwrap_or_default();
+                format!("keep it to the processors {cpus:?}")
+            }
+            Step::Files => "bound and open its files".to_owned(),
             Step::Execute => format!("execute {}", self.path.display()),
         }
     }
@@ -273,7 +277,8 @@ enum Step {
     Group,
     Network,
     Folder,
-    Bound,
+    Processors,
+    Files,
     Execute,
 }
 
@@ -358,16 +363,17 @@ impl Start<'_> {
             if !self.folder.is_null() && libc::chdir(self.folder) < 0 {
                 return (Step::Folder, Errno::last_raw());
             }
+            let pinned = |cpus| nix::sched::sched_setaffinity(Pid::from_raw(0), cpus).is_ok();
+            if !self.cpus.as_ref().is_none_or(pinned) {
+                return (Step::Processors, Errno::last_raw());
+            }
             let limited = |limit: &libc::rlimit| libc::setrlimit(libc::RLIMIT_NOFILE, limit) >= 0;
-            let itself = Pid::from_raw(0);
-            let pinned = |cpus| nix::sched::sched_setaffinity(itself, cpus).is_ok();
-            let bound = self.files.as_ref().is_none_or(limited)
-                && self.cpus.as_ref().is_none_or(pinned)
+            let files = self.files.as_ref().is_none_or(limited)
                 && (0..)
                     .zip(self.standard)
                     .all(|(number, fd)| libc::dup2(fd, number) >= 0);
-            if !bound {
-                return (Step::Bound, Errno::last_raw());
+            if !files {
+                return (Step::Files, Errno::last_raw());
             }
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);

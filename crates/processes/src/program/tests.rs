@@ -115,6 +115,11 @@ fn what_is_missing_is_named() {
             "enter the namespace /dev/null: ",
         ),
         (
+            // Few machines have so many.
+            |program| program.cpus = Some(vec![1023]),
+            "keep it to the processors [1023]: ",
+        ),
+        (
             |program| program.args = vec!["a\0b".into()],
             "pass its words on: ",
         ),
