@@ -426,9 +426,8 @@ mod tests {
         fs::write(top.join("unified/cgroup.controllers"), "pids hugetlb").unwrap();
         let folders = |controller| {
             let hierarchy = Hierarchy::of(root.path(), controller)?;
-            let folders = hierarchy.folders();
-            Some(folders.map(|it| it.strip_prefix(&top).unwrap().display().to_string()))
-                .map(Iterator::collect::<Vec<_>>)
+            let below = |it: PathBuf| it.strip_prefix(&top).unwrap().display().to_string();
+            Some(hierarchy.folders().map(below).collect::<Vec<_>>())
         };
         assert_eq!(
             folders("memory").unwrap(),
