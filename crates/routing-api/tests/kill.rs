@@ -40,7 +40,7 @@ impl Process {
         let address = folder.join("address");
         let _ = std::fs::remove_file(&address);
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "api_kill::child_process", "--nocapture"])
+            .args(["--exact", "kill::child_process", "--nocapture"])
             .env(FOLDER, folder)
             .stdout(Stdio::null())
             .spawn()
