@@ -1,33 +1,23 @@
-//! The coordinator's side of the protocol, without a clock and without a socket.
+//! The coordinator's side of a session, without a clock and without a socket.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::driver::Core;
-use super::frame::{Body, Frame};
-use super::link::Link;
-use super::message::{
-    Answer, Hello, Order, Word, from_hex, hello_subject, hex, run_subject, worker_subject,
-};
-use super::offset::{Exchanges, Offset};
+use lab_load::GenerateError;
 
-/// Words of one worker that wait to be read. Beyond it the worker keeps them.
-const UNREAD: usize = 64;
-/// Frames that wait to be published; beyond it they are dropped, and sent again later.
-pub(crate) const OUTGOING: usize = 4096;
-/// Exchanges of time that are made at once when a worker joins.
-const FIRST_PINGS: usize = 16;
-/// Time between them, and between the later ones.
-const PING_SOON: Duration = Duration::from_millis(10);
-const PING_LATER: Duration = Duration::from_millis(500);
-/// Longest name of a worker, in bytes.
+use super::connection::Connection;
+use super::driver::{Core, Outgoing};
+use super::message::{Hello, Order, Packet, Report, hello_subject, run_subject, worker_subject};
+
+/// Refusals that are remembered, and the longest name of a worker, in bytes.
+const REFUSALS: usize = 8;
 const NAME_BYTES: usize = 100;
 
 /// What a coordinator knows before anyone is there.
 #[derive(Debug, Clone)]
-pub(crate) struct Terms {
+pub(crate) struct SessionConfig {
     pub(crate) session: String,
-    pub(crate) token: u128,
+    pub(crate) token: u64,
     pub(crate) version: String,
     /// Workers that take part; later ones are refused.
     pub(crate) wanted: usize,
@@ -36,275 +26,165 @@ pub(crate) struct Terms {
 
 #[derive(Debug)]
 pub(crate) struct Coordinator {
-    terms: Terms,
-    /// Own Unix time at zero of the axis that all `now`s are on.
-    origin_unix_ns: i64,
+    config: SessionConfig,
     max_payload: usize,
-    workers: Vec<Peer>,
+    /// In the order in which they came, the lost ones too.
+    pub(crate) workers: Vec<Peer>,
     /// Why hellos were refused, the last few; for a person who waits for workers.
-    refusals: VecDeque<String>,
-    outgoing: VecDeque<(String, Vec<u8>)>,
+    pub(crate) refusals: VecDeque<String>,
 }
 
 /// A worker that takes part.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    id: u128,
+    id: u64,
     pub(crate) name: String,
     pub(crate) cores: u32,
-    link: Link,
-    exchanges: Exchanges,
-    next_ping: Duration,
-    words: VecDeque<Vec<u8>>,
-    /// Why it takes part no more.
-    pub(crate) lost: Option<String>,
-}
-
-impl Peer {
-    /// Its clock, once it answered a first time.
-    pub(crate) fn offset(&self) -> Option<Offset> {
-        self.exchanges.best()
-    }
-
-    /// Whether its clock is known as well as it will be.
-    pub(crate) fn aligned(&self) -> bool {
-        self.exchanges.len() >= FIRST_PINGS
-    }
+    pub(crate) connection: Connection<Report>,
 }
 
 impl Coordinator {
-    pub(crate) fn new(terms: Terms, origin_unix_ns: i64, max_payload: usize) -> Self {
+    pub(crate) fn new(config: SessionConfig, max_payload: usize) -> Self {
         Self {
-            terms,
-            origin_unix_ns,
+            config,
             max_payload,
             workers: Vec::new(),
             refusals: VecDeque::new(),
-            outgoing: VecDeque::new(),
         }
-    }
-
-    /// Workers in the order in which they came, the lost ones too.
-    pub(crate) fn workers(&self) -> &[Peer] {
-        &self.workers
     }
 
     /// Whether every worker that is needed has come.
-    pub(crate) fn complete(&self) -> bool {
-        self.workers.len() == self.terms.wanted
-    }
-
-    /// Why workers were refused so far.
-    pub(crate) fn refusals(&self) -> impl Iterator<Item = &str> {
-        self.refusals.iter().map(String::as_str)
-    }
-
-    /// The own Unix time at a moment of the axis.
-    pub(crate) fn unix_ns(&self, now: Duration) -> i64 {
-        unix_ns(self.origin_unix_ns, now)
-    }
-
-    /// Tells a worker to do something. A lost one hears nothing any more.
-    pub(crate) fn tell(&mut self, worker: usize, order: &Order) {
-        let Some(peer) = self.workers.get_mut(worker) else {
-            return;
-        };
-        if peer.lost.is_some() {
-            return;
-        }
-        let sent = serde_json::to_vec(order)
-            .map_err(|error| error.to_string())
-            .and_then(|bytes| peer.link.send(&bytes).map_err(|error| error.to_string()));
-        peer.lost = sent.err();
-    }
-
-    /// The next word of a worker.
-    pub(crate) fn hear(&mut self, worker: usize) -> Option<Word> {
-        let peer = self.workers.get_mut(worker)?;
-        let bytes = peer.words.pop_front()?;
-        match serde_json::from_slice(&bytes) {
-            Ok(word) => Some(word),
-            Err(error) => {
-                let _ = peer
-                    .lost
-                    .get_or_insert(format!("it sent something else than expected: {error}"));
-                None
-            }
-        }
-    }
-
-    /// Takes a worker for lost.
-    pub(crate) fn give_up(&mut self, worker: usize, why: String) {
-        if let Some(peer) = self.workers.get_mut(worker) {
-            let _ = peer.lost.get_or_insert(why);
-        }
+    pub(crate) fn is_complete(&self) -> bool {
+        self.workers.len() == self.config.wanted
     }
 
     /// Whether every worker that is left has taken everything it was told.
     pub(crate) fn is_idle(&self) -> bool {
-        self.workers
-            .iter()
-            .all(|peer| peer.lost.is_some() || peer.link.is_idle())
+        self.workers.iter().all(|peer| peer.connection.is_idle())
     }
 
-    fn greet(&mut self, hello: Hello, now: Duration) {
-        let Some(id) = from_hex(&hello.id) else {
-            return;
-        };
-        let known = self.workers.iter().find(|peer| peer.id == id);
-        let answer = if known.is_some_and(|peer| peer.lost.is_some()) {
-            Answer::Refused("this worker was lost and cannot come back".into())
-        } else if known.is_some() {
-            self.welcome()
-        } else {
-            match self.objection(&hello) {
-                Some(why) => {
-                    if self.refusals.len() == 8 {
-                        self.refusals.pop_front();
-                    }
-                    self.refusals
-                        .push_back(format!("{}: {why}", short(&hello.name)));
-                    Answer::Refused(why)
+    /// Tells all workers to do something. Lost ones hear nothing any more.
+    pub(crate) fn tell_all(&mut self, order: &Order) {
+        for peer in &mut self.workers {
+            peer.connection.send(order);
+        }
+    }
+
+    /// What workers said since the last call, by the worker's number.
+    pub(crate) fn reports(&mut self) -> Vec<(usize, Report)> {
+        let mut reports = Vec::new();
+        for (worker, peer) in self.workers.iter_mut().enumerate() {
+            for report in std::mem::take(peer.connection.received()) {
+                if report == Report::Bye {
+                    peer.connection.lose("ended by its own user".into());
                 }
-                None => {
-                    self.workers.push(Peer {
-                        id,
-                        name: self.free_name(short(&hello.name)),
-                        cores: hello.cores,
-                        link: Link::new(self.max_payload, now),
-                        exchanges: Exchanges::default(),
-                        next_ping: now,
-                        words: VecDeque::new(),
-                        lost: None,
-                    });
-                    self.welcome()
-                }
+                reports.push((worker, report));
             }
-        };
-        if let Ok(bytes) = serde_json::to_vec(&answer) {
-            let subject = worker_subject(&self.terms.session, &hello.id);
-            self.publish(subject, bytes);
+        }
+        reports
+    }
+
+    /// An error that a worker told of, with its name.
+    pub(crate) fn of_worker(&self, worker: usize, error: GenerateError) -> GenerateError {
+        let name = self.workers.get(worker).map_or("?", |peer| &peer.name);
+        GenerateError {
+            doing: format!("worker {name}: {}", error.doing),
+            ..error
         }
     }
 
-    fn welcome(&self) -> Answer {
-        Answer::Welcome {
-            token: hex(self.terms.token),
-            silence_ms: u64::try_from(self.terms.silence.as_millis()).unwrap_or(u64::MAX),
+    fn peer(&mut self, id: u64) -> Option<&mut Peer> {
+        self.workers.iter_mut().find(|peer| peer.id == id)
+    }
+
+    fn greet(&mut self, hello: Hello, now: Duration) -> Packet {
+        let welcome = Packet::Welcome {
+            token: self.config.token,
+            silence_ms: u64::try_from(self.config.silence.as_millis()).unwrap_or(u64::MAX),
+        };
+        if let Some(known) = self.peer(hello.id) {
+            return match known.connection.lost() {
+                Some(_) => Packet::Refused("this worker was lost and cannot come back".into()),
+                None => welcome,
+            };
         }
+        let name = short(&hello.name);
+        if let Some(why) = self.objection(&hello) {
+            if self.refusals.len() == REFUSALS {
+                self.refusals.pop_front();
+            }
+            self.refusals.push_back(format!("{name}: {why}"));
+            return Packet::Refused(why);
+        }
+        let SessionConfig { token, silence, .. } = self.config;
+        self.workers.push(Peer {
+            id: hello.id,
+            name: self.free_name(name),
+            cores: hello.cores,
+            connection: Connection::new(token, self.max_payload, silence, now),
+        });
+        welcome
     }
 
     fn objection(&self, hello: &Hello) -> Option<String> {
-        if hello.version != self.terms.version {
+        if hello.version != self.config.version {
             return Some(format!(
                 "the worker is version {}, the coordinator {}; use the same on every machine",
                 short(&hello.version),
-                self.terms.version
+                self.config.version
             ));
         }
-        self.complete()
-            .then(|| format!("all {} workers are there already", self.terms.wanted))
+        self.is_complete()
+            .then(|| format!("all {} workers are there already", self.config.wanted))
     }
 
     /// A name that no other worker has.
     fn free_name(&self, name: String) -> String {
-        let taken = |name: &str| self.workers.iter().any(|peer| peer.name == name);
-        if !taken(&name) {
-            return name;
-        }
-        let numbers = 2..=self.workers.len() + 2;
-        numbers
-            .map(|number| format!("{name}#{number}"))
-            .find(|name| !taken(name))
+        let numbered = (2..).map(|number| format!("{name}#{number}"));
+        std::iter::once(name.clone())
+            .chain(numbered)
+            .find(|name| self.workers.iter().all(|peer| peer.name != *name))
             .unwrap_or(name)
-    }
-
-    fn publish(&mut self, subject: String, bytes: Vec<u8>) {
-        if self.outgoing.len() < OUTGOING {
-            self.outgoing.push_back((subject, bytes));
-        }
-    }
-
-    fn take_frame(&mut self, frame: &Frame, now: Duration) {
-        let answered = self.unix_ns(now);
-        let Some(peer) = self.workers.iter_mut().find(|peer| peer.id == frame.sender) else {
-            return;
-        };
-        if peer.lost.is_some() {
-            return;
-        }
-        if let Body::Pong { asked, came, left } = frame.body {
-            peer.exchanges.count(asked, came, left, answered);
-        }
-        let room = peer.words.len() < UNREAD;
-        match peer.link.take(&frame.body, room, now) {
-            Ok(word) => peer.words.extend(word),
-            Err(error) => peer.lost = Some(error.to_string()),
-        }
     }
 }
 
 impl Core for Coordinator {
     fn subjects(&self) -> Vec<String> {
-        let session = &self.terms.session;
+        let session = &self.config.session;
         vec![
             hello_subject(session),
-            run_subject(session, &hex(self.terms.token)),
+            run_subject(session, self.config.token),
         ]
     }
 
-    fn take(&mut self, subject: &str, payload: &[u8], now: Duration) {
-        if subject == hello_subject(&self.terms.session) {
-            if let Ok(hello) = serde_json::from_slice(payload) {
-                self.greet(hello, now);
+    fn take(&mut self, packet: Packet, now: Duration) -> Option<Outgoing> {
+        let (id, answer) = match packet {
+            Packet::Hello(hello) => (hello.id, self.greet(hello, now)),
+            Packet::Request(request) => {
+                let peer = self.peer(request.sender)?;
+                let reply = peer.connection.take_request(&request, now)?;
+                (peer.id, Packet::Reply(reply))
             }
-        } else if let Ok(frame) = Frame::from_bytes(payload) {
-            self.take_frame(&frame, now);
-        }
+            Packet::Reply(reply) => {
+                self.peer(reply.sender)?.connection.take_reply(&reply, now);
+                return None;
+            }
+            Packet::Welcome { .. } | Packet::Refused(_) => return None,
+        };
+        Some((worker_subject(&self.config.session, id), answer))
     }
 
-    fn tick(&mut self, now: Duration) {
-        let asked = self.unix_ns(now);
-        let mut out = Vec::new();
-        for peer in self.workers.iter_mut().filter(|peer| peer.lost.is_none()) {
-            let silent = peer.link.silent(now);
-            if silent >= self.terms.silence {
-                peer.lost = Some(format!("silent for {} ms", silent.as_millis()));
-                continue;
-            }
-            let mut bodies = peer.link.due(now);
-            if now >= peer.next_ping {
-                bodies.push(Body::Ping { asked });
-                let wait = if peer.aligned() {
-                    PING_LATER
-                } else {
-                    PING_SOON
-                };
-                peer.next_ping = now + wait;
-            }
-            let subject = worker_subject(&self.terms.session, &hex(peer.id));
-            out.extend(bodies.into_iter().map(|body| {
-                let sender = self.terms.token;
-                (subject.clone(), Frame { sender, body }.to_bytes())
-            }));
-        }
-        for (subject, bytes) in out {
-            self.publish(subject, bytes);
-        }
-    }
-
-    fn outgoing(&mut self) -> Option<(String, Vec<u8>)> {
-        self.outgoing.pop_front()
+    fn tick(&mut self, now: Duration) -> Vec<Outgoing> {
+        let session = &self.config.session;
+        let due = self.workers.iter_mut().filter_map(|peer| {
+            let request = peer.connection.request(now)?;
+            Some((worker_subject(session, peer.id), Packet::Request(request)))
+        });
+        due.collect()
     }
 }
 
-/// The Unix time at a moment of an axis.
-pub(crate) fn unix_ns(origin_unix_ns: i64, now: Duration) -> i64 {
-    let since = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
-    origin_unix_ns.saturating_add(since)
-}
-
-/// The begin of a text that came from outside, without anything unprintable.
+/// The start of a text that came from outside, without anything unprintable.
 fn short(text: &str) -> String {
     let mut short = String::new();
     for char in text.chars().filter(|char| !char.is_control()) {

@@ -1,9 +1,8 @@
-//! The thread that carries one side of the protocol: NATS in, NATS out, and the time.
+//! What carries one side of a session: NATS in, NATS out, and the time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_nats::connection::State;
 use async_nats::{Client, Subscriber};
@@ -11,42 +10,54 @@ use futures_util::StreamExt;
 use futures_util::stream::{SelectAll, select_all};
 use lab_load::GenerateError;
 use measure::Clock;
+use tokio::runtime::Runtime;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
-use super::nats::{self, Nats};
+use super::error;
+use super::message::Packet;
+use super::nats::Nats;
 
 /// Time between looks at the clock when nothing comes.
 const TICK: Duration = Duration::from_millis(20);
-/// Longest wait for the client to take a frame; after it the frame is dropped, and
-/// sent again later.
+/// Longest wait for the client to take a packet; after it the packet is dropped, and sent
+/// again later.
 const PUBLISH_WITHIN: Duration = Duration::from_secs(1);
 /// Longest wait, at the end, for what was said last to leave.
 const FLUSH_WITHIN: Duration = Duration::from_millis(500);
 
-/// One side of the protocol. Pure: it is told what came and how late it is (time since
-/// its begin), and is asked what shall leave.
+/// Time between looks at things that nobody announces.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Longest wait, at the end, for the other side to take what was said last.
+pub(crate) const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+
+/// A subject, and what is to be published there.
+pub(crate) type Outgoing = (String, Packet);
+
+/// One side of a session. Pure: it is told what came and what time it is (Unix time, on a
+/// clock that is never set), and says what is to leave.
 pub(crate) trait Core: Send + 'static {
     /// What it listens on.
     fn subjects(&self) -> Vec<String>;
-    /// Something came.
-    fn take(&mut self, subject: &str, payload: &[u8], now: Duration);
-    /// Time has passed.
-    fn tick(&mut self, now: Duration);
-    /// What leaves next: subject and payload.
-    fn outgoing(&mut self) -> Option<(String, Vec<u8>)>;
+    /// Something came; the answer to it.
+    fn take(&mut self, packet: Packet, now: Duration) -> Option<Outgoing>;
+    /// Time has passed, or something was asked of it.
+    fn tick(&mut self, now: Duration) -> Vec<Outgoing>;
 }
 
-/// A core with the thread that drives it.
+/// A core and the thread that drives it.
 #[derive(Debug)]
 pub(crate) struct Driver<C> {
     shared: Arc<Shared<C>>,
-    clock: Clock,
-    thread: Option<JoinHandle<()>>,
+    runtime: Runtime,
+    task: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
 struct Shared<C> {
     core: Mutex<C>,
+    clock: Clock,
     /// Something came or time has passed.
     changed: Condvar,
     /// Something was asked of the core.
@@ -59,66 +70,48 @@ impl<C> Shared<C> {
         // A core is whole after each of its calls, whatever panicked in between.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn now(&self) -> Duration {
+        let origin = u64::try_from(self.clock.origin_unix_ns()).unwrap_or(0);
+        Duration::from_nanos(origin) + self.clock.origin().elapsed()
+    }
 }
 
 impl<C: Core> Driver<C> {
-    /// Connects, and drives the core that `make` builds from the own clock and the
-    /// server's largest payload.
-    pub(crate) fn start(
-        nats: &Nats,
-        make: impl FnOnce(&Clock, usize) -> C + Send + 'static,
-    ) -> Result<Self, GenerateError> {
-        let clock = Clock::start();
-        let (started, answer) = mpsc::sync_channel(1);
-        let nats = nats.clone();
-        let thread = std::thread::Builder::new()
-            .name("nats".into())
-            .spawn(move || {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build();
-                let runtime = match runtime {
-                    Ok(runtime) => runtime,
-                    Err(error) => {
-                        let _ = started.send(Err(nats::error(&nats, error.to_string(), None)));
-                        return;
-                    }
-                };
-                runtime.block_on(async {
-                    let opened = open(&nats, clock, make).await;
-                    match opened {
-                        Err(error) => {
-                            let _ = started.send(Err(error));
-                        }
-                        Ok((client, subscriptions, shared)) => {
-                            let _ = started.send(Ok(Arc::clone(&shared)));
-                            drive(&client, subscriptions, &shared, clock.origin()).await;
-                        }
-                    }
-                });
-            })
-            .map_err(|error| GenerateError {
-                doing: "start a thread for NATS".into(),
-                found: error.to_string(),
-                help: None,
-            })?;
-        let shared = answer.recv().unwrap_or_else(|_| {
-            Err(GenerateError {
-                doing: "start a thread for NATS".into(),
-                found: "it ended at once".into(),
-                help: None,
-            })
+    /// Connects, and drives the core that `make` builds from the server's largest payload.
+    /// Must not be called within an asynchronous runtime.
+    pub(crate) fn start(nats: &Nats, make: impl FnOnce(usize) -> C) -> Result<Self, GenerateError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("nats")
+            .enable_all()
+            .build()
+            .map_err(|found| error("start a thread for NATS", found.to_string(), None))?;
+        let (client, core, subscriptions) = runtime.block_on(async {
+            let client = nats.connect().await?;
+            let core = make(client.max_payload());
+            let subscriptions = subscribe(&client, &core.subjects()).await;
+            let subscriptions = subscriptions.map_err(|found| nats.error(found, None))?;
+            Ok((client, core, subscriptions))
         })?;
+        let shared = Arc::new(Shared {
+            core: Mutex::new(core),
+            clock: Clock::start(),
+            changed: Condvar::new(),
+            wake: Notify::new(),
+            closing: AtomicBool::new(false),
+        });
+        let task = runtime.spawn(drive(client, subscriptions, Arc::clone(&shared)));
         Ok(Self {
             shared,
-            clock,
-            thread: Some(thread),
+            runtime,
+            task: Some(task),
         })
     }
 
-    /// Time since the core's begin.
+    /// The time as the core is told it.
     pub(crate) fn now(&self) -> Duration {
-        self.clock.origin().elapsed()
+        self.shared.now()
     }
 
     /// Asks something of the core.
@@ -134,22 +127,20 @@ impl<C: Core> Driver<C> {
         within: Duration,
         mut ready: impl FnMut(&mut C) -> Option<R>,
     ) -> Option<R> {
-        let until = Instant::now() + within;
-        let mut core = self.shared.lock();
-        loop {
-            if let Some(found) = ready(&mut core) {
-                drop(core);
-                // Reading may have made room for what could not be taken before.
-                self.shared.wake.notify_one();
-                return Some(found);
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return None;
-            }
-            let woken = self.shared.changed.wait_timeout(core, left);
-            core = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        let mut found = None;
+        let waiting = |core: &mut C| {
+            found = ready(core);
+            found.is_none()
+        };
+        let core = self.shared.lock();
+        drop(
+            self.shared
+                .changed
+                .wait_timeout_while(core, within, waiting),
+        );
+        // Reading may have made room for what could not be taken before.
+        self.shared.wake.notify_one();
+        found
     }
 }
 
@@ -157,79 +148,54 @@ impl<C> Drop for Driver<C> {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Relaxed);
         self.shared.wake.notify_one();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        if let Some(task) = self.task.take() {
+            let _ = self.runtime.block_on(task);
         }
     }
 }
 
-type Opened<C> = (Client, SelectAll<Subscriber>, Arc<Shared<C>>);
-
-async fn open<C: Core>(
-    nats: &Nats,
-    clock: Clock,
-    make: impl FnOnce(&Clock, usize) -> C,
-) -> Result<Opened<C>, GenerateError> {
-    let client = nats.connect().await?;
-    let core = make(&clock, client.max_payload());
+async fn subscribe(client: &Client, subjects: &[String]) -> Result<SelectAll<Subscriber>, String> {
     let mut subscriptions = Vec::new();
-    for subject in core.subjects() {
-        let subscribed = client.subscribe(subject).await;
-        subscriptions.push(subscribed.map_err(|error| nats::error(nats, error.to_string(), None))?);
+    for subject in subjects {
+        let subscribed = client.subscribe(subject.clone()).await;
+        subscriptions.push(subscribed.map_err(|error| error.to_string())?);
     }
-    let flushed = client.flush().await;
-    flushed.map_err(|error| nats::error(nats, error.to_string(), None))?;
-    let shared = Shared {
-        core: Mutex::new(core),
-        changed: Condvar::new(),
-        wake: Notify::new(),
-        closing: AtomicBool::new(false),
-    };
-    Ok((client, select_all(subscriptions), Arc::new(shared)))
+    client.flush().await.map_err(|error| error.to_string())?;
+    Ok(select_all(subscriptions))
 }
 
 async fn drive<C: Core>(
-    client: &Client,
+    client: Client,
     mut subscriptions: SelectAll<Subscriber>,
-    shared: &Shared<C>,
-    origin: Instant,
+    shared: Arc<Shared<C>>,
 ) {
-    let mut listening = true;
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        tokio::select! {
-            message = subscriptions.next(), if listening => match message {
-                Some(message) => {
-                    let now = origin.elapsed();
-                    shared.lock().take(message.subject.as_str(), &message.payload, now);
-                }
-                // The client has given up. Time goes on, and silence is noticed.
-                None => listening = false,
-            },
-            _ = ticks.tick() => {}
-            () = shared.wake.notified() => {}
-        }
-        shared.lock().tick(origin.elapsed());
-        shared.changed.notify_all();
-        send(client, shared).await;
-        if shared.closing.load(Ordering::Relaxed) {
-            let _ = tokio::time::timeout(FLUSH_WITHIN, client.flush()).await;
-            return;
-        }
-    }
-}
-
-async fn send<C: Core>(client: &Client, shared: &Shared<C>) {
-    loop {
-        let next = shared.lock().outgoing();
-        let Some((subject, payload)) = next else {
-            return;
+        // When the client gives up, time goes on, and silence is noticed.
+        let came = tokio::select! {
+            Some(message) = subscriptions.next() => Packet::from_bytes(&message.payload),
+            _ = ticks.tick() => None,
+            () = shared.wake.notified() => None,
         };
-        // What is said into a broken connection would pile up and come too late.
-        if client.connection_state() == State::Connected {
-            let publish = client.publish(subject, payload.into());
-            let _ = tokio::time::timeout(PUBLISH_WITHIN, publish).await;
+        let closing = shared.closing.load(Ordering::Relaxed);
+        let now = shared.now();
+        let (answer, due) = {
+            let mut core = shared.lock();
+            let answer = came.and_then(|packet| core.take(packet, now));
+            (answer, core.tick(now))
+        };
+        shared.changed.notify_all();
+        for (subject, packet) in answer.into_iter().chain(due) {
+            // What is said into a broken connection would pile up and come too late.
+            if client.connection_state() == State::Connected {
+                let publish = client.publish(subject, packet.to_bytes().into());
+                let _ = timeout(PUBLISH_WITHIN, publish).await;
+            }
+        }
+        if closing {
+            let _ = timeout(FLUSH_WITHIN, client.flush()).await;
+            return;
         }
     }
 }

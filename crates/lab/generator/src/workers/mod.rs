@@ -11,39 +11,39 @@
 //! `headroom.load.SESSION.run.TOKEN` only, so that two runs with one session's name, or
 //! what is left of an older one, cannot be taken for each other.
 //!
-//! **Links.** NATS delivers at most once. Each pair has a link ([`link`]) that numbers
-//! the parts of messages, thanks for them and sends them again, so that each message
-//! comes once and in order, also when NATS was away for a while. Messages are cut into
-//! parts that the server takes. Everything that waits is bounded: 64 parts are under
-//! way at once, 64 MiB may wait for thanks; a worker beyond that is lost.
+//! **Requests.** NATS delivers at most once. So each end ([`connection`]) numbers its
+//! requests, has one under way, and sends it again until the reply acknowledges it; the
+//! other end takes each number once. A message that the server would not take in one
+//! piece goes as several requests. Every queue has a bound: 64 MiB may wait to be sent;
+//! a worker beyond that is lost.
 //!
-//! **Clocks.** The coordinator pings each worker twice a second and estimates the
-//! offset of its clock from the fastest of the last 64 exchanges. A run begins at one
-//! moment, told to each worker in its own time.
+//! **Heartbeats and clocks.** An end with nothing to say sends an empty request every
+//! quarter of a second. The reply to any request says when it came, so each is also an
+//! exchange of times; the coordinator takes a clock's offset from the fastest of the last
+//! 128. A run begins at one moment, told to each worker in its own time.
 //!
 //! **A run.** Arrival `k` belongs to thread `k mod n` of all `n`; each worker knows its
 //! threads' numbers and thins the same schedule. It sends each second's span, and the
-//! total at the end; histograms are added exactly. Words about another run than the
+//! total at the end; histograms are added exactly. Reports of another run than the
 //! current one are dropped.
 //!
-//! **Losses.** Both sides send a sign of life at least every quarter of a second. A
-//! worker that is silent too long is lost for good: what it had sent counts, its name
-//! stands in the result, and the run is INVALID. A worker that hears nothing from its
-//! coordinator for as long stops its load.
+//! **Losses.** A worker that is silent too long is lost for good: what it had sent
+//! counts, its name stands in the result, and the run is INVALID. A worker that hears
+//! nothing from its coordinator for as long stops its load.
 //!
 //! **Trust.** Whoever may publish on these subjects may start load: give the session's
 //! subjects (`headroom.load.>`) to those only who should. The workload, with the own
 //! private key if there is one, crosses NATS: use TLS where that matters.
 
+mod connection;
 mod coordinator;
 mod driver;
-mod frame;
-mod link;
 mod merge;
 mod message;
 mod nats;
 mod offset;
 mod remote;
+mod run;
 mod serve;
 mod share;
 #[cfg(test)]
@@ -61,15 +61,21 @@ pub use serve::{ServeSettings, serve};
 /// public format.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+fn error(doing: impl Into<String>, found: impl Into<String>, help: Option<&str>) -> GenerateError {
+    GenerateError {
+        doing: doing.into(),
+        found: found.into(),
+        help: help.map(str::to_owned),
+    }
+}
+
 /// A session's name is a part of NATS subjects, where dots and stars mean something.
 fn check_session(session: &str) -> Result<(), GenerateError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if (1..=64).contains(&session.len()) && session.bytes().all(plain) {
         return Ok(());
     }
-    Err(GenerateError {
-        doing: "read the session's name".into(),
-        found: format!("{session:?}"),
-        help: Some("use 1 to 64 letters, digits, - or _".into()),
-    })
+    let help = "use 1 to 64 letters, digits, - or _";
+    let found = format!("{session:?}");
+    Err(error("read the session's name", found, Some(help)))
 }

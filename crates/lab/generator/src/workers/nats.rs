@@ -10,9 +10,11 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
 use lab_load::GenerateError;
 use tokio::time::Instant;
 
+use super::error;
+
 /// Longest wait for one connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// Time between two tries, at the begin and after a connection was lost.
+/// Time between two tries, at the start and after a connection was lost.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// Messages that wait in the client for us, for each subject; and commands of ours
 /// that wait for it. Beyond the first messages are dropped, and come again.
@@ -24,7 +26,7 @@ pub struct Nats {
     server: ServerAddr,
     proof: Proof,
     authorities: Option<PathBuf>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -52,25 +54,22 @@ impl Nats {
         let variable = |name| variable(name).filter(|value| !value.is_empty());
         let from_variable = variable("HEADROOM_NATS_URL");
         let url = url.map(str::to_owned).or(from_variable).ok_or_else(|| {
-            refused(
-                "no address was given",
-                "give --nats nats://HOST:4222, or set HEADROOM_NATS_URL",
-            )
+            let help = "give --nats nats://HOST:4222, or set HEADROOM_NATS_URL";
+            refused("no address was given", Some(help))
         })?;
+        // Not shown: it may hold a password.
+        let unreadable = || {
+            let help = "write it as nats://HOST:4222 or tls://HOST:4222";
+            refused("the address cannot be read", Some(help))
+        };
         let server = ServerAddr::from_str(&url)
             .ok()
             .filter(|server| !server.host().is_empty() && !server.is_websocket())
-            .ok_or_else(|| {
-                // Not shown: it may hold a password.
-                refused(
-                    "the address cannot be read",
-                    "write it as nats://HOST:4222 or tls://HOST:4222",
-                )
-            })?;
-        let patience = match variable("HEADROOM_NATS_WITHIN") {
+            .ok_or_else(unreadable)?;
+        let timeout = match variable("HEADROOM_NATS_WITHIN") {
             None => Duration::ZERO,
             Some(text) => units::parse_duration(&text)
-                .map_err(|error| refused(&format!("HEADROOM_NATS_WITHIN: {error}"), ""))?,
+                .map_err(|found| refused(&format!("HEADROOM_NATS_WITHIN: {found}"), None))?,
         };
         let in_url = (server.username(), server.password());
         let proof = if let Some(token) = variable("HEADROOM_NATS_TOKEN") {
@@ -92,24 +91,23 @@ impl Nats {
         let _ = bare.set_username("");
         let _ = bare.set_password(None);
         Ok(Self {
-            server: ServerAddr::from_url(bare)
-                .map_err(|error| refused(&error.to_string(), "write it as nats://HOST:4222"))?,
+            server: ServerAddr::from_url(bare).map_err(|_| unreadable())?,
             proof,
             authorities: variable("HEADROOM_NATS_CA").map(PathBuf::from),
-            patience,
+            timeout,
         })
     }
 
     /// The same, but a server that does not answer yet is waited for this long.
     #[must_use]
-    pub fn patient(mut self, patience: Duration) -> Self {
-        self.patience = self.patience.max(patience);
+    pub fn waiting(mut self, timeout: Duration) -> Self {
+        self.timeout = self.timeout.max(timeout);
         self
     }
 
     /// Connects; afterwards the client comes back by itself whenever it was cut off.
     pub(crate) async fn connect(&self) -> Result<Client, GenerateError> {
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.timeout;
         loop {
             let found = match self.options().connect(self.server.clone()).await {
                 Ok(client) => return Ok(client),
@@ -132,10 +130,15 @@ impl Nats {
                 ),
             };
             if hopeless || Instant::now() >= until {
-                return Err(error(self, found.to_string(), Some(help)));
+                return Err(self.error(found.to_string(), Some(help)));
             }
             tokio::time::sleep(AGAIN_AFTER).await;
         }
+    }
+
+    /// What went wrong with this server.
+    pub(crate) fn error(&self, found: String, help: Option<&str>) -> GenerateError {
+        error(format!("connect to NATS at {self}"), found, help)
     }
 
     fn options(&self) -> ConnectOptions {
@@ -179,31 +182,14 @@ impl fmt::Debug for Nats {
     }
 }
 
-/// What went wrong with a server.
-pub(crate) fn error(nats: &Nats, found: String, help: Option<&str>) -> GenerateError {
-    GenerateError {
-        doing: format!("connect to NATS at {nats}"),
-        found,
-        help: help.map(str::to_owned),
-    }
-}
-
-fn refused(found: &str, help: &str) -> GenerateError {
-    GenerateError {
-        doing: "find the NATS server".into(),
-        found: found.into(),
-        help: (!help.is_empty()).then(|| help.into()),
-    }
+fn refused(found: &str, help: Option<&str>) -> GenerateError {
+    error("find the NATS server", found, help)
 }
 
 /// A part of a URL without its percent signs.
 fn decoded(text: &str) -> Result<String, GenerateError> {
-    let wrong = || {
-        refused(
-            "a percent sign in the address is not followed by two hexadecimal digits",
-            "",
-        )
-    };
+    let found = "a percent sign in the address is not followed by two hexadecimal digits";
+    let wrong = || refused(found, None);
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
@@ -256,7 +242,7 @@ mod tests {
             let nats = nats(Some(url), &[]).unwrap();
             assert_eq!(nats.to_string(), shown);
             assert!(nats.proof == proof, "{url}");
-            assert!(!format!("{nats:?} {:?}", error(&nats, String::new(), None)).contains("s3c"));
+            assert!(!format!("{nats:?} {:?}", nats.error(String::new(), None)).contains("s3c"));
         }
     }
 
@@ -275,7 +261,7 @@ mod tests {
         ];
         assert!(nats(None, &named).unwrap().proof == password("u", "p"));
         let waits = nats(None, &[url, ("HEADROOM_NATS_WITHIN", "90s")]).unwrap();
-        assert_eq!(waits.patience, Duration::from_secs(90));
+        assert_eq!(waits.timeout, Duration::from_secs(90));
     }
 
     #[test]

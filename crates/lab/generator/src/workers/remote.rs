@@ -3,28 +3,23 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use lab_load::recording::Timeline;
-use lab_load::{Flow, Generate, GenerateError, Recorded, Segment, Span, Workload};
+use lab_load::{Flow, GenerateError, Segment, Workload};
 use serde::{Deserialize, Serialize};
 
-use super::coordinator::{Coordinator, Terms};
-use super::driver::Driver;
-use super::merge::Merge;
-use super::message::{End, Order, Word};
+use super::connection::unix_ns;
+use super::coordinator::{Coordinator, SessionConfig};
+use super::driver::{Driver, LEAVE_WITHIN, LOOK_EVERY};
+use super::message::{Order, Report};
 use super::nats::Nats;
 use super::offset::Offset;
 use super::share::shares;
-use super::{VERSION, check_session};
+use super::{VERSION, check_session, error};
 
-/// Time between an order to run and the begin of the run: enough for the order to
+/// Time between an order to run and the start of the run: enough for the order to
 /// arrive, and to be sent again if it is lost.
-const LEAD: Duration = Duration::from_millis(700);
-/// Time between looks at things that nobody announces.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(super) const LEAD: Duration = Duration::from_millis(700);
 /// Beyond the longest that a request may take: for merging, sending and a busy machine.
 const REPORT_WITHIN: Duration = Duration::from_secs(10);
-/// Longest wait, at the end, for workers to hear that it is the end.
-const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Where workers are found, and how long they are waited for.
 #[derive(Debug, Clone)]
@@ -57,23 +52,16 @@ impl Settings {
 
     fn check(&self) -> Result<(), GenerateError> {
         check_session(&self.session)?;
-        let doing = || "check the workers' settings".to_owned();
+        let doing = "check the workers' settings";
         if !(1..=1000).contains(&self.workers) {
-            return Err(GenerateError {
-                doing: doing(),
-                found: format!("{} workers", self.workers),
-                help: Some("ask for 1 to 1,000".into()),
-            });
+            let found = format!("{} workers", self.workers);
+            return Err(error(doing, found, Some("ask for 1 to 1,000")));
         }
         if self.silence < Duration::from_secs(1) {
-            return Err(GenerateError {
-                doing: doing(),
-                found: format!(
-                    "silence of {} ms is taken for a loss",
-                    self.silence.as_millis()
-                ),
-                help: Some("allow at least a second: signs of life come every quarter".into()),
-            });
+            let silence = self.silence.as_millis();
+            let found = format!("silence of {silence} ms is taken for a loss");
+            let help = "allow at least a second: heartbeats come every quarter";
+            return Err(error(doing, found, Some(help)));
         }
         Ok(())
     }
@@ -107,18 +95,19 @@ impl fmt::Display for WorkerFacts {
 /// Workers that wait for segments. Dropped, it sends them home.
 #[derive(Debug)]
 pub struct Remote {
-    driver: Driver<Coordinator>,
+    pub(super) driver: Driver<Coordinator>,
     /// Longest time in which a worker must have said something while it runs.
-    report_within: Duration,
+    pub(super) report_within: Duration,
     /// Number of the last run.
-    run: u64,
+    pub(super) run: u64,
     /// Of each worker, in its last run.
-    began_late: Vec<Option<Duration>>,
+    pub(super) began_late: Vec<Option<Duration>>,
 }
 
 impl Remote {
     /// Waits until all workers are there, gives each its share of the workload, and
-    /// waits until all have opened their connections.
+    /// waits until all have opened their connections. Like everything else here, it must
+    /// not be called within an asynchronous runtime.
     ///
     /// Thread numbers are given in the order in which workers came: worker `i` of `n`
     /// with `t` threads each gets `i*t` to `i*t + t - 1` of `n*t`. Connections are
@@ -143,376 +132,169 @@ impl Remote {
     ) -> Result<Self, GenerateError> {
         settings.check()?;
         let shares = shares(workload, settings.workers)?;
-        let terms = Terms {
+        let config = SessionConfig {
             session: settings.session.clone(),
             token: rand::random(),
             version: VERSION.to_owned(),
             wanted: shares.len(),
             silence: settings.silence,
         };
-        let driver = Driver::start(&settings.nats, |clock, max_payload| {
-            Coordinator::new(terms, clock.origin_unix_ns(), max_payload)
+        let driver = Driver::start(&settings.nats, |max_payload| {
+            Coordinator::new(config, max_payload)
         })?;
-        let mut remote = Self {
+        let remote = Self {
             driver,
             report_within: settings.silence + workload.timeout + REPORT_WITHIN,
             run: 0,
             began_late: vec![None; shares.len()],
         };
         remote.gather(settings, watch)?;
-        for (worker, share) in shares.into_iter().enumerate() {
-            let order = Order::Prepare(Box::new(share));
-            remote.driver.with(|core| core.tell(worker, &order));
-        }
+        remote.driver.with(|core| {
+            for (peer, share) in core.workers.iter_mut().zip(shares) {
+                peer.connection.send(&Order::Prepare(Box::new(share)));
+            }
+        });
         let within = workload.connections.connect_within * 2 + settings.silence + REPORT_WITHIN;
-        remote.prepared(within, watch)?;
+        remote.prepare(within, watch)?;
         Ok(remote)
     }
 
     /// What is known about the workers, in the order of their threads.
     pub fn workers(&self) -> Vec<WorkerFacts> {
-        let mut facts = self.driver.with(|core| facts(core));
-        for (facts, late) in facts.iter_mut().zip(&self.began_late) {
-            facts.began_late = *late;
-        }
-        facts
+        self.driver.with(|core| {
+            let workers = core.workers.iter().zip(&self.began_late);
+            let facts = workers.map(|(peer, began_late)| WorkerFacts {
+                name: peer.name.clone(),
+                cores: peer.cores,
+                clock: peer.connection.offset(),
+                began_late: *began_late,
+                lost: peer.connection.lost().map(str::to_owned),
+            });
+            facts.collect()
+        })
     }
 
     fn gather(
-        &mut self,
+        &self,
         settings: &Settings,
         watch: &mut dyn FnMut(&[WorkerFacts]) -> Flow,
     ) -> Result<(), GenerateError> {
-        let doing = || format!("wait for {} workers", settings.workers);
-        let until = Instant::now() + settings.within;
-        loop {
-            let ready = self.driver.wait(LOOK_EVERY, |core| {
-                let aligned = core
-                    .workers()
-                    .iter()
-                    .all(|peer| peer.aligned() || peer.lost.is_some());
-                (core.complete() && aligned).then_some(())
-            });
-            let facts = self.workers();
-            let stop = watch(&facts) == Flow::Stop;
-            if let Some(lost) = facts.iter().find(|facts| facts.lost.is_some()) {
-                return Err(GenerateError {
-                    doing: doing(),
-                    found: format!("lost {lost}"),
-                    help: Some("start it again, then this".into()),
-                });
-            }
-            if ready.is_some() {
-                return Ok(());
-            }
-            if stop || Instant::now() >= until {
-                let refusals: Vec<String> = self
-                    .driver
-                    .with(|core| core.refusals().map(str::to_owned).collect());
-                let refused = match refusals.is_empty() {
-                    true => String::new(),
-                    false => format!("; refused: {}", refusals.join("; ")),
-                };
-                return Err(GenerateError {
-                    doing: doing(),
-                    found: format!("{} came{refused}", facts.len()),
-                    help: Some(format!(
-                        "run on each machine: headroom load --worker --nats {} --session {}",
-                        settings.nats, settings.session
-                    )),
-                });
-            }
+        let doing = format!("wait for {} workers", settings.workers);
+        let there = self.wait_for(&doing, settings.within, watch, |core| {
+            let connections = core.workers.iter().map(|peer| &peer.connection);
+            let mut known = connections.map(|each| each.is_aligned() || each.lost().is_some());
+            Ok(core.is_complete() && known.all(|known| known))
+        })?;
+        if there {
+            return Ok(());
         }
+        let found = self.driver.with(|core| {
+            let mut found = format!("{} came", core.workers.len());
+            if !core.refusals.is_empty() {
+                let refusals = core.refusals.make_contiguous().join("; ");
+                found.push_str(&format!("; refused: {refusals}"));
+            }
+            found
+        });
+        let (nats, session) = (&settings.nats, &settings.session);
+        let help = format!(
+            "run on each machine: headroom load --worker --nats {nats} --session {session}"
+        );
+        Err(error(doing, found, Some(&help)))
     }
 
-    fn prepared(
-        &mut self,
+    fn prepare(
+        &self,
         within: Duration,
         watch: &mut dyn FnMut(&[WorkerFacts]) -> Flow,
     ) -> Result<(), GenerateError> {
-        let until = Instant::now() + within;
+        let doing = "prepare the workers";
         let mut ready = vec![false; self.began_late.len()];
-        while ready.iter().any(|ready| !ready) {
-            let words = self.words();
-            for (worker, word) in words {
-                match word {
-                    Word::Ready => ready[worker] = true,
-                    Word::NotReady(error) => return Err(self.of_worker(worker, error)),
-                    Word::Bye => self.bye(worker),
-                    Word::Span { .. } | Word::Done { .. } => {}
+        let all = self.wait_for(doing, within, watch, |core| {
+            for (worker, report) in core.reports() {
+                match report {
+                    Report::Ready => ready[worker] = true,
+                    Report::NotReady(error) => return Err(core.of_worker(worker, error)),
+                    Report::Bye | Report::Span { .. } | Report::Done { .. } => {}
                 }
             }
+            Ok(ready.iter().all(|ready| *ready))
+        })?;
+        if all {
+            return Ok(());
+        }
+        let facts = self.workers();
+        let not = facts.iter().zip(&ready).filter(|(_, ready)| !**ready);
+        let names: Vec<&str> = not.map(|(facts, _)| facts.name.as_str()).collect();
+        let found = format!("not ready: {}", names.join(", "));
+        Err(error(doing, found, Some("look at what they print")))
+    }
+
+    /// Waits until `ready` says so, while no worker is lost. `false`: it took too long,
+    /// or `watch` ended the wait.
+    fn wait_for(
+        &self,
+        doing: &str,
+        within: Duration,
+        watch: &mut dyn FnMut(&[WorkerFacts]) -> Flow,
+        mut ready: impl FnMut(&mut Coordinator) -> Result<bool, GenerateError>,
+    ) -> Result<bool, GenerateError> {
+        let until = Instant::now() + within;
+        loop {
+            let is_ready = self.driver.wait(LOOK_EVERY, |core| match ready(core) {
+                Ok(false) => None,
+                outcome => Some(outcome),
+            });
+            let is_ready = is_ready.unwrap_or(Ok(false))?;
             let facts = self.workers();
-            let doing = || "prepare the workers".to_owned();
+            let flow = watch(&facts);
             if let Some(lost) = facts.iter().find(|facts| facts.lost.is_some()) {
-                return Err(GenerateError {
-                    doing: doing(),
-                    found: format!("lost {lost}"),
-                    help: None,
-                });
+                let help = "start it again, then this";
+                return Err(error(doing, format!("lost {lost}"), Some(help)));
             }
-            if watch(&facts) == Flow::Stop || Instant::now() >= until {
-                let not: Vec<&str> = facts
-                    .iter()
-                    .zip(&ready)
-                    .filter(|(_, ready)| !**ready)
-                    .map(|(facts, _)| facts.name.as_str())
-                    .collect();
-                return Err(GenerateError {
-                    doing: doing(),
-                    found: format!("not ready: {}", not.join(", ")),
-                    help: Some("look at what they print".into()),
-                });
+            if is_ready || flow == Flow::Stop || Instant::now() >= until {
+                return Ok(is_ready);
             }
         }
-        Ok(())
     }
 
     /// What workers have said; waits a moment for it.
-    fn words(&self) -> Vec<(usize, Word)> {
-        let heard = self.driver.wait(LOOK_EVERY, |core| {
-            let mut words = Vec::new();
-            for worker in 0..core.workers().len() {
-                words.extend(std::iter::from_fn(|| core.hear(worker)).map(|word| (worker, word)));
-            }
-            (!words.is_empty()).then_some(words)
+    pub(super) fn reports(&self) -> Vec<(usize, Report)> {
+        let reports = self.driver.wait(LOOK_EVERY, |core| {
+            let reports = core.reports();
+            (!reports.is_empty()).then_some(reports)
         });
-        heard.unwrap_or_default()
+        reports.unwrap_or_default()
     }
 
-    fn bye(&self, worker: usize) {
-        let why = "ended by its own user".to_owned();
-        self.driver.with(|core| core.give_up(worker, why));
+    /// Ends the current run.
+    pub(super) fn stop(&self) {
+        let order = Order::Stop { run: self.run };
+        self.driver.with(|core| core.tell_all(&order));
     }
 
-    fn of_worker(&self, worker: usize, error: GenerateError) -> GenerateError {
-        let facts = self.workers();
-        let name = facts.get(worker).map_or("?", |facts| &facts.name);
-        GenerateError {
-            doing: format!("worker {name}: {}", error.doing),
-            ..error
-        }
-    }
-
-    fn tell_all(&self, order: &Order) {
+    /// Gives the order to run; the common start in own Unix time.
+    pub(super) fn begin(&self, segment: &Segment) -> i64 {
+        let at = unix_ns(self.driver.now() + LEAD);
         self.driver.with(|core| {
-            for worker in 0..core.workers().len() {
-                core.tell(worker, order);
-            }
-        });
-    }
-
-    /// Gives the order to run; the common begin in own Unix time.
-    fn begin(&self, segment: &Segment) -> i64 {
-        let now = self.driver.now();
-        self.driver.with(|core| {
-            let at = core.unix_ns(now + LEAD);
-            for worker in 0..core.workers().len() {
-                let offset = core.workers()[worker]
-                    .offset()
-                    .map_or(0, |offset| offset.ns);
-                let order = Order::Run {
+            for peer in &mut core.workers {
+                let offset = peer.connection.offset().map_or(0, |offset| offset.ns);
+                peer.connection.send(&Order::Run {
                     run: self.run,
                     segment: segment.clone(),
                     at_unix_ns: at.saturating_add(offset),
-                };
-                core.tell(worker, &order);
+                });
             }
-            at
-        })
-    }
-}
-
-fn facts(core: &Coordinator) -> Vec<WorkerFacts> {
-    let workers = core.workers().iter();
-    let facts = workers.map(|peer| WorkerFacts {
-        name: peer.name.clone(),
-        cores: peer.cores,
-        clock: peer.offset(),
-        began_late: None,
-        lost: peer.lost.clone(),
-    });
-    facts.collect()
-}
-
-/// A run while it goes on.
-struct Run {
-    merge: Merge,
-    parts: Vec<RunPart>,
-}
-
-/// One worker's part of it.
-struct RunPart {
-    /// What its spans add up to.
-    sum: Span,
-    /// How it ended; a lost one ends with what it had said.
-    end: Option<Result<End, GenerateError>>,
-    /// When it last said something about this run.
-    heard: Instant,
-}
-
-impl Run {
-    fn new(workers: usize) -> Self {
-        let heard = Instant::now() + LEAD;
-        let part = || RunPart {
-            sum: Span::empty(0),
-            end: None,
-            heard,
-        };
-        Self {
-            merge: Merge::new(workers),
-            parts: std::iter::repeat_with(part).take(workers).collect(),
-        }
-    }
-
-    fn span(&mut self, worker: usize, span: Span) {
-        let part = &mut self.parts[worker];
-        part.heard = Instant::now();
-        part.sum.append(&span);
-        self.merge.push(worker, span);
-    }
-
-    fn end(&mut self, worker: usize, end: Result<End, GenerateError>) {
-        self.parts[worker].end.get_or_insert(end);
-        self.merge.end(worker);
-    }
-
-    /// A worker is lost: what it said counts.
-    fn lost(&mut self, worker: usize) {
-        let sum = &mut self.parts[worker].sum;
-        let end = End {
-            total: Box::new(std::mem::replace(sum, Span::empty(0))),
-            cut: None,
-            late_ns: 0,
-        };
-        self.end(worker, Ok(end));
-    }
-
-    fn is_over(&self) -> bool {
-        self.parts.iter().all(|part| part.end.is_some())
-    }
-}
-
-impl Generate for Remote {
-    fn run(
-        &mut self,
-        segment: &Segment,
-        watch: &mut dyn FnMut(&Span) -> Flow,
-    ) -> Result<Recorded, GenerateError> {
-        self.run += 1;
-        if self.workers().iter().all(|facts| facts.lost.is_some()) {
-            return Err(GenerateError {
-                doing: "run a segment".into(),
-                found: "every worker is lost".into(),
-                help: Some("start workers and this again".into()),
-            });
-        }
-        let began_unix_ns = self.begin(segment);
-        let count = self.began_late.len();
-        let mut run = Run::new(count);
-        let mut timeline = Timeline::default();
-        let mut stopped = false;
-        let mut ended = vec![false; count];
-        while !run.is_over() {
-            for (worker, word) in self.words() {
-                match word {
-                    Word::Span { run: number, span } if number == self.run => {
-                        run.span(worker, *span)
-                    }
-                    Word::Done { run: number, end } if number == self.run => {
-                        if end.is_err() {
-                            self.tell_all(&Order::Stop { run: self.run });
-                        }
-                        ended[worker] = true;
-                        run.end(worker, end);
-                    }
-                    Word::Bye => self.bye(worker),
-                    // Of an older run.
-                    _ => {}
-                }
-            }
-            for (worker, facts) in self.workers().iter().enumerate() {
-                let part = &run.parts[worker];
-                if part.end.is_some() {
-                    continue;
-                }
-                let quiet = part.heard.elapsed();
-                if facts.lost.is_some() {
-                    run.lost(worker);
-                } else if quiet > self.report_within {
-                    let why = format!(
-                        "alive, but said nothing of its load for {} s",
-                        quiet.as_secs()
-                    );
-                    self.driver.with(|core| core.give_up(worker, why));
-                    run.lost(worker);
-                }
-            }
-            while let Some(span) = run.merge.pop() {
-                if watch(&span) == Flow::Stop && !stopped {
-                    stopped = true;
-                    self.tell_all(&Order::Stop { run: self.run });
-                }
-                timeline.push(span);
-            }
-        }
-        self.recorded(segment, began_unix_ns, run, timeline)
-    }
-}
-
-impl Remote {
-    fn recorded(
-        &mut self,
-        segment: &Segment,
-        began_unix_ns: i64,
-        run: Run,
-        timeline: Timeline,
-    ) -> Result<Recorded, GenerateError> {
-        let facts = self.workers();
-        let mut total = Span::empty(0);
-        let mut cut = None;
-        for (worker, part) in run.parts.into_iter().enumerate() {
-            let end = match part.end {
-                None => continue,
-                Some(Err(error)) => return Err(self.of_worker(worker, error)),
-                Some(Ok(end)) => end,
-            };
-            total.merge(&end.total);
-            self.began_late[worker] = facts[worker]
-                .lost
-                .is_none()
-                .then(|| Duration::from_nanos(end.late_ns));
-            cut = cut.or(end.cut);
-        }
-        // The sum of peaks that were not at the same time would be too high.
-        let peak = |of: fn(&Span) -> u64| timeline.spans().iter().map(of).max();
-        total.backlog = peak(|span| span.backlog).unwrap_or(total.backlog);
-        total.in_flight = peak(|span| span.in_flight).unwrap_or(total.in_flight);
-        let lost: Vec<String> = facts
-            .iter()
-            .filter(|facts| facts.lost.is_some())
-            .map(WorkerFacts::to_string)
-            .collect();
-        if lost.len() == facts.len() {
-            cut = Some("every worker was lost".into());
-        }
-        Ok(Recorded {
-            segment: segment.clone(),
-            began_unix_ns,
-            total,
-            timeline,
-            cut,
-            lost,
-        })
+        });
+        at
     }
 }
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        self.tell_all(&Order::Stop { run: self.run });
-        self.tell_all(&Order::Leave);
-        let _ = self
-            .driver
-            .wait(LEAVE_WITHIN, |core| core.is_idle().then_some(()));
+        self.stop();
+        self.driver.with(|core| core.tell_all(&Order::Leave));
+        let idle = |core: &mut Coordinator| core.is_idle().then_some(());
+        let _ = self.driver.wait(LEAVE_WITHIN, idle);
     }
 }

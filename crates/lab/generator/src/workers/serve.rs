@@ -7,18 +7,15 @@ use std::time::{Duration, Instant};
 use lab_load::{Flow, Generate, GenerateError, Segment, Workload};
 use measure::Machine;
 
-use super::driver::Driver;
-use super::message::{End, Hello, Order, Word, hex};
+use super::connection::unix_ns;
+use super::driver::{Driver, LEAVE_WITHIN, LOOK_EVERY};
+use super::message::{End, Hello, Order, Report};
 use super::nats::Nats;
 use super::worker::{Over, Worker};
-use super::{VERSION, check_session};
+use super::{VERSION, check_session, error};
 
-/// Time between looks at things that nobody announces.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A worker that would begin later than this says so instead.
 const LATEST: Duration = Duration::from_millis(500);
-/// Longest wait, at the end, for the coordinator to hear the last word.
-const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Where a worker finds its coordinator.
 #[derive(Debug, Clone)]
@@ -52,18 +49,17 @@ pub fn serve(
 ) -> Result<(), GenerateError> {
     check_session(&settings.session)?;
     let hello = Hello {
-        id: hex(rand::random()),
+        id: rand::random(),
         name: settings.name.clone(),
         version: VERSION.to_owned(),
         cores: Machine::detect().cores,
     };
-    let session = settings.session.clone();
-    let nats = settings.nats.clone().patient(settings.within);
-    let began = Instant::now();
-    let driver = Driver::start(&nats, |clock, max_payload| {
-        Worker::new(session, hello, clock.origin_unix_ns(), max_payload)
+    let until = Instant::now() + settings.within;
+    let nats = settings.nats.clone().waiting(settings.within);
+    let driver = Driver::start(&nats, |max_payload| {
+        Worker::new(settings.session.clone(), hello, max_payload)
     })?;
-    let served = follow(settings, &driver, began + settings.within, start_local);
+    let served = follow(settings, &driver, until, start_local);
     let _ = driver.wait(LEAVE_WITHIN, |core| core.is_idle().then_some(()));
     served
 }
@@ -74,84 +70,67 @@ fn follow(
     join_until: Instant,
     start_local: impl Fn(Workload) -> Result<Box<dyn Generate + Send>, GenerateError>,
 ) -> Result<(), GenerateError> {
-    let doing = || {
-        format!(
-            "take part in session {} over {}",
-            settings.session, settings.nats
-        )
-    };
-    let error = |found: String, help: &str| GenerateError {
-        doing: doing(),
-        found,
-        help: Some(help.into()),
+    let ended = |found: String, help: &str| {
+        let (session, nats) = (&settings.session, &settings.nats);
+        let doing = format!("take part in session {session} over {nats}");
+        error(doing, found, Some(help))
     };
     let mut local: Option<Box<dyn Generate + Send>> = None;
     loop {
-        let order = driver.wait(LOOK_EVERY, |core| {
-            core.hear()
-                .map(Ok)
-                .or_else(|| core.over().cloned().map(Err))
-        });
+        let order = driver.wait(LOOK_EVERY, Worker::hear);
         if settings.interrupted.load(Ordering::Relaxed) {
-            driver.with(|core| core.tell(&Word::Bye));
+            driver.with(|core| core.tell(&Report::Bye));
             return Ok(());
         }
-        let order = match order {
-            Some(Ok(order)) => order,
-            Some(Err(Over::Left)) => return Ok(()),
-            Some(Err(Over::Refused(why))) => {
-                return Err(error(
-                    format!("the coordinator refused: {why}"),
-                    "use another session, or more --workers there",
-                ));
-            }
-            Some(Err(Over::Lost(why))) => {
-                return Err(error(
-                    format!("the coordinator was lost: {why}"),
-                    "look at what it printed, and at NATS",
-                ));
-            }
+        let report = match order {
             None => {
                 let joined = driver.with(|core| core.has_joined());
                 if !joined && Instant::now() >= join_until {
                     let help = "start it: headroom load URL --workers N, with the same --nats and --session";
-                    return Err(error("no coordinator answered".into(), help));
+                    return Err(ended("no coordinator answered".into(), help));
                 }
                 continue;
             }
-        };
-        match order {
-            Order::Prepare(workload) => {
+            Some(Err(Over::Refused(why))) => {
+                let help = "use another session, or more --workers there";
+                return Err(ended(format!("the coordinator refused: {why}"), help));
+            }
+            Some(Err(Over::Lost(why))) => {
+                let help = "look at what it printed, and at NATS";
+                return Err(ended(format!("the coordinator was lost: {why}"), help));
+            }
+            Some(Ok(Order::Leave)) => return Ok(()),
+            // Of a run that is over.
+            Some(Ok(Order::Stop { .. })) => continue,
+            Some(Ok(Order::Prepare(workload))) => {
                 // The old connections go first: their ports may be needed.
                 local = None;
-                let word = match start_local(*workload) {
+                match start_local(*workload) {
                     Ok(started) => {
                         local = Some(started);
-                        Word::Ready
+                        Report::Ready
                     }
-                    Err(error) => Word::NotReady(error),
-                };
-                driver.with(|core| core.tell(&word));
+                    Err(error) => Report::NotReady(error),
+                }
             }
-            Order::Run {
+            Some(Ok(Order::Run {
                 run,
                 segment,
                 at_unix_ns,
-            } => {
+            })) => {
                 let end = match &mut local {
                     Some(local) => {
                         run_part(settings, driver, local.as_mut(), run, &segment, at_unix_ns)
                     }
-                    None => Err(error(
+                    None => Err(ended(
                         "told to run before it was told what".into(),
                         "this is a mistake in headroom; report it",
                     )),
                 };
-                driver.with(|core| core.tell(&Word::Done { run, end }));
+                Report::Done { run, end }
             }
-            // These are heard at once, where they come in.
-            Order::Stop { .. } | Order::Leave => {}
-        }
+        };
+        driver.with(|core| core.tell(&report));
     }
 }
 
@@ -163,27 +142,26 @@ fn run_part(
     segment: &Segment,
     at_unix_ns: i64,
 ) -> Result<End, GenerateError> {
-    let behind = || {
-        let now = driver.with(|core| core.unix_ns(driver.now()));
-        i128::from(now) - i128::from(at_unix_ns)
-    };
-    let ahead = u64::try_from(-behind()).unwrap_or(0);
+    let late_ns = || unix_ns(driver.now()).saturating_sub(at_unix_ns);
+    let ahead = u64::try_from(late_ns().saturating_neg()).unwrap_or(0);
     let _ = driver.wait(Duration::from_nanos(ahead), |core| {
         (!core.goes_on(run)).then_some(())
     });
-    let late = Duration::from_nanos(u64::try_from(behind()).unwrap_or(0));
-    if late > LATEST {
-        return Err(GenerateError {
-            doing: "begin together with the other workers".into(),
-            found: format!("the order came {} ms too late", late.as_millis()),
-            help: Some("look at the network between here and NATS".into()),
-        });
+    let late_ns = u64::try_from(late_ns()).unwrap_or(0);
+    if Duration::from_nanos(late_ns) > LATEST {
+        let found = format!("the order came {} ms too late", late_ns / 1_000_000);
+        let help = "look at the network between here and NATS";
+        return Err(error(
+            "begin together with the other workers",
+            found,
+            Some(help),
+        ));
     }
     let recorded = local.run(segment, &mut |span| {
         let mut span = Box::new(span.clone());
         span.pack();
         let goes_on = driver.with(|core| {
-            core.tell(&Word::Span { run, span });
+            core.tell(&Report::Span { run, span });
             core.goes_on(run)
         });
         match goes_on && !settings.interrupted.load(Ordering::Relaxed) {
@@ -196,6 +174,6 @@ fn run_part(
     Ok(End {
         total,
         cut: recorded.cut,
-        late_ns: u64::try_from(late.as_nanos()).unwrap_or(u64::MAX),
+        late_ns,
     })
 }

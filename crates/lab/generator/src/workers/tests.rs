@@ -1,10 +1,15 @@
-//! Both sides of the protocol against each other, over a bus made of two queues.
+//! Both sides of a session against each other, over a bus made of queues.
 
 use std::time::Duration;
 
-use super::coordinator::{Coordinator, Terms};
-use super::driver::Core;
-use super::message::{Answer, Hello, Order, Word, hello_subject, hex, worker_subject};
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::connection::unix_ns;
+use super::coordinator::{Coordinator, SessionConfig};
+use super::driver::{Core, Outgoing};
+use super::message::{Hello, Order, Packet, Reply, Report, Request};
 use super::share::shares;
 use super::worker::{Over, Worker};
 
@@ -14,182 +19,323 @@ mod simulated;
 
 const MS: Duration = Duration::from_millis(1);
 const SILENCE: Duration = Duration::from_secs(3);
-/// How far the worker's clock is ahead.
-const AHEAD_NS: i64 = 5_000_000_000;
+/// How far each worker's clock is ahead of the one before.
+const AHEAD: Duration = Duration::from_secs(5);
+const TOKEN: u64 = 77;
 
-struct Both {
-    coordinator: Coordinator,
-    worker: Worker,
-    now: Duration,
-    /// Whether what is said arrives.
-    connected: bool,
+/// What a bus does to a packet.
+#[derive(Debug, Clone, Copy)]
+struct Bus {
+    /// Shares of what is lost, and of what comes twice.
+    lost: f64,
+    twice: f64,
+    /// Longest delay, in milliseconds; what is delayed may be overtaken.
+    delay_ms: u64,
 }
 
-impl Both {
-    fn new(coordinator_version: &str, worker_version: &str) -> Self {
-        let terms = Terms {
+const GOOD: Bus = Bus {
+    lost: 0.0,
+    twice: 0.0,
+    delay_ms: 0,
+};
+
+struct Session {
+    coordinator: Coordinator,
+    workers: Vec<Worker>,
+    now: Duration,
+    bus: Bus,
+    random: StdRng,
+    /// What is on its way, and when it arrives.
+    going: Vec<(Duration, Outgoing)>,
+    /// What the workers were told and have said, and what the coordinator heard of it.
+    orders: Vec<Vec<Order>>,
+    reports: Vec<(usize, Report)>,
+}
+
+impl Session {
+    fn new(coordinator_version: &str, worker_versions: &[&str]) -> Self {
+        let config = SessionConfig {
             session: "s".into(),
-            token: 77,
+            token: TOKEN,
             version: coordinator_version.into(),
-            wanted: 1,
+            wanted: worker_versions.len(),
             silence: SILENCE,
         };
+        let workers = (1..).zip(worker_versions);
+        let workers = workers
+            .map(|(id, version)| Worker::new("s".into(), hello(id, version), 1000))
+            .collect();
         Self {
-            coordinator: Coordinator::new(terms, 0, 1000),
-            worker: Worker::new("s".into(), hello(1, worker_version), AHEAD_NS, 1000),
+            coordinator: Coordinator::new(config, 1000),
+            workers,
             now: Duration::ZERO,
-            connected: true,
+            bus: GOOD,
+            random: StdRng::seed_from_u64(0),
+            going: Vec::new(),
+            orders: vec![Vec::new(); worker_versions.len()],
+            reports: Vec::new(),
         }
     }
 
-    /// Both live for so long, a tick each millisecond.
+    /// One worker that has joined over a good bus.
+    fn joined() -> Self {
+        let mut session = Self::new("1", &["1"]);
+        session.live(MS * 100);
+        session
+    }
+
+    /// All live for so long, a tick each millisecond.
     fn live(&mut self, length: Duration) {
         let until = self.now + length;
         while self.now < until {
             self.now += MS;
-            self.coordinator.tick(self.now);
-            self.worker.tick(self.now);
-            while let Some((subject, bytes)) = self.coordinator.outgoing() {
-                if self.connected && self.worker.subjects().contains(&subject) {
-                    self.worker.take(&subject, &bytes, self.now);
-                }
+            let mut said = self.coordinator.tick(self.now);
+            for (worker, ahead) in self.workers.iter_mut().zip(1..) {
+                said.extend(worker.tick(self.now + AHEAD * ahead));
             }
-            while let Some((subject, bytes)) = self.worker.outgoing() {
-                if self.connected && self.coordinator.subjects().contains(&subject) {
-                    self.coordinator.take(&subject, &bytes, self.now);
-                }
+            self.publish(said);
+            let now = self.now;
+            while let Some(first) = self.going.iter().position(|(at, _)| *at <= now) {
+                let (_, (subject, packet)) = self.going.remove(first);
+                let answers = self.deliver(&subject, packet);
+                self.publish(answers);
             }
         }
     }
+
+    fn publish(&mut self, said: Vec<Outgoing>) {
+        for outgoing in said {
+            if self.random.random_bool(self.bus.lost) {
+                continue;
+            }
+            let count = 1 + usize::from(self.random.random_bool(self.bus.twice));
+            for outgoing in std::iter::repeat_n(outgoing, count) {
+                let delay = self.random.random_range(0..=self.bus.delay_ms);
+                let at = self.now + MS * u32::try_from(delay).unwrap();
+                self.going.push((at, outgoing));
+            }
+        }
+    }
+
+    /// As NATS does: through bytes, to whoever listens on the subject.
+    fn deliver(&mut self, subject: &String, packet: Packet) -> Vec<Outgoing> {
+        let packet = Packet::from_bytes(&packet.to_bytes().into()).unwrap();
+        let mut answers = Vec::new();
+        if self.coordinator.subjects().contains(subject) {
+            answers.extend(self.coordinator.take(packet.clone(), self.now));
+        }
+        for (worker, ahead) in self.workers.iter_mut().zip(1..) {
+            if worker.subjects().contains(subject) {
+                answers.extend(worker.take(packet.clone(), self.now + AHEAD * ahead));
+            }
+        }
+        answers
+    }
+
+    /// Everybody reads what came.
+    fn hear(&mut self) {
+        for (worker, orders) in self.workers.iter_mut().zip(&mut self.orders) {
+            while let Some(Ok(order)) = worker.hear() {
+                orders.push(order);
+            }
+        }
+        self.reports.extend(self.coordinator.reports());
+    }
+
+    fn disconnect(&mut self) {
+        self.bus.lost = 1.0;
+    }
+
+    fn lost(&self, worker: usize) -> Option<&str> {
+        self.coordinator.workers[worker].connection.lost()
+    }
 }
 
-fn hello(id: u128, version: &str) -> Hello {
+fn hello(id: u64, version: &str) -> Hello {
     Hello {
-        id: hex(id),
-        name: "w".into(),
+        id,
+        name: format!("w{id}"),
         version: version.into(),
         cores: 2,
     }
 }
 
+fn prepare(bytes: usize) -> Order {
+    Order::Prepare(Box::new(simulated::workload(1, bytes)))
+}
+
+fn request(sender: u64, content: &'static [u8]) -> Packet {
+    Packet::Request(Request {
+        sender,
+        number: 0,
+        last: true,
+        sent_ns: 0,
+        content: content.into(),
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_bad_bus_loses_no_message_and_repeats_none(
+        seed in any::<u64>(),
+        lost in 0.0..0.3f64,
+        twice in 0.0..0.5f64,
+        delay_ms in 0u64..200,
+    ) {
+        let mut session = Session::new("1", &["1"; 3]);
+        session.bus = Bus { lost, twice, delay_ms };
+        session.random = StdRng::seed_from_u64(seed);
+        for _ in 0..120 {
+            if session.workers.iter().all(Worker::has_joined) {
+                break;
+            }
+            session.live(MS * 500);
+        }
+        prop_assert!(session.workers.iter().all(Worker::has_joined), "they joined");
+        for run in 0..5 {
+            session.coordinator.tell_all(&prepare(100 * run));
+            for worker in &mut session.workers {
+                let run = run as u64;
+                worker.tell(&Report::Done { run, end: Err(super::error("x", "y".repeat(3000), None)) });
+            }
+            session.live(MS * 100);
+            session.hear();
+        }
+        for _ in 0..120 {
+            if session.coordinator.is_idle() && session.workers.iter().all(Worker::is_idle) {
+                break;
+            }
+            session.live(MS * 500);
+            session.hear();
+        }
+        let orders: Vec<Order> = (0..5).map(|run| prepare(100 * run)).collect();
+        for (place, peer) in session.coordinator.workers.iter().enumerate() {
+            prop_assert_eq!(peer.connection.lost(), None);
+            // Places are given in the order of arrival.
+            let id: usize = peer.name[1..].parse().unwrap();
+            prop_assert_eq!(&session.orders[id - 1], &orders);
+            let reports = session.reports.iter().filter(|(from, _)| *from == place);
+            let runs: Vec<u64> = reports
+                .map(|(_, report)| match report {
+                    Report::Done { run, .. } => *run,
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            prop_assert_eq!(runs, [0, 1, 2, 3, 4]);
+            let clock = peer.connection.offset().unwrap();
+            let error = clock.ns.abs_diff(unix_ns(AHEAD) * id as i64);
+            prop_assert!(u128::from(error) <= clock.uncertainty.as_nanos() + 1);
+        }
+    }
+}
+
 #[test]
 fn they_meet_and_agree_on_the_time() {
-    let mut both = Both::new("1", "1");
-    both.live(MS * 1000);
-    assert!(both.worker.has_joined() && both.coordinator.complete());
-    let peer = &both.coordinator.workers()[0];
-    assert!(peer.aligned());
-    assert_eq!(peer.offset().unwrap().ns, AHEAD_NS);
+    let mut session = Session::new("1", &["1"]);
+    session.live(MS * 1000);
+    assert!(session.workers[0].has_joined() && session.coordinator.is_complete());
+    let peer = &session.coordinator.workers[0];
+    assert!(peer.connection.is_aligned());
+    assert_eq!(peer.connection.offset().unwrap().ns, unix_ns(AHEAD));
 }
 
 #[test]
 fn another_version_is_refused() {
-    let mut both = Both::new("1", "2");
-    both.live(MS * 1000);
-    assert!(!both.coordinator.complete());
+    let mut session = Session::new("1", &["2"]);
+    session.live(MS * 1000);
+    assert!(!session.coordinator.is_complete());
     let why = "the worker is version 2, the coordinator 1; use the same on every machine";
-    assert_eq!(both.worker.over(), Some(&Over::Refused(why.into())));
-    let refusals: Vec<&str> = both.coordinator.refusals().collect();
-    assert_eq!(refusals, [format!("w: {why}")]);
+    let refused = Some(Err(Over::Refused(why.into())));
+    assert_eq!(session.workers[0].hear(), refused);
+    assert_eq!(session.coordinator.refusals, [format!("w1: {why}")]);
 }
 
 #[test]
 fn a_silent_worker_is_lost_for_good() {
-    let mut both = Both::new("1", "1");
-    both.live(MS * 100);
-    both.connected = false;
-    both.live(SILENCE - MS * 500);
-    assert_eq!(both.coordinator.workers()[0].lost, None);
-    assert_eq!(both.worker.over(), None);
-    both.live(MS * 1000);
-    let lost = both.coordinator.workers()[0].lost.clone().unwrap();
+    let mut session = Session::joined();
+    session.disconnect();
+    session.live(SILENCE - MS * 500);
+    assert_eq!(session.lost(0), None);
+    assert_eq!(session.workers[0].hear(), None);
+    assert!(session.workers[0].goes_on(1));
+    session.live(MS * 1000);
+    let lost = session.lost(0).unwrap().to_owned();
     assert!(lost.starts_with("silent for"), "{lost}");
-    assert!(matches!(both.worker.over(), Some(Over::Lost(_))));
-    both.connected = true;
-    both.live(MS * 1000);
-    assert_eq!(both.coordinator.workers()[0].lost, Some(lost));
+    let over = session.workers[0].hear();
+    assert!(matches!(over, Some(Err(Over::Lost(_)))), "{over:?}");
+    assert!(!session.workers[0].goes_on(1));
+    session.bus = GOOD;
+    session.live(MS * 1000);
+    assert_eq!(session.lost(0), Some(&*lost));
     // Even its hello does not bring it back.
-    let again = serde_json::to_vec(&hello(1, "1")).unwrap();
-    both.coordinator.take(&hello_subject("s"), &again, both.now);
-    let (subject, bytes) = both.coordinator.outgoing().unwrap();
-    assert_eq!(subject, worker_subject("s", &hex(1)));
-    assert!(matches!(
-        serde_json::from_slice(&bytes).unwrap(),
-        Answer::Refused(_)
-    ));
+    let again = Packet::Hello(hello(1, "1"));
+    let (subject, answer) = session.coordinator.take(again, session.now).unwrap();
+    assert_eq!(session.workers[0].subjects(), [subject]);
+    assert!(matches!(answer, Packet::Refused(_)), "{answer:?}");
 }
 
 #[test]
 fn a_short_silence_loses_nothing() {
-    let mut both = Both::new("1", "1");
-    both.live(MS * 100);
-    both.connected = false;
-    both.coordinator
-        .tell(0, &Order::Prepare(Box::new(simulated::workload(1, 5000))));
-    both.worker.tell(&Word::Ready);
-    both.live(SILENCE / 2);
-    assert_eq!(both.worker.hear(), None);
-    both.connected = true;
-    both.live(MS * 1000);
-    let expected = Order::Prepare(Box::new(simulated::workload(1, 5000)));
-    assert_eq!(both.worker.hear(), Some(expected));
-    assert_eq!(both.coordinator.hear(0), Some(Word::Ready));
-    assert!(both.coordinator.is_idle() && both.worker.is_idle());
+    let mut session = Session::joined();
+    session.disconnect();
+    session.coordinator.tell_all(&prepare(5000));
+    session.workers[0].tell(&Report::Ready);
+    session.live(SILENCE / 2);
+    session.hear();
+    assert_eq!((&session.orders[0], &session.reports), (&vec![], &vec![]));
+    session.bus = GOOD;
+    session.live(MS * 1000);
+    session.hear();
+    assert_eq!(session.orders[0], [prepare(5000)]);
+    assert_eq!(session.reports, [(0, Report::Ready)]);
+    assert!(session.coordinator.is_idle() && session.workers[0].is_idle());
 }
 
 #[test]
 fn a_stop_ends_its_run_and_older_ones_only() {
-    let mut both = Both::new("1", "1");
-    both.live(MS * 100);
-    both.coordinator.tell(0, &Order::Stop { run: 2 });
-    both.live(MS * 100);
+    let mut session = Session::joined();
+    session.coordinator.tell_all(&Order::Stop { run: 2 });
+    session.live(MS * 100);
     assert_eq!(
-        [1, 2, 3].map(|run| both.worker.goes_on(run)),
+        [1, 2, 3].map(|run| session.workers[0].goes_on(run)),
         [false, false, true]
     );
-    both.coordinator.tell(0, &Order::Leave);
-    both.live(MS * 100);
-    assert_eq!(both.worker.over(), Some(&Over::Left));
-    assert!(!both.worker.goes_on(3));
-    assert!(both.coordinator.is_idle(), "the worker thanked for it");
+    session.coordinator.tell_all(&Order::Leave);
+    session.live(MS * 100);
+    assert!(!session.workers[0].goes_on(3));
+    session.hear();
+    assert_eq!(session.orders[0], [Order::Stop { run: 2 }, Order::Leave]);
+    assert!(session.coordinator.is_idle(), "the worker acknowledged it");
 }
 
 #[test]
-fn frames_of_strangers_change_nothing() {
-    let mut both = Both::new("1", "1");
-    both.live(MS * 100);
-    let frame = super::frame::Frame {
+fn packets_of_strangers_change_nothing() {
+    let mut session = Session::joined();
+    let reply = Packet::Reply(Reply {
         sender: 12345,
-        body: super::frame::Body::Beat { acknowledged: 99 },
-    };
-    let bytes = frame.to_bytes();
-    let subject = both.coordinator.subjects()[1].clone();
-    both.coordinator.take(&subject, &bytes, both.now);
-    both.coordinator.take(&subject, b"", both.now);
-    both.worker.take("x", &bytes, both.now);
-    both.worker.take("x", b"nonsense", both.now);
-    both.live(MS * 1000);
-    assert_eq!(both.coordinator.workers()[0].lost, None);
-    assert_eq!(both.worker.over(), None);
+        number: 99,
+        sent_ns: 0,
+        came_ns: 0,
+    });
+    for packet in [reply, request(12345, b"{"), Packet::Refused("no".into())] {
+        assert_eq!(session.coordinator.take(packet.clone(), session.now), None);
+        assert_eq!(session.workers[0].take(packet, session.now + AHEAD), None);
+    }
+    session.live(MS * 1000);
+    assert_eq!(session.lost(0), None);
+    assert_eq!(session.workers[0].hear(), None);
 }
 
 #[test]
 fn what_is_no_message_ends_the_session_with_that_one() {
-    let mut both = Both::new("1", "1");
-    both.live(MS * 100);
-    let frame = super::frame::Frame {
-        sender: 1,
-        body: super::frame::Body::Data {
-            number: 0,
-            acknowledged: 0,
-            last: true,
-            content: b"{".to_vec(),
-        },
-    };
-    let subject = both.coordinator.subjects()[1].clone();
-    both.coordinator.take(&subject, &frame.to_bytes(), both.now);
-    assert_eq!(both.coordinator.hear(0), None);
-    let lost = both.coordinator.workers()[0].lost.clone().unwrap();
+    let mut session = Session::new("1", &["1"]);
+    let welcome = session.coordinator.take(Packet::Hello(hello(1, "1")), MS);
+    assert!(matches!(welcome, Some((_, Packet::Welcome { .. }))));
+    session.coordinator.take(request(1, b"{"), MS);
+    assert_eq!(session.coordinator.reports(), []);
+    let lost = session.lost(0).unwrap();
     assert!(lost.contains("something else than expected"), "{lost}");
 }
 
