@@ -65,6 +65,9 @@ const BANNED: &[(&str, &str)] = &[
     ("serde_yaml", "no longer maintained"),
 ];
 
+/// Crates that only tests may use, with the reason.
+const TESTS_ONLY: &[(&str, &str)] = &[("async-nats", "crate nats is the client")];
+
 /// Licences that a dependency may come under; it needs one of them.
 const LICENCES: &[&str] = &[
     "Apache-2.0",
@@ -155,6 +158,14 @@ fn a_room_uses_only_rooms_below_it() {
         };
         for dependency in package["dependencies"].as_array().expect("dependencies") {
             let used = dependency["name"].as_str().expect("a name");
+            let in_tests = dependency["kind"] == "dev";
+            if let Some((_, reason)) = TESTS_ONLY.iter().find(|(only, _)| *only == used)
+                && !in_tests
+            {
+                wrong.push(format!(
+                    "{name} must not use {used} outside tests: {reason}"
+                ));
+            }
             let Some(below) = floors.get(used) else {
                 continue;
             };

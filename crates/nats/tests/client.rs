@@ -63,6 +63,18 @@ async fn it_proves_who_it_is() {
 }
 
 #[tokio::test]
+async fn a_token_proves_it_too() {
+    let server = NatsServer::start(&["--auth", "secret"]);
+    let mut with = config(&server.url());
+    with.token = Some(Password::new("secret"));
+    let client = Client::connect(with.clone()).await.unwrap();
+    client.flush().await.unwrap();
+    with.token = Some(Password::new("wrong"));
+    let error = Client::connect(with).await.err().unwrap().to_string();
+    assert!(error.contains("Authorization Violation"), "{error}");
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_there_is_an_error_at_first() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
@@ -177,4 +189,17 @@ async fn payloads_have_a_bound() {
         })
     );
     assert_eq!(client.publish(b"a..b", b""), Err(PublishError::Subject));
+}
+
+#[tokio::test]
+async fn the_bound_of_payloads_is_known_as_soon_as_the_client_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nats.conf");
+    std::fs::write(&file, "max_payload: 4096\n").unwrap();
+    let server = NatsServer::start(&["--config", file.to_str().unwrap()]);
+    let client = connect(&server.url()).await;
+    assert_eq!(client.max_payload(), 4096);
+    let large = client.publish(b"a", &[b'x'; 4097]);
+    let (found, most) = (4097, 4096);
+    assert_eq!(large, Err(PublishError::Large { found, most }));
 }

@@ -350,6 +350,37 @@ fn a_server_that_asks_for_a_token_gets_it_and_no_error_shows_it() {
 }
 
 #[test]
+fn a_server_that_asks_for_tls_gets_it_once_its_authority_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    std::fs::write(path("cert"), made.cert.pem()).unwrap();
+    std::fs::write(path("key"), made.signing_key.serialize_pem()).unwrap();
+    let (certificate, key) = (path("cert"), path("key"));
+    let server = NatsServer::start_with(&["--tls", "--tlscert", &certificate, "--tlskey", &key]);
+    let error = Remote::start(&workload(1, 0), &server.settings(1))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("HEADROOM_NATS_CA"), "{error}");
+    let missing = path("missing");
+    let unread = server.nats_with(&[("HEADROOM_NATS_CA", &missing)]);
+    let error = Remote::start(&workload(1, 0), &Settings::new(unread, "test".into(), 1))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains(&missing), "{error}");
+    let asked = server.nats_with(&[("HEADROOM_NATS_CA", &certificate)]);
+    let always = Nats::new(Some(&server.url().replace("nats:", "tls:")), |name| {
+        (name == "HEADROOM_NATS_CA").then(|| certificate.clone())
+    });
+    let worker = worker(&asked, "w", AT_ONCE);
+    let settings = Settings::new(always.unwrap(), "test".into(), 1);
+    let mut remote = Remote::start(&workload(1, 0), &settings).unwrap();
+    assert_same(&remote.run(&segment(2), &mut go_on).unwrap(), &alone(1, 2));
+    drop(remote);
+    worker.end().unwrap();
+}
+
+#[test]
 fn a_server_that_is_not_there_is_said_at_once() {
     let mut server = NatsServer::start();
     server.kill();

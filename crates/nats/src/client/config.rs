@@ -83,8 +83,12 @@ pub struct ClientConfig {
     pub servers: Vec<ServerAddress>,
     /// Who this is; `None`: nobody in particular.
     pub user: Option<(String, Password)>,
+    /// A token that proves who this is, in place of a user.
+    pub token: Option<Password>,
     /// TLS; `None`: only when no server asks for it.
     pub tls: Option<Arc<rustls::ClientConfig>>,
+    /// With `tls`: whether it is used with servers, too, that do not ask for it.
+    pub tls_always: bool,
     /// The client's name in the server's list of connections.
     pub name: String,
     /// Rounds over all servers before the first connection counts as failed.
@@ -109,7 +113,9 @@ impl Default for ClientConfig {
         Self {
             servers: Vec::new(),
             user: None,
+            token: None,
             tls: None,
+            tls_always: true,
             name: "headroom".to_owned(),
             attempts: 3,
             pause: Duration::from_millis(100),

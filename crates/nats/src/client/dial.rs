@@ -9,6 +9,7 @@ use tokio_rustls::TlsConnector;
 
 use super::config::{ClientConfig, ServerAddress};
 use super::error::DialError;
+use crate::Password;
 use crate::codec::{Frame, Limits, Scanner, encode};
 use crate::stream::Stream;
 
@@ -41,6 +42,8 @@ struct Connect<'a> {
     user: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pass: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auth_token: Option<&'a str>,
     name: &'a str,
     lang: &'a str,
     version: &'a str,
@@ -86,7 +89,9 @@ async fn greet(config: &ClientConfig, server: &ServerAddress) -> Result<Connecti
     if info.tls_required && config.tls.is_none() {
         return Err(DialError::TlsRequired);
     }
-    if let Some(tls) = &config.tls {
+    let tls = config.tls.as_ref();
+    let tls = tls.filter(|_| config.tls_always || info.tls_required);
+    if let Some(tls) = tls {
         let name = ServerName::try_from(server.host.clone())
             .map_err(|_| DialError::Name(server.host.clone()))?;
         let Stream::Plain(plain) = stream else {
@@ -97,7 +102,7 @@ async fn greet(config: &ClientConfig, server: &ServerAddress) -> Result<Connecti
         let connector = TlsConnector::from(std::sync::Arc::clone(tls));
         stream = Stream::Tls(Box::new(connector.connect(name, plain).await?.into()));
     }
-    stream.write_all(&greeting(config)).await?;
+    stream.write_all(&greeting(config, tls.is_some())).await?;
     stream.flush().await?;
     expect(
         &mut stream,
@@ -116,13 +121,14 @@ async fn greet(config: &ClientConfig, server: &ServerAddress) -> Result<Connecti
     })
 }
 
-fn greeting(config: &ClientConfig) -> BytesMut {
+fn greeting(config: &ClientConfig, tls_required: bool) -> BytesMut {
     let connect = Connect {
         verbose: false,
         pedantic: false,
-        tls_required: config.tls.is_some(),
+        tls_required,
         user: config.user.as_ref().map(|(user, _)| user.as_str()),
         pass: config.user.as_ref().map(|(_, password)| password.reveal()),
+        auth_token: config.token.as_ref().map(Password::reveal),
         name: &config.name,
         lang: "rust",
         version: env!("CARGO_PKG_VERSION"),

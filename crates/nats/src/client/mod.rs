@@ -200,6 +200,11 @@ impl Client {
         receiver.await.map_err(|_| FlushError::Away)
     }
 
+    /// Bytes that the server takes in one message.
+    pub fn max_payload(&self) -> usize {
+        self.0.shared.max_payload.load(Ordering::Relaxed)
+    }
+
     /// Bytes that wait to be sent.
     pub fn waiting_bytes(&self) -> usize {
         self.0.shared.outbox.len()
@@ -254,6 +259,9 @@ impl Shared {
             let server = &servers[(begin + step) % servers.len()];
             match dial::dial(&self.config, server).await {
                 Ok(connection) => {
+                    // Known before anyone is told that there is a connection.
+                    self.max_payload
+                        .store(connection.max_payload, Ordering::Relaxed);
                     self.state.send_modify(|state| {
                         // The first connection is the one before which there was none.
                         state.reconnects += u64::from(!state.server.is_empty());

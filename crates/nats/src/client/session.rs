@@ -1,7 +1,6 @@
 //! A connection while it lasts: one reads, one writes, one asks whether the server lives.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -73,12 +72,7 @@ impl Pings {
 /// Serves a connection until it ends, and says why. Ends without a reason when the client
 /// is closed and everything was sent.
 pub(super) async fn serve(shared: &Shared, connection: Connection) -> Option<DialError> {
-    let Connection {
-        stream,
-        unread,
-        max_payload,
-    } = connection;
-    shared.max_payload.store(max_payload, Ordering::Relaxed);
+    let Connection { stream, unread, .. } = connection;
     let (read, mut write) = tokio::io::split(stream);
     let end = tokio::select! {
         error = receive(shared, read, unread) => error,

@@ -1,19 +1,13 @@
 //! What carries one side of a session: NATS in, NATS out, and the time.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use async_nats::connection::State;
-use async_nats::{Client, Subscriber};
-use futures_util::StreamExt;
-use futures_util::stream::{SelectAll, select_all};
 use lab_load::GenerateError;
 use measure::Clock;
+use nats::client::{Client, QueueLimits};
 use tokio::runtime::Runtime;
-use tokio::sync::Notify;
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
 use super::error;
 use super::message::Packet;
@@ -21,12 +15,13 @@ use super::nats::Nats;
 
 /// Time between looks at the clock when nothing comes.
 const TICK: Duration = Duration::from_millis(20);
-/// Longest wait for the client to take a packet; after it the packet is dropped, and sent
-/// again later.
-const PUBLISH_WITHIN: Duration = Duration::from_secs(1);
+/// What may wait to be taken in. Beyond it packets are dropped, and come again.
+const UNREAD: QueueLimits = QueueLimits {
+    messages: 4096,
+    bytes: 64 * 1024 * 1024,
+};
 /// Longest wait, at the end, for what was said last to leave.
 const FLUSH_WITHIN: Duration = Duration::from_millis(500);
-
 /// Time between looks at things that nobody announces.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Longest wait, at the end, for the other side to take what was said last.
@@ -47,25 +42,20 @@ pub(crate) trait Core: Send + 'static {
 }
 
 /// A core and the thread that drives it.
-#[derive(Debug)]
 pub(crate) struct Driver<C> {
     shared: Arc<Shared<C>>,
     runtime: Runtime,
-    task: Option<JoinHandle<()>>,
 }
 
-#[derive(Debug)]
 struct Shared<C> {
     core: Mutex<C>,
-    clock: Clock,
     /// Something came or time has passed.
     changed: Condvar,
-    /// Something was asked of the core.
-    wake: Notify,
-    closing: AtomicBool,
+    client: Client,
+    clock: Clock,
 }
 
-impl<C> Shared<C> {
+impl<C: Core> Shared<C> {
     fn lock(&self) -> MutexGuard<'_, C> {
         // A core is whole after each of its calls, whatever panicked in between.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
@@ -74,6 +64,23 @@ impl<C> Shared<C> {
     fn now(&self) -> Duration {
         let origin = u64::try_from(self.clock.origin_unix_ns()).unwrap_or(0);
         Duration::from_nanos(origin) + self.clock.origin().elapsed()
+    }
+
+    /// Something came, or it is time to look at the clock.
+    fn step(&self, came: Option<Packet>) {
+        let now = self.now();
+        let mut core = self.lock();
+        let answer = came.and_then(|packet| core.take(packet, now));
+        let due = core.tick(now);
+        drop(core);
+        self.changed.notify_all();
+        // What is said into a broken connection would pile up and come too late.
+        if self.client.state().borrow().connected {
+            for (subject, packet) in answer.into_iter().chain(due) {
+                // What finds no room is sent again later.
+                let _ = self.client.publish(subject.as_bytes(), &packet.to_bytes());
+            }
+        }
     }
 }
 
@@ -87,26 +94,37 @@ impl<C: Core> Driver<C> {
             .enable_all()
             .build()
             .map_err(|found| error("start a thread for NATS", found.to_string(), None))?;
-        let (client, core, subscriptions) = runtime.block_on(async {
-            let client = nats.connect().await?;
-            let core = make(client.max_payload());
-            let subscriptions = subscribe(&client, &core.subjects()).await;
-            let subscriptions = subscriptions.map_err(|found| nats.error(found, None))?;
-            Ok((client, core, subscriptions))
-        })?;
+        let client = runtime.block_on(nats.connect())?;
+        let core = make(client.max_payload());
+        let subscriptions = core.subjects().into_iter();
+        let subscriptions: Result<Vec<_>, _> = subscriptions
+            .map(|subject| client.subscribe(&subject, UNREAD))
+            .collect();
+        let subscriptions = subscriptions.map_err(|found| nats.error(found.to_string(), None))?;
         let shared = Arc::new(Shared {
             core: Mutex::new(core),
-            clock: Clock::start(),
             changed: Condvar::new(),
-            wake: Notify::new(),
-            closing: AtomicBool::new(false),
+            client,
+            clock: Clock::start(),
         });
-        let task = runtime.spawn(drive(client, subscriptions, Arc::clone(&shared)));
-        Ok(Self {
-            shared,
-            runtime,
-            task: Some(task),
-        })
+        for mut subscription in subscriptions {
+            let shared = Arc::clone(&shared);
+            runtime.spawn(async move {
+                while let Some(batch) = subscription.next().await {
+                    for message in batch.iter() {
+                        shared.step(Packet::from_bytes(message.payload));
+                    }
+                }
+            });
+        }
+        let ticking = Arc::clone(&shared);
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(TICK).await;
+                ticking.step(None);
+            }
+        });
+        Ok(Self { shared, runtime })
     }
 
     /// The time as the core is told it.
@@ -117,7 +135,7 @@ impl<C: Core> Driver<C> {
     /// Asks something of the core.
     pub(crate) fn with<R>(&self, ask: impl FnOnce(&mut C) -> R) -> R {
         let answer = ask(&mut self.shared.lock());
-        self.shared.wake.notify_one();
+        self.shared.step(None);
         answer
     }
 
@@ -138,64 +156,19 @@ impl<C: Core> Driver<C> {
                 .changed
                 .wait_timeout_while(core, within, waiting),
         );
-        // Reading may have made room for what could not be taken before.
-        self.shared.wake.notify_one();
         found
+    }
+}
+
+impl<C> fmt::Debug for Driver<C> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Driver").finish_non_exhaustive()
     }
 }
 
 impl<C> Drop for Driver<C> {
     fn drop(&mut self) {
-        self.shared.closing.store(true, Ordering::Relaxed);
-        self.shared.wake.notify_one();
-        if let Some(task) = self.task.take() {
-            let _ = self.runtime.block_on(task);
-        }
-    }
-}
-
-async fn subscribe(client: &Client, subjects: &[String]) -> Result<SelectAll<Subscriber>, String> {
-    let mut subscriptions = Vec::new();
-    for subject in subjects {
-        let subscribed = client.subscribe(subject.clone()).await;
-        subscriptions.push(subscribed.map_err(|error| error.to_string())?);
-    }
-    client.flush().await.map_err(|error| error.to_string())?;
-    Ok(select_all(subscriptions))
-}
-
-async fn drive<C: Core>(
-    client: Client,
-    mut subscriptions: SelectAll<Subscriber>,
-    shared: Arc<Shared<C>>,
-) {
-    let mut ticks = tokio::time::interval(TICK);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        // When the client gives up, time goes on, and silence is noticed.
-        let came = tokio::select! {
-            Some(message) = subscriptions.next() => Packet::from_bytes(&message.payload),
-            _ = ticks.tick() => None,
-            () = shared.wake.notified() => None,
-        };
-        let closing = shared.closing.load(Ordering::Relaxed);
-        let now = shared.now();
-        let (answer, due) = {
-            let mut core = shared.lock();
-            let answer = came.and_then(|packet| core.take(packet, now));
-            (answer, core.tick(now))
-        };
-        shared.changed.notify_all();
-        for (subject, packet) in answer.into_iter().chain(due) {
-            // What is said into a broken connection would pile up and come too late.
-            if client.connection_state() == State::Connected {
-                let publish = client.publish(subject, packet.to_bytes().into());
-                let _ = timeout(PUBLISH_WITHIN, publish).await;
-            }
-        }
-        if closing {
-            let _ = timeout(FLUSH_WITHIN, client.flush()).await;
-            return;
-        }
+        let flush = async { tokio::time::timeout(FLUSH_WITHIN, self.shared.client.flush()).await };
+        let _ = self.runtime.block_on(flush);
     }
 }

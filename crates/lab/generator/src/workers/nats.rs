@@ -3,12 +3,16 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
 use lab_load::GenerateError;
+use nats::Password;
+use nats::client::{Client, ClientConfig, ConnectError, DialError, ServerAddress};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
 use tokio::time::Instant;
+use url::Url;
 
 use super::error;
 
@@ -16,24 +20,19 @@ use super::error;
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Time between two tries, at the start and after a connection was lost.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
-/// Messages that wait in the client for us, for each subject; and commands of ours
-/// that wait for it. Beyond the first messages are dropped, and come again.
-const WAITING: usize = 256;
+/// Silence of the server after which it is asked whether it is there.
+const PING_EVERY: Duration = Duration::from_secs(1);
 
 /// A NATS server.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Nats {
-    server: ServerAddr,
-    proof: Proof,
+    server: ServerAddress,
+    /// Whether the address asks for TLS; the server may as well.
+    tls: bool,
+    token: Option<Password>,
+    user: Option<(String, Password)>,
     authorities: Option<PathBuf>,
     timeout: Duration,
-}
-
-#[derive(Clone, PartialEq, Eq)]
-enum Proof {
-    None,
-    Token(String),
-    Password { user: String, password: String },
 }
 
 impl Nats {
@@ -62,37 +61,39 @@ impl Nats {
             let help = "write it as nats://HOST:4222 or tls://HOST:4222";
             refused("the address cannot be read", Some(help))
         };
-        let server = ServerAddr::from_str(&url)
-            .ok()
-            .filter(|server| !server.host().is_empty() && !server.is_websocket())
-            .ok_or_else(unreadable)?;
+        let url = match url.contains("://") {
+            true => Url::parse(&url),
+            false => Url::parse(&format!("nats://{url}")),
+        };
+        let url = url.map_err(|_| unreadable())?;
+        let host = url.host_str().filter(|host| !host.is_empty());
+        let host = host.filter(|_| matches!(url.scheme(), "nats" | "tls"));
+        let server = ServerAddress {
+            host: host.ok_or_else(unreadable)?.trim_matches(['[', ']']).into(),
+            port: url.port().unwrap_or(4222),
+        };
         let timeout = match variable("HEADROOM_NATS_WITHIN") {
             None => Duration::ZERO,
             Some(text) => units::parse_duration(&text)
                 .map_err(|found| refused(&format!("HEADROOM_NATS_WITHIN: {found}"), None))?,
         };
-        let in_url = (server.username(), server.password());
-        let proof = if let Some(token) = variable("HEADROOM_NATS_TOKEN") {
-            Proof::Token(token)
-        } else if let Some(user) = variable("HEADROOM_NATS_USER") {
-            let password = variable("HEADROOM_NATS_PASSWORD").unwrap_or_default();
-            Proof::Password { user, password }
-        } else {
-            match in_url {
-                (Some(user), Some(password)) => Proof::Password {
-                    user: decoded(user)?,
-                    password: decoded(password)?,
-                },
-                (Some(token), None) => Proof::Token(decoded(token)?),
-                _ => Proof::None,
+        let (mut token, mut user) = (variable("HEADROOM_NATS_TOKEN"), None);
+        if token.is_none() {
+            user = variable("HEADROOM_NATS_USER")
+                .map(|user| (user, variable("HEADROOM_NATS_PASSWORD").unwrap_or_default()));
+        }
+        if token.is_none() && user.is_none() && !url.username().is_empty() {
+            let name = decoded(url.username())?;
+            match url.password() {
+                Some(password) => user = Some((name, decoded(password)?)),
+                None => token = Some(name),
             }
-        };
-        let mut bare = server.into_inner();
-        let _ = bare.set_username("");
-        let _ = bare.set_password(None);
+        }
         Ok(Self {
-            server: ServerAddr::from_url(bare).map_err(|_| unreadable())?,
-            proof,
+            server,
+            tls: url.scheme() == "tls",
+            token: token.map(Password::new),
+            user: user.map(|(user, password)| (user, Password::new(password))),
             authorities: variable("HEADROOM_NATS_CA").map(PathBuf::from),
             timeout,
         })
@@ -107,78 +108,85 @@ impl Nats {
 
     /// Connects; afterwards the client comes back by itself whenever it was cut off.
     pub(crate) async fn connect(&self) -> Result<Client, GenerateError> {
+        let config = ClientConfig {
+            servers: vec![self.server.clone()],
+            user: self.user.clone(),
+            token: self.token.clone(),
+            tls: Some(Arc::new(self.tls_config()?)),
+            tls_always: self.tls,
+            attempts: 1,
+            pause: AGAIN_AFTER,
+            longest_pause: AGAIN_AFTER,
+            connect_timeout: CONNECT_WITHIN,
+            ping_interval: PING_EVERY,
+            ..ClientConfig::default()
+        };
         let until = Instant::now() + self.timeout;
         loop {
-            let found = match self.options().connect(self.server.clone()).await {
+            let found = match Client::connect(config.clone()).await {
                 Ok(client) => return Ok(client),
-                Err(found) => found,
+                Err(ConnectError::Unreachable { cause, .. }) => cause,
+                Err(found @ ConnectError::NoServer) => {
+                    return Err(self.error(found.to_string(), None));
+                }
             };
-            let (hopeless, help) = match found.kind() {
-                ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => (
+            let (is_hopeless, help) = match &found {
+                DialError::Refused(text) if text.contains("Authorization") => (
                     true,
                     "set HEADROOM_NATS_TOKEN, or HEADROOM_NATS_USER and HEADROOM_NATS_PASSWORD",
                 ),
-                ConnectErrorKind::ServerParse => (true, "write it as nats://HOST:4222"),
-                ConnectErrorKind::Tls => (
+                DialError::Io(io) if io.get_ref().is_some_and(|it| it.is::<rustls::Error>()) => (
                     true,
                     "name the authority's certificate in HEADROOM_NATS_CA, or use nats:// for a server without TLS",
                 ),
-                ConnectErrorKind::Dns => (false, "check the name of the host"),
                 _ => (
                     false,
                     "start one there (nats-server), or give --nats another address",
                 ),
             };
-            if hopeless || Instant::now() >= until {
+            if is_hopeless || Instant::now() >= until {
                 return Err(self.error(found.to_string(), Some(help)));
             }
             tokio::time::sleep(AGAIN_AFTER).await;
         }
     }
 
+    /// Trusts the system's authorities, and the one that is named.
+    fn tls_config(&self) -> Result<rustls::ClientConfig, GenerateError> {
+        let failed = |found: String| self.error(found, None);
+        let mut roots = rustls::RootCertStore::empty();
+        // A system without any is told of by servers that have a certificate.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if let Some(file) = &self.authorities {
+            let unreadable = |found: String| {
+                let file = file.display();
+                failed(format!("HEADROOM_NATS_CA: {file}: {found}"))
+            };
+            let authorities = CertificateDer::pem_file_iter(file);
+            for authority in authorities.map_err(|found| unreadable(found.to_string()))? {
+                let authority = authority.map_err(|found| unreadable(found.to_string()))?;
+                roots
+                    .add(authority)
+                    .map_err(|found| unreadable(found.to_string()))?;
+            }
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|found| failed(found.to_string()))?;
+        Ok(config.with_root_certificates(roots).with_no_client_auth())
+    }
+
     /// What went wrong with this server.
     pub(crate) fn error(&self, found: String, help: Option<&str>) -> GenerateError {
         error(format!("connect to NATS at {self}"), found, help)
-    }
-
-    fn options(&self) -> ConnectOptions {
-        let options = match &self.proof {
-            Proof::None => ConnectOptions::new(),
-            Proof::Token(token) => ConnectOptions::with_token(token.clone()),
-            Proof::Password { user, password } => {
-                ConnectOptions::with_user_and_password(user.clone(), password.clone())
-            }
-        };
-        let options = match &self.authorities {
-            Some(file) => options.add_root_certificates(file.clone()),
-            None => options,
-        };
-        options
-            .name("headroom")
-            .require_tls(self.server.tls_required())
-            .connection_timeout(CONNECT_WITHIN)
-            .ping_interval(Duration::from_secs(1))
-            .reconnect_delay_callback(|_| AGAIN_AFTER)
-            .ignore_discovered_servers()
-            .subscription_capacity(WAITING)
-            .client_capacity(WAITING)
-            .no_echo()
     }
 }
 
 impl fmt::Display for Nats {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, host, port) = (self.server.scheme(), self.server.host(), self.server.port());
-        match host.contains(':') {
-            true => write!(formatter, "{scheme}://[{host}]:{port}"),
-            false => write!(formatter, "{scheme}://{host}:{port}"),
-        }
-    }
-}
-
-impl fmt::Debug for Nats {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Nats({self})")
+        let scheme = if self.tls { "tls" } else { "nats" };
+        write!(formatter, "{scheme}://{}", self.server)
     }
 }
 
@@ -217,31 +225,36 @@ mod tests {
         })
     }
 
-    fn password(user: &str, password: &str) -> Proof {
-        let (user, password) = (user.to_owned(), password.to_owned());
-        Proof::Password { user, password }
+    /// The token, the user and the password.
+    fn proof(nats: &Nats) -> [Option<&str>; 3] {
+        let user = nats.user.as_ref();
+        [
+            nats.token.as_ref().map(Password::reveal),
+            user.map(|(user, _)| user.as_str()),
+            user.map(|(_, password)| password.reveal()),
+        ]
     }
 
     #[test]
     fn an_address_may_hold_what_proves_us_and_never_shows_it() {
-        for (url, shown, proof) in [
-            ("nats://n1", "nats://n1:4222", Proof::None),
-            ("n1:99", "nats://n1:99", Proof::None),
-            ("tls://[::1]:99", "tls://[::1]:99", Proof::None),
+        for (url, shown, expected) in [
+            ("nats://n1", "nats://n1:4222", [None; 3]),
+            ("n1:99", "nats://n1:99", [None; 3]),
+            ("tls://[::1]:99", "tls://[::1]:99", [None; 3]),
             (
                 "nats://s3cr%40t@n1",
                 "nats://n1:4222",
-                Proof::Token("s3cr@t".into()),
+                [Some("s3cr@t"), None, None],
             ),
             (
                 "nats://me:s3cret@n1",
                 "nats://n1:4222",
-                password("me", "s3cret"),
+                [None, Some("me"), Some("s3cret")],
             ),
         ] {
             let nats = nats(Some(url), &[]).unwrap();
             assert_eq!(nats.to_string(), shown);
-            assert!(nats.proof == proof, "{url}");
+            assert_eq!(proof(&nats), expected, "{url}");
             assert!(!format!("{nats:?} {:?}", nats.error(String::new(), None)).contains("s3c"));
         }
     }
@@ -253,13 +266,14 @@ mod tests {
         assert_eq!(given.to_string(), "nats://n1:4222");
         let from = nats(None, &[url, ("HEADROOM_NATS_TOKEN", "t")]).unwrap();
         assert_eq!(from.to_string(), "nats://n2:4222");
-        assert!(from.proof == Proof::Token("t".into()));
+        assert_eq!(proof(&from), [Some("t"), None, None]);
         let named = [
             url,
             ("HEADROOM_NATS_USER", "u"),
             ("HEADROOM_NATS_PASSWORD", "p"),
         ];
-        assert!(nats(None, &named).unwrap().proof == password("u", "p"));
+        let named = nats(None, &named).unwrap();
+        assert_eq!(proof(&named), [None, Some("u"), Some("p")]);
         let waits = nats(None, &[url, ("HEADROOM_NATS_WITHIN", "90s")]).unwrap();
         assert_eq!(waits.timeout, Duration::from_secs(90));
     }

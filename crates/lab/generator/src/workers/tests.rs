@@ -119,7 +119,7 @@ impl Session {
 
     /// As NATS does: through bytes, to whoever listens on the subject.
     fn deliver(&mut self, subject: &String, packet: Packet) -> Vec<Outgoing> {
-        let packet = Packet::from_bytes(&packet.to_bytes().into()).unwrap();
+        let packet = Packet::from_bytes(&packet.to_bytes()).unwrap();
         let mut answers = Vec::new();
         if self.coordinator.subjects().contains(subject) {
             answers.extend(self.coordinator.take(packet.clone(), self.now));

@@ -124,7 +124,7 @@ fn wait_for_port(file: &Path) -> u16 {
     for _ in 0..1000 {
         let text = fs::read_to_string(file).unwrap_or_default();
         let port = text
-            .split("nats://127.0.0.1:")
+            .split("://127.0.0.1:")
             .nth(1)
             .and_then(|rest| rest.split('"').next())
             .and_then(|port| port.parse().ok());
