@@ -108,7 +108,7 @@ pub(crate) enum Trouble {
 }
 
 /// Where a thread's spans go to, and where emptied ones come from.
-pub(crate) struct Outlet {
+pub(crate) struct ReportSender {
     pub(crate) number: usize,
     pub(crate) reports: SyncSender<(usize, Report)>,
     pub(crate) emptied: Receiver<Box<Span>>,
@@ -258,19 +258,19 @@ impl Engine {
         self.waker.clone()
     }
 
-    /// Runs a segment that begins at `began`. Spans go to `outlet`; gives the last ones.
+    /// Runs a segment that begins at `began`. Spans go to `sender`; gives the last ones.
     pub(crate) fn run(
         &mut self,
         segment: &Segment,
         began: u64,
-        outlet: &Outlet,
+        sender: &ReportSender,
     ) -> Result<Ending, Trouble> {
         let mut end = segment.length.duration.map(|length| {
             began.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
         });
         // With a number of requests the segment is over when these are.
         let mut by_time = end.is_some() && segment.length.requests.is_none();
-        self.begin(segment, began, outlet);
+        self.begin(segment, began, sender);
         self.tally.ends_at(end.unwrap_or(u64::MAX));
         let mut users = self.users.then_some(began);
         let mut boundary = began + SECOND;
@@ -293,7 +293,7 @@ impl Engine {
                 && end.is_none_or(|end| boundary < end)
                 && !self.tally.is_over()
             {
-                boundary = self.turn(now, end, began, outlet);
+                boundary = self.turn(now, end, began, sender);
             }
             if users.is_some_and(|at| at <= now) {
                 users = None;
@@ -317,7 +317,7 @@ impl Engine {
                     self.give_up_backlog(now);
                 }
                 if self.settled() {
-                    let (last, after) = self.last(now, outlet);
+                    let (last, after) = self.last(now, sender);
                     return Ok(Ending {
                         last,
                         after,
@@ -447,11 +447,11 @@ impl Engine {
         }
     }
 
-    fn begin(&mut self, segment: &Segment, began: u64, outlet: &Outlet) {
+    fn begin(&mut self, segment: &Segment, began: u64, sender: &ReportSender) {
         let seed = self.setup.workload.seed;
         // What happened to connections since the last segment belongs to this one.
         let connections = std::mem::take(&mut self.tally.span.connections);
-        self.tally = Tally::new(began, self.empty_span(outlet));
+        self.tally = Tally::new(began, self.empty_span(sender));
         self.tally.span.connections = connections;
         (self.first, self.excused, self.capped) = (segment.first, 0, 0);
         (self.came_due, self.later_steps, self.ended) = (0, 0, None);

@@ -4,7 +4,7 @@ use std::sync::mpsc::TrySendError;
 
 use lab_load::Span;
 
-use super::{Engine, Outlet, Report, SECOND, Source};
+use super::{Engine, Report, ReportSender, SECOND, Source};
 
 impl Engine {
     /// Counts the arrivals that came due since the last call into the span.
@@ -17,10 +17,16 @@ impl Engine {
     }
 
     /// Ends the span at the last whole second, and says when the next one ends.
-    pub(super) fn turn(&mut self, now: u64, end: Option<u64>, began: u64, outlet: &Outlet) -> u64 {
+    pub(super) fn turn(
+        &mut self,
+        now: u64,
+        end: Option<u64>,
+        began: u64,
+        sender: &ReportSender,
+    ) -> u64 {
         let last = end.map_or(now, |end| now.min(end.saturating_sub(1)));
         let end = began + (last - began) / SECOND * SECOND;
-        let span = self.close_span(end, now, outlet);
+        let span = self.close_span(end, now, sender);
         let span = match self.unsent_span.take() {
             Some(mut earlier) => {
                 earlier.append(&span);
@@ -32,7 +38,7 @@ impl Engine {
         // timeline, nothing from the counts.
         // Without a receiver the generator is being dropped, and a command to end comes
         // next.
-        let told = outlet.reports.try_send((outlet.number, Report::Span(span)));
+        let told = sender.reports.try_send((sender.number, Report::Span(span)));
         if let Err(TrySendError::Full((_, Report::Span(span)))) = told {
             self.unsent_span = Some(span);
         }
@@ -49,14 +55,18 @@ impl Engine {
 
     /// The last span of a segment, which ends when the segment did, and what came after
     /// it, if anything did.
-    pub(super) fn last(&mut self, now: u64, outlet: &Outlet) -> (Box<Span>, Option<Box<Span>>) {
+    pub(super) fn last(
+        &mut self,
+        now: u64,
+        sender: &ReportSender,
+    ) -> (Box<Span>, Option<Box<Span>>) {
         self.finish(self.ended.unwrap_or(now));
         let span = self.tally.take_window();
-        let mut span = span.unwrap_or_else(|| self.empty_span(outlet));
+        let mut span = span.unwrap_or_else(|| self.empty_span(sender));
         span.connections.open = u64::from(self.open / self.streams);
         self.complete(&mut span);
         let after = (!self.tally.is_quiet()).then(|| {
-            let mut after = self.close_span(now, now, outlet);
+            let mut after = self.close_span(now, now, sender);
             after.after_end = true;
             after
         });
@@ -73,13 +83,13 @@ impl Engine {
         (span, after)
     }
 
-    fn close_span(&mut self, end: u64, now: u64, outlet: &Outlet) -> Box<Span> {
+    fn close_span(&mut self, end: u64, now: u64, sender: &ReportSender) -> Box<Span> {
         if let Some(sampler) = &mut self.sampler {
             sampler.hand_over();
         }
         self.settle_answers();
         self.came_due(end);
-        let empty = self.empty_span(outlet);
+        let empty = self.empty_span(sender);
         let mut span = self
             .tally
             .turn(end, now, u64::from(self.open / self.streams), empty);
@@ -96,9 +106,9 @@ impl Engine {
         }
     }
 
-    pub(super) fn empty_span(&self, outlet: &Outlet) -> Box<Span> {
+    pub(super) fn empty_span(&self, sender: &ReportSender) -> Box<Span> {
         let kinds = self.setup.composer.kinds().len();
-        let emptied = outlet.emptied.try_recv();
+        let emptied = sender.emptied.try_recv();
         emptied.unwrap_or_else(|_| Box::new(Span::empty(kinds)))
     }
 }

@@ -20,7 +20,7 @@ use wire::clock;
 use wire::poller::Waker;
 use wire::tls::{TlsClient, TlsOptions};
 
-use crate::engine::{Engine, Outages, Outlet, Report, Sampler, Setup, Trouble};
+use crate::engine::{Engine, Outages, Report, ReportSender, Sampler, Setup, Trouble};
 use lab_load::request::Composer;
 use machine::Machine;
 use merge::Merge;
@@ -202,14 +202,14 @@ impl Local {
         let (commands, orders) = channel();
         let (emptied, empties) = sync_channel(SPANS);
         let setup = Arc::clone(&self.setup);
-        let outlet = Outlet {
+        let sender = ReportSender {
             number,
             reports,
             emptied: empties,
         };
         let spawned = std::thread::Builder::new()
             .name(format!("load-{number}"))
-            .spawn(move || work(setup, &outlet, &orders, sampler));
+            .spawn(move || work(setup, &sender, &orders, sampler));
         let handle = spawned.map_err(|error| GenerateError {
             doing: format!("start thread {} of the generator", number + 1),
             found: error.to_string(),
@@ -324,15 +324,20 @@ impl Drop for Local {
 }
 
 /// What a thread does.
-fn work(setup: Arc<Setup>, outlet: &Outlet, orders: &Receiver<Command>, sampler: Option<Sampler>) {
-    let farewell = Farewell(outlet);
+fn work(
+    setup: Arc<Setup>,
+    sender: &ReportSender,
+    orders: &Receiver<Command>,
+    sampler: Option<Sampler>,
+) {
+    let end_on_drop = EndOnDrop(sender);
     let tell = |report| {
         // Nobody listens when the generator is being dropped.
-        let _ = outlet.reports.send((outlet.number, report));
+        let _ = sender.reports.send((sender.number, report));
     };
     clock::precise_timers();
     let cpus = &setup.workload.cpus;
-    if let Some(cpu) = cpus.get(outlet.number % cpus.len().max(1))
+    if let Some(cpu) = cpus.get(sender.number % cpus.len().max(1))
         && let Err(error) = clock::pin_to(*cpu)
     {
         return tell(Report::Failed(Trouble::System(
@@ -340,7 +345,7 @@ fn work(setup: Arc<Setup>, outlet: &Outlet, orders: &Receiver<Command>, sampler:
             error,
         )));
     }
-    let mut engine = match Engine::new(setup, outlet.number as u32, sampler) {
+    let mut engine = match Engine::new(setup, sender.number as u32, sampler) {
         Ok(engine) => engine,
         Err(error) => return tell(Report::Failed(Trouble::System("watch sockets", error))),
     };
@@ -349,18 +354,18 @@ fn work(setup: Arc<Setup>, outlet: &Outlet, orders: &Receiver<Command>, sampler:
         Err(trouble) => return tell(Report::Failed(trouble)),
     }
     while let Ok(Command { segment, began }) = orders.recv() {
-        match engine.run(&segment, began, outlet) {
+        match engine.run(&segment, began, sender) {
             Ok(ending) => tell(Report::Ended(ending)),
             Err(trouble) => return tell(Report::Failed(trouble)),
         }
     }
-    drop(farewell);
+    drop(end_on_drop);
 }
 
 /// Tells that a thread was lost, so that nobody waits for it.
-struct Farewell<'a>(&'a Outlet);
+struct EndOnDrop<'a>(&'a ReportSender);
 
-impl Drop for Farewell<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let lost = std::io::Error::other("it ended by a mistake of its own");

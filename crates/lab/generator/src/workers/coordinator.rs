@@ -7,7 +7,9 @@ use lab_load::GenerateError;
 
 use super::connection::Connection;
 use super::driver::{Core, Outgoing};
-use super::message::{Hello, Order, Packet, Report, hello_subject, run_subject, worker_subject};
+use super::message::{
+    Hello, Order, Packet, WorkerReport, hello_subject, run_subject, worker_subject,
+};
 
 /// Refusals that are remembered, and the longest name of a worker, in bytes.
 const REFUSALS: usize = 8;
@@ -40,7 +42,7 @@ pub(crate) struct Peer {
     id: u64,
     pub(crate) name: String,
     pub(crate) cores: u32,
-    pub(crate) connection: Connection<Report>,
+    pub(crate) connection: Connection<WorkerReport>,
 }
 
 impl Coordinator {
@@ -71,11 +73,11 @@ impl Coordinator {
     }
 
     /// What workers said since the last call, by the worker's number.
-    pub(crate) fn reports(&mut self) -> Vec<(usize, Report)> {
+    pub(crate) fn reports(&mut self) -> Vec<(usize, WorkerReport)> {
         let mut reports = Vec::new();
         for (worker, peer) in self.workers.iter_mut().enumerate() {
             for report in std::mem::take(peer.connection.received()) {
-                if report == Report::Bye {
+                if report == WorkerReport::Bye {
                     peer.connection.lose("ended by its own user".into());
                 }
                 reports.push((worker, report));

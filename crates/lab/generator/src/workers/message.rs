@@ -121,7 +121,7 @@ pub(crate) enum Order {
 /// From a worker to the coordinator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Report {
+pub(crate) enum WorkerReport {
     /// The connections are open.
     Ready,
     /// They could not be opened.

@@ -131,7 +131,7 @@ impl Nats {
                 }
             };
             let (is_hopeless, help) = match &found {
-                DialError::Refused(text) if text.contains("Authorization") => (
+                DialError::Refused(text) if text.contains("Auth") => (
                     true,
                     "set HEADROOM_NATS_TOKEN, or HEADROOM_NATS_USER and HEADROOM_NATS_PASSWORD",
                 ),
@@ -158,16 +158,13 @@ impl Nats {
         // A system without any is told of by servers that have a certificate.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(file) = &self.authorities {
-            let unreadable = |found: String| {
-                let file = file.display();
-                failed(format!("HEADROOM_NATS_CA: {file}: {found}"))
+            let unreadable = |found: &dyn fmt::Display| {
+                failed(format!("HEADROOM_NATS_CA: {}: {found}", file.display()))
             };
-            let authorities = CertificateDer::pem_file_iter(file);
-            for authority in authorities.map_err(|found| unreadable(found.to_string()))? {
-                let authority = authority.map_err(|found| unreadable(found.to_string()))?;
-                roots
-                    .add(authority)
-                    .map_err(|found| unreadable(found.to_string()))?;
+            let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+            let authorities: Vec<_> = read.map_err(|found| unreadable(&found))?;
+            for authority in authorities {
+                roots.add(authority).map_err(|found| unreadable(&found))?;
             }
         }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::connection::unix_ns;
 use super::coordinator::{Coordinator, SessionConfig};
 use super::driver::{Driver, LEAVE_WITHIN, LOOK_EVERY};
-use super::message::{Order, Report};
+use super::message::{Order, WorkerReport};
 use super::nats::Nats;
 use super::offset::Offset;
 use super::share::shares;
@@ -213,9 +213,9 @@ impl Remote {
         let all = self.wait_for(doing, within, watch, |core| {
             for (worker, report) in core.reports() {
                 match report {
-                    Report::Ready => ready[worker] = true,
-                    Report::NotReady(error) => return Err(core.of_worker(worker, error)),
-                    Report::Bye | Report::Span { .. } | Report::Done { .. } => {}
+                    WorkerReport::Ready => ready[worker] = true,
+                    WorkerReport::NotReady(error) => return Err(core.of_worker(worker, error)),
+                    WorkerReport::Bye | WorkerReport::Span { .. } | WorkerReport::Done { .. } => {}
                 }
             }
             Ok(ready.iter().all(|ready| *ready))
@@ -259,7 +259,7 @@ impl Remote {
     }
 
     /// What workers have said; waits a moment for it.
-    pub(super) fn reports(&self) -> Vec<(usize, Report)> {
+    pub(super) fn reports(&self) -> Vec<(usize, WorkerReport)> {
         let reports = self.driver.wait(LOOK_EVERY, |core| {
             let reports = core.reports();
             (!reports.is_empty()).then_some(reports)

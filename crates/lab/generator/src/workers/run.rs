@@ -7,7 +7,7 @@ use lab_load::{Flow, Generate, GenerateError, Recorded, Segment, Span};
 
 use super::error;
 use super::merge::Merge;
-use super::message::{End, Report};
+use super::message::{End, WorkerReport};
 use super::remote::{LEAD, Remote, WorkerFacts};
 
 /// A run while it goes on.
@@ -86,10 +86,10 @@ impl Generate for Remote {
         while !run.is_over() {
             for (worker, report) in self.reports() {
                 match report {
-                    Report::Span { run: number, span } if number == self.run => {
+                    WorkerReport::Span { run: number, span } if number == self.run => {
                         run.span(worker, *span);
                     }
-                    Report::Done { run: number, end } if number == self.run => {
+                    WorkerReport::Done { run: number, end } if number == self.run => {
                         if end.is_err() {
                             self.stop();
                         }

@@ -9,7 +9,7 @@ use measure::Machine;
 
 use super::connection::unix_ns;
 use super::driver::{Driver, LEAVE_WITHIN, LOOK_EVERY};
-use super::message::{End, Hello, Order, Report};
+use super::message::{End, Hello, Order, WorkerReport};
 use super::nats::Nats;
 use super::worker::{Over, Worker};
 use super::{VERSION, check_session, error};
@@ -79,7 +79,7 @@ fn follow(
     loop {
         let order = driver.wait(LOOK_EVERY, Worker::hear);
         if settings.interrupted.load(Ordering::Relaxed) {
-            driver.with(|core| core.tell(&Report::Bye));
+            driver.with(|core| core.tell(&WorkerReport::Bye));
             return Ok(());
         }
         let report = match order {
@@ -108,9 +108,9 @@ fn follow(
                 match start_local(*workload) {
                     Ok(started) => {
                         local = Some(started);
-                        Report::Ready
+                        WorkerReport::Ready
                     }
-                    Err(error) => Report::NotReady(error),
+                    Err(error) => WorkerReport::NotReady(error),
                 }
             }
             Some(Ok(Order::Run {
@@ -127,7 +127,7 @@ fn follow(
                         "this is a mistake in headroom; report it",
                     )),
                 };
-                Report::Done { run, end }
+                WorkerReport::Done { run, end }
             }
         };
         driver.with(|core| core.tell(&report));
@@ -161,7 +161,7 @@ fn run_part(
         let mut span = Box::new(span.clone());
         span.pack();
         let goes_on = driver.with(|core| {
-            core.tell(&Report::Span { run, span });
+            core.tell(&WorkerReport::Span { run, span });
             core.goes_on(run)
         });
         match goes_on && !settings.interrupted.load(Ordering::Relaxed) {

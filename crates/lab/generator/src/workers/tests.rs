@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use super::connection::unix_ns;
 use super::coordinator::{Coordinator, SessionConfig};
 use super::driver::{Core, Outgoing};
-use super::message::{Hello, Order, Packet, Reply, Report, Request};
+use super::message::{Hello, Order, Packet, Reply, Request, WorkerReport};
 use super::share::shares;
 use super::worker::{Over, Worker};
 
@@ -49,7 +49,7 @@ struct Session {
     going: Vec<(Duration, Outgoing)>,
     /// What the workers were told and have said, and what the coordinator heard of it.
     orders: Vec<Vec<Order>>,
-    reports: Vec<(usize, Report)>,
+    reports: Vec<(usize, WorkerReport)>,
 }
 
 impl Session {
@@ -198,7 +198,7 @@ proptest! {
             session.coordinator.tell_all(&prepare(100 * run));
             for worker in &mut session.workers {
                 let run = run as u64;
-                worker.tell(&Report::Done { run, end: Err(super::error("x", "y".repeat(3000), None)) });
+                worker.tell(&WorkerReport::Done { run, end: Err(super::error("x", "y".repeat(3000), None)) });
             }
             session.live(MS * 100);
             session.hear();
@@ -219,7 +219,7 @@ proptest! {
             let reports = session.reports.iter().filter(|(from, _)| *from == place);
             let runs: Vec<u64> = reports
                 .map(|(_, report)| match report {
-                    Report::Done { run, .. } => *run,
+                    WorkerReport::Done { run, .. } => *run,
                     other => panic!("{other:?}"),
                 })
                 .collect();
@@ -281,7 +281,7 @@ fn a_short_silence_loses_nothing() {
     let mut session = Session::joined();
     session.disconnect();
     session.coordinator.tell_all(&prepare(5000));
-    session.workers[0].tell(&Report::Ready);
+    session.workers[0].tell(&WorkerReport::Ready);
     session.live(SILENCE / 2);
     session.hear();
     assert_eq!((&session.orders[0], &session.reports), (&vec![], &vec![]));
@@ -289,7 +289,7 @@ fn a_short_silence_loses_nothing() {
     session.live(MS * 1000);
     session.hear();
     assert_eq!(session.orders[0], [prepare(5000)]);
-    assert_eq!(session.reports, [(0, Report::Ready)]);
+    assert_eq!(session.reports, [(0, WorkerReport::Ready)]);
     assert!(session.coordinator.is_idle() && session.workers[0].is_idle());
 }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::connection::Connection;
 use super::driver::{Core, Outgoing};
-use super::message::{Hello, Order, Packet, Report, hello_subject, run_subject, worker_subject};
+use super::message::{
+    Hello, Order, Packet, WorkerReport, hello_subject, run_subject, worker_subject,
+};
 
 /// Time between hellos until one is answered.
 const HELLO_EVERY: Duration = Duration::from_millis(250);
@@ -76,7 +78,7 @@ impl Worker {
     }
 
     /// Tells the coordinator something.
-    pub(crate) fn tell(&mut self, report: &Report) {
+    pub(crate) fn tell(&mut self, report: &WorkerReport) {
         if let Meeting::Joined(_, connection) = &mut self.meeting {
             connection.send(report);
         }
