@@ -292,7 +292,7 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        self.stop();
+        // It ends their run as well.
         self.driver.with(|core| core.tell_all(&Order::Leave));
         let idle = |core: &mut Coordinator| core.is_idle().then_some(());
         let _ = self.driver.wait(LEAVE_WITHIN, idle);
