@@ -141,6 +141,7 @@ impl Engine {
             exchange.intended = now;
         }
         let sent = stream.send(request);
+        self.reaction.held(now, clock::now(), request.len());
         self.tally.sent(now);
         let until = now.saturating_add(self.answer_within);
         self.answer_by.set(place, until);

@@ -192,6 +192,8 @@ pub(crate) struct Engine {
     begun: u64,
     /// Connections with several exchanges that have something to send.
     unsent_streams: Vec<u32>,
+    /// When the first request was made that these have to send.
+    asked: Option<u64>,
     unsent_span: Option<Box<Span>>,
     /// Takes requests one by one, if anybody wants them so.
     sampler: Option<Sampler>,
@@ -246,6 +248,7 @@ impl Engine {
             known: KnownHead::default(),
             begun: 0,
             unsent_streams: Vec::new(),
+            asked: None,
             buffer: vec![0; BUFFER],
             unsent_span: None,
             sampler,

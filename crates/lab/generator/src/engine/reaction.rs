@@ -26,8 +26,10 @@ pub(super) const LONGEST_WAIT: u64 = 5_000_000;
 const QUICK: u64 = 1_000_000;
 /// A target has caught up with late requests after so many times as long.
 const CAUGHT_UP: u64 = 10;
-/// A sleep may end so much later than it should without saying anything.
+/// A sleep may end, and a send may take, so much longer than it should without saying anything.
 const OVERSLEPT: u64 = 100_000;
+/// What a byte may take to be encrypted and copied.
+const BYTE: u64 = 10;
 
 /// A wait for events, in nanoseconds of the loop's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -175,6 +177,16 @@ impl Reaction {
         let until = now.saturating_add(longest.saturating_mul(CAUGHT_UP));
         self.burst.until = self.burst.until.max(until);
         self.burst.late
+    }
+
+    /// Requests that count as sent from `from` on, with so many bytes, have left by `until`.
+    /// A thread that was kept from running in between has sent them later than it says.
+    #[inline]
+    pub(super) fn held(&mut self, from: u64, until: u64, bytes: usize) {
+        let length = until.saturating_sub(from);
+        if length > OVERSLEPT + bytes as u64 * BYTE {
+            self.sent(length, until);
+        }
     }
 
     /// A request that waited for a connection was sent: as late as the connection was

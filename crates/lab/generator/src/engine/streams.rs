@@ -26,6 +26,10 @@ use super::talk::Whole;
 /// Bytes of an answer that are kept when its body is looked at.
 const KEPT: usize = request::Answer::KEPT + grpc::PREFIX;
 
+/// Bytes that requests made together may have to be encrypted and copied: a hundred thousand
+/// are a millisecond's work.
+const BATCH: usize = 100_000;
+
 /// What stands for a connection with several exchanges.
 pub(super) struct Session {
     connection: Connection<Shared>,
@@ -178,6 +182,7 @@ impl Engine {
         if !std::mem::replace(&mut session.unsent, true) {
             self.unsent_streams.push(carrier);
         }
+        self.asked.get_or_insert(now);
     }
 
     /// Whether a connection has carried all the requests that it may.
@@ -206,6 +211,10 @@ impl Engine {
     pub(super) fn send_streams(&mut self) {
         while let Some(carrier) = self.unsent_streams.pop() {
             self.drive(carrier, false);
+        }
+        if let Some(asked) = self.asked.take() {
+            // All that was made since is sent together.
+            self.reaction.held(asked, clock::now(), BATCH);
         }
     }
 
