@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use wire::poller::{Poller, Waker};
+use wire::socket;
 use wire::tls::{TlsServer, TlsServerOptions};
 
 pub use behaviour::{Behaviour, BehaviourError, Mode};
@@ -35,7 +35,7 @@ use worker::Worker;
 use document::Secret;
 
 /// Connections that may wait to be accepted by one thread.
-const BACKLOG: i32 = 4096;
+const BACKLOG: u32 = 4096;
 
 /// Largest body of an answer, in bytes.
 pub const MOST_BODY_BYTES: usize = 64 * 1024 * 1024;
@@ -133,11 +133,11 @@ impl StaticBackend {
 
     fn add_thread(&mut self, index: usize) -> io::Result<()> {
         let address = self.address;
-        let listener = listen(address).map_err(|cause| {
+        let listener = socket::listen_tcp(address, BACKLOG, true).map_err(|errno| {
+            let cause = io::Error::from(errno);
             io::Error::new(cause.kind(), format!("listen on {address}: {cause}"))
         })?;
-        let name = rustix::net::getsockname(&listener)?;
-        self.address = SocketAddr::try_from(name)?;
+        self.address = socket::local_address(&listener)?;
         let poller = Poller::new()?;
         self.wakers.push(Waker::new(&poller, worker::WAKE)?);
         let worker = Worker::new(poller, listener, Arc::clone(&self.shared))?;
@@ -203,20 +203,4 @@ fn tls_server((certificate, key): &(String, Secret)) -> io::Result<TlsServer> {
 /// Whether a text can stand in a header without changing its meaning.
 fn is_field_value(text: &str) -> bool {
     text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && text.trim() == text
-}
-
-fn listen(address: SocketAddr) -> io::Result<std::os::fd::OwnedFd> {
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    sockopt::set_socket_reuseport(&socket, true)?;
-    // Accepted connections inherit it: an answer is never held back.
-    sockopt::set_tcp_nodelay(&socket, true)?;
-    rustix::net::bind(&socket, &address)?;
-    rustix::net::listen(&socket, BACKLOG)?;
-    Ok(socket)
 }
