@@ -199,7 +199,6 @@ impl Worker {
             awaits_tls: false,
             introduced: false,
             domain: None,
-            armed: NEVER,
             used: false,
             flight: None,
         })
@@ -209,7 +208,7 @@ impl Worker {
     pub(super) fn forget_client(&mut self, mut session: Box<Session>) {
         session.inbox.clear(&mut self.buffers);
         session.outbox.clear(&mut self.buffers);
-        self.client_deadlines.set(session.key.index(), NEVER);
+        self.client_deadlines.clear(session.key.index());
         self.clients.release(session.key);
         self.counters.open_clients.decrement();
         drop(session);
@@ -232,11 +231,8 @@ impl Worker {
             }
             session.interest = wanted;
         }
-        if session.deadline != session.armed {
-            session.armed = session.deadline;
-            self.client_deadlines
-                .set(session.key.index(), session.deadline);
-        }
+        let place = session.key.index();
+        self.client_deadlines.set(place, session.deadline);
     }
 
     /// The moment after a time from now.

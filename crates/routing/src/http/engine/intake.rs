@@ -420,7 +420,6 @@ impl Worker {
 
     /// A client's connection ran out of patience.
     pub(super) fn client_expired(&mut self, session: &mut Session) {
-        session.armed = NEVER;
         if session.deadline > self.now {
             self.arm(session);
             return;

@@ -30,8 +30,6 @@ pub(super) struct Session {
     pub(super) interest: Interest,
     /// When patience ends, whatever the phase.
     pub(super) deadline: Nanos,
-    /// The deadline that was set last.
-    pub(super) armed: Nanos,
     /// Whether TLS is to begin on it.
     pub(super) awaits_tls: bool,
     /// Whether the PROXY header is behind it.
