@@ -188,7 +188,9 @@ impl Worker {
             Next::Reset => {
                 // Closed with a linger of nothing, a connection is reset. An error leaves
                 // a close, which is the next best.
-                let _ = sockopt::set_socket_linger(&connection.stream, Some(Duration::ZERO));
+                if let Some(socket) = connection.stream.socket() {
+                    let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
+                }
             }
             Next::Close if connection.stream.tls().is_some() => {
                 // The peer is to know that nothing was cut off. It may be gone already.

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, clock_gettime};
-use wire::http2::{Connection, Settings};
+use wire::http2::{ClientSettings, Exchanges};
+use wire::stream::Stream;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -34,12 +35,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     stream.set_nodelay(true)?;
     stream.set_nonblocking(true)?;
     let watched = stream.try_clone()?;
-    let settings = Settings {
+    let settings = ClientSettings {
         streams,
-        short_read_drains: true,
-        ..Settings::default()
+        ..ClientSettings::default()
     };
-    let mut connection = Connection::start(stream, settings);
+    let mut connection = Exchanges::start(Stream::Plain(stream.into()), settings);
     let request = Request::get(format!("http://{address}/")).body(())?;
 
     let (wall, cpu) = (Instant::now(), thread_cpu());

@@ -8,6 +8,7 @@ pub mod http1;
 pub mod http2;
 pub mod poller;
 pub mod proxy_protocol;
+pub mod signal;
 pub mod slab;
 pub mod socket;
 pub mod stream;

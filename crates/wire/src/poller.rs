@@ -14,6 +14,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use crate::clock::timespec;
+use crate::signal::{Bell, Signal};
 
 /// Most events that one wait returns.
 const EVENTS: usize = 256;
@@ -73,9 +74,34 @@ impl Event {
     }
 }
 
+/// What a poller watches.
+#[derive(Debug, Clone, Copy)]
+pub enum Watch<'w> {
+    /// A descriptor, of which the kernel tells.
+    Socket(BorrowedFd<'w>),
+    /// Something without one. Each event says that it may be readable and writable; there
+    /// is one whenever the interest is set, since nobody knows what has happened before.
+    Signal(&'w Signal),
+}
+
+/// What can be watched.
+pub trait Watched {
+    /// By what it tells of itself.
+    fn watch(&self) -> Watch<'_>;
+}
+
+impl<S: AsFd> Watched for S {
+    fn watch(&self) -> Watch<'_> {
+        Watch::Socket(self.as_fd())
+    }
+}
+
 /// The sockets of one thread. See the module.
 pub struct Poller {
     epoll: OwnedFd,
+    bell: Arc<Bell>,
+    /// The last wait told of signals only, without asking the kernel.
+    signals_only: bool,
     events: Vec<Event>,
     interrupted: bool,
 }
@@ -93,6 +119,8 @@ impl Poller {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut poller = Self {
             epoll,
+            bell: Arc::default(),
+            signals_only: false,
             events: Vec::new(),
             interrupted: false,
         };
@@ -108,49 +136,86 @@ impl Poller {
         }
     }
 
-    /// Begins to watch a socket. Closing it ends that.
+    /// Begins to watch something. Closing a socket ends that.
     ///
     /// # Errors
     /// When the kernel's limit on watched descriptors is reached.
-    pub fn add(&self, socket: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
-        let data = epoll::EventData::new_u64(token);
-        Ok(epoll::add(&self.epoll, socket, data, interest.flags())?)
+    pub fn add(&self, what: impl Watched, token: u64, interest: Interest) -> io::Result<()> {
+        match what.watch() {
+            Watch::Socket(socket) => {
+                let data = epoll::EventData::new_u64(token);
+                epoll::add(&self.epoll, socket, data, interest.flags())?;
+            }
+            Watch::Signal(signal) => {
+                signal.watch(&self.bell, token);
+                signal.ring();
+            }
+        }
+        Ok(())
     }
 
-    /// Changes what is wanted of a watched socket.
+    /// Changes what is wanted of something that is watched.
     ///
     /// # Errors
     /// When it is not watched.
-    pub fn change(&self, socket: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
-        let data = epoll::EventData::new_u64(token);
-        Ok(epoll::modify(&self.epoll, socket, data, interest.flags())?)
+    pub fn change(&self, what: impl Watched, token: u64, interest: Interest) -> io::Result<()> {
+        match what.watch() {
+            Watch::Socket(socket) => {
+                let data = epoll::EventData::new_u64(token);
+                epoll::modify(&self.epoll, socket, data, interest.flags())?;
+            }
+            Watch::Signal(signal) => signal.ring(),
+        }
+        Ok(())
     }
 
     /// Ends the watch over a socket that stays open: nothing is told of it any more, not
-    /// even that its peer closed.
+    /// even that its peer closed. A signal is told of until it is dropped.
     ///
     /// # Errors
     /// When it is not watched.
-    pub fn remove(&self, socket: impl AsFd) -> io::Result<()> {
-        Ok(epoll::delete(&self.epoll, socket)?)
+    pub fn remove(&self, what: impl Watched) -> io::Result<()> {
+        match what.watch() {
+            Watch::Socket(socket) => epoll::delete(&self.epoll, socket)?,
+            Watch::Signal(signal) => signal.hush(),
+        }
+        Ok(())
     }
 
     /// Waits until something happens or the time is over (`None`: for as long as it
-    /// takes), and says how much happened: up to 256 events, to be read by
-    /// [`Poller::event`]. A signal ends the wait early, without events.
+    /// takes), and says how much happened: up to 256 events of sockets, and those of all
+    /// signals that were rung, to be read by [`Poller::event`]. A signal of the system ends
+    /// the wait early, without events.
     ///
     /// # Errors
     /// Those of the kernel; none is expected.
     pub fn wait(&mut self, longest: Option<Duration>) -> io::Result<usize> {
         self.events.clear();
         self.interrupted = false;
-        let longest = longest.map(timespec);
+        let events = &mut self.events;
+        self.bell.take(|token| {
+            events.push(Event {
+                token,
+                readable: true,
+                writable: true,
+                broken: false,
+            });
+        });
+        // Every second time only: what rings all the time must not keep sockets waiting.
+        self.signals_only = !self.events.is_empty() && !self.signals_only;
+        if self.signals_only {
+            return Ok(self.events.len());
+        }
+        let longest = match self.events.is_empty() {
+            true => longest.map(timespec),
+            false => Some(timespec(Duration::ZERO)),
+        };
         let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
         let found = match epoll::wait(&self.epoll, &mut room, longest.as_ref()) {
             Ok((found, _)) => found,
             Err(Errno::INTR) => {
                 self.interrupted = true;
-                return Ok(0);
+                return Ok(self.events.len());
             }
             Err(errno) => return Err(errno.into()),
         };

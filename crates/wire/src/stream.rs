@@ -1,4 +1,5 @@
-//! A connected socket, plain or inside TLS, that never blocks.
+//! A connection that never blocks: a socket, plain or inside TLS, or what carries bytes as
+//! one does.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,15 +7,49 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
+use crate::poller::{Watch, Watched};
+use crate::signal::Signal;
 use crate::socket;
 use crate::tls::{self, TlsFailure, TlsStream};
 
-/// A connected socket.
+/// A connection.
 pub enum Stream {
     /// Bytes as they are (or datagrams, each sent and taken whole).
     Plain(OwnedFd),
     /// Inside TLS.
     Tls(Box<TlsStream>),
+    /// Within a connection that others share.
+    Carried(Box<dyn Carried>),
+}
+
+/// A connection within another one. Its methods are those of [`Stream`].
+pub trait Carried: Send {
+    /// As [`Stream::send`].
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, StreamError>;
+    /// As [`Stream::flush`].
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    fn flush(&mut self) -> Result<(), StreamError>;
+    /// As [`Stream::wants_write`].
+    fn wants_write(&self) -> bool;
+    /// As [`Stream::receive`].
+    ///
+    /// # Errors
+    /// When the connection broke.
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, StreamError>;
+    /// As [`Stream::holds_bytes`].
+    fn holds_bytes(&self) -> bool;
+    /// As [`Stream::close_write`].
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    fn close_write(&mut self) -> Result<bool, StreamError>;
+    /// Rings when there may be something to receive, or room to send.
+    fn signal(&self) -> &Signal;
 }
 
 /// What [`Stream::receive`] found.
@@ -77,7 +112,7 @@ impl Stream {
     /// When the peer is not who it should be, speaks no TLS, or went away.
     pub fn handshake(&mut self) -> Result<bool, StreamError> {
         match self {
-            Self::Plain(_) => Ok(true),
+            Self::Plain(_) | Self::Carried(_) => Ok(true),
             Self::Tls(stream) => stream.handshake(),
         }
     }
@@ -99,6 +134,7 @@ impl Stream {
                 }
             },
             Self::Tls(stream) => stream.send(bytes),
+            Self::Carried(stream) => stream.send(bytes),
         }
     }
 
@@ -110,6 +146,7 @@ impl Stream {
         match self {
             Self::Plain(_) => Ok(()),
             Self::Tls(stream) => stream.flush(),
+            Self::Carried(stream) => stream.flush(),
         }
     }
 
@@ -118,6 +155,7 @@ impl Stream {
         match self {
             Self::Plain(_) => false,
             Self::Tls(stream) => stream.wants_write(),
+            Self::Carried(stream) => stream.wants_write(),
         }
     }
 
@@ -137,6 +175,7 @@ impl Stream {
                 }
             },
             Self::Tls(stream) => stream.receive(into),
+            Self::Carried(stream) => stream.receive(into),
         }
     }
 
@@ -146,6 +185,7 @@ impl Stream {
         match self {
             Self::Plain(_) => false,
             Self::Tls(stream) => stream.holds_bytes(),
+            Self::Carried(stream) => stream.holds_bytes(),
         }
     }
 
@@ -158,9 +198,10 @@ impl Stream {
         let done = match self {
             Self::Plain(_) => true,
             Self::Tls(stream) => stream.close_write()?,
+            Self::Carried(stream) => return stream.close_write(),
         };
-        if done {
-            rustix::net::shutdown(self.as_fd(), rustix::net::Shutdown::Write)?;
+        if done && let Some(socket) = self.socket() {
+            rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
         }
         Ok(done)
     }
@@ -168,7 +209,7 @@ impl Stream {
     /// What is known of the other side by TLS; `None`: there is no TLS.
     pub fn tls(&self) -> Option<&TlsStream> {
         match self {
-            Self::Plain(_) => None,
+            Self::Plain(_) | Self::Carried(_) => None,
             Self::Tls(stream) => Some(stream),
         }
     }
@@ -176,17 +217,35 @@ impl Stream {
     /// The protocol that both sides agreed on within TLS (ALPN).
     pub fn protocol(&self) -> Option<&[u8]> {
         match self {
-            Self::Plain(_) => None,
+            Self::Plain(_) | Self::Carried(_) => None,
             Self::Tls(stream) => stream.protocol(),
         }
     }
+
+    /// Its own socket, if it has one.
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Plain(socket) => Some(socket.as_fd()),
+            Self::Tls(stream) => Some(stream.as_fd()),
+            Self::Carried(_) => None,
+        }
+    }
+
+    /// The outcome of its connection, once it can be written.
+    ///
+    /// # Errors
+    /// Why it could not be made.
+    pub fn outcome(&self) -> Result<(), Errno> {
+        self.socket().map_or(Ok(()), socket::outcome)
+    }
 }
 
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+impl Watched for &Stream {
+    fn watch(&self) -> Watch<'_> {
         match self {
-            Self::Plain(socket) => socket.as_fd(),
-            Self::Tls(stream) => stream.as_fd(),
+            Stream::Plain(socket) => Watch::Socket(socket.as_fd()),
+            Stream::Tls(stream) => Watch::Socket(stream.as_fd()),
+            Stream::Carried(stream) => Watch::Signal(stream.signal()),
         }
     }
 }

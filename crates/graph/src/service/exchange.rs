@@ -110,7 +110,9 @@ impl EventLoop {
     ) -> Result<Option<Answered>, &'static str> {
         if event.writable && link.writing {
             if !link.connected {
-                socket::outcome(&link.stream).map_err(|errno| why(socket::cause(errno)))?;
+                link.stream
+                    .outcome()
+                    .map_err(|errno| why(socket::cause(errno)))?;
                 link.connected = true;
                 if let Some(attempt) = &mut link.attempt {
                     attempt.sent = self.now;

@@ -49,14 +49,19 @@ pub struct Limits {
     pub interim: u32,
 }
 
+impl Limits {
+    /// Those of [`Default`].
+    pub const DEFAULT: Self = Self {
+        head_bytes: 64 * 1024,
+        fields: MOST_FIELDS,
+        chunk_line_bytes: 4 * 1024,
+        interim: 32,
+    };
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            head_bytes: 64 * 1024,
-            fields: MOST_FIELDS,
-            chunk_line_bytes: 4 * 1024,
-            interim: 32,
-        }
+        Self::DEFAULT
     }
 }
 

@@ -1,11 +1,14 @@
 //! What every kind of connection has of its socket and of the loop that drives it.
 
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::{Context, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
 
-use super::io::{Socket, SocketState};
-use super::wake::ConnectionWaker;
+use super::io::{Shared, Socket};
+use crate::poller::{Interest, Poller};
+use crate::signal::Signal;
+use crate::stream::Stream;
 
 /// What is left to do after a connection was driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,34 +19,32 @@ pub enum Progress {
     More,
 }
 
-/// The loop's side of a connection: what may be read in one drive, and who was woken.
+/// The loop's side of a connection: what may be read in one drive, who was woken, and what
+/// the poller watches for.
 pub(super) struct Driver {
-    state: Arc<SocketState>,
-    woken: Arc<ConnectionWaker>,
+    shared: Arc<Shared>,
+    woken: Arc<Woken>,
     waker: Waker,
     read_budget: usize,
+    token: u64,
+    /// The poller watches for room to write.
+    writing: bool,
 }
 
 impl Driver {
     /// A driver that reads `read_budget` bytes in one drive, and the socket as `h2` wants
     /// to see it.
-    pub(super) fn new<S>(
-        stream: S,
-        read_budget: usize,
-        short_read_drains: bool,
-    ) -> (Self, Socket<S>) {
-        let state = Arc::new(SocketState::default());
-        let socket = Socket {
-            stream,
-            state: Arc::clone(&state),
-            short_read_drains,
-        };
-        let woken = Arc::new(ConnectionWaker::default());
+    pub(super) fn new(stream: Stream, read_budget: usize) -> (Self, Socket) {
+        let shared = Arc::new(Shared::new(stream));
+        let socket = Socket(Arc::clone(&shared));
+        let woken = Arc::new(Woken::default());
         let driver = Self {
-            state,
+            shared,
             waker: Waker::from(Arc::clone(&woken)),
             woken,
             read_budget: read_budget.max(1),
+            token: 0,
+            writing: false,
         };
         (driver, socket)
     }
@@ -51,15 +52,17 @@ impl Driver {
     /// To be called before the connection is polled.
     pub(super) fn begin(&self, readable: bool) {
         if readable {
-            self.state.readable.store(true, Ordering::Relaxed);
+            self.shared.readable.store(true, Ordering::Relaxed);
         }
-        self.state.budget.store(self.read_budget, Ordering::Relaxed);
+        self.shared
+            .budget
+            .store(self.read_budget, Ordering::Relaxed);
     }
 
     /// What is left once there is nothing more to be polled.
     pub(super) fn progress(&self) -> Progress {
-        let spent = self.state.budget.load(Ordering::Relaxed) == 0;
-        if spent && self.state.readable.load(Ordering::Relaxed) {
+        let spent = self.shared.budget.load(Ordering::Relaxed) == 0;
+        if spent && self.shared.readable.load(Ordering::Relaxed) {
             Progress::More
         } else {
             Progress::Waiting
@@ -72,21 +75,67 @@ impl Driver {
 
     /// Asks for another drive.
     pub(super) fn wake(&self) {
-        self.waker.wake_by_ref();
+        self.woken.wake_by_ref();
+    }
+
+    /// Rings when another drive is asked for.
+    pub(super) fn signal(&self) -> &Signal {
+        &self.woken.signal
     }
 
     /// Whether the connection was woken since the last call.
     pub(super) fn take_woken(&self) -> bool {
-        self.woken.take()
+        self.woken.signal.hush();
+        self.woken.flag.swap(false, Ordering::Relaxed)
     }
 
     /// The same, without forgetting it.
     pub(super) fn is_woken(&self) -> bool {
-        self.woken.is_set()
+        self.woken.flag.load(Ordering::Relaxed)
+    }
+
+    /// Begins to watch the socket.
+    pub(super) fn watch(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
+        (self.token, self.writing) = (token, self.wants_write());
+        poller.add(&*self.shared.stream(), token, self.interest())
+    }
+
+    /// Watches for what the last drive left.
+    pub(super) fn rewatch(&mut self, poller: &Poller) -> io::Result<()> {
+        if self.wants_write() == self.writing {
+            return Ok(());
+        }
+        self.writing = !self.writing;
+        poller.change(&*self.shared.stream(), self.token, self.interest())
+    }
+
+    fn interest(&self) -> Interest {
+        match self.writing {
+            true => Interest::Both,
+            false => Interest::Read,
+        }
     }
 
     /// Whether the last write found the socket full.
     pub(super) fn wants_write(&self) -> bool {
-        self.state.write_blocked.load(Ordering::Relaxed)
+        self.shared.write_blocked.load(Ordering::Relaxed)
+    }
+}
+
+/// Who is woken when a stream has something for its connection.
+#[derive(Debug, Default)]
+struct Woken {
+    flag: AtomicBool,
+    signal: Signal,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.flag.store(true, Ordering::Relaxed);
+        self.signal.ring();
     }
 }

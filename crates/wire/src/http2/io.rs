@@ -1,16 +1,22 @@
-//! A socket in non-blocking mode, as `h2` wants to see it.
+//! A connection that never blocks, as `h2` wants to see it.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What a connection knows of its socket, and the other way round.
-#[derive(Debug, Default)]
-pub(super) struct SocketState {
+use crate::stream::Stream;
+
+/// The socket, and what the connection and its loop tell each other of it. All in one
+/// thread: the lock is never waited for.
+pub(super) struct Shared {
+    stream: Mutex<Stream>,
+    /// A read that gives fewer bytes than asked for has emptied the socket, so that nobody
+    /// asks again before the next readiness. Not true of TLS, which reads record by record.
+    short_read_drains: bool,
     /// Reading may give something.
     pub(super) readable: AtomicBool,
     /// Bytes that may still be read in this drive.
@@ -19,62 +25,30 @@ pub(super) struct SocketState {
     pub(super) write_blocked: AtomicBool,
 }
 
-/// The socket. Pending means: the socket is empty or full; whoever polls comes back on
-/// its own when that has changed, so that no waker is kept.
-#[derive(Debug)]
-pub(super) struct Socket<S> {
-    pub(super) stream: S,
-    pub(super) state: Arc<SocketState>,
-    pub(super) short_read_drains: bool,
-}
-
-impl<S: Read + Unpin> AsyncRead for Socket<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let socket = self.get_mut();
-        let state = &socket.state;
-        let budget = state.budget.load(Ordering::Relaxed);
-        if budget == 0 || !state.readable.load(Ordering::Relaxed) {
-            return Poll::Pending;
-        }
-        let asked = buffer.initialize_unfilled();
-        let most = asked.len();
-        loop {
-            return match socket.stream.read(asked) {
-                Ok(read) => {
-                    if read < most && read > 0 && socket.short_read_drains {
-                        state.readable.store(false, Ordering::Relaxed);
-                    }
-                    state
-                        .budget
-                        .store(budget.saturating_sub(read), Ordering::Relaxed);
-                    buffer.advance(read);
-                    Poll::Ready(Ok(()))
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    state.readable.store(false, Ordering::Relaxed);
-                    Poll::Pending
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => Poll::Ready(Err(error)),
-            };
+impl Shared {
+    pub(super) fn new(stream: Stream) -> Self {
+        Self {
+            short_read_drains: matches!(stream, Stream::Plain(_)),
+            stream: Mutex::new(stream),
+            readable: AtomicBool::default(),
+            budget: AtomicUsize::default(),
+            write_blocked: AtomicBool::default(),
         }
     }
-}
 
-impl<S: Write> Socket<S> {
-    fn wrote<T>(&mut self, mut write: impl FnMut(&mut S) -> io::Result<T>) -> Poll<io::Result<T>> {
+    pub(super) fn stream(&self) -> MutexGuard<'_, Stream> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wrote<T>(&self, mut write: impl FnMut(&mut Stream) -> io::Result<T>) -> Poll<io::Result<T>> {
         loop {
-            let result = write(&mut self.stream);
+            let result = write(&mut self.stream());
             let blocked = match &result {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => error.kind() == ErrorKind::WouldBlock,
                 Ok(_) => false,
             };
-            self.state.write_blocked.store(blocked, Ordering::Relaxed);
+            self.write_blocked.store(blocked, Ordering::Relaxed);
             return if blocked {
                 Poll::Pending
             } else {
@@ -84,13 +58,54 @@ impl<S: Write> Socket<S> {
     }
 }
 
-impl<S: Write + Unpin> AsyncWrite for Socket<S> {
+/// The protocol's hold on the socket. Pending means: the socket is empty or full; whoever
+/// polls comes back on its own when that has changed, so that no waker is kept.
+pub(super) struct Socket(pub(super) Arc<Shared>);
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let shared = &self.0;
+        let budget = shared.budget.load(Ordering::Relaxed);
+        if budget == 0 || !shared.readable.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        let asked = buffer.initialize_unfilled();
+        let most = asked.len();
+        loop {
+            let read = shared.stream().read(asked);
+            return match read {
+                Ok(read) => {
+                    if read < most && read > 0 && shared.short_read_drains {
+                        shared.readable.store(false, Ordering::Relaxed);
+                    }
+                    shared
+                        .budget
+                        .store(budget.saturating_sub(read), Ordering::Relaxed);
+                    buffer.advance(read);
+                    Poll::Ready(Ok(()))
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    shared.readable.store(false, Ordering::Relaxed);
+                    Poll::Pending
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => Poll::Ready(Err(error)),
+            };
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().wrote(|stream| stream.write(bytes))
+        self.0.wrote(|stream| stream.write(bytes))
     }
 
     fn poll_write_vectored(
@@ -98,7 +113,7 @@ impl<S: Write + Unpin> AsyncWrite for Socket<S> {
         _: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().wrote(|stream| stream.write_vectored(slices))
+        self.0.wrote(|stream| stream.write_vectored(slices))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -106,7 +121,7 @@ impl<S: Write + Unpin> AsyncWrite for Socket<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().wrote(Write::flush)
+        self.0.wrote(Write::flush)
     }
 
     /// The stream closes its socket when it is dropped.

@@ -1,7 +1,7 @@
 //! A server's connection.
 
 use std::future::Future;
-use std::io::{Read, Write};
+use std::io;
 use std::pin::Pin;
 use std::task::Poll;
 
@@ -13,9 +13,12 @@ use http::Request;
 use super::Http2Error;
 use super::driver::{Driver, Progress};
 use super::io::Socket;
+use crate::poller::Poller;
+use crate::signal::Signal;
+use crate::stream::Stream;
 
-type Wire<S> = server::Connection<Socket<S>, Bytes>;
-type Handshake<S> = Pin<Box<dyn Future<Output = Result<Wire<S>, h2::Error>> + Send>>;
+type Wire = server::Connection<Socket, Bytes>;
+type Handshake = Pin<Box<dyn Future<Output = Result<Wire, h2::Error>> + Send>>;
 
 /// A request whose head is there, and the way to answer it.
 pub type Accepted = (Request<RecvStream>, SendResponse<Bytes>);
@@ -41,8 +44,6 @@ pub struct ServerSettings {
     pub broken_streams: usize,
     /// Bytes read in one [`Server::drive`]. Default 256 KiB.
     pub read_budget: usize,
-    /// As in [`Settings`](super::Settings). Default false.
-    pub short_read_drains: bool,
 }
 
 impl Default for ServerSettings {
@@ -56,31 +57,29 @@ impl Default for ServerSettings {
             early_resets: 20,
             broken_streams: 128,
             read_budget: 256 * 1024,
-            short_read_drains: false,
         }
     }
 }
 
 /// A server's connection over a stream in non-blocking mode, whose TLS handshake is done.
 /// It works within [`Server::drive`] and nowhere else.
-pub struct Server<S> {
-    stage: Stage<S>,
+pub struct Server {
+    stage: Stage,
     driver: Driver,
     /// To be shut down as soon as its handshake is done.
     shutting: bool,
 }
 
-enum Stage<S> {
-    Handshake(Handshake<S>),
-    Open(Box<Wire<S>>),
+enum Stage {
+    Handshake(Handshake),
+    Open(Box<Wire>),
     Ended(Http2Error),
 }
 
-impl<S: Read + Write + Unpin + Send + 'static> Server<S> {
+impl Server {
     /// A connection on which nothing was received yet.
-    pub fn start(stream: S, settings: ServerSettings) -> Self {
-        let (driver, socket) =
-            Driver::new(stream, settings.read_budget, settings.short_read_drains);
+    pub fn start(stream: Stream, settings: ServerSettings) -> Self {
+        let (driver, socket) = Driver::new(stream, settings.read_budget);
         let most = i32::MAX as u32;
         let mut builder = server::Builder::new();
         builder
@@ -159,6 +158,27 @@ impl<S: Read + Write + Unpin + Send + 'static> Server<S> {
             Stage::Ended(_) => {}
         }
         self.driver.wake();
+    }
+
+    /// Begins to watch the socket, with this token.
+    ///
+    /// # Errors
+    /// As [`Poller::add`].
+    pub fn watch(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
+        self.driver.watch(poller, token)
+    }
+
+    /// Watches for what the last drive left to do. To be called after drives.
+    ///
+    /// # Errors
+    /// As [`Poller::change`].
+    pub fn rewatch(&mut self, poller: &Poller) -> io::Result<()> {
+        self.driver.rewatch(poller)
+    }
+
+    /// Rings when streams have left something to do, for a poller to watch.
+    pub fn signal(&self) -> &Signal {
+        self.driver.signal()
     }
 
     /// Whether the socket was full: drive again when it can be written to.

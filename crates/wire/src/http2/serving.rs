@@ -1,6 +1,6 @@
 //! A server's connection that takes whole requests and gives whole answers.
 
-use std::io::{Read, Write};
+use std::io;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -14,12 +14,14 @@ use super::payload::{Payload, Sending};
 use super::server::{Accepted, Server, ServerSettings};
 use super::slots::{Slots, StreamKey};
 use super::{Http2Error, StreamError};
+use crate::poller::Poller;
+use crate::stream::Stream;
 
 /// A server's connection over a stream in non-blocking mode, whose TLS handshake is done.
 /// Bodies of requests are read to their end, and their first bytes kept; one that is too
 /// long is answered with 413 here.
-pub struct Serving<S> {
-    server: Server<S>,
+pub struct Serving {
+    server: Server,
     keep: usize,
     most: u64,
     slots: Slots<Lane>,
@@ -62,10 +64,10 @@ enum Stage {
     Answering(Sending),
 }
 
-impl<S: Read + Write + Unpin + Send + 'static> Serving<S> {
+impl Serving {
     /// A connection on which nothing was received yet. Of a request's body `keep` bytes
     /// are kept, and `most` are taken.
-    pub fn start(stream: S, settings: ServerSettings, keep: usize, most: u64) -> Self {
+    pub fn start(stream: Stream, settings: ServerSettings, keep: usize, most: u64) -> Self {
         Self {
             server: Server::start(stream, settings),
             keep,
@@ -173,6 +175,22 @@ impl<S: Read + Write + Unpin + Send + 'static> Serving<S> {
     /// Streams that are open.
     pub fn open_streams(&self) -> usize {
         self.slots.open()
+    }
+
+    /// As [`Server::watch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn watch(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
+        self.server.watch(poller, token)
+    }
+
+    /// As [`Server::rewatch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn rewatch(&mut self, poller: &Poller) -> io::Result<()> {
+        self.server.rewatch(poller)
     }
 
     /// Whether the socket was full: drive again when it can be written to.

@@ -1,9 +1,8 @@
 //! Room for the streams of a connection, reused from one to the next.
 
-use std::sync::Arc;
-use std::task::{Context, Waker};
-
-use super::wake::{SlotWaker, Wakes};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Wake, Waker};
 
 /// Names a stream on its connection, for as long as it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -136,5 +135,61 @@ impl<T> Slots<T> {
                     turn: slot.turn,
                 })
             })
+    }
+}
+
+/// Wakers put their slots here; whoever drives the connection reads them.
+/// Everything happens on one thread; the atomics are what [`Wake`] asks for.
+#[derive(Debug, Default)]
+struct Wakes {
+    streams: Mutex<Vec<u32>>,
+}
+
+impl Wakes {
+    /// Moves the slots that were woken into `woken`, which is cleared before.
+    fn take(&self, woken: &mut Vec<u32>) {
+        woken.clear();
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut *streams, woken);
+    }
+}
+
+/// The waker of one slot. It lives as long as the slot, over many streams.
+#[derive(Debug)]
+struct SlotWaker {
+    slot: u32,
+    queued: AtomicBool,
+    wakes: Arc<Wakes>,
+}
+
+impl SlotWaker {
+    fn new(slot: u32, wakes: Arc<Wakes>) -> Arc<Self> {
+        Arc::new(Self {
+            slot,
+            queued: AtomicBool::new(false),
+            wakes,
+        })
+    }
+
+    /// To be called before the slot is polled: a wake from then on counts anew.
+    fn reset(&self) {
+        self.queued.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Wake for SlotWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.queued.swap(true, Ordering::Relaxed) {
+            let mut streams = self
+                .wakes
+                .streams
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            streams.push(self.slot);
+        }
     }
 }

@@ -1,4 +1,3 @@
-use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -6,6 +5,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 
 use super::*;
+use crate::signal::Signal;
+use crate::stream::{Carried, Received, Stream, StreamError as Broken};
 
 /// Hands each connection to `serve`, on a thread of its own.
 fn listen<F, Fut>(serve: F) -> SocketAddr
@@ -44,18 +45,14 @@ async fn serve(socket: tokio::net::TcpStream) {
     }
 }
 
-fn dial(address: SocketAddr) -> TcpStream {
+fn dial(address: SocketAddr) -> Stream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_nonblocking(true).unwrap();
-    stream
+    Stream::Plain(stream.into())
 }
 
-fn connect(address: SocketAddr) -> Connection<TcpStream> {
-    let settings = Settings {
-        short_read_drains: true,
-        ..Settings::default()
-    };
-    Connection::start(dial(address), settings)
+fn connect(address: SocketAddr) -> Exchanges {
+    Exchanges::start(dial(address), ClientSettings::default())
 }
 
 fn get(path: &str) -> Request<()> {
@@ -63,9 +60,9 @@ fn get(path: &str) -> Request<()> {
 }
 
 /// Drives until `done`; gives up after very long.
-fn drive_until<S: Read + Write + Unpin + Send + 'static>(
-    connection: &mut Connection<S>,
-    mut done: impl FnMut(&mut Connection<S>) -> bool,
+fn drive_until(
+    connection: &mut Exchanges,
+    mut done: impl FnMut(&mut Exchanges) -> bool,
 ) -> Result<(), Http2Error> {
     for _ in 0..20_000 {
         connection.drive(true)?;
@@ -78,8 +75,8 @@ fn drive_until<S: Read + Write + Unpin + Send + 'static>(
 }
 
 /// Drives until so many exchanges have ended.
-fn finish<S: Read + Write + Unpin + Send + 'static>(
-    connection: &mut Connection<S>,
+fn finish(
+    connection: &mut Exchanges,
     count: usize,
 ) -> Vec<(StreamKey, Result<Answer, StreamError>)> {
     let mut finished = Vec::new();
@@ -93,8 +90,8 @@ fn finish<S: Read + Write + Unpin + Send + 'static>(
     finished
 }
 
-fn ready<S: Read + Write + Unpin + Send + 'static>(connection: &mut Connection<S>) {
-    drive_until(connection, Connection::can_send).unwrap();
+fn ready(connection: &mut Exchanges) {
+    drive_until(connection, Exchanges::can_send).unwrap();
 }
 
 async fn echo(mut request: Request<h2::RecvStream>, mut respond: h2::server::SendResponse<Bytes>) {
@@ -264,7 +261,7 @@ fn a_goaway_lets_open_exchanges_end() {
         ),
         "{end:?}"
     );
-    assert!(connection.is_draining() && !connection.can_send() && !connection.wants_read());
+    assert!(connection.is_draining() && !connection.can_send());
 }
 
 #[test]
@@ -307,11 +304,11 @@ fn peers_that_do_not_speak_http2_are_told_apart() {
 
 #[test]
 fn a_drive_reads_no_more_than_its_budget() {
-    let settings = Settings {
+    let settings = ClientSettings {
         read_budget: 1,
-        ..Settings::default()
+        ..ClientSettings::default()
     };
-    let mut connection = Connection::start(dial(listen(serve)), settings);
+    let mut connection = Exchanges::start(dial(listen(serve)), settings);
     ready(&mut connection);
     connection
         .send(get("/long"), Bytes::from(vec![b'x'; 300_000]), 0)
@@ -333,36 +330,47 @@ fn a_drive_reads_no_more_than_its_budget() {
 
 /// A stream that takes a few bytes only every other time.
 struct Reluctant {
-    stream: TcpStream,
+    stream: Stream,
     willing: bool,
+    signal: Signal,
 }
 
-impl Read for Reluctant {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.read(buffer)
-    }
-}
-
-impl Write for Reluctant {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+impl Carried for Reluctant {
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
         self.willing = !self.willing;
         if self.willing {
-            return Err(ErrorKind::WouldBlock.into());
+            return Ok(0);
         }
-        self.stream.write(&bytes[..bytes.len().min(100)])
+        self.stream.send(&bytes[..bytes.len().min(100)])
     }
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+    fn flush(&mut self) -> Result<(), Broken> {
+        Ok(())
+    }
+    fn wants_write(&self) -> bool {
+        false
+    }
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, Broken> {
+        self.stream.receive(into)
+    }
+    fn holds_bytes(&self) -> bool {
+        false
+    }
+    fn close_write(&mut self) -> Result<bool, Broken> {
+        self.stream.close_write()
+    }
+    fn signal(&self) -> &Signal {
+        &self.signal
     }
 }
 
 #[test]
 fn a_full_socket_is_waited_for() {
-    let stream = Reluctant {
+    let stream = Stream::Carried(Box::new(Reluctant {
         stream: dial(listen(serve)),
         willing: false,
-    };
-    let mut connection = Connection::start(stream, Settings::default());
+        signal: Signal::default(),
+    }));
+    let mut connection = Exchanges::start(stream, ClientSettings::default());
     connection.drive(true).unwrap();
     assert!(connection.wants_write() && !connection.can_send());
     ready(&mut connection);

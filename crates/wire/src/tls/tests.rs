@@ -99,11 +99,11 @@ fn shake(client: &mut Stream, server: &mut Stream) -> (Ended, Ended) {
             [Some(client), Some(server)] => return (client.clone(), server.clone()),
             // A failed side is gone for the other one.
             [Some(Err(_)), None] => drop(rustix::net::shutdown(
-                &*client,
+                client.socket().unwrap(),
                 rustix::net::Shutdown::Write,
             )),
             [None, Some(Err(_))] => drop(rustix::net::shutdown(
-                &*server,
+                server.socket().unwrap(),
                 rustix::net::Shutdown::Write,
             )),
             _ => {}

@@ -5,13 +5,13 @@ use std::mem;
 use std::sync::Arc;
 
 use wire::http2::{Answer, StreamError};
-use wire::poller::Event;
+use wire::poller::{Event, Interest};
 use wire::slab::Key;
 use wire::socket;
 use wire::stream::Stream;
 
 use super::channel::{Channel, Ended, Stage, Unsent};
-use super::{MESSAGE_PREFIX, Watch, message};
+use super::{MESSAGE_PREFIX, message};
 use crate::script::{Outcome, Ticket, cause};
 use crate::service::calling::pool;
 use crate::service::event_loop::{EventLoop, Todo};
@@ -100,10 +100,11 @@ impl EventLoop {
         let stream =
             Stream::Plain(socket::connect_tcp(address).map_err(|errno| why(socket::cause(errno)))?);
         let key = self.channels.reserve();
-        let Ok(watch) = Watch::new(&stream, &self.poller, Token::Channel(key), true) else {
+        let token = Token::Channel(key).number();
+        if self.poller.add(&stream, token, Interest::Write).is_err() {
             self.channels.release(key);
             return Err(cause::NO_DESCRIPTORS);
-        };
+        }
         call.counters.opened();
         let channel = Channel {
             key,
@@ -112,7 +113,6 @@ impl EventLoop {
             address,
             protocol,
             stage: Stage::Dialing(stream),
-            watch,
             unsent: VecDeque::new(),
             calls: Vec::new(),
             reused: false,
@@ -129,7 +129,7 @@ impl EventLoop {
 
     pub(in crate::service) fn channel_event(&mut self, key: Key, event: Event) {
         if let Some(channel) = self.channels.get_mut(key)
-            && let Err(why) = channel.begin(event)
+            && let Err(why) = channel.begin(event, &self.poller)
         {
             let mut ended = Vec::new();
             if let Some(channel) = self.channels.take(key) {
@@ -153,13 +153,10 @@ impl EventLoop {
         channel.pending = false;
         let mut ended = Vec::new();
         let driven = channel.drive(readable, &mut ended);
-        let writing = match &channel.stage {
-            Stage::Dialing(_) => true,
-            Stage::Open(connection) => connection.wants_write(),
-            Stage::Ended => false,
+        let watched = match &mut channel.stage {
+            Stage::Open(connection) => connection.rewatch(&self.poller),
+            Stage::Dialing(_) | Stage::Ended => Ok(()),
         };
-        let token = Token::Channel(key);
-        let watched = channel.watch.set(&self.poller, token, writing);
         if let Err(why) = driven.and(watched.map_err(|_| cause::RESET)) {
             self.channel_broke(channel, why, &mut ended);
             return;

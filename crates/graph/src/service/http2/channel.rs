@@ -6,18 +6,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::Request;
-use wire::http2::{Answer, Connection, Http2Error, Payload, Settings, StreamError, StreamKey};
-use wire::poller::Event;
+use wire::http2::{Answer, ClientSettings, Exchanges, Http2Error, Payload, StreamError, StreamKey};
+use wire::poller::{Event, Poller};
 use wire::slab::Key;
 use wire::socket;
 use wire::stream::Stream;
 
-use super::Watch;
 use crate::Nanos;
 use crate::metrics::ClientCounters;
 use crate::script::{Ticket, cause};
 use crate::service::exchange::why;
 use crate::service::link::{Attempt, PoolId};
+use crate::service::token::Token;
 use crate::topology::Protocol;
 
 /// A connection to a callee, which carries calls side by side.
@@ -28,7 +28,6 @@ pub(in crate::service) struct Channel {
     pub(super) address: SocketAddr,
     pub(super) protocol: Protocol,
     pub(super) stage: Stage,
-    pub(super) watch: Watch,
     /// Calls whose requests the callee does not take yet.
     pub(super) unsent: VecDeque<Unsent>,
     /// Calls that wait for their answers, by the slots of their streams.
@@ -47,7 +46,7 @@ pub(in crate::service) struct Channel {
 /// How far a connection is.
 pub(super) enum Stage {
     Dialing(Stream),
-    Open(Box<Connection<Stream>>),
+    Open(Box<Exchanges>),
     Ended,
 }
 
@@ -64,18 +63,20 @@ pub(super) type Ended = (Attempt, Result<Answer, StreamError>);
 
 impl Channel {
     /// Begins to speak as soon as the connection is made.
-    pub(super) fn begin(&mut self, event: Event) -> Result<(), &'static str> {
+    pub(super) fn begin(&mut self, event: Event, poller: &Poller) -> Result<(), &'static str> {
         if let Stage::Dialing(stream) = &self.stage {
             if !event.writable {
                 return Ok(());
             }
-            socket::outcome(stream).map_err(|errno| why(socket::cause(errno)))?;
+            stream
+                .outcome()
+                .map_err(|errno| why(socket::cause(errno)))?;
             if let Stage::Dialing(stream) = mem::replace(&mut self.stage, Stage::Ended) {
-                let settings = Settings {
-                    short_read_drains: true,
-                    ..Settings::default()
-                };
-                let connection = Connection::start(stream, settings);
+                let watched = poller.remove(&stream);
+                let mut connection = Exchanges::start(stream, ClientSettings::default());
+                watched
+                    .and_then(|()| connection.watch(poller, Token::Channel(self.key).number()))
+                    .map_err(|_| cause::NO_DESCRIPTORS)?;
                 self.stage = Stage::Open(Box::new(connection));
             }
         }

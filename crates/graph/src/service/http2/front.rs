@@ -8,8 +8,8 @@ use wire::poller::Event;
 use wire::slab::Key;
 use wire::stream::Stream;
 
+use super::STREAMS;
 use super::message::{self, Body};
-use super::{STREAMS, Watch};
 use crate::Nanos;
 use crate::script::Failure;
 use crate::service::event_loop::{EventLoop, Todo};
@@ -30,8 +30,7 @@ pub(in crate::service) struct Front {
     /// Place of the instance in its thread.
     pub(in crate::service) instance: usize,
     protocol: Protocol,
-    serving: Serving<Stream>,
-    watch: Watch,
+    serving: Serving,
     /// Requests in hand, by the slots of their streams.
     flights: Vec<Option<InHand>>,
     in_hand: usize,
@@ -90,16 +89,17 @@ impl EventLoop {
         stream: Stream,
     ) {
         let key = self.fronts.reserve();
-        let Ok(watch) = Watch::new(&stream, &self.poller, Token::Front(key), false) else {
-            self.fronts.release(key);
-            return;
-        };
         let settings = ServerSettings {
             streams: STREAMS,
             head_bytes: LIMITS.head_bytes as u32,
-            short_read_drains: true,
             ..ServerSettings::default()
         };
+        let mut serving = Serving::start(stream, settings, 0, MOST_BODY);
+        let token = Token::Front(key).number();
+        if serving.watch(&self.poller, token).is_err() {
+            self.fronts.release(key);
+            return;
+        }
         if let Some(plan) = self.current_plan(instance) {
             plan.counters.accepted();
         }
@@ -107,8 +107,7 @@ impl EventLoop {
             key,
             instance,
             protocol,
-            serving: Serving::start(stream, settings, 0, MOST_BODY),
-            watch,
+            serving,
             flights: Vec::new(),
             in_hand: 0,
             pending: false,
@@ -151,9 +150,8 @@ impl EventLoop {
                 break driven;
             }
         };
-        let token = Token::Front(key);
         let writing = front.serving.wants_write();
-        let watched = front.watch.set(&self.poller, token, writing);
+        let watched = front.serving.rewatch(&self.poller);
         if driven.is_err() || watched.is_err() {
             self.forget_front(front);
             return;

@@ -174,7 +174,7 @@ impl Engine {
         let Some(stream) = connection.stream.take() else {
             return Err(GONE);
         };
-        socket::outcome(&stream).map_err(socket::cause)?;
+        stream.outcome().map_err(socket::cause)?;
         match (&self.setup.tls, stream) {
             (Some(client), Stream::Plain(socket)) => {
                 connection.link = Link::Handshaking;

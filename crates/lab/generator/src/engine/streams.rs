@@ -5,16 +5,13 @@
 //! while events are handled are sent together after them.
 
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use lab_load::Protocol;
 use lab_load::recording::Phase;
 use lab_load::request::{self, Composer, Visit, is_redirect};
 use wire::clock;
-use wire::http2::{Answer, Connection, Progress, Settings, StreamError, StreamKey, grpc};
-use wire::poller::Interest;
+use wire::http2::{Answer, ClientSettings, Exchanges, Progress, StreamError, StreamKey, grpc};
 use wire::stream::Stream;
 
 use super::Engine;
@@ -32,42 +29,13 @@ const BATCH: usize = 100_000;
 
 /// What stands for a connection with several exchanges.
 pub(super) struct Session {
-    connection: Connection<Shared>,
-    stream: Shared,
+    connection: Exchanges,
     /// Which place each stream's answer belongs to.
     places: Vec<Option<(StreamKey, u32)>>,
     /// Places whose requests the target does not take yet.
     queue: VecDeque<(u32, Delay)>,
     /// Whether it waits to be driven.
     unsent: bool,
-    writing: bool,
-}
-
-/// A stream that the protocol reads and writes, and the poller watches. All in one
-/// thread: the lock is never waited for.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<Stream>>);
-
-impl Shared {
-    fn get(&self) -> MutexGuard<'_, Stream> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Read for Shared {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.get().read(into)
-    }
-}
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.get().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Write::flush(&mut *self.get())
-    }
 }
 
 impl Engine {
@@ -88,23 +56,20 @@ impl Engine {
         if tls && stream.protocol() != Some(b"h2") {
             return Err("no common protocol");
         }
-        let watched = self.poller.change(&stream, token, Interest::Read);
-        watched.map_err(unwatched)?;
+        self.poller.remove(&stream).map_err(unwatched)?;
         connection.link = Link::Upgrading;
-        let stream = Shared(Arc::new(Mutex::new(stream)));
-        let settings = Settings {
+        let settings = ClientSettings {
             streams: self.streams as usize,
             early_streams: 0,
-            short_read_drains: !tls,
-            ..Settings::default()
+            ..ClientSettings::default()
         };
+        let mut exchanges = Exchanges::start(stream, settings);
+        exchanges.watch(&self.poller, token).map_err(unwatched)?;
         connection.session = Some(Box::new(Session {
-            connection: Connection::start(stream.clone(), settings),
-            stream,
+            connection: exchanges,
             places: Vec::new(),
             queue: VecDeque::new(),
             unsent: false,
-            writing: false,
         }));
         Ok(())
     }
@@ -225,7 +190,6 @@ impl Engine {
 
     fn drive(&mut self, carrier: u32, readable: bool) -> u64 {
         let connection = &mut self.connections[carrier as usize];
-        let token = connection.token(carrier);
         let Some(session) = &mut connection.session else {
             return clock::now();
         };
@@ -240,15 +204,8 @@ impl Engine {
                 ended.push((place, result));
             }
         }
-        let writing = session.connection.wants_write();
-        if writing != session.writing {
-            let interest = match writing {
-                true => Interest::Both,
-                false => Interest::Read,
-            };
-            let changed = self.poller.change(&*session.stream.get(), token, interest);
-            session.writing = writing && changed.is_ok();
-        }
+        // Fails only for want of memory in the kernel; the next answer finds it again.
+        let _ = session.connection.rewatch(&self.poller);
         let more = matches!(driven, Ok(Progress::More));
         if more && !std::mem::replace(&mut session.unsent, true) {
             self.unsent_streams.push(carrier);

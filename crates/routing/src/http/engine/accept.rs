@@ -156,9 +156,8 @@ impl Worker {
 
     /// Takes in a connection that does not come over the network, but from another part of
     /// this thread; `false`: there is no room for it.
-    pub(super) fn take_in(&mut self, end: OwnedFd, client: Client) -> bool {
+    pub(super) fn take_in(&mut self, stream: Stream, client: Client) -> bool {
         let key = self.clients.reserve();
-        let stream = Stream::Plain(end);
         let token = Token::Client(key).number();
         if self.poller.add(&stream, token, Interest::Read).is_err() {
             self.clients.release(key);
@@ -221,6 +220,10 @@ impl Worker {
     pub(super) fn arm(&mut self, session: &mut Session) {
         if matches!(session.phase, Phase::Closed | Phase::Http2) {
             return;
+        }
+        if session.stream.holds_bytes() && session.wants_bytes() {
+            // The poller does not know of them.
+            self.look_again(session.key);
         }
         let wanted = session.wanted();
         if wanted != session.interest {

@@ -133,7 +133,7 @@ impl Worker {
         let Some(link) = &mut flight.link else {
             return;
         };
-        if let Err(errno) = socket::outcome(&link.stream) {
+        if let Err(errno) = link.stream.outcome() {
             self.fail(session, Failure::Dial(errno_text(errno)));
             return;
         }

@@ -13,6 +13,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use wire::socket;
+use wire::stream::Stream;
 
 use super::worker::Worker;
 use crate::http::pipeline::{Client, TlsFacts};
@@ -30,7 +31,7 @@ impl Worker {
         let itself = SocketAddr::from(([127, 0, 0, 1], 0));
         // Nothing leaves the process: it counts as encrypted, as gorouter's own listener is.
         let client = Client::new(itself, Some(TlsFacts::default()));
-        match self.take_in(far, client) {
+        match self.take_in(Stream::Plain(far), client) {
             true => Ok(near),
             false => Err(Errno::NOBUFS),
         }

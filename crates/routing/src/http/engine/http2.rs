@@ -1,26 +1,23 @@
 //! HTTP/2 at both edges.
 //!
 //! ```text
-//! client ── h2 ──▶ Front ──▶ a client's connection for each stream ──▶ pipeline
-//! pipeline ──▶ a link ──▶ Back ── h2 ──▶ backend
+//! client ── h2 ──▶ Server ──▶ a client's connection for each stream ──▶ pipeline
+//! pipeline ──▶ a link ──▶ Backend ── h2 ──▶ backend
 //! ```
 //!
 //! Between the edges everything is HTTP/1.1, so that there is one pipeline: a client's
 //! stream is a client's connection that carries one request, and a backend's connection is
 //! one of its links, with one stream at a time. Both live on the thread that accepted the
-//! client; their ends are pairs of sockets, so that each side waits for the other as it
-//! does for any peer.
+//! client, and have no descriptors but those of the connections that carry them.
 
 use std::mem;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use wire::http2::gateway::{Back, Front, HeadBudget};
-use wire::http2::{ClientSettings, Http2Error, Progress, ServerSettings};
+use wire::http2::gateway::{Backend, HeadBudget, OpenStreams, ServerStream};
+use wire::http2::{Accepted, ClientSettings, Http2Error, Progress, Server, ServerSettings};
 use wire::poller::Interest;
 use wire::slab::{Key, Slab};
-use wire::socket;
 use wire::stream::Stream;
 
 use super::session::{Link, Session};
@@ -36,26 +33,25 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// The connections of HTTP/2 of one thread.
 #[derive(Default)]
 pub(super) struct Http2 {
-    fronts: Slab<Box<ClientFront>>,
-    backs: Slab<Box<Back>>,
+    fronts: Slab<Box<Front>>,
+    backends: Slab<Box<Backend>>,
     deadlines: Deadlines,
     /// Memory for the large heads of all clients.
     heads: HeadBudget,
     /// Connections with more to read than one turn takes.
     more: Vec<Token>,
-    /// New connections of a turn; kept for its memory.
-    opened: Vec<OwnedFd>,
+    /// Requests of a turn; kept for its memory.
+    accepted: Vec<Accepted>,
 }
 
 /// A client's connection of HTTP/2.
-struct ClientFront {
-    front: Front,
+struct Front {
+    server: Server,
+    streams: OpenStreams,
     client: Client,
     deadline: Nanos,
     /// It was told to open no more streams.
     shut: bool,
-    /// Streams that were refused, as far as they were counted.
-    refused: u64,
 }
 
 impl Http2 {
@@ -88,62 +84,59 @@ impl Worker {
             ..ServerSettings::default()
         };
         let watched_no_more = self.poller.remove(&stream);
-        let front = match watched_no_more
-            .and_then(|()| Front::start(stream, settings, &self.http2.heads))
-        {
-            Ok(front) => front,
-            Err(_) => {
-                self.counters.open_clients.decrement();
-                self.counters.failed_clients.increment();
-                return;
-            }
-        };
+        let mut server = Server::start(stream, settings);
         let key = self.http2.fronts.reserve();
         let token = Token::Front(key).number();
-        if self.poller.add(&front, token, Interest::Read).is_err() {
+        let watched = watched_no_more
+            .and_then(|()| server.watch(&self.poller, token))
+            .and_then(|()| self.poller.add(server.signal(), token, Interest::Read));
+        if watched.is_err() {
             self.http2.fronts.release(key);
             self.counters.open_clients.decrement();
             self.counters.failed_clients.increment();
             return;
         }
-        let deadline = NEVER;
-        let front = Box::new(ClientFront {
-            front,
+        let streams = OpenStreams::of(&server);
+        let front = Box::new(Front {
+            server,
+            streams,
             client,
-            deadline,
+            deadline: NEVER,
             shut: false,
-            refused: 0,
         });
         self.http2.fronts.put(key, front);
-        self.turn_front(key);
+        // TLS may hold bytes that no event tells of.
+        self.turn_front(key, true);
     }
 
     /// Something happened to a client's connection of HTTP/2.
-    pub(super) fn turn_front(&mut self, key: Key) {
+    pub(super) fn turn_front(&mut self, key: Key, mut readable: bool) {
         let Some(mut front) = self.http2.fronts.take(key) else {
             return;
         };
-        let mut opened = mem::take(&mut self.http2.opened);
-        let turned = front.front.turn(&mut opened);
-        for end in opened.drain(..) {
-            self.welcome_stream(end, &front.client);
-        }
-        self.http2.opened = opened;
-        let refused = front.front.refused();
-        if refused > front.refused {
-            self.counters.refused_streams.add(refused - front.refused);
-            front.refused = refused;
-        }
-        match turned {
-            Ok(progress) => {
+        let driven = loop {
+            let mut accepted = mem::take(&mut self.http2.accepted);
+            let driven = front.server.drive(readable, &mut accepted);
+            readable = false;
+            for request in accepted.drain(..) {
+                self.welcome_stream(request, &front);
+            }
+            self.http2.accepted = accepted;
+            if driven.is_err() || !front.server.is_woken() {
+                break driven;
+            }
+        };
+        let watched = front.server.rewatch(&self.poller);
+        match driven {
+            Ok(progress) if watched.is_ok() => {
                 if progress == Progress::More {
                     self.http2.more.push(Token::Front(key));
                 }
                 self.arm_front(key, &mut front);
                 self.http2.fronts.put(key, front);
             }
-            Err(error) => {
-                if matches!(error, Http2Error::Protocol(_)) {
+            driven => {
+                if matches!(driven, Err(Http2Error::Protocol(_))) {
                     self.counters.malformed.increment();
                 }
                 self.forget_front(key);
@@ -151,18 +144,25 @@ impl Worker {
         }
     }
 
-    /// A stream of a client became a connection. It is refused by dropping it.
-    fn welcome_stream(&mut self, end: OwnedFd, client: &Client) {
+    /// A stream of a client becomes a connection, or is refused.
+    fn welcome_stream(&mut self, (request, mut respond): Accepted, front: &Front) {
         if self.clients.taken() + self.http2.fronts() >= self.most_clients {
             self.counters.full.increment();
+            self.counters.refused_streams.increment();
+            respond.send_reset(wire::http2::Reason::REFUSED_STREAM);
             return;
         }
-        self.take_in(end, client.clone());
+        match ServerStream::new((request, respond), &self.http2.heads, &front.streams) {
+            Some(stream) => {
+                self.take_in(Stream::Carried(Box::new(stream)), front.client.clone());
+            }
+            None => self.counters.refused_streams.increment(),
+        }
     }
 
     /// Without a stream, patience has an end.
-    fn arm_front(&mut self, key: Key, front: &mut ClientFront) {
-        let idle = front.front.streams() == 0;
+    fn arm_front(&mut self, key: Key, front: &mut Front) {
+        let idle = front.streams.is_empty();
         if idle != (front.deadline == NEVER) {
             return;
         }
@@ -211,68 +211,77 @@ impl Worker {
             return;
         }
         (front.shut, front.deadline) = (true, NEVER);
-        front.front.shut_down();
+        front.server.shut_down();
         self.http2.fronts.put(key, front);
-        self.turn_front(key);
+        self.turn_front(key, false);
     }
 
     /// Another look at connections that had more to read.
     pub(super) fn revisit_http2(&mut self) {
         for token in mem::take(&mut self.http2.more) {
             match token {
-                Token::Front(key) => self.turn_front(key),
-                Token::Back(key) => self.turn_back(key),
+                Token::Front(key) => self.turn_front(key, true),
+                Token::Back(key) => self.turn_back(key, true),
                 _ => {}
             }
         }
     }
 
-    /// A backend's handshake has agreed on HTTP/2: the link goes on over a pair of sockets.
+    /// A backend's handshake has agreed on HTTP/2: the link goes on over streams.
     ///
     /// # Errors
-    /// No descriptor is left. The link is of no use.
+    /// The connection broke, or cannot be watched. The link is of no use.
     pub(super) fn begin_back(&mut self, link: &mut Link) -> Result<(), Errno> {
-        let (near, far) = socket::pair()?;
         link.local = link.local();
-        let far = Stream::Plain(far);
-        let token = Token::Backend(link.key).number();
-        let watched = self
-            .poller
-            .remove(&link.stream)
-            .and_then(|()| self.poller.add(&far, token, Interest::Read));
-        link.interest = Interest::Read;
-        let stream = mem::replace(&mut link.stream, far);
+        let key = self.http2.backends.reserve();
+        let begun = self.exchange_stream(link, key);
+        if begun.is_err() {
+            self.http2.backends.release(key);
+        }
+        begun.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+
+    fn exchange_stream(&mut self, link: &mut Link, key: Key) -> std::io::Result<()> {
+        self.poller.remove(&link.stream)?;
         let settings = ClientSettings {
+            window: 1024 * 1024,
+            send_buffer: 64 * 1024,
             head_bytes: u32::try_from(self.shared.settings.response_head_bytes).unwrap_or(u32::MAX),
+            read_budget: 256 * 1024,
             ..ClientSettings::default()
         };
-        let back = watched.and_then(|()| Back::start(stream, near, settings));
-        let back = back.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        let key = self.http2.backs.reserve();
+        // The link is a whole one in any case: should this fail, it is closed as others are.
+        let own = link
+            .stream
+            .socket()
+            .map(|socket| socket.try_clone_to_owned());
+        let own = own.unwrap_or_else(|| Err(Errno::BADF.into()))?;
+        let stream = mem::replace(&mut link.stream, Stream::Plain(own));
         let token = Token::Back(key).number();
-        if self.poller.add(&back, token, Interest::Read).is_err() {
-            self.http2.backs.release(key);
-            return Err(Errno::NOBUFS);
-        }
-        self.http2.backs.put(key, Box::new(back));
-        self.turn_back(key);
+        let (backend, stream) = Backend::start(stream, settings, &self.poller, token)?;
+        link.stream = Stream::Carried(Box::new(stream));
+        let token = Token::Backend(link.key).number();
+        self.poller.add(&link.stream, token, Interest::Read)?;
+        link.interest = Interest::Read;
+        self.http2.backends.put(key, Box::new(backend));
+        self.turn_back(key, true);
         Ok(())
     }
 
-    /// Something happened to a backend's connection of HTTP/2. If it has ended, its link
-    /// sees the end of its pair.
-    pub(super) fn turn_back(&mut self, key: Key) {
-        let Some(mut back) = self.http2.backs.take(key) else {
+    /// Something happened to a backend's connection of HTTP/2. If it has ended, so has its
+    /// link.
+    pub(super) fn turn_back(&mut self, key: Key, readable: bool) {
+        let Some(mut backend) = self.http2.backends.take(key) else {
             return;
         };
-        match back.turn() {
+        match backend.drive(readable, &self.poller) {
             Ok(progress) => {
                 if progress == Progress::More {
                     self.http2.more.push(Token::Back(key));
                 }
-                self.http2.backs.put(key, back);
+                self.http2.backends.put(key, backend);
             }
-            Err(_) => self.http2.backs.release(key),
+            Err(_) => self.http2.backends.release(key),
         }
     }
 

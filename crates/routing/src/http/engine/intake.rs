@@ -121,9 +121,6 @@ impl Worker {
             }
             _ => {}
         }
-        if session.stream.holds_bytes() && session.wants_bytes() {
-            self.look_again(session.key);
-        }
     }
 
     /// Counts a connection that ends since there is no memory for what came.

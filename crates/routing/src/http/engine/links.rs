@@ -7,7 +7,7 @@ use rustix::net::{RecvFlags, recv};
 use wire::http1::{Limits, ResponseScanner};
 use wire::poller::Interest;
 use wire::slab::Key;
-use wire::stream::Stream;
+use wire::stream::{Received, Stream};
 
 use super::buffers::Inbox;
 use super::session::{Link, LinkState, Session, Whereabouts};
@@ -23,7 +23,7 @@ impl Link {
         if self.local.is_some() {
             return self.local;
         }
-        let address = rustix::net::getsockname(&self.stream).ok()?;
+        let address = rustix::net::getsockname(self.stream.socket()?).ok()?;
         SocketAddr::try_from(address).ok()
     }
 
@@ -39,10 +39,13 @@ impl Link {
     }
 
     /// Whether the backend has closed it, or said something that nobody asked for.
-    fn is_stale(&self) -> bool {
+    fn is_stale(&mut self) -> bool {
+        let Some(socket) = self.stream.socket() else {
+            return !matches!(self.stream.receive(&mut [0; 1]), Ok(Received::Nothing));
+        };
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         !matches!(
-            recv(&self.stream, &mut [0_u8; 1][..], flags),
+            recv(socket, &mut [0_u8; 1][..], flags),
             Err(Errno::AGAIN | Errno::INTR)
         )
     }
@@ -106,7 +109,7 @@ impl Worker {
     ) -> Option<Box<Link>> {
         loop {
             let key = self.pools.take(endpoint.identity())?;
-            let Some(Whereabouts::Idle(link)) = self.links.take(key) else {
+            let Some(Whereabouts::Idle(mut link)) = self.links.take(key) else {
                 continue;
             };
             self.counters.idle_backends.decrement();
@@ -147,9 +150,15 @@ impl Worker {
         self.links.put(link.key, Whereabouts::Idle(link));
     }
 
-    /// An idle connection can be read: its backend closed it, or breaks the protocol.
+    /// An idle connection can be read: its backend closed it, or breaks the protocol. Only
+    /// of streams it may be told for nothing.
     pub(super) fn idle_link_spoke(&mut self, key: Key) {
-        self.drop_idle_link(key);
+        let Some(Whereabouts::Idle(link)) = self.links.get_mut(key) else {
+            return;
+        };
+        if link.stream.socket().is_some() || link.is_stale() {
+            self.drop_idle_link(key);
+        }
     }
 
     /// Closes an idle connection.

@@ -1,7 +1,5 @@
 //! The beginning of a client's connection: the PROXY header, and TLS's handshake.
 
-use std::os::fd::AsFd as _;
-
 use wire::poller::Interest;
 use wire::proxy_protocol::{self, Header};
 use wire::stream::{Received, Stream};
@@ -71,7 +69,8 @@ impl Worker {
         };
         session.domain = domain;
         // The socket changes hands while the poller knows it: it gets another number.
-        let Ok(socket) = session.stream.as_fd().try_clone_to_owned() else {
+        let socket = session.stream.socket().map(|it| it.try_clone_to_owned());
+        let Some(Ok(socket)) = socket else {
             self.opening_failed(session);
             return;
         };
@@ -113,9 +112,6 @@ impl Worker {
                     return;
                 }
                 self.next_begins(session);
-                if session.stream.holds_bytes() {
-                    self.look_again(session.key);
-                }
             }
             Err(_) => self.opening_failed(session),
         }

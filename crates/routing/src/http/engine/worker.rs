@@ -251,8 +251,8 @@ impl Worker {
                 }
                 None => {}
             },
-            Token::Front(key) => self.turn_front(key),
-            Token::Back(key) => self.turn_back(key),
+            Token::Front(key) => self.turn_front(key, event.readable),
+            Token::Back(key) => self.turn_back(key, event.readable),
         }
     }
 

@@ -41,10 +41,7 @@ impl Session {
             // Only a socket that broke is asked why.
             (Stage::Dialing(_), Which::Backend) if !event.broken => self.reached(lent),
             (Stage::Dialing(_), Which::Backend) => {
-                let outcome = self
-                    .backend
-                    .as_ref()
-                    .map(|side| socket::outcome(&side.stream));
+                let outcome = self.backend.as_ref().map(|side| side.stream.outcome());
                 match outcome {
                     // Connected, and closed by the backend already.
                     Some(Ok(())) => self.reached(lent),

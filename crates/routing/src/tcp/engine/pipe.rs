@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
-use wire::stream::{Received, StreamError};
+use wire::stream::{Received, Stream, StreamError};
 
 /// Bytes that a pipe is asked to hold.
 const CAPACITY: usize = 256 * 1024;
@@ -78,7 +78,8 @@ impl Pipe {
     }
 
     /// Takes what a socket has, as far as there is room.
-    pub(super) fn fill_from(&mut self, socket: impl AsFd) -> Result<Received, StreamError> {
+    pub(super) fn fill_from(&mut self, stream: &Stream) -> Result<Received, StreamError> {
+        let socket = stream.socket().ok_or(Errno::NOTSOCK)?;
         match moved(&socket, &self.write, CAPACITY)? {
             Some(0) => Ok(Received::End),
             Some(count) => {
@@ -90,7 +91,8 @@ impl Pipe {
     }
 
     /// Gives a socket what is inside, as far as it takes it.
-    pub(super) fn empty_into(&mut self, socket: impl AsFd) -> Result<(), StreamError> {
+    pub(super) fn empty_into(&mut self, stream: &Stream) -> Result<(), StreamError> {
+        let socket = stream.socket().ok_or(Errno::NOTSOCK)?;
         while self.held > 0 {
             match moved(&self.read, &socket, self.held)? {
                 None | Some(0) => return Ok(()),

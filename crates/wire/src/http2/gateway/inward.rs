@@ -7,7 +7,6 @@ use h2::RecvStream;
 use super::ROOM;
 use super::heads::write_trailers;
 use crate::http1::write;
-use crate::stream::{Stream, StreamError};
 
 /// How the body is framed in HTTP/1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,24 +19,20 @@ pub(super) enum Framing {
     Chunked,
 }
 
-/// Why nothing more can be moved.
+/// The stream failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InwardError {
-    /// The stream of HTTP/2 failed.
-    From,
-    /// The connection of HTTP/1.1 failed, or takes no more.
-    To,
-}
+pub(super) struct Failed;
 
-/// One message on its way: bytes that wait to be written, and the body that follows.
+/// One message on its way: bytes that wait to be taken, and the body that follows.
 #[derive(Debug)]
 pub(super) struct Inward {
     body: Option<RecvStream>,
     framing: Framing,
     out: Vec<u8>,
-    written: usize,
+    taken: usize,
     /// Bytes of the body in `out`, which its sender may not replace yet.
     owed: usize,
+    failed: bool,
 }
 
 impl Inward {
@@ -47,91 +42,52 @@ impl Inward {
             body: Some(body),
             framing,
             out: head,
-            written: 0,
+            taken: 0,
             owed: 0,
+            failed: false,
         }
     }
 
-    /// Whether all of it was written.
+    /// Whether all of it was taken.
     pub(super) fn ended(&self) -> bool {
         self.body.is_none() && self.out.is_empty()
     }
 
-    /// Whether it goes on when the connection can be written.
-    pub(super) fn wants_write(&self) -> bool {
-        !self.out.is_empty()
-    }
-
-    /// Drops what is left.
-    pub(super) fn abandon(&mut self) {
-        (self.body, self.written) = (None, 0);
-        self.out.clear();
-    }
-
-    /// Moves what can be moved now.
-    pub(super) fn advance(
+    /// Takes as many bytes as there are, and says how many. If they do not fill `into`, the
+    /// context is woken when there are more.
+    ///
+    /// # Errors
+    /// When the stream has failed; what came before was taken.
+    pub(super) fn take(
         &mut self,
-        to: &mut Stream,
+        into: &mut [u8],
         context: &mut Context<'_>,
-    ) -> Result<(), InwardError> {
+    ) -> Result<usize, Failed> {
+        let mut filled = 0;
         loop {
-            let more = self.collect(context).map_err(|_| InwardError::From)?;
-            self.write(to).map_err(|_| InwardError::To)?;
-            if !self.out.is_empty() || !more {
-                return Ok(());
+            let (from, to) = (&self.out[self.taken..], &mut into[filled..]);
+            let length = from.len().min(to.len());
+            to[..length].copy_from_slice(&from[..length]);
+            (self.taken, filled) = (self.taken + length, filled + length);
+            if filled == into.len() {
+                return Ok(filled);
             }
+            self.empty();
+            if !self.failed {
+                match self.collect(context) {
+                    Ok(true) => continue,
+                    Ok(false) => return Ok(filled),
+                    Err(_) => self.failed = true,
+                }
+            }
+            return if filled > 0 { Ok(filled) } else { Err(Failed) };
         }
     }
 
-    /// Takes parts of the body until there is enough to write; whether there may be more.
-    fn collect(&mut self, context: &mut Context<'_>) -> Result<bool, h2::Error> {
-        while let Some(body) = &mut self.body {
-            if self.out.len() >= ROOM {
-                return Ok(true);
-            }
-            match body.poll_data(context) {
-                Poll::Ready(Some(Ok(part))) => {
-                    self.owed += part.len();
-                    if part.is_empty() {
-                        continue;
-                    }
-                    match self.framing {
-                        Framing::Exactly => self.out.extend_from_slice(&part),
-                        Framing::Chunked => write::chunk(&part, &mut self.out),
-                        // An answer to `HEAD` with a body: nobody can take it.
-                        Framing::None => {}
-                    }
-                }
-                Poll::Ready(Some(Err(error))) => return Err(error),
-                Poll::Ready(None) => {
-                    let trailers = match body.poll_trailers(context) {
-                        Poll::Ready(trailers) => trailers?,
-                        Poll::Pending => return Ok(false),
-                    };
-                    if self.framing == Framing::Chunked {
-                        let mut lines = Vec::new();
-                        if let Some(trailers) = trailers {
-                            write_trailers(&trailers, &mut lines);
-                        }
-                        write::last_chunk(&lines, &mut self.out);
-                    }
-                    self.body = None;
-                }
-                Poll::Pending => return Ok(false),
-            }
-        }
-        Ok(false)
-    }
-
-    fn write(&mut self, to: &mut Stream) -> Result<(), StreamError> {
-        while self.written < self.out.len() {
-            match to.send(&self.out[self.written..])? {
-                0 => return Ok(()),
-                sent => self.written += sent,
-            }
-        }
+    /// All of `out` was taken.
+    fn empty(&mut self) {
         self.out.clear();
-        self.written = 0;
+        self.taken = 0;
         // Bodies rest: their memory need not.
         self.out.shrink_to(ROOM);
         if let Some(body) = &mut self.body {
@@ -140,6 +96,41 @@ impl Inward {
                 .flow_control()
                 .release_capacity(std::mem::take(&mut self.owed));
         }
-        Ok(())
+    }
+
+    /// Takes in a part of the body; whether there was any.
+    fn collect(&mut self, context: &mut Context<'_>) -> Result<bool, h2::Error> {
+        let Some(body) = &mut self.body else {
+            return Ok(false);
+        };
+        match body.poll_data(context) {
+            Poll::Ready(Some(part)) => {
+                let part = part?;
+                self.owed += part.len();
+                match self.framing {
+                    _ if part.is_empty() => {}
+                    Framing::Exactly => self.out.extend_from_slice(&part),
+                    Framing::Chunked => write::chunk(&part, &mut self.out),
+                    // An answer to `HEAD` with a body: nobody can take it.
+                    Framing::None => {}
+                }
+            }
+            Poll::Ready(None) => {
+                let Poll::Ready(trailers) = body.poll_trailers(context) else {
+                    return Ok(false);
+                };
+                let trailers = trailers?;
+                if self.framing == Framing::Chunked {
+                    let mut lines = Vec::new();
+                    if let Some(trailers) = trailers {
+                        write_trailers(&trailers, &mut lines);
+                    }
+                    write::last_chunk(&lines, &mut self.out);
+                }
+                self.body = None;
+            }
+            Poll::Pending => return Ok(false),
+        }
+        Ok(true)
     }
 }

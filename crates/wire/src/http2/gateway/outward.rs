@@ -75,6 +75,16 @@ impl Outward {
         self.whole
     }
 
+    /// Whether there is something that waits for the peer's leave.
+    pub(super) fn has_more(&self) -> bool {
+        !self.ended && (self.whole || !self.parts.is_empty())
+    }
+
+    /// Ready when the peer has given the stream up.
+    pub(super) fn poll_reset(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.send.poll_reset(context).map(drop)
+    }
+
     /// Whether everything was sent.
     pub(super) fn ended(&self) -> bool {
         self.ended

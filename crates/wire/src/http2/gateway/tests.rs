@@ -11,8 +11,9 @@ use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request, Response, StatusCode, request};
 
 use super::*;
-use crate::http2::{ClientSettings, Http2Error, ServerSettings};
-use crate::stream::Stream;
+use crate::http2::{ClientSettings, Http2Error, Server, ServerSettings};
+use crate::poller::{Interest, Poller};
+use crate::stream::{Received, Stream};
 
 /// Runs an async part on this thread.
 fn run<T>(what: impl Future<Output = T>) -> T {
@@ -38,76 +39,142 @@ fn blocking(end: OwnedFd) -> UnixStream {
     end
 }
 
-/// Turns as long as it lasts; why it ended.
-fn turn_front(mut front: Front, mut with: impl FnMut(OwnedFd)) -> Http2Error {
-    let mut poller = Poller::new().unwrap();
-    poller.add(&front, 0, Interest::Read).unwrap();
-    let mut opened = Vec::new();
-    loop {
-        match front.turn(&mut opened) {
-            Err(error) => return error,
-            Ok(progress) => {
-                opened.drain(..).for_each(&mut with);
-                if progress == crate::http2::Progress::Waiting {
-                    poller.wait(None).unwrap();
+/// Two connections of HTTP/1.1 whose bytes go from one to the other, as in a router.
+struct Relay {
+    ends: [Stream; 2],
+    waiting: [Vec<u8>; 2],
+    ended: [bool; 2],
+}
+
+impl Relay {
+    fn new(ends: [Stream; 2], poller: &Poller) -> Self {
+        for end in &ends {
+            poller.add(end, RELAY, Interest::Read).unwrap();
+        }
+        Self {
+            ends,
+            waiting: [Vec::new(), Vec::new()],
+            ended: [false; 2],
+        }
+    }
+
+    /// Moves what can be moved; whether it goes on.
+    fn turn(&mut self) -> Result<bool, crate::stream::StreamError> {
+        let mut moved = true;
+        while std::mem::take(&mut moved) {
+            for (from, to) in [(0, 1), (1, 0)] {
+                let waiting = &mut self.waiting[from];
+                if waiting.is_empty() && !self.ended[from] {
+                    let mut bytes = [0; 5000];
+                    match self.ends[from].receive(&mut bytes)? {
+                        Received::Bytes(length) => waiting.extend_from_slice(&bytes[..length]),
+                        Received::Nothing => {}
+                        Received::End => self.ended[from] = true,
+                    }
+                }
+                let sent = self.ends[to].send(waiting)?;
+                waiting.drain(..sent);
+                moved |= sent > 0;
+                if self.ended[from] && waiting.is_empty() {
+                    self.ends[to].close_write()?;
                 }
             }
         }
+        Ok(self.ended != [true; 2])
     }
 }
 
-fn turn_back(mut back: Back) -> Http2Error {
-    let mut poller = Poller::new().unwrap();
-    poller.add(&back, 0, Interest::Read).unwrap();
-    loop {
-        match back.turn() {
-            Err(error) => return error,
-            Ok(crate::http2::Progress::Waiting) => drop(poller.wait(None).unwrap()),
-            Ok(crate::http2::Progress::More) => {}
+const CLIENT: u64 = 0;
+const RELAY: u64 = 1;
+const BACKEND: u64 = 2;
+
+/// A client's connection, with what its streams are relayed to.
+struct Router {
+    poller: Poller,
+    server: Server,
+    streams: OpenStreams,
+    heads: HeadBudget,
+    relays: Vec<Relay>,
+    backends: Vec<Backend>,
+}
+
+impl Router {
+    fn new(client: TcpStream, settings: ServerSettings) -> Self {
+        let poller = Poller::new().unwrap();
+        let mut server = Server::start(non_blocking(client), settings);
+        server.watch(&poller, CLIENT).unwrap();
+        poller.add(server.signal(), CLIENT, Interest::Read).unwrap();
+        Self {
+            poller,
+            streams: OpenStreams::of(&server),
+            server,
+            heads: HeadBudget::default(),
+            relays: Vec::new(),
+            backends: Vec::new(),
         }
     }
-}
 
-/// Copies bytes both ways until both sides have ended, as a router would.
-fn relay(one: UnixStream, other: UnixStream) {
-    for (mut from, mut to) in [
-        (one.try_clone().unwrap(), other.try_clone().unwrap()),
-        (other, one),
-    ] {
-        std::thread::spawn(move || {
-            let _ = std::io::copy(&mut from, &mut to);
-            let _ = to.shutdown(std::net::Shutdown::Write);
-            let _ = from.shutdown(std::net::Shutdown::Read);
-        });
+    /// Waits a little for something to happen, and does it. New streams go to `with`.
+    fn turn(&mut self, mut with: impl FnMut(&mut Self, Stream)) -> Result<(), Http2Error> {
+        let mut accepted = Vec::new();
+        let driven = self.server.drive(true, &mut accepted);
+        for request in accepted {
+            if let Some(stream) = ServerStream::new(request, &self.heads, &self.streams) {
+                with(self, Stream::Carried(Box::new(stream)));
+            }
+        }
+        self.relays
+            .retain_mut(|relay| matches!(relay.turn(), Ok(true)));
+        let poller = &self.poller;
+        self.backends
+            .retain_mut(|backend| backend.drive(true, poller).is_ok());
+        driven?;
+        self.server.rewatch(&self.poller).unwrap();
+        self.poller.wait(Some(Duration::from_millis(5))).unwrap();
+        Ok(())
+    }
+
+    /// Relays a stream to one end of a pair of sockets, and gives the other.
+    fn pair_with(&mut self, stream: Stream) -> OwnedFd {
+        let (near, far) = crate::socket::pair().unwrap();
+        let ends = [stream, Stream::Plain(near)];
+        self.relays.push(Relay::new(ends, &self.poller));
+        far
     }
 }
 
-/// Accepts one connection of HTTP/2 and hands each stream, as HTTP/1.1, to `with`. Says how
-/// the connection ended.
+/// Accepts one connection of HTTP/2 and hands each stream to `with`. Says how the connection
+/// ended.
 fn front(
     settings: ServerSettings,
-    with: impl FnMut(OwnedFd) + Send + 'static,
+    mut with: impl FnMut(&mut Router, Stream) + Send + 'static,
 ) -> (SocketAddr, mpsc::Receiver<Http2Error>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
         let (client, _) = listener.accept().unwrap();
-        let front = Front::start(non_blocking(client), settings, &HeadBudget::default()).unwrap();
-        let _ = tell.send(turn_front(front, with));
+        let mut router = Router::new(client, settings);
+        let end = loop {
+            if let Err(error) = router.turn(&mut with) {
+                break error;
+            }
+        };
+        let _ = tell.send(end);
     });
     (address, told)
 }
 
 /// HTTP/2 on both sides, HTTP/1.1 between them.
 fn gateway() -> SocketAddr {
-    let backend = backend();
-    let with = move |end| {
-        let server = non_blocking(TcpStream::connect(backend).unwrap());
-        let (near, far) = crate::socket::pair().unwrap();
-        let back = Back::start(server, near, ClientSettings::default()).unwrap();
-        std::thread::spawn(move || turn_back(back));
-        relay(blocking(end), blocking(far));
+    let address = backend();
+    let with = move |router: &mut Router, stream| {
+        let server = non_blocking(TcpStream::connect(address).unwrap());
+        let settings = ClientSettings::default();
+        let (backend, to) = Backend::start(server, settings, &router.poller, BACKEND).unwrap();
+        router.backends.push(backend);
+        let ends = [stream, Stream::Carried(Box::new(to))];
+        router.relays.push(Relay::new(ends, &router.poller));
     };
     front(ServerSettings::default(), with).0
 }
@@ -364,8 +431,8 @@ fn a_side_that_gives_up_is_told_to_the_other() {
     });
     // The client's end reaches the router as the end of its connection.
     let (tell, told) = mpsc::channel();
-    let (address, _) = front(ServerSettings::default(), move |end| {
-        let tell = tell.clone();
+    let (address, _) = front(ServerSettings::default(), move |router, stream| {
+        let (tell, end) = (tell.clone(), router.pair_with(stream));
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
             let read = blocking(end).read_to_end(&mut bytes);
@@ -407,7 +474,7 @@ fn streams_that_are_opened_and_reset_end_the_connection() {
         early_resets: 5,
         ..ServerSettings::default()
     };
-    let (address, ended) = front(settings, drop);
+    let (address, ended) = front(settings, |_, stream| drop(stream));
     let mut socket = TcpStream::connect(address).unwrap();
     socket
         .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
@@ -427,7 +494,7 @@ fn streams_that_are_opened_and_reset_end_the_connection() {
 
 #[test]
 fn what_is_no_http_2_ends_the_connection() {
-    let (address, ended) = front(ServerSettings::default(), drop);
+    let (address, ended) = front(ServerSettings::default(), |_, stream| drop(stream));
     let mut socket = TcpStream::connect(address).unwrap();
     socket
         .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -441,23 +508,19 @@ fn a_connection_that_is_shut_down_ends_with_its_last_stream() {
     let address = listener.local_addr().unwrap();
     let server = std::thread::spawn(move || {
         let (client, _) = listener.accept().unwrap();
-        let mut front = Front::start(
-            non_blocking(client),
-            ServerSettings::default(),
-            &HeadBudget::default(),
-        )
-        .unwrap();
-        let mut poller = Poller::new().unwrap();
-        poller.add(&front, 0, Interest::Read).unwrap();
-        let (mut opened, mut shut) = (Vec::new(), false);
+        let mut router = Router::new(client, ServerSettings::default());
+        let mut shut = false;
         loop {
-            if let Err(error) = front.turn(&mut opened) {
+            let mut opened = None;
+            let turned = router.turn(|router, stream| opened = Some(router.pair_with(stream)));
+            if let Err(error) = turned {
                 return error;
             }
-            if front.streams() == 1 && !shut {
-                shut = true;
-                front.shut_down();
-                let mut end = blocking(opened.remove(0));
+            if let Some(end) = opened
+                && !std::mem::replace(&mut shut, true)
+            {
+                router.server.shut_down();
+                let mut end = blocking(end);
                 std::thread::spawn(move || {
                     std::thread::sleep(Duration::from_millis(20));
                     end.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlast")
@@ -465,9 +528,7 @@ fn a_connection_that_is_shut_down_ends_with_its_last_stream() {
                     // Open until it was read.
                     let _ = end.read_to_end(&mut Vec::new());
                 });
-                continue;
             }
-            poller.wait(None).unwrap();
         }
     });
     run(async {

@@ -5,13 +5,13 @@ use std::net::{TcpListener, TcpStream};
 use http::Request;
 
 use super::*;
-use crate::http2::{Answer, Connection, Settings};
+use crate::http2::{Answer, ClientSettings, Exchanges};
 
 const MOST: u64 = 1 << 20;
 
 struct Both {
-    client: Connection<TcpStream>,
-    server: Serving<TcpStream>,
+    client: Exchanges,
+    server: Serving,
     ended: Option<Http2Error>,
     served: Vec<(StreamKey, Served)>,
     finished: Vec<(StreamKey, Result<Answer, StreamError>)>,
@@ -26,8 +26,13 @@ impl Both {
             stream.set_nonblocking(true).unwrap();
         }
         let mut both = Self {
-            client: Connection::start(near, Settings::default()),
-            server: Serving::start(far, ServerSettings::default(), 8, MOST),
+            client: Exchanges::start(Stream::Plain(near.into()), ClientSettings::default()),
+            server: Serving::start(
+                Stream::Plain(far.into()),
+                ServerSettings::default(),
+                8,
+                MOST,
+            ),
             ended: None,
             served: Vec::new(),
             finished: Vec::new(),

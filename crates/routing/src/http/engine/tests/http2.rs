@@ -442,3 +442,95 @@ fn connections_of_http_2_are_clients_as_all_others() {
         );
     });
 }
+
+/// Descriptors of this process that are pairs of sockets or pollers: other tests open and
+/// close connections beside this one.
+fn local_descriptors() -> usize {
+    let unix = std::fs::read_to_string("/proc/self/net/unix").unwrap();
+    let ours: Vec<&str> = unix
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(6))
+        .collect();
+    let mut count = 0;
+    for entry in std::fs::read_dir("/proc/self/fd").unwrap().flatten() {
+        let Ok(target) = std::fs::read_link(entry.path()) else {
+            continue;
+        };
+        let target = target.to_string_lossy().into_owned();
+        let inode = target
+            .strip_prefix("socket:[")
+            .and_then(|rest| rest.strip_suffix(']'));
+        count += usize::from(inode.is_some_and(|inode| ours.contains(&inode)));
+        count += usize::from(target.contains("eventpoll"));
+    }
+    count
+}
+
+/// Answers that nobody takes hold as much as the windows of their clients, and no
+/// descriptor beside those of the clients' and the backends' connections.
+#[test]
+fn streams_that_nobody_reads_hold_little() {
+    const STREAMS: usize = 200;
+    let authority = Authority::new();
+    let backend = Backend::answering(|_| ok(&vec![b'x'; 1 << 20]));
+    let bench = bench(&authority, &[backend.address]);
+    run(async {
+        let send = connect(&bench, &authority).await;
+        let before = local_descriptors();
+        let mut waiting = Vec::new();
+        for _ in 0..STREAMS {
+            let mut send = send.clone().ready().await.unwrap();
+            let (answer, _) = send.send_request(get("/").body(()).unwrap(), true).unwrap();
+            waiting.push(answer.await.unwrap());
+        }
+        assert_eq!(bench.totals().active, STREAMS as u64);
+        assert!(local_descriptors() < before + STREAMS / 4);
+        // They are read after all, each as a whole; together, as they share a window.
+        let reading: Vec<_> = waiting
+            .into_iter()
+            .map(|answer| tokio::spawn(whole(answer)))
+            .collect();
+        for answer in reading {
+            assert_eq!(answer.await.unwrap().unwrap().0.len(), 1 << 20);
+        }
+    });
+    bench.until("all have gone", |totals| totals.open_clients == 0);
+}
+
+/// Beyond the most connections a stream is refused, and can be asked for again.
+#[test]
+fn streams_beyond_the_bound_are_refused() {
+    let authority = Authority::new();
+    let (address, _) = http2_backend(&authority);
+    let bench = Bench::with(&[], |settings| {
+        settings.listen_tls = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        settings.client_tls.certificates = vec![authority.sign("app.test")];
+        settings.client_tls.tls13 = true;
+        settings.backends.authorities = authority.pem();
+        settings.client_connections = 3;
+        settings.threads = Some(1);
+    });
+    register(&bench, address);
+    run(async {
+        let mut send = connect(&bench, &authority).await;
+        let mut open = Vec::new();
+        for _ in 0..2 {
+            send = send.ready().await.unwrap();
+            let request = get("/chat").method("POST").body(()).unwrap();
+            let (answer, to) = send.send_request(request, false).unwrap();
+            open.push((answer.await.unwrap(), to));
+        }
+        send = send.ready().await.unwrap();
+        let (answer, _) = send.send_request(get("/").body(()).unwrap(), true).unwrap();
+        let refused = answer.await.unwrap_err();
+        assert_eq!(refused.reason(), Some(Reason::REFUSED_STREAM));
+        assert_eq!(bench.totals().refused_streams, 1);
+        let (answer, mut to) = open.pop().unwrap();
+        to.send_data(Bytes::new(), true).unwrap();
+        whole(answer).await.unwrap();
+        bench.until("there is room", |totals| totals.open_clients == 2);
+        send = send.ready().await.unwrap();
+        let (answer, _) = send.send_request(get("/").body(()).unwrap(), true).unwrap();
+        assert_eq!(answer.await.unwrap().status(), 200);
+    });
+}
