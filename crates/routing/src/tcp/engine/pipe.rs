@@ -80,7 +80,7 @@ impl Pipe {
     /// Takes what a socket has, as far as there is room.
     pub(super) fn fill_from(&mut self, stream: &Stream) -> Result<Received, StreamError> {
         let socket = stream.socket().ok_or(Errno::NOTSOCK)?;
-        match moved(&socket, &self.write, CAPACITY)? {
+        match moved(socket, &self.write, CAPACITY)? {
             Some(0) => Ok(Received::End),
             Some(count) => {
                 self.held += count;
@@ -94,7 +94,7 @@ impl Pipe {
     pub(super) fn empty_into(&mut self, stream: &Stream) -> Result<(), StreamError> {
         let socket = stream.socket().ok_or(Errno::NOTSOCK)?;
         while self.held > 0 {
-            match moved(&self.read, &socket, self.held)? {
+            match moved(&self.read, socket, self.held)? {
                 None | Some(0) => return Ok(()),
                 Some(count) => self.held -= count,
             }
