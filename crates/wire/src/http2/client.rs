@@ -95,11 +95,12 @@ impl Client {
     /// When the connection has ended.
     pub fn drive(&mut self, readable: bool) -> Result<Progress, Http2Error> {
         self.driver.begin(readable);
-        if let Err(error) = self.advance() {
+        let polled = self.advance();
+        let driven = self.driver.end(polled);
+        if let Err(error) = &driven {
             self.stage = Stage::Ended(error.clone());
-            return Err(error);
         }
-        Ok(self.driver.progress())
+        driven
     }
 
     fn advance(&mut self) -> Result<(), Http2Error> {

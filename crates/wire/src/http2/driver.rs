@@ -3,8 +3,9 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
+use super::Http2Error;
 use super::io::{Shared, Socket};
 use crate::poller::{Interest, Poller};
 use crate::signal::Signal;
@@ -59,8 +60,18 @@ impl Driver {
             .store(self.read_budget, Ordering::Relaxed);
     }
 
-    /// What is left once there is nothing more to be polled.
-    pub(super) fn progress(&self) -> Progress {
+    /// Sends what there is to be sent, once there is nothing more to be polled, and says
+    /// what is left.
+    pub(super) fn end(&self, polled: Result<(), Http2Error>) -> Result<Progress, Http2Error> {
+        let sent = self.shared.send();
+        polled?;
+        if let Poll::Ready(Err(error)) = sent {
+            return Err(Http2Error::of_io(error.kind()));
+        }
+        Ok(self.progress())
+    }
+
+    fn progress(&self) -> Progress {
         let spent = self.shared.budget.load(Ordering::Relaxed) == 0;
         if spent && self.shared.readable.load(Ordering::Relaxed) {
             Progress::More

@@ -74,6 +74,13 @@ impl StreamError {
 }
 
 impl Http2Error {
+    pub(super) fn of_io(kind: std::io::ErrorKind) -> Self {
+        match kind {
+            std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::BrokenPipe => Self::Closed,
+            kind => Self::Io(kind),
+        }
+    }
+
     /// The same as a short constant text, to count by.
     pub fn cause(&self) -> &'static str {
         match self {
@@ -91,10 +98,7 @@ impl Http2Error {
 impl From<&h2::Error> for Http2Error {
     fn from(error: &h2::Error) -> Self {
         if let Some(io) = error.get_io() {
-            return match io.kind() {
-                std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::BrokenPipe => Self::Closed,
-                kind => Self::Io(kind),
-            };
+            return Self::of_io(io.kind());
         }
         match error.reason() {
             Some(reason) if error.is_remote() => Self::GoAway(reason),

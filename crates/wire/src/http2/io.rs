@@ -1,19 +1,24 @@
 //! A connection that never blocks, as `h2` wants to see it.
 
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::stream::Stream;
 
+/// Bytes of frames that are sent together: those of many streams cost one call into the
+/// kernel, and make whole records of TLS. Longer parts of bodies go as they are.
+const TOGETHER: usize = 32 * 1024;
+
 /// The socket, and what the connection and its loop tell each other of it. All in one
-/// thread: the lock is never waited for.
+/// thread: the locks are never waited for.
 pub(super) struct Shared {
     stream: Mutex<Stream>,
+    frames: Mutex<Frames>,
     /// A read that gives fewer bytes than asked for has emptied the socket, so that nobody
     /// asks again before the next readiness. Not true of TLS, which reads record by record.
     short_read_drains: bool,
@@ -25,11 +30,24 @@ pub(super) struct Shared {
     pub(super) write_blocked: AtomicBool,
 }
 
+/// Frames that wait to be sent together. Their memory is given back when they were, so that
+/// a connection at rest holds none.
+#[derive(Default)]
+struct Frames {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shared {
     pub(super) fn new(stream: Stream) -> Self {
         Self {
             short_read_drains: matches!(stream, Stream::Plain(_)),
             stream: Mutex::new(stream),
+            frames: Mutex::default(),
             readable: AtomicBool::default(),
             budget: AtomicUsize::default(),
             write_blocked: AtomicBool::default(),
@@ -37,7 +55,7 @@ impl Shared {
     }
 
     pub(super) fn stream(&self) -> MutexGuard<'_, Stream> {
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.stream)
     }
 
     fn wrote<T>(&self, mut write: impl FnMut(&mut Stream) -> io::Result<T>) -> Poll<io::Result<T>> {
@@ -55,6 +73,31 @@ impl Shared {
                 Poll::Ready(result)
             };
         }
+    }
+
+    /// Sends the frames that wait; ready when all are on their way.
+    pub(super) fn send(&self) -> Poll<io::Result<()>> {
+        let frames = &mut *locked(&self.frames);
+        while frames.sent < frames.bytes.len() {
+            match ready!(self.wrote(|stream| stream.write(&frames.bytes[frames.sent..])))? {
+                0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                written => frames.sent += written,
+            }
+        }
+        *frames = Frames::default();
+        self.wrote(Write::flush)
+    }
+
+    /// Takes bytes of frames; pending when there is no room for more.
+    fn take(&self, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if locked(&self.frames).bytes.len() + bytes.len() > TOGETHER {
+            ready!(self.send())?;
+            if bytes.len() > TOGETHER / 2 {
+                return self.wrote(|stream| stream.write(bytes));
+            }
+        }
+        locked(&self.frames).bytes.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
     }
 }
 
@@ -105,27 +148,17 @@ impl AsyncWrite for Socket {
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.0.wrote(|stream| stream.write(bytes))
+        self.0.take(bytes)
     }
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.0.wrote(|stream| stream.write_vectored(slices))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
+    /// The protocol asks for this behind every frame with a body. The loop sends when all
+    /// streams had their turn.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.wrote(Write::flush)
+        Poll::Ready(Ok(()))
     }
 
     /// The stream closes its socket when it is dropped.
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_flush(context)
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.send()
     }
 }

@@ -109,11 +109,12 @@ impl Server {
         accepted: &mut Vec<Accepted>,
     ) -> Result<Progress, Http2Error> {
         self.driver.begin(readable);
-        if let Err(error) = self.advance(accepted) {
+        let polled = self.advance(accepted);
+        let driven = self.driver.end(polled);
+        if let Err(error) = &driven {
             self.stage = Stage::Ended(error.clone());
-            return Err(error);
         }
-        Ok(self.driver.progress())
+        driven
     }
 
     fn advance(&mut self, accepted: &mut Vec<Accepted>) -> Result<(), Http2Error> {
