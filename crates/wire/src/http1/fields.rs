@@ -2,7 +2,7 @@
 
 /// Name and value of each field in lines that a scanner has accepted. Values are free of
 /// space around them. Lines that are not fields are skipped.
-pub fn fields(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+pub fn fields(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
     lines.split(|&byte| byte == b'\n').filter_map(|line| {
         let colon = memchr::memchr(b':', line)?;
         Some((&line[..colon], line[colon + 1..].trim_ascii()))

@@ -96,7 +96,11 @@ impl Shared {
                 return self.wrote(|stream| stream.write(bytes));
             }
         }
-        locked(&self.frames).bytes.extend_from_slice(bytes);
+        let frames = &mut locked(&self.frames).bytes;
+        if frames.capacity() == 0 {
+            frames.reserve(TOGETHER);
+        }
+        frames.extend_from_slice(bytes);
         Poll::Ready(Ok(bytes.len()))
     }
 }

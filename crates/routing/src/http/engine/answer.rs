@@ -312,7 +312,8 @@ impl Worker {
             .is_some_and(|flight| flight.head.expects_continue());
         self.drop_link(session);
         self.end_flight(session);
-        if !keep_alive {
+        // A stream carries one request.
+        if !keep_alive || session.stream.socket().is_none() {
             self.close_after_answer(session);
         } else if body_read {
             self.next_begins(session);

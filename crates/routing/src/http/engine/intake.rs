@@ -220,7 +220,7 @@ impl Worker {
 
     fn linger(&mut self, session: &mut Session) {
         match session.stream.close_write() {
-            Ok(true) if !session.ended => {}
+            Ok(true) if !session.ended && session.stream.socket().is_some() => {}
             Ok(false) => return,
             _ => {
                 session.phase = Phase::Closed;

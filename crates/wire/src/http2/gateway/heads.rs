@@ -1,5 +1,6 @@
 //! Heads of HTTP/2 as heads of HTTP/1.1, and back. Pure.
 
+use bytes::BytesMut;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, Request, Response, StatusCode, Uri, Version, request, response};
@@ -172,10 +173,16 @@ pub(super) fn write_trailers(map: &HeaderMap, out: &mut Vec<u8>) {
 }
 
 /// Adds the fields that are not the connection's own.
-fn add<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>, map: &mut HeaderMap) {
+fn add<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone, map: &mut HeaderMap) {
+    // All values are parts of one allocation.
+    let lengths = fields.clone().map(|(_, value)| value.len());
+    let (count, bytes) = lengths.fold((0, 0), |(count, sum), length| (count + 1, sum + length));
+    map.reserve(count);
+    let mut values = BytesMut::with_capacity(bytes);
     for (name, value) in fields {
-        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
-        else {
+        values.extend_from_slice(value);
+        let value = HeaderValue::from_maybe_shared(values.split().freeze());
+        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), value) else {
             continue;
         };
         // RFC 9113 section 8.2.2: of `TE` only this value.

@@ -39,7 +39,7 @@ impl Inward {
     /// A message whose head, in HTTP/1.1, is `head`.
     pub(super) fn new(head: Vec<u8>, body: RecvStream, framing: Framing) -> Self {
         Self {
-            body: Some(body),
+            body: (!body.is_end_stream()).then_some(body),
             framing,
             out: head,
             taken: 0,

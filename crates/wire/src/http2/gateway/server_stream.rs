@@ -21,6 +21,9 @@ use crate::http2::{Accepted, Server};
 use crate::signal::Signal;
 use crate::stream::{Carried, Received, StreamError};
 
+/// Bytes that most heads have room in.
+const USUAL_HEAD: usize = 1024;
+
 /// The streams of one client that are served as connections.
 #[derive(Debug, Clone)]
 pub struct OpenStreams(Arc<Count>);
@@ -94,7 +97,7 @@ impl ServerStream {
         open: &OpenStreams,
     ) -> Option<Self> {
         let (head, body) = request.into_parts();
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(USUAL_HEAD);
         let Ok(framing) = heads::write_request(&head, body.is_end_stream(), &mut bytes) else {
             let mut answer = Response::new(());
             *answer.status_mut() = StatusCode::NOT_IMPLEMENTED;
