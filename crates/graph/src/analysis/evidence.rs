@@ -155,6 +155,19 @@ impl<'a> Evidence<'a> {
         self.resamples.mean(&sums).less(self.budgeted_done(part))
     }
 
+    /// Processors that the work of a service used in the mean of the run.
+    pub(super) fn processors_used(&self, service: &str) -> f64 {
+        let starts = self.ledger.starts();
+        let first = starts.iter().min().copied().unwrap_or(0);
+        let last = starts.iter().max().copied().unwrap_or(0);
+        let parts = self.ledger.done_parts.iter().zip(&self.done);
+        let used: f64 = parts
+            .filter(|(part, _)| part.cause == Cause::Cpu && *part.service == *service)
+            .flat_map(|(_, sums)| sums)
+            .sum();
+        used / last.saturating_sub(first).max(1) as f64
+    }
+
     pub(super) fn budgeted_done(&self, part: &Part) -> f64 {
         self.budgeted_done.get(part).copied().unwrap_or(0.0)
     }

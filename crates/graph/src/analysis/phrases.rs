@@ -173,7 +173,7 @@ pub(super) fn processor(name: &str, lost: f64, limit: Option<f64>) -> String {
     )
 }
 
-/// The limit of a service, in processors.
+/// The limit of a service, in processors of each instance.
 pub(super) fn limit(name: &str, topology: Option<&Topology>) -> Option<f64> {
     let topology = topology?;
     topology.service(topology.find(name)?)?.placement.cpu_limit

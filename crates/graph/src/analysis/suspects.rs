@@ -39,6 +39,10 @@ const MORE_STOLEN: f64 = 0.05;
 /// time of, and wait all the same.
 const LATE: f64 = 0.7;
 
+/// A limit that is used for so much of it in the mean is reached again and again within the
+/// short periods that it holds for.
+const NEARLY_USED: f64 = 0.5;
+
 /// Work can be compared with work that is at least this much as long: a scheduler lets short
 /// work pass.
 const COMPARABLE: f64 = 1.0 / 3.0;
@@ -504,7 +508,12 @@ impl Judge<'_> {
                 let late = self.beside_others(&own, &others);
                 late.is_some_and(|late| late.low > 0.0)
             });
-            let robbed = effect.value >= everywhere * LATE && self.is_robbed(name);
+            // That a limit is to blame needs less than that nobody knows who is.
+            let (share, times) = match self.nearly_uses_limit(name) {
+                true => (HALF, 1.0),
+                false => (LATE, TIMES_OTHERS),
+            };
+            let robbed = effect.value >= everywhere * share && self.is_robbed(name, times);
             if !late && !robbed {
                 continue;
             }
@@ -562,8 +571,20 @@ impl Judge<'_> {
         stolen / (cpu + stolen).max(1.0)
     }
 
-    /// Whether a service's work lost more of its time than work of like length elsewhere.
-    fn is_robbed(&self, name: &str) -> bool {
+    /// Whether a service has a limit, and needs much of it.
+    fn nearly_uses_limit(&self, name: &str) -> bool {
+        let topology = self.evidence.topology;
+        let service = topology.and_then(|topology| topology.service(topology.find(name)?));
+        let limit = service.and_then(|service| {
+            let each = service.placement.cpu_limit?;
+            Some(each * f64::from(service.replicas))
+        });
+        limit.is_some_and(|limit| self.evidence.processors_used(name) >= limit * NEARLY_USED)
+    }
+
+    /// Whether a service's work lost more of its time than so many times what work of like
+    /// length lost elsewhere.
+    fn is_robbed(&self, name: &str, times: f64) -> bool {
         let evidence = self.evidence;
         let each = |at: usize| {
             let sum: f64 = evidence.length(&[at]).iter().sum();
@@ -600,7 +621,7 @@ impl Judge<'_> {
         let lost = |stolen: f64, cpu: f64| stolen / cpu.max(1.0);
         let more = evidence.resamples.estimate(
             sums.each_ref().map(Vec::as_slice),
-            |[stolen, cpu, other, of]| lost(stolen, cpu) - TIMES_OTHERS * lost(other, of),
+            |[stolen, cpu, other, of]| lost(stolen, cpu) - times * lost(other, of),
         );
         more.low > MORE_STOLEN
     }

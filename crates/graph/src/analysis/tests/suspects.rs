@@ -82,10 +82,25 @@ fn processor_time_that_one_service_lacks_and_that_all_lack_are_told_apart() {
         .iter_mut()
         .filter(|span| span.kind == SpanKind::Server && *span.service == *"root")
     {
-        span.end += 5 * MS;
+        span.end += 4 * MS;
     }
-    let late = said(&late, Some(&known));
+    let late_run = late;
+    let late = said(&late_run, Some(&known));
     assert!(late.contains("processors were busy with others"), "{late}");
+
+    // Unless it needs most of a limit of its own.
+    for (limit, alone) in [("0.12", true), ("0.5", false)] {
+        let limits = format!("[services.leaf]\nlimits = {{ cpu = {limit} }}");
+        let limited = graph(&text.replace("[services.leaf]", &limits));
+        let told = said(&late_run, Some(&limited));
+        assert_eq!(
+            told.contains("Of the services `leaf` alone"),
+            alone,
+            "{told}"
+        );
+        let unharmed = said(&chain(&mut random, 200, |_| 0), Some(&limited));
+        assert!(!unharmed.contains("processor"), "{unharmed}");
+    }
 
     let none = said(&chain(&mut random, 200, |_| 0), Some(&known));
     assert!(!none.contains("processors"), "{none}");
