@@ -96,44 +96,23 @@ fn cells_driver() -> DriverSpec {
             Setting::new("rootfs", Text),
         ]
     };
-    let entity = |what: &str, states: &[&str], shapes: &[&str], options| EntityKind {
-        what: what.into(),
-        states: states.iter().map(ToString::to_string).collect(),
-        shapes: shapes.iter().map(ToString::to_string).collect(),
-        options,
-    };
+    let entities = cells::driver::ENTITIES.iter().map(|(what, states)| {
+        let shapes: &[&str] = match *what {
+            "lrp" => &["one desired", "many desired"],
+            _ => &[],
+        };
+        EntityKind {
+            what: (*what).to_owned(),
+            states: states.iter().map(ToString::to_string).collect(),
+            shapes: shapes.iter().map(ToString::to_string).collect(),
+            options: work(),
+        }
+    });
     DriverSpec {
         kind: "cells".into(),
         about: "tasks and long-running processes of a Diego BBS".into(),
-        entities: vec![
-            entity(
-                "task",
-                &[
-                    "desired",
-                    "pending",
-                    "running",
-                    "completed",
-                    "failed",
-                    "resolved",
-                    "alive",
-                ],
-                &[],
-                work(),
-            ),
-            entity(
-                "lrp",
-                &[
-                    "desired",
-                    "unclaimed",
-                    "claimed",
-                    "running",
-                    "crashed",
-                    "alive",
-                ],
-                &["one desired", "many desired"],
-                work(),
-            ),
-        ],
+        builtin: "cells driver".into(),
+        entities: entities.collect(),
     }
 }
 

@@ -1,11 +1,15 @@
 //! Runs a part of the container scheduler until it is asked to stop.
 
+use std::os::fd::AsFd as _;
+
 use anyhow::{Context, Result};
 use cells::rep::{Capacity, ExecutorKind, ProcessSettings, Simulation};
 use cells::{auctioneer, bbs, rep};
 use net::Shutdown;
 use net::tls::Files;
 use telemetry::{Level, Logger, Sink};
+use tokio::io::BufReader;
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{
@@ -19,13 +23,13 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
         .build()
         .context("start the runtime")?;
     runtime.block_on(net::local(async {
-        let shutdown = on_signal()?;
         match part {
+            CellsCommand::Driver => drive().await,
             CellsCommand::Bbs(args) => {
                 let logger = logger("bbs", &args.log)?;
                 ended(
                     &logger,
-                    bbs::run(bbs_config(&args), logger.clone(), shutdown).await,
+                    bbs::run(bbs_config(&args), logger.clone(), on_signal()?).await,
                 )
             }
             CellsCommand::Auctioneer(args) => {
@@ -33,18 +37,29 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
                 let config = auctioneer_config(&args);
                 ended(
                     &logger,
-                    auctioneer::run(config, logger.clone(), shutdown).await,
+                    auctioneer::run(config, logger.clone(), on_signal()?).await,
                 )
             }
             CellsCommand::Rep(args) => {
                 let logger = logger("rep", &args.log)?;
                 ended(
                     &logger,
-                    rep::run(rep_config(&args), logger.clone(), shutdown).await,
+                    rep::run(rep_config(&args), logger.clone(), on_signal()?).await,
                 )
             }
         }
     }))
+}
+
+/// Speaks with the laboratory until it closes our input, or kills us.
+async fn drive() -> Result<()> {
+    let input = std::io::stdin().as_fd().try_clone_to_owned();
+    let output = std::io::stdout().as_fd().try_clone_to_owned();
+    let no_pipe = "use standard input and output as pipes, as an experiment does";
+    let input = input.and_then(Receiver::from_owned_fd).context(no_pipe)?;
+    let output = output.and_then(Sender::from_owned_fd).context(no_pipe)?;
+    let served = cells::driver::run(BufReader::new(input), output).await;
+    served.context("speak with the laboratory")
 }
 
 /// Lines that still wait are written before the process ends.

@@ -168,6 +168,9 @@ pub(crate) enum CellsCommand {
     Auctioneer(AuctioneerArgs),
     /// Run the work of one cell or many
     Rep(Box<RepArgs>),
+    /// Make and count work for an experiment, which starts this itself
+    #[command(hide = true)]
+    Driver,
 }
 
 /// Certificates; without them everything is plain HTTP on loopback.

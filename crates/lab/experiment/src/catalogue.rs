@@ -15,17 +15,20 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Contradictions within the catalogue itself, as sentences: a kind of agent
-    /// whose builtin is missing or lacks a flag that a file could make it give.
+    /// Contradictions within the catalogue itself, as sentences: a driver or a kind of agent
+    /// whose builtin is missing, or one that lacks a flag that a file could make it give.
     /// The binary's tests hold this empty.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
+        let find = |command: &str| self.builtins.iter().find(|known| known.command == command);
+        for driver in &self.drivers {
+            if find(&driver.builtin).is_none() {
+                let (kind, builtin) = (&driver.kind, &driver.builtin);
+                problems.push(format!("driver {kind}: no builtin \"{builtin}\""));
+            }
+        }
         for fleet in &self.fleets {
-            let builtin = self
-                .builtins
-                .iter()
-                .find(|known| known.command == fleet.builtin);
-            let Some(builtin) = builtin else {
+            let Some(builtin) = find(&fleet.builtin) else {
                 problems.push(format!(
                     "fleet {}: no builtin \"{}\"",
                     fleet.kind, fleet.builtin
@@ -179,6 +182,9 @@ pub struct DriverSpec {
     pub kind: String,
     /// One sentence about what it drives.
     pub about: String,
+    /// The [`Builtin::command`] that is the driver: it speaks the protocol of driver
+    /// programs on its standard input and output.
+    pub builtin: String,
     /// What it can make.
     pub entities: Vec<EntityKind>,
 }

@@ -25,7 +25,7 @@ impl Plan {
         );
         let drivers = self.drivers.iter().map(|driver| {
             let by = match &driver.kind {
-                DriverKind::Builtin(kind) => kind.clone(),
+                DriverKind::Builtin { kind, .. } => kind.clone(),
                 DriverKind::Program(words) => words_of(words),
             };
             let kinds: Vec<&str> = driver.entities.keys().map(String::as_str).collect();

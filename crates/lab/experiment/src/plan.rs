@@ -227,8 +227,13 @@ pub struct TlsFiles {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriverKind {
-    /// One of the catalogue's drivers, by name.
-    Builtin(String),
+    /// One of the catalogue's drivers.
+    Builtin {
+        /// Its name.
+        kind: String,
+        /// The sub-command of this binary that it is, word by word.
+        command: Vec<String>,
+    },
     /// An external program: its path, then its arguments.
     Program(Vec<Template>),
 }

@@ -109,7 +109,10 @@ fn drivers_know_what_they_make() {
     let plan = plan_of(DEMO);
     assert_eq!(
         plan.drivers[0].kind,
-        DriverKind::Builtin("cells".to_owned())
+        DriverKind::Builtin {
+            kind: "cells".to_owned(),
+            command: vec!["cells".to_owned(), "driver".to_owned()],
+        }
     );
     assert_eq!(plan.drivers[0].talk_to.as_deref(), Some("bbs"));
     assert_eq!(plan.drivers[0].entities["lrp"].len(), 5);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lab_store::{Appender, EntityCount, StoreError};
 use measure::{Clock, Ticks};
 
-use crate::drivers::{Counts, Driver};
+use crate::drivers::{Counts, Program};
 use crate::progress::Status;
 use crate::steps::counts;
 
@@ -31,7 +31,7 @@ impl Counter {
     /// Samples until dropped; returns only when the disk refuses.
     pub(crate) async fn run(
         &mut self,
-        drivers: &[(String, Box<dyn Driver>)],
+        drivers: &[(String, Program)],
         status: &Status,
     ) -> StoreError {
         let mut ticks = Ticks::new(Instant::now(), PERIOD);
@@ -47,7 +47,7 @@ impl Counter {
     /// Takes one sample.
     pub(crate) fn sample(
         &mut self,
-        drivers: &[(String, Box<dyn Driver>)],
+        drivers: &[(String, Program)],
         status: &Status,
     ) -> Result<(), StoreError> {
         let now = counts(drivers);

@@ -13,7 +13,7 @@ use measure::Clock;
 use processes::{Reaper, RunTag};
 
 use crate::alarm::{Alarm, Cause};
-use crate::drivers::{self, Driver, DriverError, Opening};
+use crate::drivers::{self, DriverError, Opening, Program};
 use crate::entities::Counter;
 use crate::environment::environment;
 use crate::interrupt::Interrupts;
@@ -110,7 +110,7 @@ struct Session<'a> {
     addresses: Addresses,
     ports: Ports,
     systems: Systems,
-    drivers: Vec<(String, Box<dyn Driver>)>,
+    drivers: Vec<(String, Program)>,
     judged: Judged,
 }
 
@@ -232,6 +232,7 @@ impl<'a> Session<'a> {
                 children: &self.children,
                 addresses: &self.addresses,
                 alarm: &self.alarm,
+                own_binary: &self.options.own_binary,
                 seed: self.plan.seed,
                 in_flight: in_flight(self.plan),
                 log: self

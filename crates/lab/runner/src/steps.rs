@@ -9,7 +9,7 @@ use lab_store::{EventKind, RunFile, RunFolder};
 use tokio::time::Instant;
 use units::{show_rate, show_seconds};
 
-use crate::drivers::{Counts, Driver};
+use crate::drivers::{Counts, Program};
 use crate::judge::Ending;
 use crate::loads::{self, Loads};
 use crate::processes::{Addresses, Children, Launch, Output, first_lines, itself, last_lines};
@@ -28,7 +28,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) own_binary: &'a std::ffi::OsStr,
     pub(crate) addresses: &'a Addresses,
     /// By name of the driver.
-    pub(crate) drivers: &'a [(String, Box<dyn Driver>)],
+    pub(crate) drivers: &'a [(String, Program)],
     pub(crate) recorder: &'a Recorder,
     pub(crate) status: &'a Status,
     pub(crate) loads: &'a Loads<'a>,
@@ -68,7 +68,7 @@ impl From<String> for Trouble {
 }
 
 /// Counts of all drivers.
-pub(crate) fn counts(drivers: &[(String, Box<dyn Driver>)]) -> Counts {
+pub(crate) fn counts(drivers: &[(String, Program)]) -> Counts {
     let mut counts = Counts::new();
     drivers
         .iter()

@@ -193,7 +193,10 @@ fn builtin(
         return None;
     };
     Some((
-        DriverKind::Builtin(spec.kind.clone()),
+        DriverKind::Builtin {
+            kind: spec.kind.clone(),
+            command: spec.builtin.split(' ').map(str::to_owned).collect(),
+        },
         spec.entities.clone(),
     ))
 }

@@ -77,6 +77,7 @@ pub fn catalogue() -> Catalogue {
         ],
         drivers: vec![DriverSpec {
             kind: "cells".to_owned(),
+            builtin: "cells driver".into(),
             about: "Tasks and long-running processes.".to_owned(),
             entities: vec![
                 EntityKind {

@@ -1,6 +1,7 @@
 //! A driver that is a program of its own and speaks JSON lines; see `docs/drivers.md`.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,12 +13,12 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::{Counts, Driver, DriverError, Later, Made};
+use super::{Counts, DriverError, Made};
 use crate::alarm::Alarm;
 use crate::processes::{Child, last_lines};
 
 /// Version of the protocol.
-const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 1;
 /// Longest line, in bytes.
 const LINE_BYTES: u64 = 1 << 20;
 /// Characters of a line that an error shows.
@@ -48,21 +49,34 @@ impl Default for Limits {
 }
 
 /// What the program is told at first.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Greeting {
+    pub(crate) protocol: u32,
     pub(crate) seed: u64,
     pub(crate) talk_to: Option<String>,
+    /// Most requests that a make of the plan has under way.
+    pub(crate) in_flight: u32,
+    /// Files for what is talked to, and this machine's address for it, where the file of the
+    /// experiment says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tls: Option<TlsFiles>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reach_at: Option<IpAddr>,
+}
+
+/// PEM files of mutual TLS.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct TlsFiles {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+    pub(crate) authority: String,
 }
 
 /// What we send.
 #[derive(Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 enum Request<'a> {
-    Hello {
-        protocol: u32,
-        seed: u64,
-        talk_to: Option<&'a str>,
-    },
+    Hello(&'a Greeting),
     Make {
         id: u64,
         what: &'a str,
@@ -90,7 +104,8 @@ struct Line {
     #[serde(default)]
     errors: BTreeMap<String, u64>,
     error: Option<String>,
-    counts: Option<BTreeMap<String, BTreeMap<String, u64>>>,
+    /// A state that is null is unknown until it is told again.
+    counts: Option<BTreeMap<String, BTreeMap<String, Option<u64>>>>,
 }
 
 /// A running driver program.
@@ -182,12 +197,10 @@ impl Program {
             shared,
             reading,
         };
-        let hello = Request::Hello {
-            protocol: PROTOCOL,
-            seed: greeting.seed,
-            talk_to: greeting.talk_to.as_deref(),
-        };
-        program.send(&hello).await.map_err(fail)?;
+        program
+            .send(&Request::Hello(&greeting))
+            .await
+            .map_err(fail)?;
         match tokio::time::timeout(limits.hello, answer).await {
             Ok(Ok(Ok(()))) => Ok(program),
             Ok(Ok(Err(wrong))) => Err(fail(wrong)),
@@ -199,6 +212,32 @@ impl Program {
                 last_lines(&program.child.logs)
             ))),
         }
+    }
+
+    /// Brings entities about; returns when every request was answered.
+    pub(crate) async fn make(&self, make: &Make) -> Result<Made, DriverError> {
+        let made = self.ask(make).await;
+        made.map_err(|cause| DriverError::new(&self.name, cause))
+    }
+
+    /// Adds what is counted now.
+    pub(crate) fn counts(&self, into: &mut Counts) {
+        let state = self.shared.state();
+        let counts = state.counts.iter();
+        into.extend(counts.map(|(key, count)| (key.clone(), *count)));
+    }
+
+    /// Ends it.
+    pub(crate) async fn close(self) {
+        self.shared.state().closing = true;
+        // One that misbehaved is not listened to any more and hears no farewell.
+        if !self.reading.is_finished() {
+            let _ = self.send(&Request::Close).await;
+            drop(self.stdin);
+            let _ = tokio::time::timeout(self.limits.close, self.child.exit()).await;
+        }
+        self.child.stop().await;
+        self.reading.abort();
     }
 
     async fn ask(&self, make: &Make) -> Result<Made, String> {
@@ -262,39 +301,6 @@ impl Program {
     }
 }
 
-impl Driver for Program {
-    fn make<'a>(&'a self, make: &'a Make) -> Later<'a, Result<Made, DriverError>> {
-        Box::pin(async move {
-            let made = self.ask(make).await;
-            made.map_err(|cause| DriverError::new(&self.name, cause))
-        })
-    }
-
-    fn counts(&self, into: &mut Counts) {
-        let state = self.shared.state();
-        into.extend(
-            state
-                .counts
-                .iter()
-                .map(|(key, count)| (key.clone(), *count)),
-        );
-    }
-
-    fn close(self: Box<Self>) -> Later<'static, ()> {
-        Box::pin(async move {
-            self.shared.state().closing = true;
-            // One that misbehaved is not listened to any more and hears no farewell.
-            if !self.reading.is_finished() {
-                let _ = self.send(&Request::Close).await;
-                drop(self.stdin);
-                let _ = tokio::time::timeout(self.limits.close, self.child.exit()).await;
-            }
-            self.child.stop().await;
-            self.reading.abort();
-        })
-    }
-}
-
 fn zeros(entities: &BTreeMap<String, Vec<String>>) -> Counts {
     entities
         .iter()
@@ -344,10 +350,15 @@ fn take(line: &[u8], shared: &Shared) -> Result<(), String> {
     let mut state = shared.state();
     for (what, counts) in line.counts.iter().flatten() {
         for (name, count) in counts {
-            match state.counts.get_mut(&(what.clone(), name.clone())) {
-                Some(slot) => *slot = *count,
-                None => return Err(format!("`makes` of the file has no {what}.{name}")),
-            }
+            let key = (what.clone(), name.clone());
+            let states = shared.entities.get(what);
+            match count {
+                _ if !states.is_some_and(|states| states.contains(name)) => {
+                    return Err(format!("`makes` of the file has no {what}.{name}"));
+                }
+                Some(count) => state.counts.insert(key, *count),
+                None => state.counts.remove(&key),
+            };
         }
     }
     if let Some(hello) = state.hello.take_if(|_| line.ok.is_some()) {

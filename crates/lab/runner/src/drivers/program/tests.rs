@@ -36,10 +36,7 @@ async fn open(folder: &Path, script: &str) -> Result<Program, DriverError> {
         remote: None,
         entities: BTreeMap::from([("order".to_owned(), vec!["placed".to_owned()])]),
     };
-    let greeting = Greeting {
-        seed: 1,
-        talk_to: None,
-    };
+    let greeting = Greeting::default();
     let child = children.start(launch).unwrap();
     Program::open(&driver, child, greeting, SHORT, Alarm::new()).await
 }
@@ -82,7 +79,7 @@ async fn silence_during_a_make_is_given_up() {
             .contains("no line for 300ms while it makes 1 order"),
         "{error}"
     );
-    Box::new(program).close().await;
+    program.close().await;
 }
 
 #[tokio::test]
@@ -98,7 +95,7 @@ async fn counts_are_signs_of_life() {
     let mut counts = Counts::new();
     program.counts(&mut counts);
     assert_eq!(counts[&("order".to_owned(), "placed".to_owned())], 6);
-    Box::new(program).close().await;
+    program.close().await;
 }
 
 #[tokio::test]
@@ -110,5 +107,5 @@ async fn counts_begin_at_zero() {
     let mut counts = Counts::new();
     program.counts(&mut counts);
     assert_eq!(counts.into_values().collect::<Vec<_>>(), [0]);
-    Box::new(program).close().await;
+    program.close().await;
 }

@@ -7,10 +7,10 @@ use diego::models::{
     Action, DesireLrpRequest, DesireTaskRequest, DesiredLrp, DesiredLrpUpdate, MetricTagValue,
     RemoveDesiredLrpRequest, RunAction, TaskDefinition, UpdateDesiredLrpRequest,
 };
-use lab_experiment::plan::Make;
 use units::parse_bytes;
 
 use super::DOMAIN;
+use super::protocol::Make;
 
 /// Settings of `make` that are understood.
 const OPTIONS: [&str; 5] = ["path", "args", "memory", "disk", "rootfs"];

@@ -9,15 +9,14 @@ use diego::models::{self, task};
 use diego::sse;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use lab_experiment::plan::{DriverKind, Rate};
 use proptest::prelude::*;
 use prost::Message;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::alarm::Alarm;
 
 mod books;
+mod conversation;
 
 /// A BBS that runs every task at once and starts every instance at once.
 #[derive(Default)]
@@ -27,6 +26,8 @@ struct FakeBbs {
     refuse: AtomicU64,
     /// Streams break after each event while it is set.
     breaking: AtomicBool,
+    /// Lists are refused while it is set.
+    unlisted: AtomicBool,
     client: Option<net::Client>,
 }
 
@@ -90,6 +91,12 @@ impl FakeBbs {
                 let request = models::RemoveDesiredLrpRequest::decode(body).unwrap();
                 self.scale(&request.process_guid, 0);
                 protobuf(&DesiredLrpLifecycleResponse::default())
+            }
+            path::TASKS if self.unlisted.load(Ordering::SeqCst) => {
+                protobuf(&models::TasksResponse {
+                    error: Some(diego::error::error(diego::error::Type::UnknownError)),
+                    tasks: Vec::new(),
+                })
             }
             path::TASKS => protobuf(&models::TasksResponse {
                 error: None,
@@ -259,66 +266,59 @@ impl FakeBbs {
     }
 }
 
+/// A fake BBS that listens, and its address.
+async fn fake_bbs() -> (Arc<FakeBbs>, String, watch::Sender<bool>) {
+    let fake = Arc::new(FakeBbs {
+        client: Some(net::Client::new(net::ClientOptions::default())),
+        ..FakeBbs::default()
+    });
+    let listener = net::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        .await
+        .unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let (stop, shutdown) = net::shutdown();
+    let handler = Arc::new(Fake(Arc::clone(&fake)));
+    tokio::spawn(net::serve(
+        listener,
+        None,
+        net::Limits::default(),
+        handler,
+        shutdown,
+    ));
+    (fake, base, stop)
+}
+
 /// A fake BBS and a driver that is open on it.
 struct Pair {
     fake: Arc<FakeBbs>,
-    cells: Cells,
-    alarm: Alarm,
+    cells: Driver,
+    losses: Mutex<mpsc::Receiver<String>>,
     _stop: watch::Sender<bool>,
 }
 
 impl Pair {
     async fn open() -> Self {
-        let fake = Arc::new(FakeBbs {
-            client: Some(net::Client::new(net::ClientOptions::default())),
-            ..FakeBbs::default()
-        });
-        let listener = net::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
-            .await
-            .unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
-        let (stop, shutdown) = net::shutdown();
-        let handler = Arc::new(Fake(Arc::clone(&fake)));
-        tokio::spawn(net::serve(
-            listener,
-            None,
-            net::Limits::default(),
-            handler,
-            shutdown,
-        ));
-        let states = |states: &[&str]| states.iter().map(ToString::to_string).collect();
-        let driver = plan::Driver {
-            name: "diego".into(),
-            kind: DriverKind::Builtin("cells".into()),
-            talk_to: Some("bbs".into()),
-            remote: None,
-            entities: BTreeMap::from([
-                (TASK.to_owned(), states(&["resolved"])),
-                (LRP.to_owned(), states(&["running"])),
-            ]),
-        };
-        let alarm = Alarm::new();
-        let connection = Connection {
-            bbs: base,
-            tls: None,
-            reach_at: Ipv4Addr::LOCALHOST.into(),
+        let (fake, base, stop) = fake_bbs().await;
+        let hello = Hello {
+            protocol: PROTOCOL,
+            seed: 42,
+            talk_to: Some(base),
             in_flight: 50,
+            tls: None,
+            reach_at: None,
         };
-        let cells = Cells::connect(&driver, connection, 42, &alarm)
-            .await
-            .unwrap();
+        let (lost, losses) = mpsc::channel(1);
+        let cells = Driver::open(hello, lost).await.unwrap();
         Self {
             fake,
             cells,
-            alarm,
+            losses: Mutex::new(losses),
             _stop: stop,
         }
     }
 
     fn count(&self, what: &str, state: &str) -> Option<u64> {
-        let mut counts = Counts::new();
-        self.cells.counts(&mut counts);
-        counts.get(&(what.to_owned(), state.to_owned())).copied()
+        self.cells.counts()[what][state]
     }
 
     async fn until(&self, what: &str, state: &str, count: u64) {
@@ -326,7 +326,7 @@ impl Pair {
             if self.count(what, state) == Some(count) {
                 return;
             }
-            assert_eq!(self.alarm.cause(), None);
+            assert!(lock(&self.losses).try_recv().is_err());
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!(
@@ -338,9 +338,10 @@ impl Pair {
 
 fn make(what: &str, count: u64, shape: Option<&str>) -> Make {
     Make {
+        id: 1,
         what: what.into(),
         count,
-        rate: Rate::Max,
+        rate: None,
         in_flight: 50,
         shape: shape.map(Into::into),
         options: BTreeMap::new(),
@@ -360,7 +361,7 @@ async fn tasks_are_followed_to_their_end() {
         assert_eq!(pair.count(TASK, "alive"), Some(0));
         assert_eq!(pair.count(TASK, "running"), Some(0));
     }
-    Box::new(pair.cells).close().await;
+    pair.cells.close().await;
 }
 
 #[tokio::test]
@@ -369,7 +370,12 @@ async fn refused_tasks_are_told_and_not_counted() {
     pair.fake.refuse.store(3, Ordering::SeqCst);
     let made = pair.cells.make(&make(TASK, 10, None)).await.unwrap();
     assert_eq!((made.accepted, made.refused), (7, 3));
-    assert!(made.to_string().contains("already exists"), "{made}");
+    assert!(
+        made.errors
+            .keys()
+            .all(|text| text.contains("already exists")),
+        "{made:?}"
+    );
     pair.until(TASK, "resolved", 7).await;
     assert_eq!(pair.count(TASK, "desired"), Some(7));
 }
@@ -399,7 +405,7 @@ async fn a_broken_stream_is_opened_again_and_everything_counted_anew() {
     pair.fake.breaking.store(false, Ordering::SeqCst);
     pair.until(TASK, "resolved", 100).await;
     pair.until(LRP, "running", 100).await;
-    assert_eq!(pair.alarm.cause(), None);
+    assert!(lock(&pair.losses).try_recv().is_err());
 }
 
 #[tokio::test]
@@ -411,7 +417,6 @@ async fn settings_that_make_no_sense_are_refused() {
             .make(&tasks)
             .await
             .unwrap_err()
-            .cause
             .contains("one by one")
     );
     tasks.shape = None;
@@ -421,7 +426,6 @@ async fn settings_that_make_no_sense_are_refused() {
             .make(&tasks)
             .await
             .unwrap_err()
-            .cause
             .contains("memory = \"much\"")
     );
     tasks.options = BTreeMap::from([("colour".to_owned(), "red".to_owned())]);
@@ -430,7 +434,6 @@ async fn settings_that_make_no_sense_are_refused() {
             .make(&tasks)
             .await
             .unwrap_err()
-            .cause
             .contains("\"colour\" is no setting")
     );
     let error = pair
@@ -438,13 +441,13 @@ async fn settings_that_make_no_sense_are_refused() {
         .make(&make(LRP, 1, Some("heap")))
         .await
         .unwrap_err();
-    assert!(error.cause.contains("not \"heap\""), "{error}");
+    assert!(error.contains("not \"heap\""), "{error}");
     let error = pair
         .cells
         .make(&make(LRP, 1 << 40, None))
         .await
         .unwrap_err();
-    assert!(error.cause.contains("too many"), "{error}");
+    assert!(error.contains("too many"), "{error}");
 }
 
 #[test]

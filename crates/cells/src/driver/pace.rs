@@ -3,27 +3,23 @@
 use std::future::Future;
 use std::time::Duration;
 
-use lab_experiment::plan::Rate;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::Made;
+use super::protocol::Made;
 
 /// When request `n` (from 0) is due, after the first.
-pub(super) fn due(n: u64, rate: Rate) -> Duration {
-    match rate {
-        Rate::Max => Duration::ZERO,
-        Rate::PerSecond(rate) => {
-            Duration::try_from_secs_f64(n as f64 / rate).unwrap_or(Duration::MAX)
-        }
-    }
+fn due(n: u64, rate: Option<f64>) -> Duration {
+    rate.map_or(Duration::ZERO, |rate| {
+        Duration::try_from_secs_f64(n as f64 / rate).unwrap_or(Duration::MAX)
+    })
 }
 
 /// Sends `count` requests. Each is sent when it is due, whatever became of those
 /// before it, unless `in_flight` are under way: then it is sent late.
 ///
 /// Dropping the future gives up the requests under way.
-pub(super) async fn paced<F, R>(count: u64, rate: Rate, in_flight: u32, send: F) -> Made
+pub(super) async fn paced<F, R>(count: u64, rate: Option<f64>, in_flight: u32, send: F) -> Made
 where
     F: Fn(u64) -> R,
     R: Future<Output = Result<(), String>> + Send + 'static,
@@ -32,7 +28,7 @@ where
     let mut made = Made::default();
     let mut requests = JoinSet::new();
     for n in 0..count {
-        if !matches!(rate, Rate::Max) {
+        if rate.is_some() {
             tokio::time::sleep_until(start + due(n, rate)).await;
         }
         while let Some(answer) = requests.try_join_next() {
@@ -55,7 +51,7 @@ fn tell(made: &mut Made, answer: Result<Result<(), String>, tokio::task::JoinErr
     match answer {
         Ok(Ok(())) => made.accept(),
         Ok(Err(text)) => made.refuse(text),
-        Err(error) => made.refuse(error.to_string()),
+        Err(error) => made.refuse(error),
     }
 }
 
@@ -68,16 +64,16 @@ mod tests {
 
     #[test]
     fn requests_are_due_evenly() {
-        assert_eq!(due(0, Rate::PerSecond(500.0)), Duration::ZERO);
-        assert_eq!(due(1000, Rate::PerSecond(500.0)), Duration::from_secs(2));
-        assert_eq!(due(1000, Rate::Max), Duration::ZERO);
-        assert_eq!(due(1, Rate::PerSecond(0.0)), Duration::MAX);
+        assert_eq!(due(0, Some(500.0)), Duration::ZERO);
+        assert_eq!(due(1000, Some(500.0)), Duration::from_secs(2));
+        assert_eq!(due(1000, None), Duration::ZERO);
+        assert_eq!(due(1, Some(0.0)), Duration::MAX);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_slow_answer_does_not_slow_the_pace() {
         let start = Instant::now();
-        let made = paced(10, Rate::PerSecond(10.0), 100, |_| async {
+        let made = paced(10, Some(10.0), 100, |_| async {
             tokio::time::sleep(Duration::from_secs(5)).await;
             Ok(())
         })
@@ -90,7 +86,7 @@ mod tests {
     #[tokio::test]
     async fn no_more_than_allowed_are_under_way() {
         let (now, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let made = paced(200, Rate::Max, 7, |n| {
+        let made = paced(200, None, 7, |n| {
             let (now, most) = (Arc::clone(&now), Arc::clone(&most));
             async move {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
