@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::net::{SocketFlags, accept_with, sockopt};
+use rustix::net::sockopt;
 use wire::deadlines::{Deadlines, NEVER};
 use wire::http1::RequestHead;
 use wire::poller::{Event, Interest, Poller};
 use wire::slab::{Key, Slab};
+use wire::socket;
 use wire::stream::{Received, Stream};
 
 use super::answers::Answers;
@@ -29,7 +30,7 @@ const ACCEPTED_AT_ONCE: usize = 64;
 /// Bytes taken from a connection at once, and the most that one may hold back.
 const BUFFER: usize = 64 * 1024;
 
-/// Pause after the process ran out of descriptors.
+/// Pause after the process ran out of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Worker {
@@ -142,14 +143,13 @@ impl Worker {
 
     fn accept(&mut self) {
         for _ in 0..ACCEPTED_AT_ONCE {
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            let socket = match accept_with(&self.listener, flags) {
-                Ok(socket) => socket,
-                Err(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => {
+            let socket = match socket::accept_anybody(&self.listener) {
+                Ok(Some(socket)) => socket,
+                Ok(None) => return,
+                Err(_) => {
                     wire::clock::nap(PAUSE);
                     return;
                 }
-                Err(_) => return,
             };
             let key = self.connections.reserve();
             let added = self.poller.add(&socket, key.number(), Interest::Read);

@@ -8,20 +8,38 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Begins to connect to an address over TCP, without delaying small writes. The socket
-/// can be written when the connection is made or has failed: then ask [`outcome`].
+/// A socket that connects.
+#[derive(Debug)]
+pub enum Dialed {
+    /// It is connected already, as it happens over loopback.
+    Connected(OwnedFd),
+    /// It can be written when it is connected or has failed: then ask [`outcome`].
+    Underway(OwnedFd),
+}
+
+/// Begins to connect to an address over TCP, without delaying small writes.
 ///
 /// # Errors
 /// What the kernel says at once: no descriptor left, no port left, no route; over
 /// loopback also that nobody listens.
-pub fn connect_tcp(address: SocketAddr) -> Result<OwnedFd, Errno> {
+pub fn dial_tcp(address: SocketAddr) -> Result<Dialed, Errno> {
     let socket = open(address, SocketType::STREAM)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     match net::connect(&socket, &address) {
+        Ok(()) => Ok(Dialed::Connected(socket)),
         // A signal does not stop the connection from being made.
-        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
+        Err(Errno::INPROGRESS | Errno::INTR) => Ok(Dialed::Underway(socket)),
         Err(errno) => Err(errno),
     }
+}
+
+/// As [`dial_tcp`], for those who wait in either case.
+///
+/// # Errors
+/// As there.
+pub fn connect_tcp(address: SocketAddr) -> Result<OwnedFd, Errno> {
+    let (Dialed::Connected(socket) | Dialed::Underway(socket)) = dial_tcp(address)?;
+    Ok(socket)
 }
 
 /// Listens for TCP connections. Those that it [`accept`]s do not delay small writes. At
@@ -51,14 +69,27 @@ pub fn listen_tcp(address: SocketAddr, backlog: u32, reuse_port: bool) -> Result
 /// No descriptor or memory left: the connection waits on, and the caller should pause.
 pub fn accept(listener: impl AsFd) -> Result<Option<(OwnedFd, SocketAddr)>, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    next(|| {
+        let (socket, peer) = net::acceptfrom_with(&listener, flags)?;
+        // Who has gone already has no address.
+        let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+        Ok((socket, peer.ok_or(Errno::CONNABORTED)?))
+    })
+}
+
+/// As [`accept`], for those who do not ask who it is.
+///
+/// # Errors
+/// As there.
+pub fn accept_anybody(listener: impl AsFd) -> Result<Option<OwnedFd>, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    next(|| net::accept_with(&listener, flags))
+}
+
+fn next<T>(accept: impl Fn() -> Result<T, Errno>) -> Result<Option<T>, Errno> {
     loop {
-        match net::acceptfrom_with(&listener, flags) {
-            // Who has gone already has no address.
-            Ok((socket, peer)) => {
-                if let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
-                    return Ok(Some((socket, peer)));
-                }
-            }
+        match accept() {
+            Ok(connection) => return Ok(Some(connection)),
             Err(Errno::AGAIN) => return Ok(None),
             // Of the connection, not of the listener (accept(2)).
             Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}

@@ -13,7 +13,7 @@ use wire::stream::Stream;
 
 use super::buffers::{Inbox, Outbox};
 use super::session::{Phase, Session};
-use super::token::Token;
+use super::token;
 use super::worker::{RUNNING, Worker};
 use crate::http::pipeline::Client;
 use crate::table::Nanos;
@@ -60,7 +60,7 @@ impl Worker {
     /// Begins to watch the listeners.
     pub(super) fn listen(&mut self) -> io::Result<()> {
         for (index, listener) in self.listeners.iter().enumerate() {
-            let token = Token::Listener(index as u32).number();
+            let token = Key::of(index as u64).token(token::LISTENER);
             self.poller.add(&listener.socket, token, Interest::Read)?;
         }
         Ok(())
@@ -98,7 +98,7 @@ impl Worker {
         let Some(listener) = self.listeners.get_mut(index) else {
             return;
         };
-        let token = Token::Listener(index as u32).number();
+        let token = Key::of(index as u64).token(token::LISTENER);
         let change = self
             .poller
             .change(&listener.socket, token, Interest::Nothing);
@@ -111,7 +111,7 @@ impl Worker {
         self.accept_again = NEVER;
         for (index, listener) in self.listeners.iter_mut().enumerate() {
             if listener.paused {
-                let token = Token::Listener(index as u32).number();
+                let token = Key::of(index as u64).token(token::LISTENER);
                 let change = self.poller.change(&listener.socket, token, Interest::Read);
                 listener.paused = change.is_err();
             }
@@ -134,7 +134,7 @@ impl Worker {
                 return;
             }
         };
-        let token = Token::Client(key).number();
+        let token = key.token(token::CLIENT);
         if self.poller.add(&stream, token, Interest::Read).is_err() {
             self.clients.release(key);
             return;
@@ -158,7 +158,7 @@ impl Worker {
     /// this thread; `false`: there is no room for it.
     pub(super) fn take_in(&mut self, stream: Stream, client: Client) -> bool {
         let key = self.clients.reserve();
-        let token = Token::Client(key).number();
+        let token = key.token(token::CLIENT);
         if self.poller.add(&stream, token, Interest::Read).is_err() {
             self.clients.release(key);
             return false;
@@ -227,7 +227,7 @@ impl Worker {
         }
         let wanted = session.wanted();
         if wanted != session.interest {
-            let token = Token::Client(session.key).number();
+            let token = session.key.token(token::CLIENT);
             if self.poller.change(&session.stream, token, wanted).is_err() {
                 session.phase = Phase::Closed;
                 return;

@@ -386,7 +386,7 @@ impl Worker {
         if wanted == was {
             return;
         }
-        let token = super::token::Token::Backend(link.key).number();
+        let token = link.key.token(super::token::BACKEND);
         if self.poller.change(&link.stream, token, wanted).is_ok() {
             link.interest = wanted;
             if matches!(wanted, Interest::Read | Interest::Both) && link.stream.holds_bytes() {

@@ -21,7 +21,7 @@ use wire::slab::{Key, Slab};
 use wire::stream::Stream;
 
 use super::session::{Link, Session};
-use super::token::Token;
+use super::token;
 use super::worker::{RUNNING, Worker};
 use crate::http::pipeline::Client;
 use crate::table::Nanos;
@@ -39,7 +39,7 @@ pub(super) struct Http2 {
     /// Memory for the large heads of all clients.
     heads: HeadBudget,
     /// Connections with more to read than one turn takes.
-    more: Vec<Token>,
+    more: Vec<u64>,
     /// Requests of a turn; kept for its memory.
     accepted: Vec<Accepted>,
 }
@@ -86,7 +86,7 @@ impl Worker {
         let watched_no_more = self.poller.remove(&stream);
         let mut server = Server::start(stream, settings);
         let key = self.http2.fronts.reserve();
-        let token = Token::Front(key).number();
+        let token = key.token(token::FRONT);
         let watched = watched_no_more
             .and_then(|()| server.watch(&self.poller, token))
             .and_then(|()| self.poller.add(server.signal(), token, Interest::Read));
@@ -130,7 +130,7 @@ impl Worker {
         match driven {
             Ok(progress) if watched.is_ok() => {
                 if progress == Progress::More {
-                    self.http2.more.push(Token::Front(key));
+                    self.http2.more.push(key.token(token::FRONT));
                 }
                 self.arm_front(key, &mut front);
                 self.http2.fronts.put(key, front);
@@ -219,9 +219,9 @@ impl Worker {
     /// Another look at connections that had more to read.
     pub(super) fn revisit_http2(&mut self) {
         for token in mem::take(&mut self.http2.more) {
-            match token {
-                Token::Front(key) => self.turn_front(key, true),
-                Token::Back(key) => self.turn_back(key, true),
+            match Key::of_token(token) {
+                (token::FRONT, key) => self.turn_front(key, true),
+                (token::BACK, key) => self.turn_back(key, true),
                 _ => {}
             }
         }
@@ -257,10 +257,10 @@ impl Worker {
             .map(|socket| socket.try_clone_to_owned());
         let own = own.unwrap_or_else(|| Err(Errno::BADF.into()))?;
         let stream = mem::replace(&mut link.stream, Stream::Plain(own));
-        let token = Token::Back(key).number();
+        let token = key.token(token::BACK);
         let (backend, stream) = Backend::start(stream, settings, &self.poller, token)?;
         link.stream = Stream::Carried(Box::new(stream));
-        let token = Token::Backend(link.key).number();
+        let token = link.key.token(token::BACKEND);
         self.poller.add(&link.stream, token, Interest::Read)?;
         link.interest = Interest::Read;
         self.http2.backends.put(key, Box::new(backend));
@@ -277,7 +277,7 @@ impl Worker {
         match backend.drive(readable, &self.poller) {
             Ok(progress) => {
                 if progress == Progress::More {
-                    self.http2.more.push(Token::Back(key));
+                    self.http2.more.push(key.token(token::BACK));
                 }
                 self.http2.backends.put(key, backend);
             }

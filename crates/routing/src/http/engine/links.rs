@@ -11,7 +11,7 @@ use wire::stream::{Received, Stream};
 
 use super::buffers::Inbox;
 use super::session::{Link, LinkState, Session, Whereabouts};
-use super::token::Token;
+use super::token;
 use super::worker::{RUNNING, Worker};
 use crate::http::settings::ExtraField;
 use crate::table::Endpoint;
@@ -74,7 +74,7 @@ impl Worker {
             ..Limits::default()
         };
         let key = self.links.reserve();
-        let token = Token::Backend(key).number();
+        let token = key.token(token::BACKEND);
         if self.poller.add(&stream, token, Interest::Write).is_err() {
             self.links.release(key);
             return Err(Errno::NOBUFS);
@@ -135,7 +135,7 @@ impl Worker {
             return;
         }
         if link.interest != Interest::Read {
-            let token = Token::Backend(link.key).number();
+            let token = link.key.token(token::BACKEND);
             let change = self.poller.change(&link.stream, token, Interest::Read);
             if change.is_err() {
                 self.close_link(*link);

@@ -6,7 +6,7 @@ use wire::stream::{Received, Stream};
 
 use super::buffers::ROOM;
 use super::session::{Phase, Session};
-use super::token::Token;
+use super::token;
 use super::worker::Worker;
 use crate::http::pipeline::{Client, TlsFacts};
 
@@ -74,7 +74,7 @@ impl Worker {
             self.opening_failed(session);
             return;
         };
-        let token = Token::Client(session.key).number();
+        let token = session.key.token(token::CLIENT);
         let moved = self
             .poller
             .remove(&session.stream)

@@ -19,7 +19,7 @@ use super::pools::Pools;
 use super::resolver::Resolver;
 use super::session::{Flight, Phase, Session, Whereabouts};
 use super::tls::Tls;
-use super::token::Token;
+use super::token;
 use crate::http::counters::ThreadCounters;
 use crate::http::pipeline::{Pipeline, Times};
 use crate::http::settings::HttpSettings;
@@ -98,7 +98,7 @@ impl Worker {
         log: Option<LogLines>,
     ) -> io::Result<Self> {
         let poller = Poller::new()?;
-        let waker = Waker::new(&poller, Token::Waker.number())?;
+        let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
         let mut worker = Self {
             shared,
             counters,
@@ -232,16 +232,16 @@ impl Worker {
     }
 
     fn handle(&mut self, event: Event) {
-        match Token::of(event.token) {
-            Token::Waker => {
+        match Key::of_token(event.token) {
+            (token::WAKER, _) => {
                 self.waker.clear();
                 self.names_resolved();
             }
-            Token::Listener(index) => self.accept(index as usize),
-            Token::Client(key) => self.with_client(key, |worker, session| {
+            (token::LISTENER, key) => self.accept(key.index() as usize),
+            (token::CLIENT, key) => self.with_client(key, |worker, session| {
                 worker.client_event(session, event);
             }),
-            Token::Backend(key) => match self.links.get(key) {
+            (token::BACKEND, key) => match self.links.get(key) {
                 Some(Whereabouts::Idle(_)) => self.idle_link_spoke(key),
                 Some(Whereabouts::With(client)) => {
                     let client = *client;
@@ -251,8 +251,9 @@ impl Worker {
                 }
                 None => {}
             },
-            Token::Front(key) => self.turn_front(key, event.readable),
-            Token::Back(key) => self.turn_back(key, event.readable),
+            (token::FRONT, key) => self.turn_front(key, event.readable),
+            (token::BACK, key) => self.turn_back(key, event.readable),
+            _ => {}
         }
     }
 

@@ -2,7 +2,6 @@
 //! end. Threads share nothing but what ports and counters hold.
 
 mod dial;
-mod listen;
 mod opening;
 mod pipe;
 mod port;
@@ -14,19 +13,22 @@ mod worker;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use rustix::io::Errno;
+use rustix::net::sockopt;
 use telemetry::Logger;
 use wire::poller::{Poller, Waker};
+use wire::slab::Key;
 use wire::tls::TlsOptionsError;
 
 pub use port::Port;
 
 use self::tls::Tls;
-use self::token::Token;
 use self::worker::{Order, Shared, Worker};
 use super::TcpSettings;
 use super::counters::Counters;
@@ -43,6 +45,16 @@ pub enum EngineError {
     /// Certificates or keys of the settings are of no use.
     #[error("prepare TLS: {0}")]
     Tls(#[from] TlsOptionsError),
+}
+
+/// A listener that shares its port with those of the other threads: the kernel spreads
+/// connections over them.
+fn listen(address: SocketAddr, backlog: u32) -> Result<OwnedFd, Errno> {
+    let socket = wire::socket::listen_tcp(address, backlog, true)?;
+    // Inherited by what is accepted. Finds peers that vanished, when silence alone is no
+    // reason to end a connection.
+    sockopt::set_socket_keepalive(&socket, true)?;
+    Ok(socket)
 }
 
 /// The threads of a TCP router.
@@ -82,7 +94,7 @@ impl Engine {
         };
         for number in 0..count {
             let poller = Poller::new()?;
-            let waker = Waker::new(&poller, Token::Waker.number())?;
+            let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
             let (orders, taken) = sync_channel(ORDERS);
             let worker = Worker::new(poller, waker.clone(), taken, Arc::clone(&shared));
             let handle = std::thread::Builder::new()
@@ -107,7 +119,7 @@ impl Engine {
         let sockets: Result<Vec<_>, _> = self
             .threads
             .iter()
-            .map(|_| listen::listener(address, self.backlog))
+            .map(|_| listen(address, self.backlog))
             .collect();
         for (thread, socket) in self.threads.iter().zip(sockets?) {
             thread.order(Order::Open(Arc::clone(port), socket));

@@ -9,14 +9,14 @@ use std::time::Duration;
 use rustix::io::Errno;
 use telemetry::Fields;
 use wire::poller::Event;
-use wire::socket;
+use wire::socket::{self, Dialed};
 use wire::stream::{Received, Stream};
 use wire::tls::{Hello, MOST_HELLO, client_hello_name};
 
-use super::dial::{Begun, Dial, begin};
+use super::dial::Dial;
 use super::relay::Side;
 use super::session::{Fate, Lent, Session, Stage, Which, watched_or};
-use super::token::Token;
+use super::token;
 use crate::tcp::counters::End;
 use crate::tcp::table::{Backend, Pool};
 
@@ -82,7 +82,7 @@ impl Session {
         }
         match client_hello_name(bytes) {
             Hello::NeedMore => {
-                let token = Token::Client(lent.key).number();
+                let token = lent.key.token(token::CLIENT);
                 let watched = client.watch(lent.poller, token, true, false);
                 watched_or(watched, End::ClientBroke)
             }
@@ -127,7 +127,7 @@ impl Session {
             let pool = Arc::clone(pool);
             return self.dial(pool, lent);
         }
-        let token = Token::Client(lent.key).number();
+        let token = lent.key.token(token::CLIENT);
         let write = client.stream.wants_write();
         let watched = client.watch(lent.poller, token, true, write);
         watched_or(watched, End::ClientTls)
@@ -136,7 +136,7 @@ impl Session {
     /// The client is not watched from here on until its bytes can be carried.
     fn dial(&mut self, pool: Arc<Pool>, lent: &mut Lent<'_>) -> Fate {
         if let Some(client) = &mut self.client {
-            let token = Token::Client(lent.key).number();
+            let token = lent.key.token(token::CLIENT);
             let watched = client.watch(lent.poller, token, false, false);
             watched_or(watched, End::ClientBroke)?;
         }
@@ -169,14 +169,14 @@ impl Session {
 
     /// `Err`: the attempt has failed already.
     fn dial_at(&mut self, address: SocketAddr, lent: &mut Lent<'_>) -> Result<Fate, Errno> {
-        match begin(address)? {
-            Begun::Connected(socket) => {
+        match socket::dial_tcp(address)? {
+            Dialed::Connected(socket) => {
                 self.backend = Some(Side::new(Stream::Plain(socket)));
                 Ok(self.reached(lent))
             }
-            Begun::Underway(socket) => {
+            Dialed::Underway(socket) => {
                 let mut side = Side::new(Stream::Plain(socket));
-                let token = Token::Backend(lent.key).number();
+                let token = lent.key.token(token::BACKEND);
                 let watched = side.watch(lent.poller, token, false, true);
                 self.backend = Some(side);
                 Ok(watched_or(watched, End::NoBackend))
@@ -241,7 +241,7 @@ impl Session {
         match side.stream.handshake() {
             Ok(true) => self.connected(lent),
             Ok(false) => {
-                let token = Token::Backend(lent.key).number();
+                let token = lent.key.token(token::BACKEND);
                 let write = side.stream.wants_write();
                 let watched = side.watch(lent.poller, token, true, write);
                 watched_or(watched, End::NoBackend)

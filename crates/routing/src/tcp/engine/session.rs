@@ -13,7 +13,7 @@ use wire::stream::Stream;
 use super::dial::Dial;
 use super::port::Port;
 use super::relay::{Broken, Carriers, Flow, Side};
-use super::token::Token;
+use super::token;
 use super::worker::Shared;
 use crate::table::Nanos;
 use crate::tcp::counters::{Counters, End};
@@ -207,13 +207,13 @@ impl Session {
         let (up, down) = (&self.up, &self.down);
         if let Some(client) = &mut self.client {
             let write = down.is_blocked() || client.stream.wants_write();
-            let token = Token::Client(lent.key).number();
+            let token = lent.key.token(token::CLIENT);
             let watched = client.watch(lent.poller, token, up.reads(), write);
             watched_or(watched, End::ClientBroke)?;
         }
         if let Some(backend) = &mut self.backend {
             let write = up.is_blocked() || backend.stream.wants_write();
-            let token = Token::Backend(lent.key).number();
+            let token = lent.key.token(token::BACKEND);
             let watched = backend.watch(lent.poller, token, down.reads(), write);
             watched_or(watched, End::BackendBroke)?;
         }

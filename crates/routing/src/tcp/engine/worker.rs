@@ -6,17 +6,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::net::{SocketFlags, accept_with};
 use telemetry::Logger;
 use wire::poller::{Event, Interest, Poller, Waker};
 use wire::slab::{Key, Slab};
+use wire::socket;
 
 use super::port::Port;
 use super::relay::Carriers;
 use super::session::{Lent, Session, Which};
 use super::tls::Tls;
-use super::token::Token;
+use super::token;
 use crate::table::Nanos;
 use crate::tcp::TcpSettings;
 use crate::tcp::counters::{Counters, End};
@@ -136,15 +135,12 @@ impl Worker {
                 let Some(event) = self.poller.event(index) else {
                     break;
                 };
-                match Token::of(event.token) {
-                    Token::Client(key) => self.serve(key, Which::Client, event),
-                    Token::Backend(key) => self.serve(key, Which::Backend, event),
-                    Token::Listener(key) => self.accept(key),
-                    Token::Waker => {
-                        if !self.follow_orders() {
-                            return self.end();
-                        }
-                    }
+                match Key::of_token(event.token) {
+                    (token::CLIENT, key) => self.serve(key, Which::Client, event),
+                    (token::BACKEND, key) => self.serve(key, Which::Backend, event),
+                    (token::LISTENER, key) => self.accept(key),
+                    (token::WAKER, _) if !self.follow_orders() => return self.end(),
+                    _ => {}
                 }
             }
             self.tick();
@@ -195,15 +191,12 @@ impl Worker {
             if !self.shared.has_room(&listener.port) {
                 return self.hold_back(key);
             }
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            match accept_with(&listener.socket, flags) {
-                Ok(socket) => {
+            match socket::accept_anybody(&listener.socket) {
+                Ok(Some(socket)) => {
                     let port = Arc::clone(&listener.port);
                     self.begin(port, socket);
                 }
-                Err(Errno::AGAIN) => return,
-                // The client gave up before it was accepted.
-                Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO) => {}
+                Ok(None) => return,
                 Err(_) => {
                     // Out of descriptors or memory: time may help.
                     self.shared.counters.accept_errors.fetch_add(1, Relaxed);
@@ -274,7 +267,7 @@ impl Worker {
     /// Hears of connections; tries again at the next tick if it cannot now.
     fn listen(&mut self, key: Key) {
         if let Some(listener) = self.listeners.get(key) {
-            let token = Token::Listener(key).number();
+            let token = key.token(token::LISTENER);
             let added = self.poller.add(&listener.socket, token, Interest::Read);
             if added.is_err() {
                 self.held_back.push(key);
@@ -296,9 +289,8 @@ impl Worker {
             let Some(Listener { port, socket }) = self.listeners.remove(key) else {
                 continue;
             };
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             while self.shared.has_room(&port)
-                && let Ok(client) = accept_with(&socket, flags)
+                && let Ok(Some(client)) = socket::accept_anybody(&socket)
             {
                 self.begin(Arc::clone(&port), client);
             }
