@@ -12,9 +12,9 @@ use std::os::unix::net::UnixStream;
 
 use libfuzzer_sys::fuzz_target;
 use wire::http1::{Limits, RequestHead, RequestScanner, Sink};
-use wire::http2::ServerSettings;
-use wire::http2::gateway::{Front, HeadBudget};
-use wire::stream::Stream;
+use wire::http2::gateway::{HeadBudget, OpenStreams, ServerStream};
+use wire::http2::{Server, ServerSettings};
+use wire::stream::{Carried as _, Received, Stream};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
@@ -74,19 +74,20 @@ fuzz_target!(|input: &[u8]| {
     let _ = client.write(&bytes);
     let stream = Stream::Plain(OwnedFd::from(server));
     let settings = ServerSettings { head_bytes: 4096, ..ServerSettings::default() };
-    let mut front =
-        Front::start(stream, settings, &HeadBudget::default()).expect("descriptors");
-    let mut streams: Vec<(UnixStream, Vec<u8>)> = Vec::new();
+    let mut server = Server::start(stream, settings);
+    let (heads, open) = (HeadBudget::default(), OpenStreams::of(&server));
+    let mut streams: Vec<(ServerStream, Vec<u8>)> = Vec::new();
     let mut scratch = [0; 4096];
     for _ in 0..8 {
-        let mut opened = Vec::new();
-        let ended = front.turn(&mut opened).is_err();
-        streams.extend(opened.into_iter().map(|end| (UnixStream::from(end), Vec::new())));
-        for (end, seen) in &mut streams {
-            while let Ok(length @ 1..) = end.read(&mut scratch) {
+        let mut accepted = Vec::new();
+        let ended = server.drive(true, &mut accepted).is_err();
+        let opened = accepted.into_iter().filter_map(|it| ServerStream::new(it, &heads, &open));
+        streams.extend(opened.map(|stream| (stream, Vec::new())));
+        for (stream, seen) in &mut streams {
+            while let Ok(Received::Bytes(length)) = stream.receive(&mut scratch) {
                 if seen.is_empty() {
                     // An answer before the body is read whole.
-                    let _ = end.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                    let _ = stream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
                 }
                 seen.extend_from_slice(&scratch[..length]);
             }
@@ -96,6 +97,7 @@ fuzz_target!(|input: &[u8]| {
             break;
         }
     }
+    assert_eq!(open.len(), streams.len());
     for (_, seen) in &streams {
         check(seen);
     }
