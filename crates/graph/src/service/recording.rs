@@ -146,21 +146,11 @@ fn path(flight: &Flight, plan: &Plan) -> Name {
 
 /// A span within a request, without times and with nothing to tell.
 fn span(flight: &Flight, plan: &Plan, kind: SpanKind, name: Name, peer: &Name) -> Span {
+    let names = [Arc::clone(&plan.name), name, Arc::clone(peer)];
     Span {
-        trace: flight.trace,
         id: flight.span,
         parent: flight.span,
-        kind,
-        service: Arc::clone(&plan.name),
-        name,
-        peer: Arc::clone(peer),
-        start: 0,
-        end: 0,
-        cpu: 0,
-        queue: 0,
-        status: 0,
-        attempt: 0,
         revision: plan.revision,
-        cause: "",
+        ..Span::untold(flight.trace, kind, names)
     }
 }

@@ -111,7 +111,7 @@ const FEW_PROBLEMS: usize = 100;
 pub(super) struct Defaults {
     pub(super) timeout: u64,
     pub(super) protocol: Protocol,
-    connections: Connections,
+    pub(super) connections: Connections,
     pub(super) response: Response,
     pub(super) workers: u32,
     pub(super) queue: u32,
@@ -179,8 +179,8 @@ impl<'a> Reader<'a> {
     }
 
     fn topology(&mut self, root: &Node) -> Option<Topology> {
-        let mut fields = Fields::of(root).ok()?;
         let problems = &mut self.problems;
+        let mut fields = Fields::of(root, problems)?;
         let name = fields.read("name", problems, value::text);
         let seed = fields.read("seed", problems, seed);
         if let Some(node) = fields.node("defaults") {
@@ -208,19 +208,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A table, or none with the problem noted.
-    pub(super) fn fields<'n>(&mut self, node: &'n Node) -> Option<Fields<'n>> {
-        match Fields::of(node) {
-            Ok(fields) => Some(fields),
-            Err(problem) => {
-                self.problems.push(problem);
-                None
-            }
-        }
-    }
-
     fn read_defaults(&mut self, node: &Node) {
-        let Some(mut fields) = self.fields(node) else {
+        let Some(mut fields) = Fields::of(node, &mut self.problems) else {
             return;
         };
         let (defaults, problems) = (&mut self.defaults, &mut self.problems);
@@ -240,7 +229,7 @@ impl<'a> Reader<'a> {
 
     fn tracing(&mut self, node: &Node) -> Tracing {
         let mut tracing = Tracing::default();
-        let Some(mut fields) = self.fields(node) else {
+        let Some(mut fields) = Fields::of(node, &mut self.problems) else {
             return tracing;
         };
         let problems = &mut self.problems;
@@ -277,7 +266,7 @@ impl<'a> Reader<'a> {
             lasts: None,
         };
         let mut place = None;
-        if let Some(mut fields) = self.fields(node) {
+        if let Some(mut fields) = Fields::of(node, &mut self.problems) {
             let problems = &mut self.problems;
             if let Some(name) = fields.read("name", problems, value::text) {
                 name.clone_into(&mut background.name);

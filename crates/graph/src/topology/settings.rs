@@ -1,6 +1,6 @@
 //! Settings that several tables have.
 
-use document::{Node, Problem, Value};
+use document::{Kind, Node, Problem, Value};
 
 use super::amounts::{self, SIZE};
 use super::{
@@ -75,17 +75,8 @@ pub(super) fn queue(node: &Node) -> Result<u32, Problem> {
 }
 
 pub(super) fn labels(node: &Node) -> Result<Vec<(String, String)>, Problem> {
-    let pairs: Option<Vec<(String, String)>> = match &node.value {
-        Value::Table(entries) => entries
-            .iter()
-            .map(|entry| {
-                let text = value::text(&entry.node).ok()?;
-                Some((entry.key.clone(), text.to_owned()))
-            })
-            .collect(),
-        _ => None,
-    };
-    pairs.ok_or_else(|| value::expected("labels such as { tier = \"front\" }", node))
+    Kind::read(&node.value)
+        .ok_or_else(|| value::expected("labels such as { tier = \"front\" }", node))
 }
 
 /// Which contexts are sent: W3C's, B3.

@@ -54,13 +54,6 @@ pub(super) fn text(node: &Node) -> Result<&str, Problem> {
     }
 }
 
-pub(super) fn flag(node: &Node) -> Result<bool, Problem> {
-    match node.value {
-        Value::Bool(value) => Ok(value),
-        _ => Err(expected("true or false", node)),
-    }
-}
-
 pub(super) fn list(node: &Node) -> Result<&[Node], Problem> {
     match &node.value {
         Value::List(nodes) => Ok(nodes),

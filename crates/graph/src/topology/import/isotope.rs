@@ -11,9 +11,9 @@
 //!
 //! Keys that isotope does not know are ignored there, and here with a warning.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use document::{Entry, Node, Problem, Problems, Source, Value};
+use document::{Entry, Kind, Node, Problem, Problems, Source, Value};
 
 use super::Imported;
 use crate::amount::Amount;
@@ -21,7 +21,7 @@ use crate::topology::draft::{Draft, step};
 use crate::topology::fields::Fields;
 use crate::topology::names::{SERVICE_NAME, is_service_name};
 use crate::topology::steps::{At, WrittenCall};
-use crate::topology::walk::along_calls;
+use crate::topology::walk::{along_calls, uncalled};
 use crate::topology::{
     Action, Call, Faults, Join, MOST_REPLICAS, Protocol, Response, ServiceId, Step, Topology, Work,
     rules, value,
@@ -75,7 +75,7 @@ struct Reader {
 
 impl Reader {
     fn read(&mut self, root: &Node) -> Option<Topology> {
-        let mut fields = self.fields(root)?;
+        let mut fields = Fields::of(root, &mut self.problems)?;
         let mut defaults = Defaults {
             protocol: Protocol::Http1,
             error: 0.0,
@@ -108,7 +108,7 @@ impl Reader {
         let mut draft = Draft::new("isotope", 0);
         let mut tables = Vec::with_capacity(nodes.len());
         for node in nodes {
-            let Some(mut fields) = self.fields(node) else {
+            let Some(mut fields) = Fields::of(node, &mut self.problems) else {
                 continue;
             };
             let Some(name) = self.name(node, &mut fields) else {
@@ -120,7 +120,7 @@ impl Reader {
         }
         let mut entries = Vec::new();
         for (id, node, mut fields) in tables {
-            let is_entry = fields.read("isEntrypoint", &mut self.problems, value::flag);
+            let is_entry = fields.read("isEntrypoint", &mut self.problems, bool::of);
             if is_entry == Some(true) {
                 let span = fields.entry("isEntrypoint");
                 let span = span.map(|entry: &Entry| entry.key_span.clone());
@@ -175,7 +175,7 @@ impl Reader {
         marked: &[(ServiceId, document::Span)],
         nodes: &[Node],
     ) -> Option<ServiceId> {
-        let name = |id: ServiceId| topology.service(id).map_or("", |one| one.name.as_str());
+        let name = |id: ServiceId| rules::name(topology, id);
         if let Some(((entry, _), others)) = marked.split_first() {
             for (other, span) in others {
                 let message = format!(
@@ -187,34 +187,14 @@ impl Reader {
             }
             return Some(*entry);
         }
-        let ids = (0..topology.services.len()).filter_map(|at| u32::try_from(at).ok());
-        let called: HashSet<ServiceId> = topology.edges.iter().map(|edge| edge.to).collect();
-        let uncalled: Vec<ServiceId> = ids
-            .map(ServiceId)
-            .filter(|id| !called.contains(id))
-            .collect();
+        let uncalled = uncalled(topology);
         if let [only] = uncalled.as_slice() {
             return Some(*only);
         }
-        let span = nodes.first().map_or(0..0, |node| node.span.clone());
-        let message = "no service is the entry; expected one with isEntrypoint: true";
-        let mut problem = Problem::new(span, message);
-        if !uncalled.is_empty() {
-            let names: Vec<&str> = uncalled.iter().take(5).map(|id| name(*id)).collect();
-            problem = problem.help(format!("no other calls {}", names.join(", ")));
-        }
+        let place = nodes.first().map(|node| node.span.clone());
+        let problem = rules::no_entry(topology, place, "isEntrypoint: true");
         self.problems.push(problem);
         None
-    }
-
-    fn fields<'a>(&mut self, node: &'a Node) -> Option<Fields<'a>> {
-        match Fields::of(node) {
-            Ok(fields) => Some(fields),
-            Err(problem) => {
-                self.problems.push(problem);
-                None
-            }
-        }
     }
 
     /// Says of each of these keys that is there that nothing follows from it.
@@ -229,7 +209,7 @@ impl Reader {
     }
 
     fn overrides<'a>(&mut self, node: &'a Node, into: &mut Defaults<'a>) {
-        let Some(mut fields) = self.fields(node) else {
+        let Some(mut fields) = Fields::of(node, &mut self.problems) else {
             return;
         };
         fields.fill("requestSize", &mut self.problems, &mut into.request, size);
@@ -363,7 +343,7 @@ impl Reader {
         let (mut size_of, mut probability) = (own.request, 1.0);
         let callee = match &node.value {
             Value::Table(_) => {
-                let mut fields = self.fields(node)?;
+                let mut fields = Fields::of(node, &mut self.problems)?;
                 let callee = fields.node("service");
                 fields.fill("size", &mut self.problems, &mut size_of, size);
                 fields.fill("probability", &mut self.problems, &mut probability, percent);

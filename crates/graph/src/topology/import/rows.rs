@@ -340,14 +340,13 @@ fn assembled(rows: Vec<Row>) -> (Trace, u64) {
         visit_of.push(call.callee.as_ref().map(|callee| {
             // What the caller's record has more than the callee's is the way, both ways.
             let way = (call.client_time() - call.server_time()) / 2;
-            trace.visits.push(Visit {
+            trace.add(Visit {
                 service: callee.clone(),
                 path: call.interface.clone(),
                 begun: call.at + way,
                 ended: call.at + way + call.server_time(),
                 ..Visit::default()
-            });
-            trace.visits.len() - 1
+            })
         }));
     }
     // Who called first of all may have no row of its own.
@@ -387,13 +386,12 @@ fn entry(
 ) -> usize {
     let known = entries.iter().find(|(name, _)| name == caller);
     let visit = known.map(|(_, visit)| *visit).unwrap_or_else(|| {
-        trace.visits.push(Visit {
+        let visit = trace.add(Visit {
             service: caller.to_owned(),
             begun: made.begun,
             ended: made.ended,
             ..Visit::default()
         });
-        let visit = trace.visits.len() - 1;
         entries.push((caller.to_owned(), visit));
         visit
     });
