@@ -18,6 +18,7 @@ pub mod admin;
 pub mod amount;
 pub mod analysis;
 pub mod background;
+mod columns;
 pub mod draw;
 pub mod kubernetes;
 pub mod metrics;

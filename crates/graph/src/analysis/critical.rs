@@ -47,10 +47,6 @@ impl<'a> Sink<'a> for Path {
             stretch.own.push((cause, length));
         }
     }
-
-    fn slack(&mut self, _: &'a Span, _: Nanos) {}
-
-    fn critical(&mut self, _: &'a Span, _: Nanos) {}
 }
 
 /// The critical path of a trace: its root first, then in order of time. Spans of other

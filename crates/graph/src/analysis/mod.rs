@@ -83,11 +83,9 @@ impl Question<'_> {
     fn floors(&self, ledger: &ledger::Ledger, concurrency: &[Concurrency]) -> Floors {
         let is_machine = |part: &ledger::Part| match part.cause {
             Cause::Queue => !suspects::is_full(concurrency, &part.service),
-            Cause::Own => self.topology.is_none_or(|topology| {
-                let service = topology.find(&part.service);
-                let service = service.and_then(|id| topology.service(id));
-                !service.is_some_and(phrases::adds)
-            }),
+            Cause::Own => self
+                .topology
+                .is_none_or(|topology| !topology.named(&part.service).is_some_and(phrases::adds)),
             _ => true,
         };
         let slow = Floors::of_slow_machine();

@@ -390,6 +390,11 @@ impl Topology {
         let at = self.services.iter().position(|one| one.name == name)?;
         u32::try_from(at).ok().map(ServiceId)
     }
+
+    /// What a service of this name is.
+    pub fn named(&self, name: &str) -> Option<&Service> {
+        self.services.iter().find(|one| one.name == name)
+    }
 }
 
 impl Service {
