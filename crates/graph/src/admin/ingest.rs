@@ -1,7 +1,7 @@
 //! Spans of other processes.
 
 use std::io::Read;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
@@ -9,6 +9,7 @@ use http::{HeaderMap, Response, StatusCode, header};
 use net::Body;
 
 use super::answer::{self, Refusal};
+use crate::lock;
 use crate::trace::names::Names;
 use crate::trace::{ReadError, Span, Tracer, otlp, zipkin};
 
@@ -64,7 +65,7 @@ impl Intake {
 
     fn read(&self, form: Form, json: bool, body: &[u8]) -> Result<Vec<Span>, ReadError> {
         let origin = self.tracer.origin();
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = lock(&self.names);
         match (form, json) {
             (Form::Zipkin, _) => zipkin::read(body, origin, &mut names),
             (Form::Otlp, true) => otlp::read_json(body, origin, &mut names),

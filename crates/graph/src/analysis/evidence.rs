@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use super::cause::Cause;
-use super::figures::Latency;
 use super::floors::Floors;
 use super::ledger::{Ledger, Part};
 use super::phrases::adds;
@@ -76,10 +75,7 @@ impl<'a> Evidence<'a> {
         let within = ledger
             .lengths()
             .map(|(part, request, _)| (part, request, 1));
-        let expected = budget.map_or(0.0, |budget| {
-            let sum: f64 = budget.totals.iter().map(|one| *one as f64).sum();
-            sum / budget.totals.len().max(1) as f64
-        });
+        let expected = budget.map_or(0.0, Ledger::mean);
         let surplus = resamples.mean(&resamples.totals(ledger)).less(expected);
         let known = |parts: &[Part], means| parts.iter().cloned().zip(means).collect();
         let mut evidence = Self {
@@ -115,8 +111,8 @@ impl<'a> Evidence<'a> {
 
     /// What a request takes without contention, in the mean.
     pub(super) fn expected(&self) -> Option<f64> {
-        let totals = &self.budget?.totals;
-        (!totals.is_empty()).then(|| Latency::of(totals).mean_ns)
+        let budget = self.budget.filter(|one| !one.totals.is_empty());
+        budget.map(Ledger::mean)
     }
 
     /// The mean length of parts together, less that of the budget.

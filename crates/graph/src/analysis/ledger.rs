@@ -247,6 +247,12 @@ impl Ledger {
         })
     }
 
+    /// The mean length of a request.
+    pub(super) fn mean(&self) -> f64 {
+        let sum: f64 = self.totals.iter().map(|one| *one as f64).sum();
+        sum / self.totals.len().max(1) as f64
+    }
+
     /// The mean length of each part.
     pub(super) fn means(&self) -> Vec<f64> {
         self.means_of(self.parts.len(), self.lengths())

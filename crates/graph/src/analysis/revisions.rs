@@ -96,8 +96,7 @@ impl Changed {
             done: (done.0.contains_key(part) || done.1.contains_key(part))
                 .then(|| difference(&done, part)),
         });
-        let sum: f64 = before.totals.iter().map(|one| *one as f64).sum();
-        let was = sum / before.totals.len().max(1) as f64;
+        let was = before.mean();
         let is_worth_saying = |one: &Change| {
             // What is asked for is what can be changed, even if queues make more of it.
             let whole = match is_asked(&one.part) {

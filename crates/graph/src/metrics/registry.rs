@@ -1,19 +1,20 @@
 //! All counters of a process, by what they are about.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::counters::{
     ClientCounters, ConnectionCounters, InstanceCounters, ServerCounters, WorkCounters,
 };
-use crate::topology::{Action, EdgeId, Service, ServiceId, Step, StepId, Topology, Work};
+use crate::lock;
+use crate::topology::{Action, EdgeId, Service, ServiceId, StepId, Topology, Work};
 
 /// The counters of all instances that a process hosts. What is about the same thing adds
 /// up over instances. A new profile goes on with the counters of the old one where names
 /// are the same.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    all: Mutex<All>,
+    pub(super) all: Mutex<All>,
 }
 
 /// By name, then by the replica that counts.
@@ -45,9 +46,9 @@ impl Metrics {
         service: ServiceId,
         replica: u32,
     ) -> Arc<InstanceCounters> {
-        let mut all = self.lock();
+        let mut all = lock(&self.all);
         let Some(service_of) = topology.service(service) else {
-            return Arc::new(all.of_nothing());
+            return Arc::default();
         };
         let name: Arc<str> = service_of.name.as_str().into();
         let endpoints = service_of.endpoints.iter();
@@ -80,25 +81,9 @@ impl Metrics {
             connections,
         })
     }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl All {
-    fn of_nothing(&mut self) -> InstanceCounters {
-        InstanceCounters {
-            endpoints: Box::default(),
-            elsewhere: Arc::default(),
-            edges: Box::default(),
-            unknown_edge: Arc::default(),
-            works: Box::default(),
-            unknown_work: Arc::default(),
-            connections: Arc::default(),
-        }
-    }
-
     fn works_of(
         &mut self,
         service: &Service,
@@ -107,7 +92,11 @@ impl All {
     ) -> Box<[(StepId, Arc<WorkCounters>)]> {
         let mut found = Vec::new();
         for endpoint in &service.endpoints {
-            works(&endpoint.steps, &mut found);
+            endpoint.each_step(|step| {
+                if let Action::Work(work) = &step.action {
+                    found.push((step.id, work));
+                }
+            });
         }
         let counters = found.into_iter().map(|(id, work)| {
             let key = (Arc::clone(name), id.0, kind(work).into());
@@ -122,22 +111,6 @@ impl All {
 fn made<K: Ord, C: Default>(series: &mut Series<K, C>, key: K, replica: u32) -> Arc<C> {
     let replicas = series.entry(key).or_default();
     Arc::clone(replicas.entry(replica).or_default())
-}
-
-/// All steps that are work, however deep.
-fn works<'a>(steps: &'a [Step], into: &mut Vec<(StepId, &'a Work)>) {
-    for step in steps {
-        match &step.action {
-            Action::Work(work) => into.push((step.id, work)),
-            Action::Sequence(inner)
-            | Action::Parallel {
-                branches: inner, ..
-            } => {
-                works(inner, into);
-            }
-            Action::Call(_) => {}
-        }
-    }
 }
 
 /// The name of a kind of work in metrics and spans: its key in the file.

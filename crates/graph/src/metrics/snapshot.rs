@@ -12,6 +12,7 @@ use super::counters::{
 use super::histogram::Times;
 use super::registry::Metrics;
 use crate::Nanos;
+use crate::lock;
 
 /// What totals are about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -198,7 +199,7 @@ impl Snapshot {
 impl Metrics {
     /// What all counters say now.
     pub fn snapshot(&self) -> Snapshot {
-        let all = self.lock();
+        let all = lock(&self.all);
         let mut snapshot = BTreeMap::new();
         for (service, replicas) in &all.connections {
             let key = Key::Connections {

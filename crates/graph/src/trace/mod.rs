@@ -146,6 +146,15 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    fn form<E: std::fmt::Display>(format: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::Form {
+            format,
+            cause: error.to_string(),
+        }
+    }
+}
+
 fn expected(what: &str) -> &'static str {
     match what {
         "traceId" => "16 or 32 hexadecimal digits that are not all zero",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use measure::Machine;
 use nix::sys::statfs::{FsType, TMPFS_MAGIC, statfs};
@@ -16,6 +16,7 @@ use super::error::WorkError;
 use super::lock::NamedLock;
 use super::memory::WorkingSet;
 use super::stress_ng::{self, Load, LoadStatus};
+use crate::lock;
 use crate::noise::Limits;
 
 /// The kernel's number of ramfs (`linux/magic.h`).
@@ -97,7 +98,7 @@ impl Site {
 
     /// The lock with a name.
     pub(crate) fn lock(&self, name: &str) -> Arc<NamedLock> {
-        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locks = lock(&self.locks);
         if let Some(lock) = locks.get(name).and_then(Weak::upgrade) {
             return lock;
         }

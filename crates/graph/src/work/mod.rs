@@ -36,6 +36,7 @@ mod workers;
 
 use crate::Nanos;
 
+pub use affinity::pin;
 pub use calibration::{Calibration, Drift};
 pub(crate) use equipment::Memory;
 pub use equipment::{Equipment, Site};

@@ -58,18 +58,8 @@ pub(super) fn service(args: &ServiceArgs) -> Result<()> {
 
 /// Keeps this process, and all its threads to come, to the processors of its service.
 fn pin(topology: &Topology, service: graph::topology::ServiceId) -> Result<()> {
-    let cpus = topology.service(service).map(|one| &one.placement.cpus);
-    let mut set = rustix::thread::CpuSet::new();
-    for cpu in cpus.into_iter().flatten() {
-        if (*cpu as usize) < rustix::thread::CpuSet::MAX_CPU {
-            set.set(*cpu as usize);
-        }
-    }
-    if set.count() > 0 {
-        rustix::thread::sched_setaffinity(None, &set)
-            .context("pin the service to its processors")?;
-    }
-    Ok(())
+    let cpus = topology.service(service).map(|one| &one.placement.cpus[..]);
+    graph::work::pin(cpus.unwrap_or_default()).context("pin the service to its processors")
 }
 
 fn of_file(args: &ServiceArgs, file: &Path, name: &str) -> Result<Wanted> {
