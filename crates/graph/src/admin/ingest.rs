@@ -49,7 +49,7 @@ impl Intake {
         let json = is_json(headers);
         let spans = self
             .read(form, json, &body)
-            .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+            .map_err(|error| Refusal::bad(error.to_string()))?;
         self.tracer.store().extend(spans);
         Ok(match (form, json) {
             (Form::Zipkin, _) => {
@@ -100,9 +100,9 @@ fn unpacked(headers: &HeaderMap, body: Bytes) -> Result<Bytes, Refusal> {
     }
     let mut unpacked = Vec::new();
     let mut reader = MultiGzDecoder::new(&*body).take(BODY_BYTES as u64 + 1);
-    reader.read_to_end(&mut unpacked).map_err(|error| {
-        Refusal::new(StatusCode::BAD_REQUEST, format!("unpack the body: {error}"))
-    })?;
+    reader
+        .read_to_end(&mut unpacked)
+        .map_err(|error| Refusal::bad(format!("unpack the body: {error}")))?;
     if unpacked.len() > BODY_BYTES {
         return Err(Refusal::new(
             StatusCode::PAYLOAD_TOO_LARGE,

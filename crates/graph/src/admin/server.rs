@@ -17,7 +17,7 @@ use super::peers::{Peer, Watch};
 use super::stats::Stats;
 use super::{Control, graph, traces};
 use crate::metrics::{self, Metrics};
-use crate::trace::{Origin, Span, Tracer, jaeger, otlp, zipkin};
+use crate::trace::{Tracer, otlp};
 
 /// Most bytes of a profile.
 const PROFILE_BYTES: usize = 16 << 20;
@@ -201,29 +201,17 @@ impl Admin {
             }
             Some("testapi") => metrics::testapi_page(&all),
             Some(other) => {
-                return Err(Refusal::new(
-                    StatusCode::BAD_REQUEST,
-                    format!("names={other}: expected testapi, or none"),
-                ));
+                return Err(Refusal::bad(format!(
+                    "names={other}: expected testapi, or none"
+                )));
             }
         };
         Ok(whole(telemetry::prometheus::CONTENT_TYPE, page))
     }
 
     async fn spans(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
-        type Write = fn(&[Span], &Origin) -> Vec<u8>;
-        let (content_type, write): (_, Write) = match query.text("format").as_deref() {
-            None | Some("otlp") => ("application/json", otlp::write_json),
-            Some("protobuf") => (otlp::PROTOBUF, otlp::write_protobuf),
-            Some("zipkin") => (zipkin::JSON, zipkin::write),
-            Some("jaeger") => ("application/json", jaeger::write),
-            Some(other) => {
-                return Err(Refusal::new(
-                    StatusCode::BAD_REQUEST,
-                    format!("format={other}: expected otlp (JSON), protobuf, zipkin or jaeger"),
-                ));
-            }
-        };
+        let format = query.text("format").unwrap_or_else(|| "otlp".to_owned());
+        let (content_type, write) = traces::form(&format)?;
         let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
         self.tracer.collect();
         let spans = traces::whole(self.tracer.store(), query, SPANS_OF)?;
@@ -250,18 +238,14 @@ impl Admin {
     async fn put_profile(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
         let body = read_body(request.into_body(), PROFILE_BYTES, BODY_WITHIN).await;
         let body = body.map_err(|error| unread(&error))?;
-        let text = String::from_utf8(body.into()).map_err(|_| {
-            Refusal::new(
-                StatusCode::BAD_REQUEST,
-                "the profile is not text in UTF-8; the one before stays",
-            )
-        })?;
+        let text = String::from_utf8(body.into())
+            .map_err(|_| Refusal::bad("the profile is not text in UTF-8; the one before stays"))?;
         let _turn = self.profiles.acquire().await.map_err(|_| stopping())?;
         let control = Arc::clone(&self.control);
         let put = tokio::task::spawn_blocking(move || control.put_profile(&text)).await;
         match put {
             Ok(Ok(revision)) => Ok(json(&serde_json::json!({ "revision": revision }))),
-            Ok(Err(why)) => Err(Refusal::new(StatusCode::BAD_REQUEST, why)),
+            Ok(Err(why)) => Err(Refusal::bad(why)),
             Err(_) => Err(failed("the change of the profile")),
         }
     }

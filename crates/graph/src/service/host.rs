@@ -290,10 +290,8 @@ impl Host {
     pub fn swap(&self, topology: Arc<Topology>) -> Result<u32, SwapError> {
         let mut control = lock(&self.control);
         for placed in &control.placed {
-            let service = topology.find(&placed.service);
-            let service = service.and_then(|id| topology.service(id));
-            let before = control.topology.find(&placed.service);
-            let before = before.and_then(|id| control.topology.service(id));
+            let service = topology.named(&placed.service);
+            let before = control.topology.named(&placed.service);
             match (service, before) {
                 (None, _) => return Err(SwapError::Gone(placed.service.clone())),
                 (Some(new), Some(old)) if new.protocol != old.protocol => {

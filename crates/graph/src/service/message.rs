@@ -7,7 +7,7 @@ use super::link::{Attempt, FAILED};
 use super::outbox::Outbox;
 use super::plan::{CallPlan, Plan, REVISION};
 use crate::Nanos;
-use crate::trace::context::{self, Outgoing};
+use crate::trace::context;
 use wire::deadlines::NEVER;
 
 /// How many milliseconds the caller will wait (Envoy's field).
@@ -26,23 +26,9 @@ pub(super) fn write_request(
     let out = outbox.sheet();
     let method: &[u8] = if attempt.bytes > 0 { b"POST " } else { b"GET " };
     out.extend_from_slice(method);
-    match &call.path {
-        Some(path) => out.extend_from_slice(path.as_bytes()),
-        None => out.extend_from_slice(&flight.path),
-    }
+    out.extend_from_slice(call.path_or(&flight.path));
     out.extend_from_slice(&call.head);
-    context::write(
-        &plan.topology.tracing,
-        &Outgoing {
-            trace: flight.trace,
-            span: attempt.span,
-            parent: flight.span,
-            sampled: flight.sampled,
-            debug: flight.debug,
-            passed: &flight.passed,
-        },
-        out,
-    );
+    context::write(&plan.topology.tracing, &attempt.context(flight), out);
     out.extend_from_slice(TIMEOUT.as_bytes());
     out.extend_from_slice(b": ");
     let left = attempt.deadline.saturating_sub(now);

@@ -95,6 +95,13 @@ pub(super) struct WorkPlan {
     pub(super) counters: Arc<WorkCounters>,
 }
 
+impl CallPlan {
+    /// The path that is asked for by a request whose own is `own`.
+    pub(super) fn path_or<'a>(&'a self, own: &'a [u8]) -> &'a [u8] {
+        self.path.as_ref().map_or(own, |path| path.as_bytes())
+    }
+}
+
 impl Plan {
     fn step(&self, step: StepId) -> Option<&StepPlan> {
         let place = step.0.checked_sub(self.first_step)?;
@@ -254,41 +261,32 @@ impl Planner {
                 echo: endpoint.response == Response::Echo,
                 counters: Arc::clone(plan.counters.server(Some(place))),
             });
-            self.add(&mut plan, &endpoint.steps, directory)?;
+            let mut steps = Vec::new();
+            endpoint.each_step(|step| steps.push(step));
+            for step in steps {
+                self.add(&mut plan, step, directory)?;
+            }
         }
         Ok(plan)
     }
 
-    fn add(
-        &mut self,
-        plan: &mut Plan,
-        steps: &[Step],
-        directory: &Directory,
-    ) -> Result<(), String> {
-        for step in steps {
-            let made = match &step.action {
-                Action::Work(work) => {
-                    let counters = Arc::clone(plan.counters.work(step.id));
-                    StepPlan::Work(self.work(work, counters))
-                }
-                Action::Call(call) => {
-                    StepPlan::Call(self.call(plan, call.edge, call.path.as_deref(), directory)?)
-                }
-                Action::Sequence(below)
-                | Action::Parallel {
-                    branches: below, ..
-                } => {
-                    self.add(plan, below, directory)?;
-                    continue;
-                }
-            };
-            let at = step.id.0.saturating_sub(plan.first_step) as usize;
-            if at >= plan.steps.len() {
-                plan.steps.resize_with(at + 1, || StepPlan::Nothing);
+    fn add(&mut self, plan: &mut Plan, step: &Step, directory: &Directory) -> Result<(), String> {
+        let made = match &step.action {
+            Action::Work(work) => {
+                let counters = Arc::clone(plan.counters.work(step.id));
+                StepPlan::Work(self.work(work, counters))
             }
-            if let Some(place) = plan.steps.get_mut(at) {
-                *place = made;
+            Action::Call(call) => {
+                StepPlan::Call(self.call(plan, call.edge, call.path.as_deref(), directory)?)
             }
+            Action::Sequence(_) | Action::Parallel { .. } => return Ok(()),
+        };
+        let at = step.id.0.saturating_sub(plan.first_step) as usize;
+        if at >= plan.steps.len() {
+            plan.steps.resize_with(at + 1, || StepPlan::Nothing);
+        }
+        if let Some(place) = plan.steps.get_mut(at) {
+            *place = made;
         }
         Ok(())
     }

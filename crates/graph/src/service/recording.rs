@@ -30,6 +30,21 @@ pub(super) struct Piece {
     pub(super) cause: &'static str,
 }
 
+impl Piece {
+    /// One that took no time so far.
+    pub(super) fn new(span: SpanId, wanted: Nanos, begun: Nanos) -> Self {
+        Self {
+            span,
+            wanted,
+            begun,
+            ended: begun,
+            cpu: 0,
+            stolen: 0,
+            cause: "",
+        }
+    }
+}
+
 impl EventLoop {
     /// A request is answered, or never will be.
     pub(super) fn conclude(&mut self, flight: &mut Flight, plan: &Plan, why: &'static str) {

@@ -290,6 +290,20 @@ pub enum Protocol {
     Grpc,
 }
 
+impl Protocol {
+    /// Every one.
+    pub(crate) const ALL: [Self; 3] = [Self::Http1, Self::Http2, Self::Grpc];
+
+    /// As in files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http1",
+            Self::Http2 => "http2",
+            Self::Grpc => "grpc",
+        }
+    }
+}
+
 /// What goes wrong in a service, by chance. Shares are 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Faults {

@@ -8,7 +8,6 @@ use document::Kind;
 
 use super::amounts::{self, CALLS, SIZE, STEPS, TIME};
 use super::read::Defaults;
-use super::settings::PROTOCOLS;
 use super::{
     Action, Background, Call, Connections, EdgeId, Endpoint, Faults, Join, Protocol, Response,
     Service, ServiceId, Step, Topology, Tracing, Work,
@@ -293,8 +292,7 @@ fn duration(nanos: u64) -> String {
 }
 
 fn protocol(protocol: Protocol) -> String {
-    let name = PROTOCOLS.iter().find(|(_, known)| *known == protocol);
-    quoted(name.map_or("", |(name, _)| name))
+    quoted(protocol.name())
 }
 
 fn connections(connections: Connections) -> String {

@@ -18,19 +18,12 @@ pub(super) fn seed(node: &Node) -> Result<u64, Problem> {
     seed.ok_or_else(|| value::expected("a whole number, 0 or more", node))
 }
 
-/// Names of the protocols.
-pub(super) const PROTOCOLS: [(&str, Protocol); 3] = [
-    ("http1", Protocol::Http1),
-    ("http2", Protocol::Http2),
-    ("grpc", Protocol::Grpc),
-];
-
 pub(super) fn protocol(node: &Node) -> Result<Protocol, Problem> {
     let name = value::text(node)?;
-    let found = PROTOCOLS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, protocol)| *protocol).ok_or_else(|| {
+    let found = Protocol::ALL.into_iter().find(|one| one.name() == name);
+    found.ok_or_else(|| {
         let problem = value::expected("one of http1, http2, grpc", node);
-        match units::nearest(name, PROTOCOLS.iter().map(|(known, _)| *known)) {
+        match units::nearest(name, Protocol::ALL.map(Protocol::name)) {
             Some(near) => problem.help(format!("did you mean \"{near}\"?")),
             None => problem,
         }

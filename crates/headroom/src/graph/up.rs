@@ -17,7 +17,6 @@ use super::file::TopologyFile;
 use super::local::{Local, LocalConfig};
 use super::serving::{self, DRAIN, Serving};
 use crate::cells::{ended, logger, on_signal};
-use crate::output::tell;
 
 pub(super) fn up(args: &UpArgs) -> Result<()> {
     let file = TopologyFile::read(&args.topology)?;
@@ -27,9 +26,7 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
         return super::family::up(args, file, topology);
     }
     let warnings = unkept_limits(&topology);
-    for warning in &warnings {
-        tell(format_args!("warning: {warning}"));
-    }
+    super::warn(&warnings);
     serving::runtime()?.block_on(net::local(async {
         let mut shutdown = on_signal()?;
         let logger = logger("graph", &args.log)?;
