@@ -1,6 +1,6 @@
 //! What requests would have spent their time on without contention.
 
-use super::forest::{Traces, Tree};
+use super::forest::{Tree, by_trace, traces};
 use super::ledger::Ledger;
 use super::path::Unawaited;
 use crate::topology::Topology;
@@ -25,8 +25,10 @@ pub(super) fn run(
         calls += simulation.request(number, &mut spans)?.calls;
         number += 1;
         let mut tree = Tree::default();
-        let mut traces = Traces::new(&spans);
-        let root = traces.next().and_then(|trace| tree.build(trace, None));
+        let order = by_trace(&spans);
+        let root = traces(&order)
+            .next()
+            .and_then(|trace| tree.build(trace, None));
         if let Some(root) = root.filter(|root| !tree.node(*root).span.has_failed()) {
             ledger.add(&tree, root, unawaited);
         }

@@ -76,7 +76,7 @@ pub struct Question<'a> {
 impl Question<'_> {
     /// Answers it. Time grows with the number of spans, a microsecond or so each.
     pub fn analyse(&self, spans: &[Span]) -> Analysis {
-        self.answer(spans).0
+        report::report(self, spans).0
     }
 
     /// What the machine takes of every request.
@@ -102,11 +102,6 @@ impl Question<'_> {
                 ..self.costs
             },
         }
-    }
-
-    /// The answer, and what runs are compared by.
-    fn answer(&self, spans: &[Span]) -> (Analysis, report::Course) {
-        report::report(self, spans)
     }
 }
 

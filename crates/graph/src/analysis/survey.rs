@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::forest::{Traces, Tree};
+use super::forest::{Tree, by_trace, traces};
 use super::ledger::Ledger;
 use super::path::{TOLERANCE, Unawaited};
 use crate::script::cause::TIMEOUT;
@@ -53,9 +53,9 @@ impl Survey {
         let entry = topology.and_then(|one| one.service(one.entry));
         let entry = entry.map(|one| one.name.as_str());
         let mut survey = Self::default();
-        let mut traces = Traces::new(spans);
+        let order = by_trace(spans);
         let mut tree = Tree::default();
-        while let Some(trace) = traces.next() {
+        for trace in traces(&order) {
             survey.traces += 1;
             let Some(root) = tree.build(trace, entry) else {
                 survey.without_root += 1;

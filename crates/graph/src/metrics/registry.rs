@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::counters::{
     ClientCounters, ConnectionCounters, InstanceCounters, ServerCounters, WorkCounters,
 };
+use super::snapshot::{Key, Snapshot, Totals};
 use crate::lock;
 use crate::topology::{Action, EdgeId, Service, ServiceId, StepId, Topology, Work};
 
@@ -14,22 +15,18 @@ use crate::topology::{Action, EdgeId, Service, ServiceId, StepId, Topology, Work
 /// are the same.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    pub(super) all: Mutex<All>,
+    all: Mutex<All>,
 }
 
-/// By name, then by the replica that counts.
-type Series<K, C> = BTreeMap<K, BTreeMap<u32, Arc<C>>>;
+/// By what is counted, then by the replica that counts.
+type Series<C> = BTreeMap<Key, BTreeMap<u32, Arc<C>>>;
 
 #[derive(Debug, Default)]
-pub(super) struct All {
-    /// Service and path; `None`: paths without an endpoint.
-    pub(super) servers: Series<(Arc<str>, Option<Arc<str>>), ServerCounters>,
-    /// Caller and callee.
-    pub(super) clients: Series<(Arc<str>, Arc<str>), ClientCounters>,
-    /// Service, step and kind of work.
-    pub(super) works: Series<(Arc<str>, u32, Arc<str>), WorkCounters>,
-    /// Service.
-    pub(super) connections: Series<Arc<str>, ConnectionCounters>,
+struct All {
+    servers: Series<ServerCounters>,
+    clients: Series<ClientCounters>,
+    works: Series<WorkCounters>,
+    connections: Series<ConnectionCounters>,
 }
 
 impl Metrics {
@@ -51,13 +48,14 @@ impl Metrics {
             return Arc::default();
         };
         let name: Arc<str> = service_of.name.as_str().into();
+        let mut server = |path| {
+            let service = Arc::clone(&name);
+            made(&mut all.servers, Key::Server { service, path }, replica)
+        };
         let endpoints = service_of.endpoints.iter();
-        let endpoints = endpoints.map(|endpoint| {
-            let key = (Arc::clone(&name), Some(endpoint.path.as_str().into()));
-            made(&mut all.servers, key, replica)
-        });
+        let endpoints = endpoints.map(|endpoint| server(Some(endpoint.path.as_str().into())));
         let endpoints = endpoints.collect();
-        let elsewhere = made(&mut all.servers, (Arc::clone(&name), None), replica);
+        let elsewhere = server(None);
         let mut edges = Vec::new();
         for (id, edge) in topology.edges.iter().enumerate() {
             let to = topology.service(edge.to);
@@ -65,12 +63,14 @@ impl Metrics {
                 continue;
             };
             if edge.from == service {
-                let key = (Arc::clone(&name), to.name.as_str().into());
+                let (from, to) = (Arc::clone(&name), to.name.as_str().into());
+                let key = Key::Client { from, to };
                 edges.push((EdgeId(id), made(&mut all.clients, key, replica)));
             }
         }
         let works = all.works_of(service_of, &name, replica);
-        let connections = made(&mut all.connections, name, replica);
+        let key = Key::Connections { service: name };
+        let connections = made(&mut all.connections, key, replica);
         Arc::new(InstanceCounters {
             endpoints,
             elsewhere,
@@ -80,6 +80,27 @@ impl Metrics {
             unknown_work: Arc::default(),
             connections,
         })
+    }
+
+    /// What all counters say now.
+    pub fn snapshot(&self) -> Snapshot {
+        let all = lock(&self.all);
+        let mut totals = BTreeMap::new();
+        sum(&all.connections, Totals::of_connections, &mut totals);
+        sum(&all.servers, Totals::of_server, &mut totals);
+        sum(&all.clients, Totals::of_client, &mut totals);
+        sum(&all.works, Totals::of_work, &mut totals);
+        Snapshot(totals)
+    }
+}
+
+/// Adds what all replicas have counted together.
+fn sum<C>(series: &Series<C>, of: fn(&C) -> Totals, totals: &mut BTreeMap<Key, Totals>) {
+    for (key, replicas) in series {
+        let all = totals.entry(key.clone()).or_default();
+        for counters in replicas.values() {
+            all.add(&of(counters));
+        }
     }
 }
 
@@ -99,7 +120,11 @@ impl All {
             });
         }
         let counters = found.into_iter().map(|(id, work)| {
-            let key = (Arc::clone(name), id.0, kind(work).into());
+            let key = Key::Work {
+                service: Arc::clone(name),
+                step: id.0,
+                kind: kind(work).into(),
+            };
             (id, made(&mut self.works, key, replica))
         });
         let mut counters: Vec<_> = counters.collect();
@@ -108,7 +133,7 @@ impl All {
     }
 }
 
-fn made<K: Ord, C: Default>(series: &mut Series<K, C>, key: K, replica: u32) -> Arc<C> {
+fn made<C: Default>(series: &mut Series<C>, key: Key, replica: u32) -> Arc<C> {
     let replicas = series.entry(key).or_default();
     Arc::clone(replicas.entry(replica).or_default())
 }

@@ -1,5 +1,6 @@
 //! The heads of requests and answers, and what of them means something here.
 
+use http::StatusCode;
 use wire::http1::write;
 
 use super::flight::Flight;
@@ -126,25 +127,12 @@ pub(super) fn write_refusal(status: u16, out: &mut Vec<u8>) {
 }
 
 fn reason(status: u16) -> &'static [u8] {
+    let known = || StatusCode::from_u16(status).ok()?.canonical_reason();
     match status {
-        200 => b"OK",
-        400 => b"Bad Request",
-        403 => b"Forbidden",
-        404 => b"Not Found",
-        405 => b"Method Not Allowed",
-        408 => b"Request Timeout",
+        // As RFC 9110 has it.
         413 => b"Content Too Large",
-        417 => b"Expectation Failed",
-        429 => b"Too Many Requests",
-        431 => b"Request Header Fields Too Large",
-        500 => b"Internal Server Error",
-        501 => b"Not Implemented",
-        502 => b"Bad Gateway",
-        503 => b"Service Unavailable",
-        504 => b"Gateway Timeout",
-        505 => b"HTTP Version Not Supported",
         // A client goes by the number.
-        _ => b"Status",
+        _ => known().unwrap_or("Status").as_bytes(),
     }
 }
 

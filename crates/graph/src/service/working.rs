@@ -209,7 +209,7 @@ fn explain(flight: &mut Flight, error: Option<&WorkError>) -> &'static str {
 /// Puts testapi's `status[DONE/STARTED],` before the body.
 fn tell_load(flight: &mut Flight, plan: &Plan, tells: bool) {
     if tells {
-        let load = (plan.load_status)();
+        let load = plan.load.status();
         // Writing to memory does not fail.
         let _ = write!(flight.prefix, "status[{}/{}],", load.done, load.started);
     }

@@ -26,6 +26,7 @@ use std::path::Path;
 use document::{Node, Problem, Problems, Source, Span};
 
 use super::fields::Fields;
+use super::names::named;
 use super::settings::{
     collector, connections, propagation, protocol, queue, response, seed, workers,
 };
@@ -103,9 +104,6 @@ pub fn check(
     let warnings = warnings.iter().map(|doubt| source.show(doubt)).collect();
     Ok(Checked { topology, warnings })
 }
-
-/// Problems for which the name that was likely meant is sought.
-const FEW_PROBLEMS: usize = 100;
 
 /// What services and calls have that say nothing of it.
 pub(super) struct Defaults {
@@ -296,22 +294,8 @@ impl<'a> Reader<'a> {
                 return None;
             }
         };
-        let found = self.names.get(name).copied();
-        if found.is_none() {
-            let message = format!("there is no service \"{name}\"");
-            // Of a file with very many mistakes only the first are shown.
-            let few = self.problems.len() < FEW_PROBLEMS;
-            let names = self.names.keys().filter(|_| few);
-            let mut names: Vec<&str> = names.map(String::as_str).collect();
-            names.sort_unstable();
-            let help = match units::nearest(name, names) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("add it as [services.{name}]"),
-            };
-            self.problems
-                .push(Problem::new(node.span.clone(), message).help(help));
-        }
-        found
+        let add = Some(format!("add it as [services.{name}]"));
+        named(&self.names, name, node, add, &mut self.problems)
     }
 
     /// The edge between two services, which all calls between them share.

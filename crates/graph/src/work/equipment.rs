@@ -15,7 +15,7 @@ use super::disk::DiskFile;
 use super::error::WorkError;
 use super::lock::NamedLock;
 use super::memory::WorkingSet;
-use super::stress_ng::{self, Load, LoadStatus};
+use super::stress_ng::Load;
 use crate::lock;
 use crate::noise::Limits;
 
@@ -46,7 +46,7 @@ impl Site {
     /// # Errors
     /// When the system does not tell which processors may be used.
     pub fn open(calibration: Calibration, folder: &Path) -> Result<Arc<Self>, WorkError> {
-        Self::with_stress_ng(calibration, folder, stress_ng::program())
+        Self::with_stress_ng(calibration, folder, "stress-ng".into())
     }
 
     pub(crate) fn with_stress_ng(
@@ -158,11 +158,6 @@ pub struct Equipment {
 }
 
 impl Equipment {
-    /// How often the load beside the requests ran.
-    pub fn load_status(&self) -> LoadStatus {
-        self.load.status()
-    }
-
     pub(crate) fn memory(&mut self, bytes: u64) -> Result<Arc<Memory>, WorkError> {
         self.sets.retain(|(_, set)| set.strong_count() > 0);
         let known = self.sets.iter().find(|(size, _)| *size == bytes);

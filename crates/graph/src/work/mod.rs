@@ -42,6 +42,7 @@ pub(crate) use equipment::Memory;
 pub use equipment::{Equipment, Site};
 pub use error::WorkError;
 pub use inbox::{Ended, Inbox};
+pub(crate) use stress_ng::Load;
 pub use stress_ng::LoadStatus;
 pub use task::{CHEAP, Task};
 pub use worker::Worker;

@@ -1,6 +1,6 @@
 //! stress-ng with a job file: to its end, or beside the requests.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -118,9 +118,4 @@ impl Load {
         // What the kernel does not end by then is left to it.
         let _ = self.wait(until, &Stop::default());
     }
-}
-
-/// The name of the program, as it is looked up in the PATH.
-pub(crate) fn program() -> OsString {
-    OsString::from("stress-ng")
 }

@@ -22,7 +22,7 @@ const STACK: usize = 256 << 10;
 
 /// The threads of one instance. They start with the jobs that need them, so an instance
 /// without work has none.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkersConfig {
     /// Names the threads; Linux shows the first 15 bytes.
     pub name: String,

@@ -19,12 +19,12 @@ use super::Imported;
 use crate::amount::Amount;
 use crate::topology::draft::{Draft, step};
 use crate::topology::fields::Fields;
-use crate::topology::names::{SERVICE_NAME, is_service_name};
+use crate::topology::names::{SERVICE_NAME, is_service_name, named};
 use crate::topology::steps::{At, WrittenCall};
 use crate::topology::walk::{along_calls, uncalled};
 use crate::topology::{
-    Action, Call, Faults, Join, MOST_REPLICAS, Protocol, Response, ServiceId, Step, Topology, Work,
-    rules, value,
+    Action, Call, Faults, Join, MOST_REPLICAS, Protocol, Response, ServiceId, Step, Work, rules,
+    value,
 };
 
 /// Status of an answer by `errorRate`.
@@ -37,11 +37,18 @@ const ERROR_STATUS: u16 = 500;
 /// which it runs into.
 pub fn isotope(source: &Source) -> Result<Imported, Problems> {
     let root = document::parse_yaml(source).map_err(|all| Problems::of(source, all))?;
-    let mut reader = Reader::default();
-    let topology = reader.read(&root);
-    let Some(mut topology) = topology.filter(|_| reader.problems.is_empty()) else {
+    let mut reader = Reader {
+        draft: Draft::new("isotope", 0),
+        problems: Vec::new(),
+        warnings: Vec::new(),
+        names: HashMap::new(),
+        calls: Vec::new(),
+    };
+    let entry = reader.read(&root);
+    let Some(entry) = entry.filter(|_| reader.problems.is_empty()) else {
         return Err(Problems::of(source, reader.problems));
     };
+    let mut topology = reader.draft.finish(entry);
     reader.warnings.sort_by_key(|warning| warning.span.start);
     let warnings = reader.warnings.iter();
     let mut warnings: Vec<String> = warnings.map(|warning| source.show(warning)).collect();
@@ -65,8 +72,8 @@ struct Defaults<'a> {
     replicas: u32,
 }
 
-#[derive(Default)]
 struct Reader {
+    draft: Draft,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     names: HashMap<String, ServiceId>,
@@ -74,7 +81,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&mut self, root: &Node) -> Option<Topology> {
+    /// Reads all services into the draft, and gives the entry.
+    fn read(&mut self, root: &Node) -> Option<ServiceId> {
         let mut fields = Fields::of(root, &mut self.problems)?;
         let mut defaults = Defaults {
             protocol: Protocol::Http1,
@@ -104,8 +112,7 @@ impl Reader {
         self.graph(nodes, &defaults)
     }
 
-    fn graph(&mut self, nodes: &[Node], defaults: &Defaults<'_>) -> Option<Topology> {
-        let mut draft = Draft::new("isotope", 0);
+    fn graph(&mut self, nodes: &[Node], defaults: &Defaults<'_>) -> Option<ServiceId> {
         let mut tables = Vec::with_capacity(nodes.len());
         for node in nodes {
             let Some(mut fields) = Fields::of(node, &mut self.problems) else {
@@ -114,7 +121,7 @@ impl Reader {
             let Some(name) = self.name(node, &mut fields) else {
                 continue;
             };
-            let id = draft.service(name.to_owned());
+            let id = self.draft.service(name.to_owned());
             self.names.insert(name.to_owned(), id);
             tables.push((id, node, fields));
         }
@@ -131,15 +138,12 @@ impl Reader {
             self.settings(&mut fields, &mut own);
             self.without_effect(&mut fields, &["namespace", "cluster"]);
             fields.finish(&mut self.warnings);
-            self.service(&mut draft, id, &own);
-            if let Some(service) = draft.topology.services.get_mut(id.0 as usize) {
-                service.labels = labels.unwrap_or_default();
-            }
+            self.service(id, &own, labels.unwrap_or_default());
         }
-        let found = along_calls(draft.topology.services.len(), &draft.topology.edges);
-        rules::cycles(&draft.topology, &self.calls, &found, &mut self.problems);
-        let entry = self.entry(&draft.topology, &entries, nodes)?;
-        Some(draft.finish(entry))
+        let topology = &self.draft.topology;
+        let found = along_calls(topology.services.len(), &topology.edges);
+        rules::cycles(topology, &self.calls, &found, &mut self.problems);
+        self.entry(&entries, nodes)
     }
 
     fn name<'a>(&mut self, node: &'a Node, fields: &mut Fields<'a>) -> Option<&'a str> {
@@ -171,10 +175,10 @@ impl Reader {
     /// The first that is marked; without a mark the only one that no other calls.
     fn entry(
         &mut self,
-        topology: &Topology,
         marked: &[(ServiceId, document::Span)],
         nodes: &[Node],
     ) -> Option<ServiceId> {
+        let topology = &self.draft.topology;
         let name = |id: ServiceId| rules::name(topology, id);
         if let Some(((entry, _), others)) = marked.split_first() {
             for (other, span) in others {
@@ -231,24 +235,23 @@ impl Reader {
         }
     }
 
-    fn service(&mut self, draft: &mut Draft, id: ServiceId, own: &Defaults<'_>) {
+    fn service(&mut self, id: ServiceId, own: &Defaults<'_>, labels: Vec<(String, String)>) {
         let mut steps = Vec::new();
         if let Some(script) = own.script {
             match value::list(script) {
                 Ok(nodes) => {
                     let each = nodes.iter();
-                    steps = each
-                        .filter_map(|node| self.step(draft, id, own, node))
-                        .collect();
+                    steps = each.filter_map(|node| self.step(id, own, node)).collect();
                 }
                 Err(problem) => self.problems.push(problem),
             }
         }
-        let Some(service) = draft.topology.services.get_mut(id.0 as usize) else {
+        let Some(service) = self.draft.topology.services.get_mut(id.0 as usize) else {
             return;
         };
         service.protocol = own.protocol;
         service.replicas = own.replicas;
+        service.labels = labels;
         service.faults = Faults {
             error: own.error,
             status: if own.error > 0.0 {
@@ -265,15 +268,9 @@ impl Reader {
     }
 
     /// A step, or a list of those that run at once.
-    fn step(
-        &mut self,
-        draft: &mut Draft,
-        id: ServiceId,
-        own: &Defaults<'_>,
-        node: &Node,
-    ) -> Option<Step> {
+    fn step(&mut self, id: ServiceId, own: &Defaults<'_>, node: &Node) -> Option<Step> {
         let Value::List(nodes) = &node.value else {
-            return self.command(draft, id, own, node);
+            return self.command(id, own, node);
         };
         let mut branches = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -282,19 +279,13 @@ impl Reader {
                 self.problems.push(Problem::new(node.span.clone(), message));
                 continue;
             }
-            branches.extend(self.command(draft, id, own, node));
+            branches.extend(self.command(id, own, node));
         }
         let join = Join::All;
         (!branches.is_empty()).then(|| step(Action::Parallel { branches, join }))
     }
 
-    fn command(
-        &mut self,
-        draft: &mut Draft,
-        id: ServiceId,
-        own: &Defaults<'_>,
-        node: &Node,
-    ) -> Option<Step> {
+    fn command(&mut self, id: ServiceId, own: &Defaults<'_>, node: &Node) -> Option<Step> {
         let command = match &node.value {
             Value::Table(entries) => match entries.as_slice() {
                 [only] => Some((only.key.as_str(), &only.node)),
@@ -317,7 +308,7 @@ impl Reader {
                 Some(step(Action::Work(Work::Sleep(nanos))))
             }
             Some(("call", call)) => {
-                let call = self.call(draft, id, own, call)?;
+                let call = self.call(id, own, call)?;
                 Some(step(Action::Call(call)))
             }
             Some((other, _)) => {
@@ -333,13 +324,7 @@ impl Reader {
         }
     }
 
-    fn call(
-        &mut self,
-        draft: &mut Draft,
-        from: ServiceId,
-        own: &Defaults<'_>,
-        node: &Node,
-    ) -> Option<Call> {
+    fn call(&mut self, from: ServiceId, own: &Defaults<'_>, node: &Node) -> Option<Call> {
         let (mut size_of, mut probability) = (own.request, 1.0);
         let callee = match &node.value {
             Value::Table(_) => {
@@ -374,7 +359,7 @@ impl Reader {
             probability,
             request: Amount::Constant(size_of),
             timeout: super::TIMEOUT,
-            ..draft.call(from, to)
+            ..self.draft.call(from, to)
         })
     }
 
@@ -386,18 +371,7 @@ impl Reader {
                 return None;
             }
         };
-        let found = self.names.get(name).copied();
-        if found.is_none() {
-            let mut problem =
-                Problem::new(node.span.clone(), format!("there is no service \"{name}\""));
-            let mut names: Vec<&str> = self.names.keys().map(String::as_str).collect();
-            names.sort_unstable();
-            if let Some(near) = units::nearest(name, names) {
-                problem = problem.help(format!("did you mean \"{near}\"?"));
-            }
-            self.problems.push(problem);
-        }
-        found
+        named(&self.names, name, node, None, &mut self.problems)
     }
 }
 
