@@ -216,10 +216,8 @@ impl Admin {
         self.tracer.collect();
         let spans = traces::whole(self.tracer.store(), query, SPANS_OF)?;
         let origin = self.tracer.origin().clone();
-        let written = tokio::task::spawn_blocking(move || {
-            whole(content_type, write(&spans.concat(), &origin))
-        });
-        written.await.map_err(|_| failed("writing the spans"))
+        let write = move || whole(content_type, write(&spans.concat(), &origin));
+        aside("writing the spans", write).await
     }
 
     async fn analysis(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
@@ -227,12 +225,9 @@ impl Admin {
         self.tracer.collect();
         let traces = traces::whole(self.tracer.store(), query, traces::MOST_WHOLE)?;
         let control = Arc::clone(&self.control);
-        let analysed = tokio::task::spawn_blocking(move || control.analysis(traces));
-        match analysed.await {
-            Ok(Ok(analysis)) => Ok(json(&analysis)),
-            Ok(Err(why)) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why)),
-            Err(_) => Err(failed("the analysis")),
-        }
+        let analysed = aside("the analysis", move || control.analysis(traces)).await?;
+        let refused = |why| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why);
+        analysed.map(|analysis| json(&analysis)).map_err(refused)
     }
 
     async fn put_profile(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
@@ -242,12 +237,10 @@ impl Admin {
             .map_err(|_| Refusal::bad("the profile is not text in UTF-8; the one before stays"))?;
         let _turn = self.profiles.acquire().await.map_err(|_| stopping())?;
         let control = Arc::clone(&self.control);
-        let put = tokio::task::spawn_blocking(move || control.put_profile(&text)).await;
-        match put {
-            Ok(Ok(revision)) => Ok(json(&serde_json::json!({ "revision": revision }))),
-            Ok(Err(why)) => Err(Refusal::bad(why)),
-            Err(_) => Err(failed("the change of the profile")),
-        }
+        let put = move || control.put_profile(&text);
+        let revision = aside("the change of the profile", put).await?;
+        let revision = revision.map_err(Refusal::bad)?;
+        Ok(json(&serde_json::json!({ "revision": revision })))
     }
 
     async fn take(
@@ -260,10 +253,10 @@ impl Admin {
         let body = read_body(body, BODY_BYTES, BODY_WITHIN).await;
         let body = body.map_err(|error| unread(&error))?;
         let intake = Arc::clone(&self.intake);
-        let taken = tokio::task::spawn_blocking(move || intake.take(form, &head.headers, body));
-        taken
-            .await
-            .unwrap_or_else(|_| Err(failed("reading the spans")))
+        aside("reading the spans", move || {
+            intake.take(form, &head.headers, body)
+        })
+        .await?
     }
 }
 
@@ -315,9 +308,16 @@ fn stopping() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server stops")
 }
 
-fn failed(what: &str) -> Refusal {
-    Refusal::new(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        format!("{what} failed by an error of this program; its log says more"),
-    )
+/// Does what takes long where that hurts nobody.
+async fn aside<T: Send + 'static>(
+    what: &str,
+    act: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(act).await;
+    done.map_err(|_| {
+        Refusal::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("{what} failed by an error of this program; its log says more"),
+        )
+    })
 }

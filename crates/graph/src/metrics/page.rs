@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use telemetry::prometheus::{Distribution, Kind, Page};
 
-use super::bounds::SHOWN;
+use super::bounds::{SHOWN_US, US};
 use super::histogram::Times;
 use super::snapshot::{Key, Snapshot, Totals, cause_name, class_name};
 use crate::Nanos;
@@ -84,9 +84,10 @@ fn seconds(time: Nanos) -> f64 {
 
 fn distribution(times: &Times) -> Distribution {
     Distribution {
-        buckets: SHOWN
+        buckets: SHOWN_US
             .iter()
-            .map(|bound| (seconds(*bound), times.up_to(*bound)))
+            .map(|bound| bound * US)
+            .map(|bound| (seconds(bound), times.up_to(bound)))
             .collect(),
         count: times.count(),
         sum: seconds(times.sum()),

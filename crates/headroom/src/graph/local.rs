@@ -2,7 +2,6 @@
 //! work beside them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Result;
 use document::Source;
@@ -147,18 +146,12 @@ impl Local {
         let served = serving.start(listener);
         self.logger.of_every_level().info(READY, ready);
         shutdown.asked().await;
-        let drained = self.drain(DRAIN).await;
+        let local = Arc::clone(self);
+        let drained = tokio::task::spawn_blocking(move || local.host.drain(DRAIN)).await;
         served.stop().await;
-        let fields = Fields::new().and("drained", drained);
+        let fields = Fields::new().and("drained", drained.unwrap_or(false));
         self.logger.info("stopped", fields);
         ended(&self.logger, Ok::<(), std::io::Error>(()))
-    }
-
-    /// Accepts nothing more, and waits for the requests in hand.
-    async fn drain(self: &Arc<Self>, longest: Duration) -> bool {
-        let local = Arc::clone(self);
-        let drained = tokio::task::spawn_blocking(move || local.host.drain(longest)).await;
-        drained.unwrap_or(false)
     }
 }
 

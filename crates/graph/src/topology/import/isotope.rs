@@ -152,24 +152,20 @@ impl Reader {
             self.problems.push(Problem::new(node.span.clone(), message));
             return None;
         };
-        let wrong = |message: String| Problem::new(place.span.clone(), message);
-        match value::text(place) {
+        let problem = match value::text(place) {
             Ok(name) if !is_service_name(name) => {
                 let message = format!("expected {SERVICE_NAME}, found \"{name}\"");
-                self.problems.push(wrong(message));
-                None
+                Problem::new(place.span.clone(), message)
             }
             Ok(name) if self.names.contains_key(name) => {
                 let message = format!("there is a service \"{name}\" already");
-                self.problems.push(wrong(message));
-                None
+                Problem::new(place.span.clone(), message)
             }
-            Ok(name) => Some(name),
-            Err(problem) => {
-                self.problems.push(problem);
-                None
-            }
-        }
+            Ok(name) => return Some(name),
+            Err(problem) => problem,
+        };
+        self.problems.push(problem);
+        None
     }
 
     /// The first that is marked; without a mark the only one that no other calls.
@@ -287,12 +283,10 @@ impl Reader {
 
     fn command(&mut self, id: ServiceId, own: &Defaults<'_>, node: &Node) -> Option<Step> {
         let command = match &node.value {
-            Value::Table(entries) => match entries.as_slice() {
-                [only] => Some((only.key.as_str(), &only.node)),
-                _ => None,
-            },
+            Value::Table(entries) if entries.len() == 1 => entries.first(),
             _ => None,
         };
+        let command = command.map(|only| (only.key.as_str(), &only.node));
         match command {
             Some(("sleep", length)) => {
                 let time = match &length.value {
