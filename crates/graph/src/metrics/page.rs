@@ -119,13 +119,15 @@ fn by_cause(totals: &Totals) -> Vec<(&'static str, u64)> {
         .collect()
 }
 
-/// Numbers of totals: how each is called, what it is, and where it stands.
+/// A number of totals: how it is called, what it is, and where it stands.
+type Number = (&'static str, &'static str, fn(&Totals) -> f64);
+
 fn numbers<const N: usize, const NUMBERS: usize>(
     page: &mut Page,
     kind: Kind,
     labels: [&str; N],
     rows: &[Row<'_, N>],
-    numbers: [(&str, &str, fn(&Totals) -> f64); NUMBERS],
+    numbers: [Number; NUMBERS],
 ) {
     for (name, help, value) in numbers {
         let samples = rows.iter().map(|(of, totals)| (of.clone(), value(totals)));
