@@ -18,6 +18,7 @@ pub mod admin;
 pub mod amount;
 pub mod analysis;
 pub mod background;
+mod columns;
 pub mod draw;
 pub mod kubernetes;
 pub mod metrics;
@@ -31,6 +32,13 @@ pub mod service;
 pub mod topology;
 pub mod trace;
 pub mod work;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks, whoever panicked with the lock held: no change is made by halves under one.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Nanoseconds of the monotonic clock that all processes of a machine share
 /// (`wire::clock::now`), or a length of time on it.

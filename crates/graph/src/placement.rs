@@ -34,15 +34,9 @@ impl Rung {
     }
 }
 
-/// The numbers of a list such as `1-3,5`; what is no number is left out.
+/// The numbers of a list such as `1-3,5`; a text of another form has none.
 fn numbers(list: &str) -> Vec<u32> {
-    let ranges = list.split(',').filter_map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let first: u32 = first.trim().parse().ok()?;
-        let last: u32 = last.trim().parse().ok()?;
-        Some(first..=last.min(first.saturating_add(4095)))
-    });
-    ranges.flatten().collect()
+    units::parse_cpus(list).unwrap_or_default()
 }
 
 #[cfg(test)]

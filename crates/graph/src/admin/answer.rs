@@ -22,6 +22,11 @@ impl Refusal {
         }
     }
 
+    /// The request itself is wrong.
+    pub(super) fn bad(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error)
+    }
+
     pub(super) fn answer(&self) -> Response<Body> {
         let mut answer = json(&serde_json::json!({ "error": self.error }));
         *answer.status_mut() = self.status;
@@ -71,10 +76,9 @@ impl Query<'_> {
         let number = text.parse().ok();
         let number = number.filter(|number| *number >= from && *number <= to);
         number.map(Some).ok_or_else(|| {
-            Refusal::new(
-                StatusCode::BAD_REQUEST,
-                format!("{name}={text}: expected a number from {from} to {to}"),
-            )
+            Refusal::bad(format!(
+                "{name}={text}: expected a number from {from} to {to}"
+            ))
         })
     }
 }

@@ -1,13 +1,10 @@
 //! The graph as JSON.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Control, Instance};
+use super::Control;
 use crate::metrics::kind;
-use crate::topology::{
-    Action, Call, Connections, Edge, Endpoint, Join, Protocol, Service, Step, Topology,
-};
+use crate::topology::{Action, Call, Connections, Edge, Endpoint, Join, Service, Step, Topology};
 
 /// The answer of `/topology`.
 pub(super) fn graph(control: &dyn Control) -> Value {
@@ -27,9 +24,14 @@ pub(super) fn graph(control: &dyn Control) -> Value {
         })
     });
     let instances = control.instances();
-    let instances = instances.iter().map(|instance| Place {
-        service: name(instance.service).unwrap_or_default(),
-        instance,
+    let instances = instances.iter().map(|instance| {
+        json!({
+            "service": name(instance.service).unwrap_or_default(),
+            "replica": instance.replica,
+            "address": instance.address.to_string(),
+            "pid": instance.pid,
+            "admin": instance.admin.map(|address| address.to_string()),
+        })
     });
     let services = topology.services.iter();
     json!({
@@ -51,34 +53,11 @@ fn edge_id(topology: &Topology, edge: &Edge) -> String {
     format!("{}>{}", name(edge.from), name(edge.to))
 }
 
-struct Place<'a> {
-    service: &'a str,
-    instance: &'a Instance,
-}
-
-impl Serialize for Place<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let instance = self.instance;
-        json!({
-            "service": self.service,
-            "replica": instance.replica,
-            "address": instance.address.to_string(),
-            "pid": instance.pid,
-            "admin": instance.admin.map(|address| address.to_string()),
-        })
-        .serialize(serializer)
-    }
-}
-
 fn service(topology: &Topology, service: &Service) -> Value {
     let endpoints = service.endpoints.iter();
     json!({
         "name": service.name,
-        "protocol": match service.protocol {
-            Protocol::Http1 => "http1",
-            Protocol::Http2 => "http2",
-            Protocol::Grpc => "grpc",
-        },
+        "protocol": service.protocol.name(),
         "replicas": service.replicas,
         "workers": service.workers,
         "cpus": service.placement.cpus,

@@ -1,7 +1,7 @@
 //! Spans of other processes.
 
 use std::io::Read;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
@@ -9,6 +9,7 @@ use http::{HeaderMap, Response, StatusCode, header};
 use net::Body;
 
 use super::answer::{self, Refusal};
+use crate::lock;
 use crate::trace::names::Names;
 use crate::trace::{ReadError, Span, Tracer, otlp, zipkin};
 
@@ -48,7 +49,7 @@ impl Intake {
         let json = is_json(headers);
         let spans = self
             .read(form, json, &body)
-            .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+            .map_err(|error| Refusal::bad(error.to_string()))?;
         self.tracer.store().extend(spans);
         Ok(match (form, json) {
             (Form::Zipkin, _) => {
@@ -64,7 +65,7 @@ impl Intake {
 
     fn read(&self, form: Form, json: bool, body: &[u8]) -> Result<Vec<Span>, ReadError> {
         let origin = self.tracer.origin();
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = lock(&self.names);
         match (form, json) {
             (Form::Zipkin, _) => zipkin::read(body, origin, &mut names),
             (Form::Otlp, true) => otlp::read_json(body, origin, &mut names),
@@ -99,9 +100,9 @@ fn unpacked(headers: &HeaderMap, body: Bytes) -> Result<Bytes, Refusal> {
     }
     let mut unpacked = Vec::new();
     let mut reader = MultiGzDecoder::new(&*body).take(BODY_BYTES as u64 + 1);
-    reader.read_to_end(&mut unpacked).map_err(|error| {
-        Refusal::new(StatusCode::BAD_REQUEST, format!("unpack the body: {error}"))
-    })?;
+    reader
+        .read_to_end(&mut unpacked)
+        .map_err(|error| Refusal::bad(format!("unpack the body: {error}")))?;
     if unpacked.len() > BODY_BYTES {
         return Err(Refusal::new(
             StatusCode::PAYLOAD_TOO_LARGE,

@@ -1,6 +1,6 @@
 //! Counters of this process and of others, read about once a second.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::Uri;
@@ -8,6 +8,7 @@ use net::{Client, ClientOptions, Shutdown};
 use tokio::task::JoinSet;
 
 use crate::Nanos;
+use crate::lock;
 use crate::metrics::{History, Metrics, Snapshot, Window};
 
 /// Time between two readings.
@@ -123,8 +124,4 @@ impl Watch {
     pub(super) fn own(&self) -> Snapshot {
         self.metrics.snapshot()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -17,7 +17,7 @@ use super::peers::{Peer, Watch};
 use super::stats::Stats;
 use super::{Control, graph, traces};
 use crate::metrics::{self, Metrics};
-use crate::trace::{Origin, Span, Tracer, jaeger, otlp, zipkin};
+use crate::trace::{Tracer, otlp};
 
 /// Most bytes of a profile.
 const PROFILE_BYTES: usize = 16 << 20;
@@ -201,37 +201,23 @@ impl Admin {
             }
             Some("testapi") => metrics::testapi_page(&all),
             Some(other) => {
-                return Err(Refusal::new(
-                    StatusCode::BAD_REQUEST,
-                    format!("names={other}: expected testapi, or none"),
-                ));
+                return Err(Refusal::bad(format!(
+                    "names={other}: expected testapi, or none"
+                )));
             }
         };
         Ok(whole(telemetry::prometheus::CONTENT_TYPE, page))
     }
 
     async fn spans(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
-        type Write = fn(&[Span], &Origin) -> Vec<u8>;
-        let (content_type, write): (_, Write) = match query.text("format").as_deref() {
-            None | Some("otlp") => ("application/json", otlp::write_json),
-            Some("protobuf") => (otlp::PROTOBUF, otlp::write_protobuf),
-            Some("zipkin") => (zipkin::JSON, zipkin::write),
-            Some("jaeger") => ("application/json", jaeger::write),
-            Some(other) => {
-                return Err(Refusal::new(
-                    StatusCode::BAD_REQUEST,
-                    format!("format={other}: expected otlp (JSON), protobuf, zipkin or jaeger"),
-                ));
-            }
-        };
+        let format = query.text("format").unwrap_or_else(|| "otlp".to_owned());
+        let (content_type, write) = traces::form(&format)?;
         let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
         self.tracer.collect();
         let spans = traces::whole(self.tracer.store(), query, SPANS_OF)?;
         let origin = self.tracer.origin().clone();
-        let written = tokio::task::spawn_blocking(move || {
-            whole(content_type, write(&spans.concat(), &origin))
-        });
-        written.await.map_err(|_| failed("writing the spans"))
+        let write = move || whole(content_type, write(&spans.concat(), &origin));
+        aside("writing the spans", write).await
     }
 
     async fn analysis(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
@@ -239,31 +225,22 @@ impl Admin {
         self.tracer.collect();
         let traces = traces::whole(self.tracer.store(), query, traces::MOST_WHOLE)?;
         let control = Arc::clone(&self.control);
-        let analysed = tokio::task::spawn_blocking(move || control.analysis(traces));
-        match analysed.await {
-            Ok(Ok(analysis)) => Ok(json(&analysis)),
-            Ok(Err(why)) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why)),
-            Err(_) => Err(failed("the analysis")),
-        }
+        let analysed = aside("the analysis", move || control.analysis(traces)).await?;
+        let refused = |why| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why);
+        analysed.map(|analysis| json(&analysis)).map_err(refused)
     }
 
     async fn put_profile(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
         let body = read_body(request.into_body(), PROFILE_BYTES, BODY_WITHIN).await;
         let body = body.map_err(|error| unread(&error))?;
-        let text = String::from_utf8(body.into()).map_err(|_| {
-            Refusal::new(
-                StatusCode::BAD_REQUEST,
-                "the profile is not text in UTF-8; the one before stays",
-            )
-        })?;
+        let text = String::from_utf8(body.into())
+            .map_err(|_| Refusal::bad("the profile is not text in UTF-8; the one before stays"))?;
         let _turn = self.profiles.acquire().await.map_err(|_| stopping())?;
         let control = Arc::clone(&self.control);
-        let put = tokio::task::spawn_blocking(move || control.put_profile(&text)).await;
-        match put {
-            Ok(Ok(revision)) => Ok(json(&serde_json::json!({ "revision": revision }))),
-            Ok(Err(why)) => Err(Refusal::new(StatusCode::BAD_REQUEST, why)),
-            Err(_) => Err(failed("the change of the profile")),
-        }
+        let put = move || control.put_profile(&text);
+        let revision = aside("the change of the profile", put).await?;
+        let revision = revision.map_err(Refusal::bad)?;
+        Ok(json(&serde_json::json!({ "revision": revision })))
     }
 
     async fn take(
@@ -276,10 +253,10 @@ impl Admin {
         let body = read_body(body, BODY_BYTES, BODY_WITHIN).await;
         let body = body.map_err(|error| unread(&error))?;
         let intake = Arc::clone(&self.intake);
-        let taken = tokio::task::spawn_blocking(move || intake.take(form, &head.headers, body));
-        taken
-            .await
-            .unwrap_or_else(|_| Err(failed("reading the spans")))
+        aside("reading the spans", move || {
+            intake.take(form, &head.headers, body)
+        })
+        .await?
     }
 }
 
@@ -331,9 +308,16 @@ fn stopping() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server stops")
 }
 
-fn failed(what: &str) -> Refusal {
-    Refusal::new(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        format!("{what} failed by an error of this program; its log says more"),
-    )
+/// Does what takes long where that hurts nobody.
+async fn aside<T: Send + 'static>(
+    what: &str,
+    act: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(act).await;
+    done.map_err(|_| {
+        Refusal::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("{what} failed by an error of this program; its log says more"),
+        )
+    })
 }

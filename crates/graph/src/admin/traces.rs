@@ -103,10 +103,9 @@ pub(super) fn one(
     query: Query<'_>,
 ) -> Result<Response<Body>, Refusal> {
     let trace = hex::read_trace(id.as_bytes()).ok_or_else(|| {
-        Refusal::new(
-            StatusCode::BAD_REQUEST,
-            format!("{id:?} is not a trace's id: expected up to 32 hexadecimal digits"),
-        )
+        Refusal::bad(format!(
+            "{id:?} is not a trace's id: expected up to 32 hexadecimal digits"
+        ))
     })?;
     let mut spans = store.trace(trace);
     normalise(&mut spans);
@@ -117,26 +116,33 @@ pub(super) fn one(
         ));
     };
     let begin = first.start;
-    match query.text("format").as_deref() {
-        None => Ok(answer::json(&json!({
+    let Some(format) = query.text("format") else {
+        return Ok(answer::json(&json!({
             "trace": trace_text(trace),
             "start_unix_ms": unix_ms(begin, origin),
             "spans": spans.iter().map(|one| span(one, begin)).collect::<Vec<_>>(),
-        }))),
-        Some("zipkin") => Ok(answer::whole(zipkin::JSON, zipkin::write(&spans, origin))),
-        Some("otlp") => Ok(answer::whole(
-            "application/json",
-            otlp::write_json(&spans, origin),
-        )),
-        Some("jaeger") => Ok(answer::whole(
-            "application/json",
-            jaeger::write(&spans, origin),
-        )),
-        Some(other) => Err(Refusal::new(
-            StatusCode::BAD_REQUEST,
-            format!("format={other}: expected zipkin, otlp or jaeger, or none"),
-        )),
-    }
+        })));
+    };
+    let (content_type, write) = form(&format)?;
+    Ok(answer::whole(content_type, write(&spans, origin)))
+}
+
+/// Writes spans in some form.
+type Write = fn(&[Span], &Origin) -> Vec<u8>;
+
+/// A form that is asked for: its content type, and who writes it.
+pub(super) fn form(name: &str) -> Result<(&'static str, Write), Refusal> {
+    Ok(match name {
+        "otlp" => ("application/json", otlp::write_json),
+        "protobuf" => (otlp::PROTOBUF, otlp::write_protobuf),
+        "zipkin" => (zipkin::JSON, zipkin::write),
+        "jaeger" => ("application/json", jaeger::write),
+        other => {
+            return Err(Refusal::bad(format!(
+                "format={other}: expected otlp (JSON), protobuf, zipkin or jaeger"
+            )));
+        }
+    })
 }
 
 fn span(span: &Span, begin: Nanos) -> Value {

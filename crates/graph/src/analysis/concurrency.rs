@@ -63,10 +63,8 @@ struct Levels {
     busy: Nanos,
     mean: f64,
     maximum: i64,
-    at_maximum: Nanos,
     waiting: Nanos,
-    waiting_at_maximum: Nanos,
-    /// While at least as many ran as were allowed.
+    /// While at least as many ran as are allowed, or as ever did.
     at_full: Nanos,
     waiting_while_full: Nanos,
 }
@@ -107,23 +105,19 @@ impl Flow {
             busy: 0,
             mean: 0.0,
             maximum,
-            at_maximum: 0,
             waiting: 0,
-            waiting_at_maximum: 0,
             at_full: 0,
             waiting_while_full: 0,
         };
         let (mut level, mut waiting, mut since, mut area) = (0_i64, 0_i64, 0, 0.0);
         for (at, running, waiters) in &self.changes {
             let length = at.saturating_sub(since);
-            let full = level == maximum;
+            let full = level >= allowed;
             levels.busy += if level > 0 { length } else { 0 };
-            levels.at_maximum += if full { length } else { 0 };
-            levels.at_full += if level >= allowed { length } else { 0 };
+            levels.at_full += if full { length } else { 0 };
             let waited = if waiting > 0 { length } else { 0 };
             levels.waiting += waited;
-            levels.waiting_at_maximum += if full { waited } else { 0 };
-            levels.waiting_while_full += if level >= allowed { waited } else { 0 };
+            levels.waiting_while_full += if full { waited } else { 0 };
             area += length as f64 * level as f64;
             level += i64::from(*running);
             waiting += i64::from(*waiters);
@@ -137,26 +131,16 @@ impl Flow {
         let share = |part: Nanos, whole: Nanos| part as f64 / whole.max(1) as f64;
         // One that ends on a worker's clock and one that begins there overlap by a moment:
         // a limit that is known is not read off the maximum.
-        let (level, at_level, waiting, least) = match allowed {
-            Some(allowed) => (
-                allowed,
-                levels.at_full,
-                levels.waiting_while_full,
-                WAITED_AT_KNOWN,
-            ),
-            None => (
-                levels.maximum.unsigned_abs(),
-                levels.at_maximum,
-                levels.waiting_at_maximum,
-                WAITED_AT_LIMIT,
-            ),
+        let (level, least) = match allowed {
+            Some(allowed) => (allowed, WAITED_AT_KNOWN),
+            None => (levels.maximum.unsigned_abs(), WAITED_AT_LIMIT),
         };
         let limited = levels.waiting > 0
             && share(levels.waiting, levels.busy) >= WAITED
-            && share(waiting, levels.waiting) >= least;
+            && share(levels.waiting_while_full, levels.waiting) >= least;
         limited.then(|| Plateau {
             level,
-            share: share(at_level, levels.busy),
+            share: share(levels.at_full, levels.busy),
             limit,
             allowed,
             wait_ns: self.waits / self.count.max(1) as f64,
@@ -193,7 +177,8 @@ pub(super) fn of(spans: &[Span], topology: Option<&Topology>) -> Vec<Concurrency
         let allowed = topology.and_then(|one| workers(one, service));
         let levels = flow.levels(allowed);
         // Of several instances one can be full while others are not.
-        let one_instance = topology.is_none_or(|one| replicas(one, service) == Some(1));
+        let replicas = |one: &Topology| one.named(service).map(|one| one.replicas);
+        let one_instance = topology.is_none_or(|one| replicas(one) == Some(1));
         let waited = levels.waited_while_full().filter(|_| one_instance);
         full.extend(waited.map(|share| (service, share)));
         let found = flow.plateau(&levels, limit, allowed);
@@ -226,12 +211,8 @@ pub(super) fn of(spans: &[Span], topology: Option<&Topology>) -> Vec<Concurrency
     all.collect()
 }
 
-fn replicas(topology: &Topology, name: &str) -> Option<u32> {
-    Some(topology.service(topology.find(name)?)?.replicas)
-}
-
 fn workers(topology: &Topology, name: &str) -> Option<u64> {
-    let service = topology.service(topology.find(name)?)?;
+    let service = topology.named(name)?;
     let one = u64::from(service.workers.max(1));
     Some(one * u64::from(service.replicas))
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::cause::Cause;
-use super::forest::{Traces, Tree};
+use super::forest::{Tree, by_trace, traces};
 use super::path::{Sink, Unawaited, Walk};
 use crate::Nanos;
 use crate::draw::SpanId;
@@ -47,19 +47,18 @@ impl<'a> Sink<'a> for Path {
             stretch.own.push((cause, length));
         }
     }
-
-    fn slack(&mut self, _: &'a Span, _: Nanos) {}
-
-    fn critical(&mut self, _: &'a Span, _: Nanos) {}
 }
 
 /// The critical path of a trace: its root first, then in order of time. Spans of other
 /// traces than the first are left out; without a root there is none.
 pub fn critical_path(spans: &[Span], topology: Option<&Topology>) -> Vec<Stretch> {
     let unawaited = topology.map(Unawaited::of).unwrap_or_default();
-    let mut traces = Traces::new(spans);
+    let order = by_trace(spans);
     let mut tree = Tree::default();
-    let Some(root) = traces.next().and_then(|trace| tree.build(trace, None)) else {
+    let Some(root) = traces(&order)
+        .next()
+        .and_then(|trace| tree.build(trace, None))
+    else {
         return Vec::new();
     };
     let mut path = Path::default();

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use super::cause::Cause;
-use super::figures::Latency;
 use super::floors::Floors;
 use super::ledger::{Ledger, Part};
 use super::phrases::adds;
@@ -72,39 +71,25 @@ impl<'a> Evidence<'a> {
         topology: Option<&'a Topology>,
     ) -> Option<Self> {
         let resamples = Resamples::of(ledger.starts())?;
-        let stretches = resamples.stretches();
-        let empty = |count: usize| vec![vec![0.0; stretches]; count];
-        let mut lengths = empty(ledger.parts.len());
-        let mut within = empty(ledger.parts.len());
-        let mut done = empty(ledger.done_parts.len());
-        let mut totals = vec![0.0; stretches];
-        for (at, total) in ledger.totals.iter().enumerate() {
-            let stretch = resamples.stretch(at);
-            totals[stretch] += *total as f64;
-            for (part, length) in ledger.request(at) {
-                lengths[*part as usize][stretch] += *length as f64;
-                within[*part as usize][stretch] += 1.0;
-            }
-        }
-        for (place, request, length) in ledger.done() {
-            done[place][resamples.stretch(request)] += length as f64;
-        }
-        let expected = budget.map_or(0.0, |budget| {
-            let sum: f64 = budget.totals.iter().map(|one| *one as f64).sum();
-            sum / budget.totals.len().max(1) as f64
-        });
-        let surplus = resamples.mean(&totals).less(expected);
+        let parts = ledger.parts.len();
+        let within = ledger
+            .lengths()
+            .map(|(part, request, _)| (part, request, 1));
+        let expected = budget.map_or(0.0, Ledger::mean);
+        let surplus = resamples.mean(&resamples.totals(ledger)).less(expected);
+        let known = |parts: &[Part], means| parts.iter().cloned().zip(means).collect();
         let mut evidence = Self {
             ledger,
             budget,
             floors,
             topology,
+            lengths: resamples.sums(parts, ledger.lengths()),
+            within: resamples.sums(parts, within),
+            done: resamples.sums(ledger.done_parts.len(), ledger.done()),
             resamples,
-            lengths,
-            within,
-            done,
-            budgeted: budget.map(means).unwrap_or_default(),
-            budgeted_done: budget.map(means_done).unwrap_or_default(),
+            budgeted: budget.map_or_else(HashMap::new, |one| known(&one.parts, one.means())),
+            budgeted_done: budget
+                .map_or_else(HashMap::new, |one| known(&one.done_parts, one.done_means())),
             surplus,
             unresolved: 0.0,
         };
@@ -126,8 +111,8 @@ impl<'a> Evidence<'a> {
 
     /// What a request takes without contention, in the mean.
     pub(super) fn expected(&self) -> Option<f64> {
-        let totals = &self.budget?.totals;
-        (!totals.is_empty()).then(|| Latency::of_sorted(totals).mean_ns)
+        let budget = self.budget.filter(|one| !one.totals.is_empty());
+        budget.map(Ledger::mean)
     }
 
     /// The mean length of parts together, less that of the budget.
@@ -260,9 +245,7 @@ impl<'a> Evidence<'a> {
     /// Whether a service's own time can be held to the machine's: what services of other
     /// systems do is not known, and neither is how long a delay of the profile takes.
     pub(super) fn handles_only(&self, service: &str) -> bool {
-        let known = self
-            .topology
-            .and_then(|one| one.service(one.find(service)?));
+        let known = self.topology.and_then(|one| one.named(service));
         known.is_some_and(|one| !adds(one))
     }
 
@@ -276,28 +259,6 @@ impl<'a> Evidence<'a> {
             _ => false,
         }
     }
-}
-
-/// The mean of each part.
-fn means(ledger: &Ledger) -> HashMap<Part, f64> {
-    let mut means = vec![0.0; ledger.parts.len()];
-    let each = 1.0 / ledger.totals.len().max(1) as f64;
-    for at in 0..ledger.totals.len() {
-        for (part, length) in ledger.request(at) {
-            means[*part as usize] += *length as f64 * each;
-        }
-    }
-    ledger.parts.iter().cloned().zip(means).collect()
-}
-
-/// The mean of work wherever it ran.
-fn means_done(ledger: &Ledger) -> HashMap<Part, f64> {
-    let mut means = vec![0.0; ledger.done_parts.len()];
-    let each = 1.0 / ledger.totals.len().max(1) as f64;
-    for (place, _, length) in ledger.done() {
-        means[place] += length as f64 * each;
-    }
-    ledger.done_parts.iter().cloned().zip(means).collect()
 }
 
 /// The service that has to run for a part that is lateness to end.

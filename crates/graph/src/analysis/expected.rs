@@ -1,9 +1,8 @@
 //! What requests would have spent their time on without contention.
 
-use super::figures::Latency;
-use super::forest::{Traces, Tree};
+use super::forest::{Tree, by_trace, traces};
 use super::ledger::Ledger;
-use super::path::{Unawaited, has_failed};
+use super::path::Unawaited;
 use crate::topology::Topology;
 use crate::topology::budget::{BudgetError, Costs, MOST_CALLS_TOGETHER, Simulation};
 
@@ -26,18 +25,13 @@ pub(super) fn run(
         calls += simulation.request(number, &mut spans)?.calls;
         number += 1;
         let mut tree = Tree::default();
-        let mut traces = Traces::new(&spans);
-        let root = traces.next().and_then(|trace| tree.build(trace, None));
-        if let Some(root) = root.filter(|root| !has_failed(tree.node(*root).span)) {
+        let order = by_trace(&spans);
+        let root = traces(&order)
+            .next()
+            .and_then(|trace| tree.build(trace, None));
+        if let Some(root) = root.filter(|root| !tree.node(*root).span.has_failed()) {
             ledger.add(&tree, root, unawaited);
         }
     }
     Ok(ledger)
-}
-
-/// Latency of the requests in a ledger.
-pub(super) fn latency(ledger: &Ledger) -> Latency {
-    let mut totals = ledger.totals.clone();
-    totals.sort_unstable();
-    Latency::of_sorted(&totals)
 }

@@ -47,6 +47,13 @@ pub struct Latency {
 }
 
 impl Latency {
+    /// Of lengths in any order.
+    pub(super) fn of(lengths: &[Nanos]) -> Self {
+        let mut sorted = lengths.to_vec();
+        sorted.sort_unstable();
+        Self::of_sorted(&sorted)
+    }
+
     /// Of lengths in ascending order.
     pub fn of_sorted(sorted: &[Nanos]) -> Self {
         let high = |q| quantile(sorted, q);

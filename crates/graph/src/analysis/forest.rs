@@ -7,28 +7,17 @@ use crate::Nanos;
 use crate::draw::SpanId;
 use crate::trace::{Span, SpanKind};
 
-/// Where spans that share a trace are, in an order by trace.
-pub(super) struct Traces<'a> {
-    order: Vec<(u128, &'a Span)>,
-    at: usize,
+/// Spans by trace, and by id within each: of spans that came twice, both are there, as
+/// neighbours.
+pub(super) fn by_trace(spans: &[Span]) -> Vec<&Span> {
+    let mut order: Vec<&Span> = spans.iter().collect();
+    order.sort_unstable_by_key(|span| (span.trace, span.id));
+    order
 }
 
-impl<'a> Traces<'a> {
-    pub(super) fn new(spans: &'a [Span]) -> Self {
-        let mut order: Vec<_> = spans.iter().map(|span| (span.trace.0, span)).collect();
-        order.sort_unstable_by_key(|(trace, span)| (*trace, span.id));
-        Self { order, at: 0 }
-    }
-
-    /// The spans of the next trace, by id; none when all were taken. Of spans that came
-    /// twice, both are there, as neighbours.
-    pub(super) fn next(&mut self) -> Option<&[(u128, &'a Span)]> {
-        let rest = self.order.get(self.at..)?;
-        let (trace, _) = rest.first()?;
-        let length = rest.iter().take_while(|(one, _)| one == trace).count();
-        self.at += length;
-        Some(&rest[..length])
-    }
+/// The spans of each trace, of those that [`by_trace`] gives.
+pub(super) fn traces<'o, 'a>(order: &'o [&'a Span]) -> impl Iterator<Item = &'o [&'a Span]> {
+    order.chunk_by(|one, next| one.trace == next.trace)
 }
 
 /// A span in its tree. Times of clipped spans are those of the span; who walks clips.
@@ -57,16 +46,12 @@ pub(super) struct Tree<'a> {
 impl<'a> Tree<'a> {
     /// Builds the tree of one trace, whose root is at the service `entry`, if that is known.
     /// `None`: its root is missing.
-    pub(super) fn build(
-        &mut self,
-        spans: &[(u128, &'a Span)],
-        entry: Option<&str>,
-    ) -> Option<usize> {
+    pub(super) fn build(&mut self, spans: &[&'a Span], entry: Option<&str>) -> Option<usize> {
         self.nodes.clear();
         self.children.clear();
         self.order.clear();
         (self.orphans, self.twice) = (0, 0);
-        for (_, span) in spans {
+        for span in spans {
             let last = self.nodes.last().map(|node| node.span.id);
             match last == Some(span.id) {
                 true => self.twice += 1,

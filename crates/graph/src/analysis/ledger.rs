@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::cause::Cause;
 use super::forest::Tree;
-use super::path::{Sink, Unawaited, Walk, has_failed};
+use super::path::{Sink, Unawaited, Walk};
 use super::survey::GONE;
 use crate::Nanos;
 use crate::trace::{Name, Span, SpanKind};
@@ -173,7 +173,7 @@ impl Ledger {
             }
         }
         let root = tree.node(root).span;
-        let total = root.end.saturating_sub(root.start);
+        let total = root.length();
         let mut sum = 0;
         for place in self.touched.drain(..) {
             let part = std::mem::take(&mut self.sums[place as usize]);
@@ -196,7 +196,7 @@ impl Ledger {
             return;
         }
         visits.again += u64::from(span.attempt > 0);
-        if has_failed(span) && span.cause != GONE {
+        if span.has_failed() && span.cause != GONE {
             match Cause::of_attempt(span) {
                 Cause::Drop => visits.failed.drops += 1,
                 Cause::Timeout => visits.failed.timeouts += 1,
@@ -209,7 +209,7 @@ impl Ledger {
     fn add_work(&mut self, span: &Span) {
         let cause = Cause::beside_cpu(&span.name);
         let (cause, length) = match (cause, span.cpu) {
-            (Cause::Sleep, _) => (cause, span.end.saturating_sub(span.start)),
+            (Cause::Sleep, _) => (cause, span.length()),
             (_, 0) => return,
             (_, cpu) => (Cause::Cpu, cpu),
         };
@@ -237,6 +237,43 @@ impl Ledger {
     pub(super) fn done(&self) -> impl Iterator<Item = (usize, usize, Nanos)> {
         let places = self.done.iter();
         places.map(|(place, request, length)| (*place as usize, *request as usize, *length))
+    }
+
+    /// Parts of every request: their place in `parts`, the request, and their length.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = (usize, usize, Nanos)> {
+        (0..self.totals.len()).flat_map(|request| {
+            let parts = self.request(request).iter();
+            parts.map(move |(part, length)| (*part as usize, request, *length))
+        })
+    }
+
+    /// The mean length of a request.
+    pub(super) fn mean(&self) -> f64 {
+        let sum: f64 = self.totals.iter().map(|one| *one as f64).sum();
+        sum / self.totals.len().max(1) as f64
+    }
+
+    /// The mean length of each part.
+    pub(super) fn means(&self) -> Vec<f64> {
+        self.means_of(self.parts.len(), self.lengths())
+    }
+
+    /// The mean of work wherever it ran, by its place in `done_parts`.
+    pub(super) fn done_means(&self) -> Vec<f64> {
+        self.means_of(self.done_parts.len(), self.done())
+    }
+
+    fn means_of(
+        &self,
+        places: usize,
+        lengths: impl Iterator<Item = (usize, usize, Nanos)>,
+    ) -> Vec<f64> {
+        let mut means = vec![0.0; places];
+        let each = 1.0 / self.totals.len().max(1) as f64;
+        for (place, _, length) in lengths {
+            means[place] += length as f64 * each;
+        }
+        means
     }
 
     /// Of each part, lengths of when it came up.
@@ -312,14 +349,9 @@ impl Ledger {
     }
 }
 
-/// Whether it is of a service, and neither a request nor a call.
-fn is_inside(span: &Span) -> bool {
-    matches!(span.kind, SpanKind::Work | SpanKind::Internal)
-}
-
 impl<'a> Sink<'a> for Ledger {
     fn on_path(&mut self, span: &'a Span, _: Nanos, _: Nanos) {
-        if is_inside(span) {
+        if matches!(span.kind, SpanKind::Work | SpanKind::Internal) {
             return;
         }
         let request = self.totals.len() + 1;

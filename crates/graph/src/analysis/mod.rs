@@ -76,18 +76,16 @@ pub struct Question<'a> {
 impl Question<'_> {
     /// Answers it. Time grows with the number of spans, a microsecond or so each.
     pub fn analyse(&self, spans: &[Span]) -> Analysis {
-        self.answer(spans).0
+        report::report(self, spans).0
     }
 
     /// What the machine takes of every request.
     fn floors(&self, ledger: &ledger::Ledger, concurrency: &[Concurrency]) -> Floors {
         let is_machine = |part: &ledger::Part| match part.cause {
             Cause::Queue => !suspects::is_full(concurrency, &part.service),
-            Cause::Own => self.topology.is_none_or(|topology| {
-                let service = topology.find(&part.service);
-                let service = service.and_then(|id| topology.service(id));
-                !service.is_some_and(phrases::adds)
-            }),
+            Cause::Own => self
+                .topology
+                .is_none_or(|topology| !topology.named(&part.service).is_some_and(phrases::adds)),
             _ => true,
         };
         let slow = Floors::of_slow_machine();
@@ -104,11 +102,6 @@ impl Question<'_> {
                 ..self.costs
             },
         }
-    }
-
-    /// The answer, and what runs are compared by.
-    fn answer(&self, spans: &[Span]) -> (Analysis, report::Course) {
-        report::report(self, spans)
     }
 }
 

@@ -23,7 +23,7 @@ use std::collections::HashSet;
 use super::cause::Cause;
 use super::forest::{Node, Tree};
 use crate::Nanos;
-use crate::topology::{Action, Step, Topology};
+use crate::topology::{EdgeId, Endpoint, Topology};
 use crate::trace::{Name, Span, SpanKind};
 
 /// How far children may overlap and still count as one after the other.
@@ -42,10 +42,10 @@ pub(super) trait Sink<'a> {
     fn spend(&mut self, span: &'a Span, peer: &'a Name, cause: Cause, length: Nanos);
 
     /// A child that could have taken longer, by at least so much, without harm.
-    fn slack(&mut self, span: &'a Span, slack: Nanos);
+    fn slack(&mut self, _span: &'a Span, _slack: Nanos) {}
 
     /// A child on the path that others ran beside: they all waited for it for so long.
-    fn critical(&mut self, span: &'a Span, alone: Nanos);
+    fn critical(&mut self, _span: &'a Span, _alone: Nanos) {}
 }
 
 /// Calls that nobody waits for, as far as a topology says it of whole edges.
@@ -54,29 +54,17 @@ pub(super) struct Unawaited(HashSet<(String, String)>);
 
 impl Unawaited {
     pub(super) fn of(topology: &Topology) -> Self {
-        fn calls(step: &Step, each: &mut impl FnMut(u32, bool)) {
-            match &step.action {
-                Action::Work(_) => {}
-                Action::Call(call) => each(call.edge.0, call.wait),
-                Action::Sequence(steps) => steps.iter().for_each(|step| calls(step, each)),
-                Action::Parallel { branches, .. } => {
-                    branches.iter().for_each(|step| calls(step, each));
-                }
-            }
-        }
         let mut waits = HashSet::new();
         let mut known = HashSet::new();
         let endpoints = topology.services.iter().flat_map(|one| &one.endpoints);
-        for step in endpoints.flat_map(|endpoint| &endpoint.steps) {
-            calls(step, &mut |edge, wait| {
-                known.insert(edge);
-                if wait {
-                    waits.insert(edge);
-                }
-            });
+        for (_, call) in endpoints.flat_map(Endpoint::calls) {
+            known.insert(call.edge);
+            if call.wait {
+                waits.insert(call.edge);
+            }
         }
-        let name = |edge: &u32| {
-            let edge = topology.edges.get(*edge as usize)?;
+        let name = |edge: &EdgeId| {
+            let edge = topology.edge(*edge)?;
             let name = |id| Some(topology.service(id)?.name.clone());
             Some((name(edge.from)?, name(edge.to)?))
         };
@@ -306,8 +294,8 @@ impl Walk {
     /// How far a server span must be moved to lie within its client's.
     fn skew(&mut self, parent: &Span, child: &Span, frame: Frame) -> i64 {
         let called = parent.kind == SpanKind::Client && child.kind == SpanKind::Server;
-        let length = child.end.saturating_sub(child.start);
-        if !called || has_failed(parent) || length > frame.to - frame.from {
+        let length = child.length();
+        if !called || parent.has_failed() || length > frame.to - frame.from {
             return 0;
         }
         let start = moved(child.start, frame.shift);
@@ -356,8 +344,7 @@ fn work<'a>(span: &'a Span, length: Nanos, sink: &mut impl Sink<'a>) {
     let queue = span.queue.min(length);
     sink.spend(span, &span.peer, Cause::Queue, queue);
     let rest = length - queue;
-    let wall = span.end.saturating_sub(span.start);
-    let wall = wall.saturating_sub(span.queue);
+    let wall = span.length().saturating_sub(span.queue);
     let cpu = match rest < wall {
         true => {
             let part = u128::from(span.cpu) * u128::from(rest) / u128::from(wall);
@@ -378,11 +365,6 @@ fn tell_of<'a>(latest: Option<Latest<'a>>, sink: &mut impl Sink<'a>) {
     if let Some(others) = latest.others {
         sink.critical(latest.span, latest.to.saturating_sub(others));
     }
-}
-
-/// Whether a span was given up or failed, so that children may outlast it.
-pub(super) fn has_failed(span: &Span) -> bool {
-    span.status >= 500 || (span.status == 0 && !span.cause.is_empty())
 }
 
 /// The attempt of the same call that failed before this one. Of several calls of one service
@@ -412,7 +394,7 @@ pub(super) fn is_same_call(one: &Span, other: &Span) -> bool {
 fn is_awaited(span: &Span, child: &Span) -> bool {
     span.kind == SpanKind::Client
         || child.end <= span.end.saturating_add(TOLERANCE)
-        || has_failed(span)
+        || span.has_failed()
 }
 
 fn moved(time: Nanos, shift: i64) -> Nanos {

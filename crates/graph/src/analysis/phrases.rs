@@ -8,14 +8,11 @@ use super::ledger::Part;
 use super::report::{Component, EdgeTime};
 use super::resample::Estimate;
 use super::sentences::{percent, time};
-use super::suspects::SuspectKind;
+use super::suspects::{SuspectKind, is_full};
 use crate::topology::{Service, Topology};
 
 /// A profile explains a service's own time if the budget has this share of it.
 const EXPLAINED: f64 = 0.5;
-
-/// Work that waits while so much of its service's workers' time is free waits for wake-ups.
-const FULL: f64 = 0.5;
 
 /// What left a service was not late if it was less than this share of what arrived.
 const LEFT: f64 = 0.25;
@@ -58,12 +55,9 @@ pub(super) fn phrase(one: &Component, analysis: &Analysis) -> String {
 
 /// Waiting for a worker: for one that was busy, or for one that was free and had to wake up.
 fn worker(service: &str, analysis: &Analysis) -> String {
-    let levels = analysis.concurrency.iter();
-    let mut levels = levels.filter(|one| one.service == service);
-    let full = levels.find_map(|one| one.waited_while_full);
-    match full.is_some_and(|share| share < FULL) {
-        true => format!("a worker of `{service}` that was free and slow to run"),
-        false => format!("waiting for a worker of `{service}`"),
+    match is_full(&analysis.concurrency, service) {
+        true => format!("waiting for a worker of `{service}`"),
+        false => format!("a worker of `{service}` that was free and slow to run"),
     }
 }
 
@@ -71,7 +65,7 @@ fn worker(service: &str, analysis: &Analysis) -> String {
 /// delay, or a least time to the answer. What is beyond the budget never is, and neither is
 /// what is far below it: no delay struck there.
 pub(super) fn is_held_back(one: &Component, topology: Option<&Topology>, length: f64) -> bool {
-    let service = topology.and_then(|known| known.service(known.find(&one.service)?));
+    let service = topology.and_then(|known| known.named(&one.service));
     let explains =
         |expected| expected >= one.figures.mean_ns * EXPLAINED && length >= expected * EXPLAINED;
     one.cause == Cause::Own
@@ -175,8 +169,7 @@ pub(super) fn processor(name: &str, lost: f64, limit: Option<f64>) -> String {
 
 /// The limit of a service, in processors of each instance.
 pub(super) fn limit(name: &str, topology: Option<&Topology>) -> Option<f64> {
-    let topology = topology?;
-    topology.service(topology.find(name)?)?.placement.cpu_limit
+    topology?.named(name)?.placement.cpu_limit
 }
 
 pub(super) fn machine(share: f64, stolen: f64) -> String {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::cause::Cause;
 use super::evidence::Evidence;
-use super::figures::{Figures, Measured, Scale, Sums};
+use super::figures::{Figures, Latency, Measured, Scale, Sums};
 use super::floor::Floor;
 use super::ledger::{Ledger, Part};
 use super::path::Unawaited;
@@ -163,7 +163,7 @@ pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Cour
         counts: counts(spans, &survey, &book),
         failures: failures(&book),
         latency: measured.latency,
-        expected: budget.as_ref().map(expected::latency),
+        expected: budget.as_ref().map(|budget| Latency::of(&budget.totals)),
         tail: measured.tail,
         components: components(&parts, &scale),
         services: tables::services(&parts, &scale, ledger, question.topology),
@@ -194,13 +194,10 @@ pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Cour
     if let Some(said) = revisions::sentence(&analysis, changed.as_ref()) {
         analysis.sentences.insert(0, said);
     }
-    let mut done = vec![0.0; ledger.done_parts.len()];
-    for (place, _, length) in ledger.done() {
-        done[place] += length as f64 / ledger.totals.len().max(1) as f64;
-    }
+    let done = ledger.done_parts.iter().cloned();
     let course = Course {
         latencies: ledger.in_time(),
-        done: ledger.done_parts.iter().cloned().zip(done).collect(),
+        done: done.zip(ledger.done_means()).collect(),
     };
     (analysis, course)
 }
@@ -308,13 +305,7 @@ fn with_expected(
         return parts;
     };
     measured.scale.expected = true;
-    let mut means = vec![0.0; budget.parts.len()];
-    for at in 0..budget.totals.len() {
-        for (part, length) in budget.request(at) {
-            means[*part as usize] += *length as f64 / budget.totals.len() as f64;
-        }
-    }
-    let mut expected: HashMap<&Part, f64> = budget.parts.iter().zip(means).collect();
+    let mut expected: HashMap<&Part, f64> = budget.parts.iter().zip(budget.means()).collect();
     for (part, sums) in &mut parts {
         sums.expected = expected.remove(part).unwrap_or(0.0);
     }

@@ -105,8 +105,26 @@ impl Resamples {
         self.requests.len()
     }
 
-    pub(super) fn stretch(&self, request: usize) -> usize {
-        self.stretch[request]
+    /// Sums over stretches of what requests have: its place, the request, and how much.
+    pub(super) fn sums(
+        &self,
+        places: usize,
+        of: impl Iterator<Item = (usize, usize, Nanos)>,
+    ) -> Vec<Vec<f64>> {
+        let mut sums = vec![vec![0.0; self.stretches()]; places];
+        for (place, request, more) in of {
+            sums[place][self.stretch[request]] += more as f64;
+        }
+        sums
+    }
+
+    /// Sums over stretches of the lengths of requests.
+    pub(super) fn totals(&self, ledger: &Ledger) -> Vec<f64> {
+        let mut sums = vec![0.0; self.stretches()];
+        for (stretch, total) in self.stretch.iter().zip(&ledger.totals) {
+            sums[*stretch] += *total as f64;
+        }
+        sums
     }
 
     /// A function of sums over stretches: as the run has them, and as the draws have them.

@@ -41,16 +41,12 @@ pub(super) fn all(chosen: Option<u32>, book: &Book, others: &[(u32, Book)]) -> V
     let (Some(chosen), false) = (chosen, others.is_empty()) else {
         return Vec::new();
     };
-    let of = |revision: u32, book: &Book| {
-        let mut totals = book.ledger.totals.clone();
-        totals.sort_unstable();
-        Revision {
-            revision,
-            chosen: revision == chosen,
-            requests: book.requests(),
-            failed: book.failed(),
-            latency: Latency::of_sorted(&totals),
-        }
+    let of = |revision: u32, book: &Book| Revision {
+        revision,
+        chosen: revision == chosen,
+        requests: book.requests(),
+        failed: book.failed(),
+        latency: Latency::of(&book.ledger.totals),
     };
     let mut all: Vec<Revision> = others.iter().map(|(at, book)| of(*at, book)).collect();
     all.push(of(chosen, book));
@@ -89,8 +85,7 @@ impl Changed {
             let is = sums.1.get(key).unwrap_or(&none_new);
             new.difference(is, (&old, was))
         };
-        let totals = (total(before, &old), total(after, &new));
-        let by = new.difference(&totals.1, (&old, &totals.0));
+        let by = new.difference(&new.totals(after), (&old, &old.totals(before)));
         let on_path = (on_path(before, &old), on_path(after, &new));
         let done = (done(before, &old), done(after, &new));
         let keys = on_path.0.keys().chain(on_path.1.keys());
@@ -101,8 +96,7 @@ impl Changed {
             done: (done.0.contains_key(part) || done.1.contains_key(part))
                 .then(|| difference(&done, part)),
         });
-        let sum: f64 = before.totals.iter().map(|one| *one as f64).sum();
-        let was = sum / before.totals.len().max(1) as f64;
+        let was = before.mean();
         let is_worth_saying = |one: &Change| {
             // What is asked for is what can be changed, even if queues make more of it.
             let whole = match is_asked(&one.part) {
@@ -199,29 +193,13 @@ fn is_certain(one: &Estimate) -> bool {
 /// Sums over stretches, before and after.
 type Sums = (BTreeMap<Part, Vec<f64>>, BTreeMap<Part, Vec<f64>>);
 
-fn total(ledger: &Ledger, of: &Resamples) -> Vec<f64> {
-    let mut sums = vec![0.0; of.stretches()];
-    for (at, total) in ledger.totals.iter().enumerate() {
-        sums[of.stretch(at)] += *total as f64;
-    }
-    sums
-}
-
 fn on_path(ledger: &Ledger, of: &Resamples) -> BTreeMap<Part, Vec<f64>> {
-    let mut sums = vec![vec![0.0; of.stretches()]; ledger.parts.len()];
-    for at in 0..ledger.totals.len() {
-        for (part, length) in ledger.request(at) {
-            sums[*part as usize][of.stretch(at)] += *length as f64;
-        }
-    }
+    let sums = of.sums(ledger.parts.len(), ledger.lengths());
     ledger.parts.iter().cloned().zip(sums).collect()
 }
 
 fn done(ledger: &Ledger, of: &Resamples) -> BTreeMap<Part, Vec<f64>> {
-    let mut sums = vec![vec![0.0; of.stretches()]; ledger.done_parts.len()];
-    for (place, request, length) in ledger.done() {
-        sums[place][of.stretch(request)] += length as f64;
-    }
+    let sums = of.sums(ledger.done_parts.len(), ledger.done());
     ledger.done_parts.iter().cloned().zip(sums).collect()
 }
 

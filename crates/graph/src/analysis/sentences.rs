@@ -3,6 +3,7 @@
 use units::{grouped, show_count, show_seconds, show_share};
 
 use super::cause::Cause;
+use super::figures::Figures;
 use super::phrases::{is_held_back, phrase};
 use super::report::{Component, Slack};
 use super::suspects::{Suspect, SuspectKind};
@@ -170,23 +171,36 @@ fn budget(analysis: &Analysis) -> Option<String> {
     if !named.is_empty() {
         return Some(format!("{begin}: of it {}.", named.join(", ")));
     }
-    let causes = analysis.causes.iter();
-    let mut causes: Vec<(Cause, f64)> = causes
-        .filter_map(|one| Some((one.cause, one.figures.surplus_ns?)))
-        .filter(|(_, more)| *more >= surplus * WORTH_SAYING_OF_TAIL && surplus > 0.0)
-        .collect();
-    causes.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let least = match surplus > 0.0 {
+        true => surplus * WORTH_SAYING_OF_TAIL,
+        false => f64::INFINITY,
+    };
+    let causes = by_cause(analysis, |one| one.surplus_ns, least);
     let causes = causes.iter().take(4);
-    let causes: Vec<String> = causes
-        .map(|(cause, more)| format!("{} {}", time(*more), cause.name()))
-        .collect();
-    Some(match causes.is_empty() {
-        true => format!("{begin}; no single place stands out."),
-        false => format!(
-            "{begin}; no single place stands out (all together {}).",
-            causes.join(", ")
-        ),
-    })
+    let causes = causes.map(|(cause, more)| format!("{} {}", time(*more), cause.name()));
+    Some(nobody(&begin, &causes.collect::<Vec<_>>()))
+}
+
+/// What is at least so much of causes, the largest first.
+fn by_cause(
+    analysis: &Analysis,
+    of: impl Fn(&Figures) -> Option<f64>,
+    least: f64,
+) -> Vec<(Cause, f64)> {
+    let causes = analysis.causes.iter();
+    let causes = causes.filter_map(|one| Some((one.cause, of(&one.figures)?)));
+    let mut causes: Vec<_> = causes.filter(|(_, part)| *part >= least).collect();
+    causes.sort_by(|one, other| other.1.total_cmp(&one.1));
+    causes
+}
+
+/// That no single place is to blame, and what causes take all together.
+fn nobody(begin: &str, causes: &[String]) -> String {
+    let together = match causes.is_empty() {
+        true => String::new(),
+        false => format!(" (all together {})", causes.join(", ")),
+    };
+    format!("{begin}; no single place stands out{together}.")
 }
 
 /// Whether a part is one of somebody who is suspected.
@@ -242,23 +256,10 @@ fn tail(analysis: &Analysis, topology: Option<&Topology>) -> Option<String> {
     if !parts.is_empty() {
         return Some(format!("{begin}: {}.", parts.join(", ")));
     }
-    let causes = analysis.causes.iter();
-    let mut causes: Vec<(Cause, f64)> = causes
-        .map(|one| (one.cause, one.figures.tail_share.unwrap_or(0.0)))
-        .filter(|(_, share)| *share >= WORTH_SAYING_OF_TAIL)
-        .collect();
-    causes.sort_by(|one, other| other.1.total_cmp(&one.1));
-    let causes: Vec<String> = causes
-        .iter()
-        .map(|(cause, share)| format!("{} {}", percent(*share), cause.name()))
-        .collect();
-    Some(match causes.is_empty() {
-        true => format!("{begin}; no single place stands out."),
-        false => format!(
-            "{begin}; no single place stands out (all together {}).",
-            causes.join(", ")
-        ),
-    })
+    let causes = by_cause(analysis, |one| one.tail_share, WORTH_SAYING_OF_TAIL);
+    let causes = causes.iter();
+    let causes = causes.map(|(cause, share)| format!("{} {}", percent(*share), cause.name()));
+    Some(nobody(&begin, &causes.collect::<Vec<_>>()))
 }
 
 /// The machine's noise. Of requests without work it takes wake-ups alone.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::forest::{Traces, Tree};
+use super::forest::{Tree, by_trace, traces};
 use super::ledger::Ledger;
-use super::path::{TOLERANCE, Unawaited, has_failed};
+use super::path::{TOLERANCE, Unawaited};
 use crate::script::cause::TIMEOUT;
 use crate::topology::Topology;
 use crate::trace::{Name, Span, SpanKind};
@@ -53,9 +53,9 @@ impl Survey {
         let entry = topology.and_then(|one| one.service(one.entry));
         let entry = entry.map(|one| one.name.as_str());
         let mut survey = Self::default();
-        let mut traces = Traces::new(spans);
+        let order = by_trace(spans);
         let mut tree = Tree::default();
-        while let Some(trace) = traces.next() {
+        for trace in traces(&order) {
             survey.traces += 1;
             let Some(root) = tree.build(trace, entry) else {
                 survey.without_root += 1;
@@ -70,7 +70,7 @@ impl Survey {
                 continue;
             }
             let book = survey.books.entry(key).or_default();
-            match has_failed(span) {
+            match span.has_failed() {
                 true => *book.failures.entry(failure(&tree, root)).or_default() += 1,
                 false => book.ledger.add(&tree, root, unawaited),
             }
@@ -107,7 +107,7 @@ fn failure(tree: &Tree<'_>, root: usize) -> (String, &'static str) {
 
 /// Whether a failed span can owe that to one below it.
 fn explains(below: &Span, above: &Span) -> bool {
-    let failed = has_failed(below) || (below.kind == SpanKind::Work && !below.cause.is_empty());
+    let failed = below.has_failed() || (below.kind == SpanKind::Work && !below.cause.is_empty());
     // Of a call that was answered, the other end's clock may be another.
     let is_comparable = above.kind != SpanKind::Client || above.cause == TIMEOUT;
     let came_later = is_comparable && below.end > above.end.saturating_add(TOLERANCE);

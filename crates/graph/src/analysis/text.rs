@@ -8,6 +8,7 @@ use super::figures::Figures;
 use super::report::Component;
 use super::sentences::{percent, time, whole};
 use super::{Analysis, Latency};
+use crate::columns::table;
 
 /// Components that are shown; the JSON has all.
 const MOST: usize = 16;
@@ -174,31 +175,4 @@ fn figures(text: &mut Formatter<'_>, names: &[&str], rows: Vec<(Vec<String>, Fig
         0 => Ok(()),
         more => writeln!(text, "and {} more", grouped(more as u64)),
     }
-}
-
-/// A blank line and rows below their heads, in columns as wide as they must be; nothing
-/// without rows.
-pub(super) fn table(text: &mut Formatter<'_>, heads: &[&str], rows: &[Vec<String>]) -> Result {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let wide = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        let widths = cells.map(|cell| cell.chars().count());
-        widths.max().unwrap_or(0).max(heads[column].chars().count())
-    };
-    let widths: Vec<usize> = (0..heads.len()).map(wide).collect();
-    writeln!(text)?;
-    let heads = heads.iter().map(|head| (*head).to_owned()).collect();
-    for row in std::iter::once(&heads).chain(rows) {
-        let mut line = String::new();
-        for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            match at {
-                0 => line += &format!("{cell:<width$}"),
-                _ => line += &format!("  {cell:>width$}"),
-            }
-        }
-        writeln!(text, "{}", line.trim_end())?;
-    }
-    Ok(())
 }

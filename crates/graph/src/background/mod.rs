@@ -13,6 +13,7 @@ use std::time::Duration;
 use rustix::thread::CpuSet;
 
 use crate::Nanos;
+use crate::lock;
 use crate::topology::Background;
 use crate::work::spin::{self, thread_cpu};
 use crate::work::stop::{LOOK, Stop};
@@ -114,21 +115,17 @@ impl Neighbours {
 
     fn start_thread(&self, name: &str, neighbour: Neighbour) -> Result<(), WorkError> {
         let threads = Arc::clone(&self.threads);
-        *threads.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *lock(&threads.0) += 1;
         let started = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
                 neighbour.run();
                 drop(neighbour);
-                *threads.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+                *lock(&threads.0) -= 1;
                 threads.1.notify_all();
             });
         started.map_err(|found| {
-            *self
-                .threads
-                .0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner) -= 1;
+            *lock(&self.threads.0) -= 1;
             WorkError::system("start a thread")(found)
         })?;
         Ok(())
@@ -153,7 +150,7 @@ impl Neighbours {
     pub fn stop_within(self, longest: Duration) -> bool {
         self.stop.ask();
         let (count, ended) = &*self.threads;
-        let count = count.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = lock(count);
         let left = ended.wait_timeout_while(count, longest, |count| *count > 0);
         *left.unwrap_or_else(PoisonError::into_inner).0 == 0
     }

@@ -2,7 +2,7 @@
 
 use crate::Nanos;
 
-const US: Nanos = 1_000;
+pub(super) const US: Nanos = 1_000;
 const MS: Nanos = 1_000_000;
 const S: Nanos = 1_000_000_000;
 
@@ -11,20 +11,10 @@ const S: Nanos = 1_000_000_000;
 const STEPS: [Nanos; 10] = [10, 13, 16, 20, 25, 30, 40, 50, 65, 80];
 
 /// Bounds that the decades lack: those that the seed's metrics ask for, and a minute.
-const EXTRA: [Nanos; 9] = [
-    6 * MS,
-    7 * MS,
-    9 * MS,
-    11 * MS,
-    12 * MS,
-    14 * MS,
-    15 * MS,
-    18 * MS,
-    60 * S,
-];
+const EXTRA_MS: [Nanos; 9] = [6, 7, 9, 11, 12, 14, 15, 18, 60_000];
 
 /// Bounds of a histogram.
-pub(super) const BOUNDS: usize = 8 * STEPS.len() + EXTRA.len() + 1;
+pub(super) const BOUNDS: usize = 8 * STEPS.len() + EXTRA_MS.len() + 1;
 
 /// Upper bounds of the buckets, in rising order: 1 µs to 100 s. Above the last is one
 /// more bucket.
@@ -35,8 +25,8 @@ pub(super) static UPPER: [Nanos; BOUNDS] = {
         let mut step = 0;
         while step < STEPS.len() {
             let next = decade * STEPS[step];
-            while extra < EXTRA.len() && EXTRA[extra] < next {
-                bounds[at] = EXTRA[extra];
+            while extra < EXTRA_MS.len() && EXTRA_MS[extra] * MS < next {
+                bounds[at] = EXTRA_MS[extra] * MS;
                 (at, extra) = (at + 1, extra + 1);
             }
             bounds[at] = next;
@@ -48,39 +38,11 @@ pub(super) static UPPER: [Nanos; BOUNDS] = {
     bounds
 };
 
-/// The bounds that our own pages show.
-pub(super) const SHOWN: [Nanos; 31] = [
-    10 * US,
-    20 * US,
-    30 * US,
-    50 * US,
-    80 * US,
-    130 * US,
-    200 * US,
-    300 * US,
-    500 * US,
-    800 * US,
-    1300 * US,
-    2 * MS,
-    3 * MS,
-    5 * MS,
-    8 * MS,
-    13 * MS,
-    20 * MS,
-    30 * MS,
-    50 * MS,
-    80 * MS,
-    130 * MS,
-    200 * MS,
-    300 * MS,
-    500 * MS,
-    800 * MS,
-    1300 * MS,
-    2 * S,
-    5 * S,
-    10 * S,
-    30 * S,
-    60 * S,
+/// The bounds that our own pages show, in microseconds.
+pub(super) const SHOWN_US: [Nanos; 31] = [
+    10, 20, 30, 50, 80, 130, 200, 300, 500, 800, 1_300, 2_000, 3_000, 5_000, 8_000, 13_000, 20_000,
+    30_000, 50_000, 80_000, 130_000, 200_000, 300_000, 500_000, 800_000, 1_300_000, 2_000_000,
+    5_000_000, 10_000_000, 30_000_000, 60_000_000,
 ];
 
 /// `ochttp`'s default latency bounds, in milliseconds.
@@ -118,7 +80,10 @@ mod tests {
     #[test]
     fn every_bound_that_is_shown_is_the_bound_of_a_bucket() {
         let seeds = OPENCENSUS_MS.iter().chain(&PRIME_MS).map(|ms| ms * MS);
-        for bound in seeds.chain(SHOWN).filter(|bound| *bound > 0) {
+        for bound in seeds
+            .chain(SHOWN_US.map(|bound| bound * US))
+            .filter(|bound| *bound > 0)
+        {
             assert!(UPPER.contains(&bound), "{bound}");
         }
     }

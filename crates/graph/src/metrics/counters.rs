@@ -207,7 +207,7 @@ impl WorkCounters {
 }
 
 /// What one instance of a service counts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct InstanceCounters {
     pub(super) endpoints: Box<[Arc<ServerCounters>]>,
     pub(super) elsewhere: Arc<ServerCounters>,

@@ -122,10 +122,7 @@ impl History {
     fn with_present(&self, mut counts: BTreeMap<Key, Totals>) -> Snapshot {
         for source in self.sources.values().filter(|source| source.read) {
             for (key, now) in &source.last.0 {
-                let totals = counts.entry(key.clone()).or_default();
-                totals.in_flight += now.in_flight;
-                totals.waiting += now.waiting;
-                totals.open += now.open;
+                counts.entry(key.clone()).or_default().add_present(now);
             }
         }
         Snapshot(counts)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use telemetry::prometheus::{Distribution, Kind, Page};
 
-use super::bounds::SHOWN;
+use super::bounds::{SHOWN_US, US};
 use super::histogram::Times;
 use super::snapshot::{Key, Snapshot, Totals, cause_name, class_name};
 use crate::Nanos;
@@ -84,9 +84,10 @@ fn seconds(time: Nanos) -> f64 {
 
 fn distribution(times: &Times) -> Distribution {
     Distribution {
-        buckets: SHOWN
+        buckets: SHOWN_US
             .iter()
-            .map(|bound| (seconds(*bound), times.up_to(*bound)))
+            .map(|bound| bound * US)
+            .map(|bound| (seconds(bound), times.up_to(bound)))
             .collect(),
         count: times.count(),
         sum: seconds(times.sum()),
@@ -118,16 +119,20 @@ fn by_cause(totals: &Totals) -> Vec<(&'static str, u64)> {
         .collect()
 }
 
-fn table<const N: usize>(
+/// A number of totals: how it is called, what it is, and where it stands.
+type Number = (&'static str, &'static str, fn(&Totals) -> f64);
+
+fn numbers<const N: usize, const NUMBERS: usize>(
     page: &mut Page,
     kind: Kind,
-    [name, help]: [&str; 2],
     labels: [&str; N],
     rows: &[Row<'_, N>],
-    value: impl Fn(&Totals) -> f64,
+    numbers: [Number; NUMBERS],
 ) {
-    let samples = rows.iter().map(|(of, totals)| (of.clone(), value(totals)));
-    page.table(kind, name, help, labels, samples);
+    for (name, help, value) in numbers {
+        let samples = rows.iter().map(|(of, totals)| (of.clone(), value(totals)));
+        page.table(kind, name, help, labels, samples);
+    }
 }
 
 fn servers(page: &mut Page, rows: &[Row<'_, 2>]) {
@@ -145,24 +150,34 @@ fn servers(page: &mut Page, rows: &[Row<'_, 2>]) {
         split(rows, by_cause),
     );
     let labels = ["service", "path"];
-    let dropped = [
-        "headroom_graph_server_dropped_total",
-        "Requests whose connection closed before an answer.",
-    ];
-    table(page, Kind::Counter, dropped, labels, rows, |totals| {
-        totals.dropped as f64
-    });
-    let queue = [
-        "headroom_graph_server_queue_seconds_total",
-        "Time that requests waited to be looked at.",
-    ];
-    table(page, Kind::Counter, queue, labels, rows, |totals| {
-        seconds(totals.queue)
-    });
-    let in_flight = ["headroom_graph_server_in_flight", "Requests under way."];
-    table(page, Kind::Gauge, in_flight, labels, rows, |totals| {
-        totals.in_flight as f64
-    });
+    numbers(
+        page,
+        Kind::Counter,
+        labels,
+        rows,
+        [
+            (
+                "headroom_graph_server_dropped_total",
+                "Requests whose connection closed before an answer.",
+                |totals| totals.dropped as f64,
+            ),
+            (
+                "headroom_graph_server_queue_seconds_total",
+                "Time that requests waited to be looked at.",
+                |totals| seconds(totals.queue),
+            ),
+        ],
+    );
+    let in_flight = "headroom_graph_server_in_flight";
+    numbers(
+        page,
+        Kind::Gauge,
+        labels,
+        rows,
+        [(in_flight, "Requests under way.", |totals| {
+            totals.in_flight as f64
+        })],
+    );
 }
 
 fn clients(page: &mut Page, rows: &[Row<'_, 2>]) {
@@ -180,49 +195,57 @@ fn clients(page: &mut Page, rows: &[Row<'_, 2>]) {
         split(rows, by_cause),
     );
     let labels = ["service", "edge"];
-    for (name, help, value) in [
-        (
-            "headroom_graph_client_attempts_total",
-            "Attempts of calls.",
-            (|totals| totals.attempts as f64) as fn(&Totals) -> f64,
-        ),
-        (
-            "headroom_graph_client_retries_total",
-            "Attempts after the first.",
-            |totals| totals.retries as f64,
-        ),
-        (
-            "headroom_graph_client_queue_seconds_total",
-            "Time until a connection was free and made.",
-            |totals| seconds(totals.queue),
-        ),
-        (
-            "headroom_graph_client_connections_opened_total",
-            "Connections that were begun.",
-            |totals| totals.opened as f64,
-        ),
-    ] {
-        table(page, Kind::Counter, [name, help], labels, rows, value);
-    }
-    for (name, help, value) in [
-        (
-            "headroom_graph_client_connections",
-            "Connections that are open.",
-            (|totals| totals.open as f64) as fn(&Totals) -> f64,
-        ),
-        (
-            "headroom_graph_client_in_flight",
-            "Attempts under way.",
-            |totals| totals.in_flight as f64,
-        ),
-        (
-            "headroom_graph_client_waiting",
-            "Calls that wait for a connection.",
-            |totals| totals.waiting as f64,
-        ),
-    ] {
-        table(page, Kind::Gauge, [name, help], labels, rows, value);
-    }
+    numbers(
+        page,
+        Kind::Counter,
+        labels,
+        rows,
+        [
+            (
+                "headroom_graph_client_attempts_total",
+                "Attempts of calls.",
+                |totals| totals.attempts as f64,
+            ),
+            (
+                "headroom_graph_client_retries_total",
+                "Attempts after the first.",
+                |totals| totals.retries as f64,
+            ),
+            (
+                "headroom_graph_client_queue_seconds_total",
+                "Time until a connection was free and made.",
+                |totals| seconds(totals.queue),
+            ),
+            (
+                "headroom_graph_client_connections_opened_total",
+                "Connections that were begun.",
+                |totals| totals.opened as f64,
+            ),
+        ],
+    );
+    numbers(
+        page,
+        Kind::Gauge,
+        labels,
+        rows,
+        [
+            (
+                "headroom_graph_client_connections",
+                "Connections that are open.",
+                |totals| totals.open as f64,
+            ),
+            (
+                "headroom_graph_client_in_flight",
+                "Attempts under way.",
+                |totals| totals.in_flight as f64,
+            ),
+            (
+                "headroom_graph_client_waiting",
+                "Calls that wait for a connection.",
+                |totals| totals.waiting as f64,
+            ),
+        ],
+    );
 }
 
 fn works(page: &mut Page, rows: &[Row<'_, 3>]) {
@@ -237,47 +260,60 @@ fn works(page: &mut Page, rows: &[Row<'_, 3>]) {
         labels,
         times,
     );
-    for (name, help, value) in [
-        (
-            "headroom_graph_work_cpu_seconds_total",
-            "Processor time that work used.",
-            (|totals| seconds(totals.cpu)) as fn(&Totals) -> f64,
-        ),
-        (
-            "headroom_graph_work_stolen_seconds_total",
-            "Time in which work could run and others had the processor.",
-            |totals| seconds(totals.stolen),
-        ),
-        (
-            "headroom_graph_work_queue_seconds_total",
-            "Time that work waited for a worker.",
-            |totals| seconds(totals.queue),
-        ),
-        (
-            "headroom_graph_work_failures_total",
-            "Work that could not be done.",
-            |totals| totals.failures.values().sum::<u64>() as f64,
-        ),
-    ] {
-        table(page, Kind::Counter, [name, help], labels, rows, value);
-    }
+    numbers(
+        page,
+        Kind::Counter,
+        labels,
+        rows,
+        [
+            (
+                "headroom_graph_work_cpu_seconds_total",
+                "Processor time that work used.",
+                |totals| seconds(totals.cpu),
+            ),
+            (
+                "headroom_graph_work_stolen_seconds_total",
+                "Time in which work could run and others had the processor.",
+                |totals| seconds(totals.stolen),
+            ),
+            (
+                "headroom_graph_work_queue_seconds_total",
+                "Time that work waited for a worker.",
+                |totals| seconds(totals.queue),
+            ),
+            (
+                "headroom_graph_work_failures_total",
+                "Work that could not be done.",
+                |totals| totals.failures.values().sum::<u64>() as f64,
+            ),
+        ],
+    );
 }
 
 fn connections(page: &mut Page, rows: &[Row<'_, 1>]) {
-    let accepted = [
-        "headroom_graph_server_connections_accepted_total",
-        "Connections of clients that were accepted.",
-    ];
-    table(page, Kind::Counter, accepted, ["service"], rows, |totals| {
-        totals.opened as f64
-    });
-    let open = [
-        "headroom_graph_server_connections",
-        "Connections of clients that are open.",
-    ];
-    table(page, Kind::Gauge, open, ["service"], rows, |totals| {
-        totals.open as f64
-    });
+    let labels = ["service"];
+    let accepted = "headroom_graph_server_connections_accepted_total";
+    numbers(
+        page,
+        Kind::Counter,
+        labels,
+        rows,
+        [(
+            accepted,
+            "Connections of clients that were accepted.",
+            |totals| totals.opened as f64,
+        )],
+    );
+    let open = "headroom_graph_server_connections";
+    numbers(
+        page,
+        Kind::Gauge,
+        labels,
+        rows,
+        [(open, "Connections of clients that are open.", |totals| {
+            totals.open as f64
+        })],
+    );
 }
 
 fn spans(page: &mut Page, counts: &TracerCounts) {

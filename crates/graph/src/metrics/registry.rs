@@ -1,12 +1,14 @@
 //! All counters of a process, by what they are about.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::counters::{
     ClientCounters, ConnectionCounters, InstanceCounters, ServerCounters, WorkCounters,
 };
-use crate::topology::{Action, EdgeId, Service, ServiceId, Step, StepId, Topology, Work};
+use super::snapshot::{Key, Snapshot, Totals};
+use crate::lock;
+use crate::topology::{Action, EdgeId, Service, ServiceId, StepId, Topology, Work};
 
 /// The counters of all instances that a process hosts. What is about the same thing adds
 /// up over instances. A new profile goes on with the counters of the old one where names
@@ -16,19 +18,15 @@ pub struct Metrics {
     all: Mutex<All>,
 }
 
-/// By name, then by the replica that counts.
-type Series<K, C> = BTreeMap<K, BTreeMap<u32, Arc<C>>>;
+/// By what is counted, then by the replica that counts.
+type Series<C> = BTreeMap<Key, BTreeMap<u32, Arc<C>>>;
 
 #[derive(Debug, Default)]
-pub(super) struct All {
-    /// Service and path; `None`: paths without an endpoint.
-    pub(super) servers: Series<(Arc<str>, Option<Arc<str>>), ServerCounters>,
-    /// Caller and callee.
-    pub(super) clients: Series<(Arc<str>, Arc<str>), ClientCounters>,
-    /// Service, step and kind of work.
-    pub(super) works: Series<(Arc<str>, u32, Arc<str>), WorkCounters>,
-    /// Service.
-    pub(super) connections: Series<Arc<str>, ConnectionCounters>,
+struct All {
+    servers: Series<ServerCounters>,
+    clients: Series<ClientCounters>,
+    works: Series<WorkCounters>,
+    connections: Series<ConnectionCounters>,
 }
 
 impl Metrics {
@@ -45,18 +43,19 @@ impl Metrics {
         service: ServiceId,
         replica: u32,
     ) -> Arc<InstanceCounters> {
-        let mut all = self.lock();
+        let mut all = lock(&self.all);
         let Some(service_of) = topology.service(service) else {
-            return Arc::new(all.of_nothing());
+            return Arc::default();
         };
         let name: Arc<str> = service_of.name.as_str().into();
+        let mut server = |path| {
+            let service = Arc::clone(&name);
+            made(&mut all.servers, Key::Server { service, path }, replica)
+        };
         let endpoints = service_of.endpoints.iter();
-        let endpoints = endpoints.map(|endpoint| {
-            let key = (Arc::clone(&name), Some(endpoint.path.as_str().into()));
-            made(&mut all.servers, key, replica)
-        });
+        let endpoints = endpoints.map(|endpoint| server(Some(endpoint.path.as_str().into())));
         let endpoints = endpoints.collect();
-        let elsewhere = made(&mut all.servers, (Arc::clone(&name), None), replica);
+        let elsewhere = server(None);
         let mut edges = Vec::new();
         for (id, edge) in topology.edges.iter().enumerate() {
             let to = topology.service(edge.to);
@@ -64,12 +63,14 @@ impl Metrics {
                 continue;
             };
             if edge.from == service {
-                let key = (Arc::clone(&name), to.name.as_str().into());
+                let (from, to) = (Arc::clone(&name), to.name.as_str().into());
+                let key = Key::Client { from, to };
                 edges.push((EdgeId(id), made(&mut all.clients, key, replica)));
             }
         }
         let works = all.works_of(service_of, &name, replica);
-        let connections = made(&mut all.connections, name, replica);
+        let key = Key::Connections { service: name };
+        let connections = made(&mut all.connections, key, replica);
         Arc::new(InstanceCounters {
             endpoints,
             elsewhere,
@@ -81,24 +82,29 @@ impl Metrics {
         })
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What all counters say now.
+    pub fn snapshot(&self) -> Snapshot {
+        let all = lock(&self.all);
+        let mut totals = BTreeMap::new();
+        sum(&all.connections, Totals::of_connections, &mut totals);
+        sum(&all.servers, Totals::of_server, &mut totals);
+        sum(&all.clients, Totals::of_client, &mut totals);
+        sum(&all.works, Totals::of_work, &mut totals);
+        Snapshot(totals)
+    }
+}
+
+/// Adds what all replicas have counted together.
+fn sum<C>(series: &Series<C>, of: fn(&C) -> Totals, totals: &mut BTreeMap<Key, Totals>) {
+    for (key, replicas) in series {
+        let all = totals.entry(key.clone()).or_default();
+        for counters in replicas.values() {
+            all.add(&of(counters));
+        }
     }
 }
 
 impl All {
-    fn of_nothing(&mut self) -> InstanceCounters {
-        InstanceCounters {
-            endpoints: Box::default(),
-            elsewhere: Arc::default(),
-            edges: Box::default(),
-            unknown_edge: Arc::default(),
-            works: Box::default(),
-            unknown_work: Arc::default(),
-            connections: Arc::default(),
-        }
-    }
-
     fn works_of(
         &mut self,
         service: &Service,
@@ -107,10 +113,18 @@ impl All {
     ) -> Box<[(StepId, Arc<WorkCounters>)]> {
         let mut found = Vec::new();
         for endpoint in &service.endpoints {
-            works(&endpoint.steps, &mut found);
+            endpoint.each_step(|step| {
+                if let Action::Work(work) = &step.action {
+                    found.push((step.id, work));
+                }
+            });
         }
         let counters = found.into_iter().map(|(id, work)| {
-            let key = (Arc::clone(name), id.0, kind(work).into());
+            let key = Key::Work {
+                service: Arc::clone(name),
+                step: id.0,
+                kind: kind(work).into(),
+            };
             (id, made(&mut self.works, key, replica))
         });
         let mut counters: Vec<_> = counters.collect();
@@ -119,25 +133,9 @@ impl All {
     }
 }
 
-fn made<K: Ord, C: Default>(series: &mut Series<K, C>, key: K, replica: u32) -> Arc<C> {
+fn made<C: Default>(series: &mut Series<C>, key: Key, replica: u32) -> Arc<C> {
     let replicas = series.entry(key).or_default();
     Arc::clone(replicas.entry(replica).or_default())
-}
-
-/// All steps that are work, however deep.
-fn works<'a>(steps: &'a [Step], into: &mut Vec<(StepId, &'a Work)>) {
-    for step in steps {
-        match &step.action {
-            Action::Work(work) => into.push((step.id, work)),
-            Action::Sequence(inner)
-            | Action::Parallel {
-                branches: inner, ..
-            } => {
-                works(inner, into);
-            }
-            Action::Call(_) => {}
-        }
-    }
 }
 
 /// The name of a kind of work in metrics and spans: its key in the file.

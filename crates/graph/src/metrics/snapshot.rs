@@ -10,7 +10,6 @@ use super::counters::{
     CAUSES, CLASSES, ClientCounters, ConnectionCounters, ServerCounters, WorkCounters,
 };
 use super::histogram::Times;
-use super::registry::Metrics;
 use crate::Nanos;
 
 /// What totals are about.
@@ -99,6 +98,11 @@ impl Totals {
     /// Adds what another has counted, and what it has now.
     pub fn add(&mut self, other: &Self) {
         self.add_counts(other);
+        self.add_present(other);
+    }
+
+    /// Adds what another has now.
+    pub(super) fn add_present(&mut self, other: &Self) {
         self.in_flight += other.in_flight;
         self.waiting += other.waiting;
         self.open += other.open;
@@ -161,6 +165,53 @@ impl Totals {
         all
     }
 
+    pub(super) fn of_connections(counters: &ConnectionCounters) -> Self {
+        Self {
+            opened: counters.accepted.get(),
+            open: counters.open.get(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn of_server(counters: &ServerCounters) -> Self {
+        Self {
+            times: classes(&counters.latency),
+            failures: causes(&counters.failures),
+            queue: counters.queue.get(),
+            dropped: counters.dropped.get(),
+            in_flight: counters.in_flight.get(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn of_client(counters: &ClientCounters) -> Self {
+        Self {
+            times: classes(&counters.latency),
+            failures: causes(&counters.failures),
+            queue: counters.queue.get(),
+            attempts: counters.attempts.get(),
+            retries: counters.retries.get(),
+            opened: counters.opened.get(),
+            open: counters.open.get(),
+            in_flight: counters.in_flight.get(),
+            waiting: counters.waiting.get(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn of_work(counters: &WorkCounters) -> Self {
+        let times = counters.wall.times();
+        let times = (!times.is_empty()).then_some((2, times));
+        Self {
+            times: times.into_iter().collect(),
+            failures: causes(&counters.failures),
+            queue: counters.queue.get(),
+            cpu: counters.cpu.get(),
+            stolen: counters.stolen.get(),
+            ..Self::default()
+        }
+    }
+
     fn rising(&self) -> [u64; 7] {
         [
             self.queue,
@@ -192,99 +243,6 @@ impl Snapshot {
         for (key, totals) in &other.0 {
             self.0.entry(key.clone()).or_default().add(totals);
         }
-    }
-}
-
-impl Metrics {
-    /// What all counters say now.
-    pub fn snapshot(&self) -> Snapshot {
-        let all = self.lock();
-        let mut snapshot = BTreeMap::new();
-        for (service, replicas) in &all.connections {
-            let key = Key::Connections {
-                service: Arc::clone(service),
-            };
-            snapshot.insert(key, sum(replicas, of_connections));
-        }
-        for ((service, path), replicas) in &all.servers {
-            let key = Key::Server {
-                service: Arc::clone(service),
-                path: path.clone(),
-            };
-            snapshot.insert(key, sum(replicas, of_server));
-        }
-        for ((from, to), replicas) in &all.clients {
-            let key = Key::Client {
-                from: Arc::clone(from),
-                to: Arc::clone(to),
-            };
-            snapshot.insert(key, sum(replicas, of_client));
-        }
-        for ((service, step, kind), replicas) in &all.works {
-            let key = Key::Work {
-                service: Arc::clone(service),
-                step: *step,
-                kind: Arc::clone(kind),
-            };
-            snapshot.insert(key, sum(replicas, of_work));
-        }
-        Snapshot(snapshot)
-    }
-}
-
-fn sum<C>(replicas: &BTreeMap<u32, Arc<C>>, of: impl Fn(&C) -> Totals) -> Totals {
-    let mut all = replicas.values().map(|one| of(one));
-    let first = all.next().unwrap_or_default();
-    all.fold(first, |mut all, one| {
-        all.add(&one);
-        all
-    })
-}
-
-fn of_connections(counters: &ConnectionCounters) -> Totals {
-    Totals {
-        opened: counters.accepted.get(),
-        open: counters.open.get(),
-        ..Totals::default()
-    }
-}
-
-fn of_server(counters: &ServerCounters) -> Totals {
-    Totals {
-        times: classes(&counters.latency),
-        failures: causes(&counters.failures),
-        queue: counters.queue.get(),
-        dropped: counters.dropped.get(),
-        in_flight: counters.in_flight.get(),
-        ..Totals::default()
-    }
-}
-
-fn of_client(counters: &ClientCounters) -> Totals {
-    Totals {
-        times: classes(&counters.latency),
-        failures: causes(&counters.failures),
-        queue: counters.queue.get(),
-        attempts: counters.attempts.get(),
-        retries: counters.retries.get(),
-        opened: counters.opened.get(),
-        open: counters.open.get(),
-        in_flight: counters.in_flight.get(),
-        waiting: counters.waiting.get(),
-        ..Totals::default()
-    }
-}
-
-fn of_work(counters: &WorkCounters) -> Totals {
-    let times = counters.wall.times();
-    let times = (!times.is_empty()).then_some((2, times));
-    Totals {
-        times: times.into_iter().collect(),
-        failures: causes(&counters.failures),
-        queue: counters.queue.get(),
-        cpu: counters.cpu.get(),
-        stolen: counters.stolen.get(),
-        ..Totals::default()
     }
 }
 

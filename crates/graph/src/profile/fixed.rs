@@ -49,7 +49,7 @@ pub fn fixed(before: &Topology, after: &Topology) -> Result<(), Fixed> {
         })
     };
     for service in &before.services {
-        let Some(new) = after.find(&service.name).and_then(|id| after.service(id)) else {
+        let Some(new) = after.named(&service.name) else {
             continue;
         };
         if new.replicas != service.replicas {

@@ -1,9 +1,11 @@
 //! The profile in force, and the last one that was refused.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use document::Source;
 use serde::Serialize;
+
+use crate::lock;
 
 /// A profile that was not put in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -38,34 +40,30 @@ impl Profile {
 
     /// Another one is in force.
     pub fn taken(&self, source: Source) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.source = source;
         state.refusal = None;
     }
 
     /// Another one was refused at a time, in seconds since 1970.
     pub fn refused(&self, error: String, unix_s: u64) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.refusal = Some(Refusal { error, unix_s });
         state.refused += 1;
     }
 
     /// The one in force.
     pub fn source(&self) -> Source {
-        self.lock().source.clone()
+        lock(&self.0).source.clone()
     }
 
     /// The last refusal, if nothing was taken since.
     pub fn refusal(&self) -> Option<Refusal> {
-        self.lock().refusal.clone()
+        lock(&self.0).refusal.clone()
     }
 
     /// How many were refused since the start.
     pub fn refusals(&self) -> u64 {
-        self.lock().refused
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).refused
     }
 }

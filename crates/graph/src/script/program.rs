@@ -115,11 +115,6 @@ impl Program {
         }
     }
 
-    /// The body of an endpoint's answers, by the endpoint's place in the service.
-    pub fn response(&self, endpoint: usize) -> Option<&Response> {
-        self.endpoints.get(endpoint).map(|entry| &entry.response)
-    }
-
     fn kind(&self, step: StepId) -> Option<&Kind> {
         let at = self
             .places

@@ -146,21 +146,6 @@ impl Request {
         }
     }
 
-    /// When it must have been answered; `Nanos::MAX`: at any time.
-    pub fn deadline(&self) -> Nanos {
-        self.deadline
-    }
-
-    /// Whether it waits to be answered or dropped.
-    pub fn is_live(&self) -> bool {
-        self.live
-    }
-
-    /// Commanded and not ended.
-    pub fn open(&self) -> u32 {
-        self.open
-    }
-
     /// Whether it was answered or dropped and nothing is open: it commands nothing more,
     /// and its memory is free.
     pub fn is_finished(&self) -> bool {

@@ -22,8 +22,7 @@ impl EventLoop {
     pub(super) fn listen(&mut self) -> std::io::Result<()> {
         for (index, instance) in self.instances.iter().enumerate() {
             if let Some(listener) = &instance.listener {
-                let token = Token::Listener(index as u32).number();
-                self.poller.add(listener, token, Interest::Read)?;
+                self.poller.add(listener, token(index), Interest::Read)?;
             }
         }
         Ok(())
@@ -60,8 +59,9 @@ impl EventLoop {
             return;
         };
         if let Some(listener) = &instance.listener {
-            let token = Token::Listener(index as u32).number();
-            let change = self.poller.change(listener, token, Interest::Nothing);
+            let change = self
+                .poller
+                .change(listener, token(index), Interest::Nothing);
             instance.paused = change.is_ok();
         }
         self.timers.accept = self.now.saturating_add(PAUSE);
@@ -73,8 +73,7 @@ impl EventLoop {
             if instance.paused
                 && let Some(listener) = &instance.listener
             {
-                let token = Token::Listener(index as u32).number();
-                let change = self.poller.change(listener, token, Interest::Read);
+                let change = self.poller.change(listener, token(index), Interest::Read);
                 instance.paused = change.is_err();
             }
         }
@@ -99,4 +98,8 @@ impl EventLoop {
         session.deadline = self.now.saturating_add(IDLE);
         self.put_session(Box::new(session));
     }
+}
+
+fn token(listener: usize) -> u64 {
+    Token::Listener(listener as u32).number()
 }

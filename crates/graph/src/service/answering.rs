@@ -163,15 +163,10 @@ impl EventLoop {
         if flight.stream.is_some() {
             let body = match body {
                 Body::Bytes(bytes) => StreamBody::Filler(bytes),
-                Body::Failure => {
-                    let mut text = Vec::new();
-                    write_failure(flight, &mut text);
-                    StreamBody::Text(text)
-                }
-                Body::Echo => {
-                    let mut text = Vec::new();
-                    write_echo(flight, plan, &mut text);
-                    StreamBody::Text(text)
+                text => {
+                    let mut written = Vec::new();
+                    text.write(flight, plan, &mut written);
+                    StreamBody::Text(written)
                 }
             };
             self.answer_stream(flight, plan, status, body, failure);
@@ -194,8 +189,7 @@ impl EventLoop {
         if !flight.bodiless {
             match body {
                 Body::Bytes(bytes) => session.outbox.fill(bytes),
-                Body::Failure => write_failure(flight, session.outbox.sheet()),
-                Body::Echo => write_echo(flight, plan, session.outbox.sheet()),
+                text => text.write(flight, plan, session.outbox.sheet()),
             }
         }
         self.now = clock::now();
@@ -292,6 +286,15 @@ enum Body {
 }
 
 impl Body {
+    /// Writes what is text.
+    fn write(self, flight: &mut Flight, plan: &Plan, out: &mut Vec<u8>) {
+        match self {
+            Self::Bytes(_) => {}
+            Self::Failure => write_failure(flight, out),
+            Self::Echo => write_echo(flight, plan, out),
+        }
+    }
+
     fn length(self, flight: &Flight, plan: &Plan) -> u64 {
         let length = match self {
             Self::Bytes(bytes) => return bytes,

@@ -7,7 +7,7 @@ use wire::slab::Key;
 
 use super::event_loop::{EventLoop, Instance, Todo};
 use super::flight::{Flight, Open, What};
-use super::link::{Attempt, MOST_WAITING, Pool, PoolId};
+use super::link::{Attempt, MOST_WAITING, Pool, PoolId, Route};
 use super::message::write_request;
 use super::plan::{CallPlan, Plan};
 use super::recording::GONE;
@@ -100,9 +100,7 @@ impl EventLoop {
         id: PoolId,
         attempt: Attempt,
     ) {
-        let route = self.instances.get(id.instance);
-        let route = route.and_then(|instance| instance.routes.get(id.slot));
-        if route.is_some_and(|route| route.streams) {
+        if route(&mut self.instances, id).is_some_and(|route| route.streams) {
             self.stream_attempt(flight, plan, call, id, attempt, false);
         } else {
             self.attempt(flight, plan, call, id, attempt, false);
@@ -166,9 +164,7 @@ impl EventLoop {
     /// There may be a connection for those who wait.
     pub(super) fn dispatch(&mut self, id: PoolId) {
         loop {
-            let route = self.instances.get_mut(id.instance);
-            let route = route.and_then(|instance| instance.routes.get_mut(id.slot));
-            let Some(route) = route else {
+            let Some(route) = route(&mut self.instances, id) else {
                 return;
             };
             let (streams, most) = (route.streams, route.most);
@@ -247,8 +243,12 @@ impl EventLoop {
     }
 }
 
+/// The route of one of these instances to which a pool belongs.
+pub(super) fn route(instances: &mut [Instance], id: PoolId) -> Option<&mut Route> {
+    instances.get_mut(id.instance)?.routes.get_mut(id.slot)
+}
+
 /// A pool of one of these instances.
 pub(super) fn pool(instances: &mut [Instance], id: PoolId) -> Option<&mut Pool> {
-    let route = instances.get_mut(id.instance)?.routes.get_mut(id.slot)?;
-    route.pools.get_mut(id.place)
+    route(instances, id)?.pools.get_mut(id.place)
 }

@@ -10,6 +10,7 @@ use wire::slab::Key;
 use wire::socket;
 use wire::stream::{Received, Stream};
 
+use super::calling::route;
 use super::event_loop::{EventLoop, Todo};
 use super::link::{Link, PoolId};
 use super::plan::CallPlan;
@@ -176,8 +177,7 @@ impl EventLoop {
     /// A connection has carried a call to its end.
     fn release_link(&mut self, mut link: Box<Link>, keep: bool) {
         let id = link.pool;
-        let route = self.instances.get_mut(id.instance);
-        let route = route.and_then(|instance| instance.routes.get_mut(id.slot));
+        let route = route(&mut self.instances, id);
         let warm = route.as_ref().is_some_and(|route| route.warm);
         let pool = route.and_then(|route| {
             let (most, used) = (route.most, route.used);
@@ -291,13 +291,13 @@ fn scan(
         }
     };
     let left = input.get(used..).unwrap_or_default();
-    if !left.is_empty() {
-        let left = left.to_vec();
-        rest = left;
-    } else {
-        rest.clear();
-    }
-    link.rest = rest;
+    link.rest = match left.is_empty() {
+        true => {
+            rest.clear();
+            rest
+        }
+        false => left.to_vec(),
+    };
     result
 }
 

@@ -6,7 +6,7 @@ use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,9 +19,10 @@ use super::event_loop::{Beginning, EventLoop, Instance};
 use super::plan::{self, Plan, Planner};
 use super::token::Token;
 use super::{HostConfig, Hosted, StartError, SwapError};
+use crate::lock;
 use crate::metrics::Metrics;
 use crate::topology::{ServiceId, Topology};
-use crate::work::Inbox;
+use crate::work::{Inbox, pin};
 
 /// What a host is doing.
 pub(super) const RUNNING: u8 = 0;
@@ -256,7 +257,9 @@ impl Host {
             let builder = std::thread::Builder::new().name(format!("services-{thread}"));
             let running = builder
                 .spawn(move || {
-                    pin(&seat.cpus);
+                    // A processor may be gone or forbidden: where a service runs is told by
+                    // its facts, and it is better to run elsewhere than not.
+                    let _ = pin(&seat.cpus);
                     event_loop.run();
                 })
                 .map_err(StartError::Threads)?;
@@ -268,12 +271,12 @@ impl Host {
 
     /// Where all instances listen: those of this host, and what it was told of others.
     pub fn directory(&self) -> Directory {
-        self.control().directory.clone()
+        lock(&self.control).directory.clone()
     }
 
     /// The topology in force, and its revision: 1 from the start, one more with each swap.
     pub fn topology(&self) -> (Arc<Topology>, u32) {
-        let control = self.control();
+        let control = lock(&self.control);
         (Arc::clone(&control.topology), control.revision)
     }
 
@@ -285,12 +288,10 @@ impl Host {
     /// When a service that runs here is not in it, or it calls one of which no address is
     /// known; the old one stays in force.
     pub fn swap(&self, topology: Arc<Topology>) -> Result<u32, SwapError> {
-        let mut control = self.control();
+        let mut control = lock(&self.control);
         for placed in &control.placed {
-            let service = topology.find(&placed.service);
-            let service = service.and_then(|id| topology.service(id));
-            let before = control.topology.find(&placed.service);
-            let before = before.and_then(|id| control.topology.service(id));
+            let service = topology.named(&placed.service);
+            let before = control.topology.named(&placed.service);
             match (service, before) {
                 (None, _) => return Err(SwapError::Gone(placed.service.clone())),
                 (Some(new), Some(old)) if new.protocol != old.protocol => {
@@ -308,7 +309,7 @@ impl Host {
     /// # Errors
     /// When somebody is called of whom no address is known.
     pub fn relocate(&self, directory: &Directory) -> Result<(), SwapError> {
-        let mut control = self.control();
+        let mut control = lock(&self.control);
         let own: Vec<_> = control
             .placed
             .iter()
@@ -388,10 +389,6 @@ impl Host {
             waker.wake();
         }
     }
-
-    fn control(&self) -> MutexGuard<'_, Control> {
-        self.control.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Host {
@@ -444,19 +441,4 @@ fn listen(service: &str, address: SocketAddr) -> Result<(OwnedFd, SocketAddr), S
     let listener = socket::listen_tcp(address, BACKLOG, false).map_err(failed)?;
     let address = socket::local_address(&listener).map_err(failed)?;
     Ok((listener, address))
-}
-
-/// Pins the calling thread. A processor that is gone or forbidden is left out: where a
-/// service runs is told by its facts, and it is better to run elsewhere than not.
-fn pin(cpus: &[u32]) {
-    let mut set = rustix::thread::CpuSet::new();
-    for cpu in cpus {
-        if (*cpu as usize) < rustix::thread::CpuSet::MAX_CPU {
-            set.set(*cpu as usize);
-        }
-    }
-    if set.count() > 0 {
-        // See above.
-        let _ = rustix::thread::sched_setaffinity(None, &set);
-    }
 }

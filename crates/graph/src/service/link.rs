@@ -8,7 +8,7 @@ use wire::http1::{BodyLength, KnownHead, Limits, ResponseScanner, Sink, field};
 use wire::slab::Key;
 use wire::stream::Stream;
 
-use super::flight::MOST_ECHO;
+use super::flight::{Flight, MOST_ECHO};
 use super::outbox::Outbox;
 use super::plan::Callee;
 use crate::Nanos;
@@ -16,6 +16,7 @@ use crate::draw::SpanId;
 use crate::metrics::ClientCounters;
 use crate::script::Ticket;
 use crate::topology::{Connections, EdgeId, Protocol, StepId};
+use crate::trace::context::Outgoing;
 
 /// Calls that may wait for a connection to one callee; further ones fail at once.
 pub(super) const MOST_WAITING: usize = 4096;
@@ -134,6 +135,20 @@ pub(super) struct Attempt {
     pub(super) wanted: Nanos,
     /// When its first byte was sent.
     pub(super) sent: Nanos,
+}
+
+impl Attempt {
+    /// The context that it carries.
+    pub(super) fn context<'a>(&self, flight: &'a Flight) -> Outgoing<'a> {
+        Outgoing {
+            trace: flight.trace,
+            span: self.span,
+            parent: flight.span,
+            sampled: flight.sampled,
+            debug: flight.debug,
+            passed: &flight.passed,
+        }
+    }
 }
 
 /// A connection to a callee.

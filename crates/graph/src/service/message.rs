@@ -1,5 +1,6 @@
 //! The heads of requests and answers, and what of them means something here.
 
+use http::StatusCode;
 use wire::http1::write;
 
 use super::flight::Flight;
@@ -7,7 +8,7 @@ use super::link::{Attempt, FAILED};
 use super::outbox::Outbox;
 use super::plan::{CallPlan, Plan, REVISION};
 use crate::Nanos;
-use crate::trace::context::{self, Outgoing};
+use crate::trace::context;
 use wire::deadlines::NEVER;
 
 /// How many milliseconds the caller will wait (Envoy's field).
@@ -26,23 +27,9 @@ pub(super) fn write_request(
     let out = outbox.sheet();
     let method: &[u8] = if attempt.bytes > 0 { b"POST " } else { b"GET " };
     out.extend_from_slice(method);
-    match &call.path {
-        Some(path) => out.extend_from_slice(path.as_bytes()),
-        None => out.extend_from_slice(&flight.path),
-    }
+    out.extend_from_slice(call.path_or(&flight.path));
     out.extend_from_slice(&call.head);
-    context::write(
-        &plan.topology.tracing,
-        &Outgoing {
-            trace: flight.trace,
-            span: attempt.span,
-            parent: flight.span,
-            sampled: flight.sampled,
-            debug: flight.debug,
-            passed: &flight.passed,
-        },
-        out,
-    );
+    context::write(&plan.topology.tracing, &attempt.context(flight), out);
     out.extend_from_slice(TIMEOUT.as_bytes());
     out.extend_from_slice(b": ");
     let left = attempt.deadline.saturating_sub(now);
@@ -140,25 +127,12 @@ pub(super) fn write_refusal(status: u16, out: &mut Vec<u8>) {
 }
 
 fn reason(status: u16) -> &'static [u8] {
+    let known = || StatusCode::from_u16(status).ok()?.canonical_reason();
     match status {
-        200 => b"OK",
-        400 => b"Bad Request",
-        403 => b"Forbidden",
-        404 => b"Not Found",
-        405 => b"Method Not Allowed",
-        408 => b"Request Timeout",
+        // As RFC 9110 has it.
         413 => b"Content Too Large",
-        417 => b"Expectation Failed",
-        429 => b"Too Many Requests",
-        431 => b"Request Header Fields Too Large",
-        500 => b"Internal Server Error",
-        501 => b"Not Implemented",
-        502 => b"Bad Gateway",
-        503 => b"Service Unavailable",
-        504 => b"Gateway Timeout",
-        505 => b"HTTP Version Not Supported",
         // A client goes by the number.
-        _ => b"Status",
+        _ => known().unwrap_or("Status").as_bytes(),
     }
 }
 

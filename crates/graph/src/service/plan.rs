@@ -12,7 +12,7 @@ use crate::topology::{
     Work,
 };
 use crate::trace::{Name, Sampler};
-use crate::work::{Equipment, Inbox, LoadStatus, Site, Task, WorkError, Workers, WorkersConfig};
+use crate::work::{Equipment, Inbox, Load, Site, Task, WorkError, Workers, WorkersConfig};
 
 /// The field that names the revision that a request runs under.
 pub(super) const REVISION: &str = "x-headroom-revision";
@@ -45,7 +45,7 @@ pub(super) struct Plan {
     pub(super) sampler: Sampler,
     pub(super) counters: Arc<InstanceCounters>,
     /// How often the load beside the requests ran.
-    pub(super) load_status: Box<dyn Fn() -> LoadStatus + Send + Sync>,
+    pub(super) load: Arc<Load>,
 }
 
 /// An endpoint.
@@ -93,6 +93,13 @@ pub(super) struct WorkPlan {
     /// Whether its end is to be told in the body (testapi's `/load-status`).
     pub(super) tells_load: bool,
     pub(super) counters: Arc<WorkCounters>,
+}
+
+impl CallPlan {
+    /// The path that is asked for by a request whose own is `own`.
+    pub(super) fn path_or<'a>(&'a self, own: &'a [u8]) -> &'a [u8] {
+        self.path.as_ref().map_or(own, |path| path.as_bytes())
+    }
 }
 
 impl Plan {
@@ -154,15 +161,8 @@ pub(super) struct Planner {
     site: Arc<Site>,
     /// Where the event loop finds the work that has ended.
     inbox: Arc<Inbox>,
-    workers: Option<Crew>,
-}
-
-/// The newest workers, and what they were made for.
-struct Crew {
-    workers: Arc<Workers>,
-    threads: u32,
-    queue: u32,
-    cpus: Vec<u32>,
+    /// The newest, and what they were made for.
+    workers: Option<(WorkersConfig, Arc<Workers>)>,
 }
 
 impl Planner {
@@ -181,26 +181,20 @@ impl Planner {
         if own.workers == 0 {
             return Ok(None);
         }
-        if let Some(crew) = &self.workers
-            && (crew.threads, crew.queue) == (own.workers, own.queue)
-            && crew.cpus == own.placement.cpus
-        {
-            return Ok(Some(Arc::clone(&crew.workers)));
-        }
         let config = WorkersConfig {
             name: own.name.clone(),
             threads: own.workers,
             queue: own.queue,
             cpus: own.placement.cpus.clone(),
         };
-        let workers = Workers::new(&self.site, &self.inbox, config);
+        if let Some((known, workers)) = &self.workers
+            && *known == config
+        {
+            return Ok(Some(Arc::clone(workers)));
+        }
+        let workers = Workers::new(&self.site, &self.inbox, config.clone());
         let workers = Arc::new(workers.map_err(|error| error.cause())?);
-        self.workers = Some(Crew {
-            workers: Arc::clone(&workers),
-            threads: own.workers,
-            queue: own.queue,
-            cpus: own.placement.cpus.clone(),
-        });
+        self.workers = Some((config, Arc::clone(&workers)));
         Ok(Some(workers))
     }
 
@@ -231,10 +225,7 @@ impl Planner {
             inner: false,
             sampler: Sampler::new(topology.tracing.sample),
             counters,
-            load_status: {
-                let load = Arc::clone(&self.equipment.load);
-                Box::new(move || load.status())
-            },
+            load: Arc::clone(&self.equipment.load),
         };
         let Some(own) = topology.service(service) else {
             return Ok(plan);
@@ -254,41 +245,32 @@ impl Planner {
                 echo: endpoint.response == Response::Echo,
                 counters: Arc::clone(plan.counters.server(Some(place))),
             });
-            self.add(&mut plan, &endpoint.steps, directory)?;
+            let mut steps = Vec::new();
+            endpoint.each_step(|step| steps.push(step));
+            for step in steps {
+                self.add(&mut plan, step, directory)?;
+            }
         }
         Ok(plan)
     }
 
-    fn add(
-        &mut self,
-        plan: &mut Plan,
-        steps: &[Step],
-        directory: &Directory,
-    ) -> Result<(), String> {
-        for step in steps {
-            let made = match &step.action {
-                Action::Work(work) => {
-                    let counters = Arc::clone(plan.counters.work(step.id));
-                    StepPlan::Work(self.work(work, counters))
-                }
-                Action::Call(call) => {
-                    StepPlan::Call(self.call(plan, call.edge, call.path.as_deref(), directory)?)
-                }
-                Action::Sequence(below)
-                | Action::Parallel {
-                    branches: below, ..
-                } => {
-                    self.add(plan, below, directory)?;
-                    continue;
-                }
-            };
-            let at = step.id.0.saturating_sub(plan.first_step) as usize;
-            if at >= plan.steps.len() {
-                plan.steps.resize_with(at + 1, || StepPlan::Nothing);
+    fn add(&mut self, plan: &mut Plan, step: &Step, directory: &Directory) -> Result<(), String> {
+        let made = match &step.action {
+            Action::Work(work) => {
+                let counters = Arc::clone(plan.counters.work(step.id));
+                StepPlan::Work(self.work(work, counters))
             }
-            if let Some(place) = plan.steps.get_mut(at) {
-                *place = made;
+            Action::Call(call) => {
+                StepPlan::Call(self.call(plan, call.edge, call.path.as_deref(), directory)?)
             }
+            Action::Sequence(_) | Action::Parallel { .. } => return Ok(()),
+        };
+        let at = step.id.0.saturating_sub(plan.first_step) as usize;
+        if at >= plan.steps.len() {
+            plan.steps.resize_with(at + 1, || StepPlan::Nothing);
+        }
+        if let Some(place) = plan.steps.get_mut(at) {
+            *place = made;
         }
         Ok(())
     }

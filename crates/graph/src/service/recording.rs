@@ -30,6 +30,21 @@ pub(super) struct Piece {
     pub(super) cause: &'static str,
 }
 
+impl Piece {
+    /// One that took no time so far.
+    pub(super) fn new(span: SpanId, wanted: Nanos, begun: Nanos) -> Self {
+        Self {
+            span,
+            wanted,
+            begun,
+            ended: begun,
+            cpu: 0,
+            stolen: 0,
+            cause: "",
+        }
+    }
+}
+
 impl EventLoop {
     /// A request is answered, or never will be.
     pub(super) fn conclude(&mut self, flight: &mut Flight, plan: &Plan, why: &'static str) {
@@ -146,21 +161,11 @@ fn path(flight: &Flight, plan: &Plan) -> Name {
 
 /// A span within a request, without times and with nothing to tell.
 fn span(flight: &Flight, plan: &Plan, kind: SpanKind, name: Name, peer: &Name) -> Span {
+    let names = [Arc::clone(&plan.name), name, Arc::clone(peer)];
     Span {
-        trace: flight.trace,
         id: flight.span,
         parent: flight.span,
-        kind,
-        service: Arc::clone(&plan.name),
-        name,
-        peer: Arc::clone(peer),
-        start: 0,
-        end: 0,
-        cpu: 0,
-        queue: 0,
-        status: 0,
-        attempt: 0,
         revision: plan.revision,
-        cause: "",
+        ..Span::untold(flight.trace, kind, names)
     }
 }

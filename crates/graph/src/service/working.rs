@@ -46,15 +46,8 @@ impl EventLoop {
                     if let Some(plan) = flight.plan.clone()
                         && let Some(work) = plan.work(step)
                     {
-                        let piece = Piece {
-                            span,
-                            wanted: since,
-                            begun: since,
-                            ended: self.now,
-                            cpu: 0,
-                            stolen: 0,
-                            cause: "",
-                        };
+                        let mut piece = Piece::new(span, since, since);
+                        piece.ended = self.now;
                         self.record_work(&flight, &plan, work, &piece);
                     }
                 }
@@ -97,15 +90,7 @@ impl EventLoop {
             return;
         };
         let wanted = clock::now();
-        let mut piece = Piece {
-            span,
-            wanted,
-            begun: wanted,
-            ended: wanted,
-            cpu: 0,
-            stolen: 0,
-            cause: "",
-        };
+        let mut piece = Piece::new(span, wanted, wanted);
         let task = match &work.task {
             Ok(task) => task,
             Err(error) => {
@@ -175,15 +160,7 @@ impl EventLoop {
         if let Some(plan) = flight.plan.clone()
             && let Some(work) = plan.work(job.step)
         {
-            let mut piece = Piece {
-                span: job.span,
-                wanted: ended.submitted,
-                begun: ended.begun,
-                ended: ended.begun,
-                cpu: 0,
-                stolen: 0,
-                cause: "",
-            };
+            let mut piece = Piece::new(job.span, ended.submitted, ended.begun);
             match &ended.result {
                 Ok(done) => {
                     piece.ended = ended.begun + done.wall;
@@ -232,7 +209,7 @@ fn explain(flight: &mut Flight, error: Option<&WorkError>) -> &'static str {
 /// Puts testapi's `status[DONE/STARTED],` before the body.
 fn tell_load(flight: &mut Flight, plan: &Plan, tells: bool) {
     if tells {
-        let load = (plan.load_status)();
+        let load = plan.load.status();
         // Writing to memory does not fail.
         let _ = write!(flight.prefix, "status[{}/{}],", load.done, load.started);
     }

@@ -4,7 +4,7 @@
 use document::{Node, Problem, Value};
 use units::UnitError;
 
-use super::value::{expected, needs_unit, of_unit};
+use super::value::{expected, of_unit, size, time};
 use crate::amount::Amount;
 use crate::script::bound;
 
@@ -113,12 +113,8 @@ fn constant(node: &Node, scale: Scale) -> Result<f64, Problem> {
             let most = scale.write(scale.most);
             expected(&format!("a number from 0 to {most}"), node)
         }),
-        Unit::Time => super::value::time(node).map(|nanos| nanos as f64),
-        Unit::Size => Err(needs_unit(
-            "a size needs a unit: B, KiB, MiB, GiB, TiB, kB, MB, GB or TB",
-            "B",
-            node,
-        )),
+        Unit::Time => time(node).map(|nanos| nanos as f64),
+        Unit::Size => size(node).map(|bytes| bytes as f64),
     }
 }
 

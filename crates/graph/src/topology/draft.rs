@@ -1,4 +1,5 @@
-//! A graph that a program makes: services and calls first, numbers at the end.
+//! A graph that a program makes: services and calls first, numbers at the end; and the parts
+//! of graphs as they are when nothing is said of them.
 
 use std::collections::HashMap;
 
@@ -33,17 +34,7 @@ impl Draft {
     /// Adds a service with the endpoint `/`, which does nothing yet.
     pub(super) fn service(&mut self, name: String) -> ServiceId {
         let id = u32::try_from(self.topology.services.len()).unwrap_or(u32::MAX);
-        self.topology.services.push(Service {
-            name,
-            protocol: Protocol::Http1,
-            replicas: 1,
-            workers: super::WORKERS,
-            queue: super::QUEUE,
-            endpoints: vec![endpoint("/")],
-            faults: Faults::default(),
-            placement: Placement::default(),
-            labels: Vec::new(),
-        });
+        self.topology.services.push(service(name));
         ServiceId(id)
     }
 
@@ -58,17 +49,7 @@ impl Draft {
             });
             EdgeId(u32::try_from(edges.len()).unwrap_or(u32::MAX) - 1)
         });
-        Call {
-            edge,
-            path: None,
-            probability: 1.0,
-            count: Amount::Constant(1.0),
-            request: Amount::ZERO,
-            timeout: super::TIMEOUT,
-            retries: 0,
-            backoff: 0,
-            wait: true,
-        }
+        call(edge)
     }
 
     /// Adds a step to a service's first endpoint.
@@ -84,6 +65,36 @@ impl Draft {
         self.topology.entry = entry;
         self.topology.renumber();
         self.topology
+    }
+}
+
+/// A service of which nothing is said: it has the endpoint `/`, which does nothing.
+pub(super) fn service(name: String) -> Service {
+    Service {
+        name,
+        protocol: Protocol::Http1,
+        replicas: 1,
+        workers: super::WORKERS,
+        queue: super::QUEUE,
+        endpoints: vec![endpoint("/")],
+        faults: Faults::default(),
+        placement: Placement::default(),
+        labels: Vec::new(),
+    }
+}
+
+/// A call of which nothing is said: it is always made, once.
+pub(super) fn call(edge: EdgeId) -> Call {
+    Call {
+        edge,
+        path: None,
+        probability: 1.0,
+        count: Amount::Constant(1.0),
+        request: Amount::ZERO,
+        timeout: super::TIMEOUT,
+        retries: 0,
+        backoff: 0,
+        wait: true,
     }
 }
 

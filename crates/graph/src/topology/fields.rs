@@ -9,18 +9,17 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Those of a node, or what is wrong with it: it is no table.
-    pub(super) fn of(node: &'a Node) -> Result<Self, Problem> {
-        match &node.value {
-            Value::Table(entries) => Ok(Self {
-                entries,
-                known: Vec::new(),
-            }),
-            other => Err(Problem::new(
-                node.span.clone(),
-                format!("expected a table, found {}", other.what()),
-            )),
-        }
+    /// Those of a node; `None`: it is no table, which is noted.
+    pub(super) fn of(node: &'a Node, problems: &mut Vec<Problem>) -> Option<Self> {
+        let Value::Table(entries) = &node.value else {
+            let message = format!("expected a table, found {}", node.value.what());
+            problems.push(Problem::new(node.span.clone(), message));
+            return None;
+        };
+        Some(Self {
+            entries,
+            known: Vec::new(),
+        })
     }
 
     /// The entry of a key, which becomes known. YAML's `key:` without a value says nothing.

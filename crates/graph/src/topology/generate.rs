@@ -165,25 +165,17 @@ impl RandomShape {
     fn check(&self) -> Result<(), GenerateError> {
         sized(u64::from(self.services))?;
         let share = |value: f64| (0.0..=1.0).contains(&value);
+        let above = |value: f64, least: f64| value > least && value.is_finite();
+        let deep = (1.0..=20.0).contains(&self.depth);
         let fields = [
-            (
-                "depth",
-                self.depth,
-                (1.0..=20.0).contains(&self.depth),
-                "1 to 20",
-            ),
-            (
-                "tail",
-                self.tail,
-                self.tail > 1.0 && self.tail.is_finite(),
-                "a number above 1",
-            ),
+            ("depth", self.depth, deep, "1 to 20"),
+            ("tail", self.tail, above(self.tail, 1.0), "a number above 1"),
             ("hot", self.hot, share(self.hot), "0 to 1"),
             ("sharing", self.sharing, share(self.sharing), "0 to 1"),
             (
                 "calls",
                 self.calls,
-                self.calls > 0.0 && self.calls.is_finite(),
+                above(self.calls, 0.0),
                 "a number above 0",
             ),
             ("at_once", self.at_once, share(self.at_once), "0 to 1"),

@@ -290,6 +290,20 @@ pub enum Protocol {
     Grpc,
 }
 
+impl Protocol {
+    /// Every one.
+    pub(crate) const ALL: [Self; 3] = [Self::Http1, Self::Http2, Self::Grpc];
+
+    /// As in files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http1",
+            Self::Http2 => "http2",
+            Self::Grpc => "grpc",
+        }
+    }
+}
+
 /// What goes wrong in a service, by chance. Shares are 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Faults {
@@ -389,6 +403,11 @@ impl Topology {
     pub fn find(&self, name: &str) -> Option<ServiceId> {
         let at = self.services.iter().position(|one| one.name == name)?;
         u32::try_from(at).ok().map(ServiceId)
+    }
+
+    /// What a service of this name is.
+    pub fn named(&self, name: &str) -> Option<&Service> {
+        self.services.iter().find(|one| one.name == name)
     }
 }
 

@@ -1,8 +1,44 @@
-//! What services may be called.
+//! What services may be called, and which one a name stands for.
+
+use std::collections::HashMap;
+
+use document::{Node, Problem};
+
+use super::ServiceId;
 
 /// What a name looks like, in words.
 pub(super) const SERVICE_NAME: &str =
     "a name of 1 to 63 lower-case letters, digits, and inner dashes and underscores";
+
+/// Problems for which the name that was likely meant is sought: of a file with very many
+/// mistakes only the first are shown.
+const FEW_PROBLEMS: usize = 100;
+
+/// The service that a call names, which stands at `node`. If there is none that is noted,
+/// with the name that was likely meant, or else with `otherwise`.
+pub(super) fn named(
+    names: &HashMap<String, ServiceId>,
+    name: &str,
+    node: &Node,
+    otherwise: Option<String>,
+    problems: &mut Vec<Problem>,
+) -> Option<ServiceId> {
+    let found = names.get(name).copied();
+    if found.is_none() {
+        let few = problems.len() < FEW_PROBLEMS;
+        let names = names.keys().filter(|_| few);
+        let mut names: Vec<&str> = names.map(String::as_str).collect();
+        names.sort_unstable();
+        let mut problem =
+            Problem::new(node.span.clone(), format!("there is no service \"{name}\""));
+        let near = units::nearest(name, names);
+        problem.help = near
+            .map(|near| format!("did you mean \"{near}\"?"))
+            .or(otherwise);
+        problems.push(problem);
+    }
+    found
+}
 
 /// Longest name, in bytes (RFC 1123 section 2.1, RFC 1035 section 2.3.4).
 const MOST: usize = 63;

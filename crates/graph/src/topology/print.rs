@@ -1,12 +1,13 @@
 //! A graph as a file that reads back to the same.
 
+use std::cell::RefCell;
 use std::fmt::{self, Write};
 use std::time::Duration;
 
 use document::Kind;
 
 use super::amounts::{self, CALLS, SIZE, STEPS, TIME};
-use super::settings::PROTOCOLS;
+use super::read::Defaults;
 use super::{
     Action, Background, Call, Connections, EdgeId, Endpoint, Faults, Join, Protocol, Response,
     Service, ServiceId, Step, Topology, Tracing, Work,
@@ -25,17 +26,12 @@ impl Topology {
     }
 }
 
-/// What calls and services mostly have; only what differs is printed with them.
+/// A graph, and what calls and services mostly have: only what differs is printed with them.
 struct Printer<'a> {
     graph: &'a Topology,
-    timeout: u64,
-    connections: Connections,
-    protocol: Protocol,
-    response: Response,
-    workers: u32,
-    queue: u32,
+    defaults: Defaults,
     /// For each edge, whether its connections still have to be told.
-    untold: std::cell::RefCell<Vec<bool>>,
+    untold: RefCell<Vec<bool>>,
 }
 
 /// The value that stands most often, of the first hundred different ones.
@@ -60,24 +56,21 @@ impl<'a> Printer<'a> {
         let endpoints = || graph.services.iter().flat_map(|one| &one.endpoints);
         let calls = endpoints().flat_map(|endpoint| endpoint.calls());
         let services = || graph.services.iter();
-        let connections = most_common(
-            graph.edges.iter().map(|edge| edge.connections),
-            super::CONNECTIONS,
-        );
+        let edges = || graph.edges.iter().map(|edge| edge.connections);
+        let usual = Defaults::default();
+        let defaults = Defaults {
+            timeout: most_common(calls.map(|(_, call)| call.timeout), usual.timeout),
+            protocol: most_common(services().map(|one| one.protocol), usual.protocol),
+            connections: most_common(edges(), usual.connections),
+            response: most_common(endpoints().map(|one| one.response.clone()), usual.response),
+            workers: most_common(services().map(|one| one.workers), usual.workers),
+            queue: most_common(services().map(|one| one.queue), usual.queue),
+        };
+        let untold = edges().map(|one| one != defaults.connections);
         Self {
             graph,
-            timeout: most_common(calls.map(|(_, call)| call.timeout), super::TIMEOUT),
-            connections,
-            protocol: most_common(services().map(|one| one.protocol), Protocol::Http1),
-            response: most_common(endpoints().map(|one| one.response.clone()), super::RESPONSE),
-            workers: most_common(services().map(|one| one.workers), super::WORKERS),
-            queue: most_common(services().map(|one| one.queue), super::QUEUE),
-            untold: graph
-                .edges
-                .iter()
-                .map(|edge| edge.connections != connections)
-                .collect::<Vec<_>>()
-                .into(),
+            untold: RefCell::new(untold.collect()),
+            defaults,
         }
     }
 
@@ -88,12 +81,13 @@ impl<'a> Printer<'a> {
             Err(_) => writeln!(out, "seed = \"{}\"", self.graph.seed)?,
         }
         writeln!(out, "\n[defaults]")?;
-        writeln!(out, "timeout = {}", duration(self.timeout))?;
-        writeln!(out, "protocol = {}", protocol(self.protocol))?;
-        writeln!(out, "connections = {}", connections(self.connections))?;
-        writeln!(out, "response = {}", response(&self.response))?;
-        writeln!(out, "workers = {}", self.workers)?;
-        writeln!(out, "queue = {}", self.queue)?;
+        let defaults = &self.defaults;
+        writeln!(out, "timeout = {}", duration(defaults.timeout))?;
+        writeln!(out, "protocol = {}", protocol(defaults.protocol))?;
+        writeln!(out, "connections = {}", connections(defaults.connections))?;
+        writeln!(out, "response = {}", response(&defaults.response))?;
+        writeln!(out, "workers = {}", defaults.workers)?;
+        writeln!(out, "queue = {}", defaults.queue)?;
         if self.graph.tracing != Tracing::default() {
             tracing(&self.graph.tracing, out)?;
         }
@@ -108,38 +102,32 @@ impl<'a> Printer<'a> {
 
     fn service(&self, service: &Service, id: ServiceId, out: &mut String) -> fmt::Result {
         writeln!(out, "\n[services.{}]", service.name)?;
-        if id == self.graph.entry {
-            writeln!(out, "entry = true")?;
-        }
-        if service.protocol != self.protocol {
-            writeln!(out, "protocol = {}", protocol(service.protocol))?;
-        }
-        if service.replicas != 1 {
-            writeln!(out, "replicas = {}", service.replicas)?;
-        }
-        if service.workers != self.workers {
-            writeln!(out, "workers = {}", service.workers)?;
-        }
-        if service.queue != self.queue {
-            writeln!(out, "queue = {}", service.queue)?;
-        }
-        let placement = &service.placement;
-        if !placement.cpus.is_empty() {
-            writeln!(out, "cpus = \"{}\"", units::write_cpus(&placement.cpus))?;
-        }
-        let cpu = placement.cpu_limit.map(|cpus| format!("cpu = {cpus:?}"));
-        let memory = placement
-            .memory_limit
-            .map(|bytes| format!("memory = \"{}\"", units::write_bytes(bytes)));
-        let limits: Vec<String> = cpu.into_iter().chain(memory).collect();
-        if !limits.is_empty() {
-            writeln!(out, "limits = {{ {} }}", limits.join(", "))?;
-        }
-        if service.faults != Faults::default() {
-            writeln!(out, "faults = {}", faults(&service.faults))?;
-        }
-        if !service.labels.is_empty() {
-            writeln!(out, "labels = {}", service.labels.write())?;
+        let (usual, placement) = (&self.defaults, &service.placement);
+        let limits = joined([
+            ("cpu", placement.cpu_limit.map(share)),
+            ("memory", placement.memory_limit.map(size)),
+        ]);
+        let settings = [
+            ("entry", unless(id == self.graph.entry, false, plain)),
+            (
+                "protocol",
+                unless(service.protocol, usual.protocol, protocol),
+            ),
+            ("replicas", unless(service.replicas, 1, plain)),
+            ("workers", unless(service.workers, usual.workers, plain)),
+            ("queue", unless(service.queue, usual.queue, plain)),
+            ("cpus", unless(&placement.cpus[..], &[], cpus)),
+            ("limits", unless(&*limits, "", braced)),
+            (
+                "faults",
+                unless(&service.faults, &Faults::default(), faults),
+            ),
+            ("labels", unless(&service.labels, &Vec::new(), Kind::write)),
+        ];
+        for (key, value) in settings {
+            if let Some(value) = value {
+                writeln!(out, "{key} = {value}")?;
+            }
         }
         self.endpoints(service, out)
     }
@@ -150,7 +138,7 @@ impl<'a> Printer<'a> {
             _ => (None, service.endpoints.as_slice()),
         };
         // What stands with the service holds for all its endpoints that say nothing.
-        let (mut body, mut latency) = (&self.response, &Amount::ZERO);
+        let (mut body, mut latency) = (&self.defaults.response, &Amount::ZERO);
         if let Some(first) = first {
             self.endpoint(first, body, latency, !others.is_empty(), out)?;
             (body, latency) = (&first.response, &first.latency);
@@ -175,7 +163,7 @@ impl<'a> Printer<'a> {
             writeln!(out, "response = {}", response(&endpoint.response))?;
         }
         if endpoint.latency != *latency {
-            writeln!(out, "latency = {}", amounts::write(&endpoint.latency, TIME))?;
+            writeln!(out, "latency = {}", time(&endpoint.latency))?;
         }
         if endpoint.steps.is_empty() {
             return match steps_needed {
@@ -225,36 +213,27 @@ impl<'a> Printer<'a> {
     fn call(&self, call: &Call) -> String {
         let edge = self.graph.edge(call.edge);
         let to = edge.and_then(|edge| self.graph.service(edge.to));
-        let mut text = format!("call = \"{}\"", to.map_or("", |to| to.name.as_str()));
-        let mut add = |key: &str, value: String| text += &format!(", {key} = {value}");
-        if let Some(path) = &call.path {
-            add("path", path.write());
-        }
-        if call.probability != 1.0 {
-            add("probability", format!("{:?}", call.probability));
-        }
-        if call.count != Amount::Constant(1.0) {
-            add("count", amounts::write(&call.count, CALLS));
-        }
-        if !call.request.is_zero() {
-            add("request", amounts::write(&call.request, SIZE));
-        }
-        if call.timeout != self.timeout {
-            add("timeout", duration(call.timeout));
-        }
-        if call.retries != 0 {
-            add("retries", call.retries.to_string());
-        }
-        if call.backoff != 0 {
-            add("backoff", duration(call.backoff));
-        }
-        if !call.wait {
-            add("wait", "false".to_owned());
-        }
-        if let Some(edge) = edge.filter(|_| self.is_untold(call.edge)) {
-            add("connections", connections(edge.connections));
-        }
-        text
+        let told = edge.filter(|_| self.is_untold(call.edge));
+        let name = to.map_or("", |to| to.name.as_str());
+        let count = |count: &Amount| amounts::write(count, CALLS);
+        joined([
+            ("call", Some(quoted(name))),
+            ("path", call.path.as_ref().map(Kind::write)),
+            ("probability", unless(call.probability, 1.0, share)),
+            ("count", unless(&call.count, &Amount::Constant(1.0), count)),
+            ("request", unless(&call.request, &Amount::ZERO, bytes)),
+            (
+                "timeout",
+                unless(call.timeout, self.defaults.timeout, duration),
+            ),
+            ("retries", unless(call.retries, 0, plain)),
+            ("backoff", unless(call.backoff, 0, duration)),
+            ("wait", unless(call.wait, true, plain)),
+            (
+                "connections",
+                told.map(|edge| connections(edge.connections)),
+            ),
+        ])
     }
 
     /// Whether the connections of an edge have to be told; true once.
@@ -264,80 +243,111 @@ impl<'a> Printer<'a> {
     }
 }
 
+/// Settings in one line; those without a value are left out.
+fn joined<const N: usize>(settings: [(&str, Option<String>); N]) -> String {
+    let settings = settings.into_iter();
+    let told = settings.filter_map(|(key, value)| Some(format!("{key} = {}", value?)));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// A setting, unless it is the usual one.
+fn unless<T: PartialEq>(value: T, usual: T, write: impl FnOnce(T) -> String) -> Option<String> {
+    (value != usual).then(|| write(value))
+}
+
+fn plain(value: impl ToString) -> String {
+    value.to_string()
+}
+
+fn quoted(text: impl fmt::Display) -> String {
+    format!("\"{text}\"")
+}
+
+fn braced(settings: &str) -> String {
+    format!("{{ {settings} }}")
+}
+
+fn share(share: f64) -> String {
+    format!("{share:?}")
+}
+
+fn cpus(cpus: &[u32]) -> String {
+    quoted(units::write_cpus(cpus))
+}
+
+fn size(bytes: u64) -> String {
+    quoted(units::write_bytes(bytes))
+}
+
+fn time(time: &Amount) -> String {
+    amounts::write(time, TIME)
+}
+
+fn bytes(bytes: &Amount) -> String {
+    amounts::write(bytes, SIZE)
+}
+
 fn duration(nanos: u64) -> String {
-    format!("\"{}\"", units::write_duration(Duration::from_nanos(nanos)))
+    quoted(units::write_duration(Duration::from_nanos(nanos)))
 }
 
 fn protocol(protocol: Protocol) -> String {
-    let name = PROTOCOLS.iter().find(|(_, known)| *known == protocol);
-    format!("\"{}\"", name.map_or("", |(name, _)| name))
+    quoted(protocol.name())
 }
 
 fn connections(connections: Connections) -> String {
     match connections {
         Connections::Warm(number) => number.to_string(),
-        Connections::Cold(super::COLD_CONNECTIONS) => "\"cold\"".to_owned(),
-        Connections::Cold(number) => format!("\"cold {number}\""),
+        Connections::Cold(super::COLD_CONNECTIONS) => quoted("cold"),
+        Connections::Cold(number) => quoted(format_args!("cold {number}")),
     }
 }
 
 fn response(response: &Response) -> String {
     match response {
-        Response::Echo => "\"echo\"".to_owned(),
-        Response::Bytes(bytes) => amounts::write(bytes, SIZE),
+        Response::Echo => quoted("echo"),
+        Response::Bytes(amount) => bytes(amount),
     }
 }
 
 fn faults(faults: &Faults) -> String {
-    let mut parts = Vec::new();
-    if faults.error != 0.0 {
-        parts.push(format!("error = {:?}", faults.error));
-    }
-    if faults.status != Faults::default().status {
-        parts.push(format!("status = {}", faults.status));
-    }
-    if faults.drop != 0.0 {
-        parts.push(format!("drop = {:?}", faults.drop));
-    }
-    if faults.delay_rate != 0.0 || !faults.delay.is_zero() {
-        let by = amounts::write(&faults.delay, TIME);
-        parts.push(format!(
-            "delay = {{ rate = {:?}, by = {by} }}",
-            faults.delay_rate
-        ));
-    }
-    format!("{{ {} }}", parts.join(", "))
+    let delay = joined([
+        ("rate", Some(share(faults.delay_rate))),
+        ("by", Some(time(&faults.delay))),
+    ]);
+    let delayed = faults.delay_rate != 0.0 || !faults.delay.is_zero();
+    braced(&joined([
+        ("error", unless(faults.error, 0.0, share)),
+        (
+            "status",
+            unless(faults.status, Faults::default().status, plain),
+        ),
+        ("drop", unless(faults.drop, 0.0, share)),
+        ("delay", delayed.then(|| braced(&delay))),
+    ]))
 }
 
 fn work(work: &Work) -> String {
     let job = |path: &std::path::PathBuf| format!("stress-ng = {}", path.write());
     match work {
-        Work::Cpu(time) => format!("cpu = {}", amounts::write(time, TIME)),
+        Work::Cpu(length) => format!("cpu = {}", time(length)),
         Work::Ops(ops) => format!("ops = {}", amounts::write(ops, STEPS)),
         Work::Primes(most) => format!("primes = {most}"),
-        Work::Memory { set, touches } => format!(
-            "memory = \"{}\", touches = {}",
-            units::write_bytes(*set),
-            amounts::write(touches, STEPS)
-        ),
+        Work::Memory { set, touches } => {
+            let touches = amounts::write(touches, STEPS);
+            format!("memory = {}, touches = {touches}", size(*set))
+        }
         Work::Fork(words) => format!("fork = {}", words.write()),
         Work::Disk { read, write, sync } => {
-            let mut parts = Vec::new();
-            for (key, size) in [("read", read), ("write", write)] {
-                if !size.is_zero() {
-                    parts.push(format!("{key} = {}", amounts::write(size, SIZE)));
-                }
-            }
-            if *sync {
-                parts.push("sync = true".to_owned());
-            }
-            format!("disk = {{ {} }}", parts.join(", "))
+            let parts = joined([
+                ("read", unless(read, &Amount::ZERO, bytes)),
+                ("write", unless(write, &Amount::ZERO, bytes)),
+                ("sync", unless(*sync, false, plain)),
+            ]);
+            format!("disk = {}", braced(&parts))
         }
-        Work::Lock { name, hold } => {
-            let hold = amounts::write(hold, TIME);
-            format!("lock = {}, cpu = {hold}", name.write())
-        }
-        Work::Sleep(time) => format!("sleep = {}", amounts::write(time, TIME)),
+        Work::Lock { name, hold } => format!("lock = {}, cpu = {}", name.write(), time(hold)),
+        Work::Sleep(length) => format!("sleep = {}", time(length)),
         Work::StressNg { job: path } => job(path),
         Work::StressNgBackground { job: path } => format!("{}, wait = false", job(path)),
         Work::StressNgStatus => "stress-ng-status = true".to_owned(),
@@ -347,12 +357,10 @@ fn work(work: &Work) -> String {
 fn tracing(tracing: &Tracing, out: &mut String) -> fmt::Result {
     writeln!(out, "\n[trace]")?;
     writeln!(out, "sample = {:?}", tracing.sample)?;
-    let contexts = [("\"w3c\"", tracing.w3c), ("\"b3\"", tracing.b3)];
-    let sent: Vec<&str> = contexts
-        .iter()
-        .filter_map(|(name, sent)| sent.then_some(*name))
-        .collect();
-    writeln!(out, "propagate = [{}]", sent.join(", "))?;
+    let contexts = [("w3c", tracing.w3c), ("b3", tracing.b3)];
+    let sent = contexts.into_iter().filter(|(_, sent)| *sent);
+    let sent: Vec<String> = sent.map(|(name, _)| name.to_owned()).collect();
+    writeln!(out, "propagate = {}", sent.write())?;
     for (key, url) in [("zipkin", &tracing.zipkin), ("otlp", &tracing.otlp)] {
         if let Some(url) = url {
             writeln!(out, "{key} = {}", url.to_string().write())?;
@@ -365,12 +373,12 @@ fn background(one: &Background, out: &mut String) -> fmt::Result {
     writeln!(out, "\n[[background]]")?;
     writeln!(out, "name = {}", one.name.write())?;
     if !one.cpus.is_empty() {
-        writeln!(out, "cpus = \"{}\"", units::write_cpus(&one.cpus))?;
+        writeln!(out, "cpus = {}", cpus(&one.cpus))?;
     }
-    writeln!(out, "cpu = {:?}", one.cpu_share)?;
+    writeln!(out, "cpu = {}", share(one.cpu_share))?;
     writeln!(out, "threads = {}", one.threads)?;
     if one.memory != 0 {
-        writeln!(out, "memory = \"{}\"", units::write_bytes(one.memory))?;
+        writeln!(out, "memory = {}", size(one.memory))?;
     }
     writeln!(out, "from = {}", duration(one.from))?;
     match one.lasts {

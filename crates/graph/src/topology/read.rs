@@ -26,6 +26,7 @@ use std::path::Path;
 use document::{Node, Problem, Problems, Source, Span};
 
 use super::fields::Fields;
+use super::names::named;
 use super::settings::{
     collector, connections, propagation, protocol, queue, response, seed, workers,
 };
@@ -104,14 +105,11 @@ pub fn check(
     Ok(Checked { topology, warnings })
 }
 
-/// Problems for which the name that was likely meant is sought.
-const FEW_PROBLEMS: usize = 100;
-
 /// What services and calls have that say nothing of it.
 pub(super) struct Defaults {
     pub(super) timeout: u64,
     pub(super) protocol: Protocol,
-    connections: Connections,
+    pub(super) connections: Connections,
     pub(super) response: Response,
     pub(super) workers: u32,
     pub(super) queue: u32,
@@ -179,8 +177,8 @@ impl<'a> Reader<'a> {
     }
 
     fn topology(&mut self, root: &Node) -> Option<Topology> {
-        let mut fields = Fields::of(root).ok()?;
         let problems = &mut self.problems;
+        let mut fields = Fields::of(root, problems)?;
         let name = fields.read("name", problems, value::text);
         let seed = fields.read("seed", problems, seed);
         if let Some(node) = fields.node("defaults") {
@@ -208,19 +206,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A table, or none with the problem noted.
-    pub(super) fn fields<'n>(&mut self, node: &'n Node) -> Option<Fields<'n>> {
-        match Fields::of(node) {
-            Ok(fields) => Some(fields),
-            Err(problem) => {
-                self.problems.push(problem);
-                None
-            }
-        }
-    }
-
     fn read_defaults(&mut self, node: &Node) {
-        let Some(mut fields) = self.fields(node) else {
+        let Some(mut fields) = Fields::of(node, &mut self.problems) else {
             return;
         };
         let (defaults, problems) = (&mut self.defaults, &mut self.problems);
@@ -240,7 +227,7 @@ impl<'a> Reader<'a> {
 
     fn tracing(&mut self, node: &Node) -> Tracing {
         let mut tracing = Tracing::default();
-        let Some(mut fields) = self.fields(node) else {
+        let Some(mut fields) = Fields::of(node, &mut self.problems) else {
             return tracing;
         };
         let problems = &mut self.problems;
@@ -277,7 +264,7 @@ impl<'a> Reader<'a> {
             lasts: None,
         };
         let mut place = None;
-        if let Some(mut fields) = self.fields(node) {
+        if let Some(mut fields) = Fields::of(node, &mut self.problems) {
             let problems = &mut self.problems;
             if let Some(name) = fields.read("name", problems, value::text) {
                 name.clone_into(&mut background.name);
@@ -307,22 +294,8 @@ impl<'a> Reader<'a> {
                 return None;
             }
         };
-        let found = self.names.get(name).copied();
-        if found.is_none() {
-            let message = format!("there is no service \"{name}\"");
-            // Of a file with very many mistakes only the first are shown.
-            let few = self.problems.len() < FEW_PROBLEMS;
-            let names = self.names.keys().filter(|_| few);
-            let mut names: Vec<&str> = names.map(String::as_str).collect();
-            names.sort_unstable();
-            let help = match units::nearest(name, names) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("add it as [services.{name}]"),
-            };
-            self.problems
-                .push(Problem::new(node.span.clone(), message).help(help));
-        }
-        found
+        let add = Some(format!("add it as [services.{name}]"));
+        named(&self.names, name, node, add, &mut self.problems)
     }
 
     /// The edge between two services, which all calls between them share.

@@ -1,12 +1,10 @@
 //! What must hold of a graph as a whole.
 
-use std::collections::HashSet;
-
 use document::{Problem, Span};
 
 use super::read::{Machine, ServicePlace};
 use super::steps::WrittenCall;
-use super::walk::{Found, between_services, each_step_mut, endless_within};
+use super::walk::{Found, between_services, each_step_mut, endless_within, reached, uncalled};
 use super::{Action, ServiceId, Topology, budget, demand};
 
 /// Where the parts of a graph stand in its file.
@@ -38,8 +36,10 @@ pub(super) fn graph(topology: &mut Topology, places: &Places<'_>, problems: &mut
     paths(topology, places, problems);
     let Some(entry) = entry else { return };
     topology.entry = entry;
-    for (id, place) in unreachable(topology, entry).zip(places.services) {
-        if let Some(name) = id {
+    let reached = reached(topology, entry);
+    for ((service, place), reached) in topology.services.iter().zip(places.services).zip(reached) {
+        if !reached {
+            let name = &service.name;
             let message = format!("\"{name}\" is not the entry, and no call leads to it");
             let help = "call it, make it the entry, or leave it out";
             problems.push(Problem::new(place.name.clone(), message).help(help));
@@ -60,20 +60,8 @@ fn entry(
         .zip(places.services)
         .filter_map(|(id, place)| Some((ServiceId(id), place.entry.clone()?)));
     let Some((entry, _)) = entries.next() else {
-        let called: HashSet<u32> = topology.edges.iter().map(|edge| edge.to.0).collect();
-        let uncalled: Vec<&str> = (0..)
-            .zip(&topology.services)
-            .filter(|(id, _)| !called.contains(id))
-            .map(|(_, service)| service.name.as_str())
-            .take(5)
-            .collect();
         let place = places.services.first().map(|place| place.name.clone());
-        let message = "no service is the entry; expected one with entry = true";
-        let mut problem = Problem::new(place.unwrap_or_default(), message);
-        if !uncalled.is_empty() {
-            problem = problem.help(format!("no other calls {}", uncalled.join(", ")));
-        }
-        problems.push(problem);
+        problems.push(no_entry(topology, place, "entry = true"));
         return None;
     };
     let mut single = Some(entry);
@@ -89,7 +77,23 @@ fn entry(
     single
 }
 
-fn name(topology: &Topology, id: ServiceId) -> &str {
+/// Says that no service is the entry, and which ones may be.
+pub(super) fn no_entry(topology: &Topology, place: Option<Span>, mark: &str) -> Problem {
+    let message = format!("no service is the entry; expected one with {mark}");
+    let problem = Problem::new(place.unwrap_or_default(), message);
+    let uncalled = uncalled(topology);
+    let names: Vec<&str> = uncalled
+        .iter()
+        .take(5)
+        .map(|id| name(topology, *id))
+        .collect();
+    match names.is_empty() {
+        true => problem,
+        false => problem.help(format!("no other calls {}", names.join(", "))),
+    }
+}
+
+pub(super) fn name(topology: &Topology, id: ServiceId) -> &str {
     topology.service(id).map_or("", |one| one.name.as_str())
 }
 
@@ -123,23 +127,6 @@ fn cyclic(topology: &Topology, calls: &[WrittenCall], cycle: &[super::EdgeId]) -
     let message = format!("these calls form a cycle: {}", names.join(" -> "));
     let help = "a request would never end; take one of these calls out";
     Some(Problem::new(call.span.clone(), message).help(help))
-}
-
-/// For each service, its name if no way leads to it.
-fn unreachable(topology: &Topology, entry: ServiceId) -> impl Iterator<Item = Option<&str>> {
-    let mut reached = vec![false; topology.services.len()];
-    let mut calls: Vec<Vec<ServiceId>> = vec![Vec::new(); topology.services.len()];
-    for edge in &topology.edges {
-        calls[edge.from.0 as usize].push(edge.to);
-    }
-    let mut open = vec![entry];
-    while let Some(id) = open.pop() {
-        if !std::mem::replace(&mut reached[id.0 as usize], true) {
-            open.extend(&calls[id.0 as usize]);
-        }
-    }
-    let services = topology.services.iter().zip(reached);
-    services.map(|(service, reached)| (!reached).then_some(service.name.as_str()))
 }
 
 /// Every path that is asked for must have an answer.

@@ -1,6 +1,6 @@
 //! The services of a graph's file.
 
-use document::{Entry, Node, Problem, Value};
+use document::{Entry, Kind, Node, Problem, Value};
 
 use super::amounts::{self, TIME};
 use super::fields::Fields;
@@ -8,8 +8,7 @@ use super::names::{SERVICE_NAME, is_service_name};
 use super::read::{Reader, ServicePlace};
 use super::settings::{labels, protocol, queue, response, workers};
 use super::steps::{At, is_path};
-use super::{Endpoint, Faults, MOST_REPLICAS, Placement, Service, ServiceId, StepId, value};
-use crate::amount::Amount;
+use super::{Endpoint, Faults, MOST_REPLICAS, Placement, Service, ServiceId, draft, value};
 
 impl Reader<'_> {
     pub(super) fn services(&mut self, node: &Node) -> Vec<Service> {
@@ -34,26 +33,22 @@ impl Reader<'_> {
 
     fn service(&mut self, entry: &Entry, id: ServiceId) -> Service {
         let mut service = Service {
-            name: entry.key.clone(),
             protocol: self.defaults.protocol,
-            replicas: 1,
             workers: self.defaults.workers,
             queue: self.defaults.queue,
             endpoints: Vec::new(),
-            faults: Faults::default(),
-            placement: Placement::default(),
-            labels: Vec::new(),
+            ..draft::service(entry.key.clone())
         };
         let mut place = ServicePlace {
             name: entry.key_span.clone(),
             ..ServicePlace::default()
         };
-        let Some(mut fields) = self.fields(&entry.node) else {
+        let Some(mut fields) = Fields::of(&entry.node, &mut self.problems) else {
             self.places.push(place);
             return service;
         };
         let problems = &mut self.problems;
-        let is_entry = fields.read("entry", problems, value::flag);
+        let is_entry = fields.read("entry", problems, bool::of);
         place.entry = fields
             .entry("entry")
             .filter(|_| is_entry == Some(true))
@@ -84,11 +79,8 @@ impl Reader<'_> {
     fn endpoints(&mut self, fields: &mut Fields<'_>, service: ServiceId) -> Vec<Endpoint> {
         let problems = &mut self.problems;
         let mut model = Endpoint {
-            path: "/".to_owned(),
-            steps: Vec::new(),
             response: self.defaults.response.clone(),
-            latency: Amount::ZERO,
-            step: StepId(0),
+            ..draft::endpoint("/")
         };
         fields.fill("response", problems, &mut model.response, response);
         fields.fill("latency", problems, &mut model.latency, |node| {
@@ -146,7 +138,7 @@ impl Reader<'_> {
             self.problems
                 .push(Problem::new(entry.key_span.clone(), message));
         }
-        let Some(mut fields) = self.fields(&entry.node) else {
+        let Some(mut fields) = Fields::of(&entry.node, &mut self.problems) else {
             return endpoint;
         };
         let problems = &mut self.problems;
@@ -162,7 +154,7 @@ impl Reader<'_> {
     }
 
     fn limits(&mut self, node: &Node, placement: &mut Placement) {
-        let Some(mut fields) = self.fields(node) else {
+        let Some(mut fields) = Fields::of(node, &mut self.problems) else {
             return;
         };
         let problems = &mut self.problems;
@@ -173,7 +165,7 @@ impl Reader<'_> {
 
     fn faults(&mut self, node: &Node) -> Faults {
         let mut faults = Faults::default();
-        let Some(mut fields) = self.fields(node) else {
+        let Some(mut fields) = Fields::of(node, &mut self.problems) else {
             return faults;
         };
         let problems = &mut self.problems;
@@ -186,7 +178,7 @@ impl Reader<'_> {
         fields.fill("drop", problems, &mut faults.drop, value::share);
         let delay = fields.node("delay");
         fields.finish(problems);
-        if let Some(mut fields) = delay.and_then(|node| self.fields(node)) {
+        if let Some(mut fields) = delay.and_then(|node| Fields::of(node, &mut self.problems)) {
             let problems = &mut self.problems;
             faults.delay_rate = 1.0;
             fields.fill("rate", problems, &mut faults.delay_rate, value::share);

@@ -1,6 +1,6 @@
 //! Settings that several tables have.
 
-use document::{Node, Problem, Value};
+use document::{Kind, Node, Problem, Value};
 
 use super::amounts::{self, SIZE};
 use super::{
@@ -18,19 +18,12 @@ pub(super) fn seed(node: &Node) -> Result<u64, Problem> {
     seed.ok_or_else(|| value::expected("a whole number, 0 or more", node))
 }
 
-/// Names of the protocols.
-pub(super) const PROTOCOLS: [(&str, Protocol); 3] = [
-    ("http1", Protocol::Http1),
-    ("http2", Protocol::Http2),
-    ("grpc", Protocol::Grpc),
-];
-
 pub(super) fn protocol(node: &Node) -> Result<Protocol, Problem> {
     let name = value::text(node)?;
-    let found = PROTOCOLS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, protocol)| *protocol).ok_or_else(|| {
+    let found = Protocol::ALL.into_iter().find(|one| one.name() == name);
+    found.ok_or_else(|| {
         let problem = value::expected("one of http1, http2, grpc", node);
-        match units::nearest(name, PROTOCOLS.iter().map(|(known, _)| *known)) {
+        match units::nearest(name, Protocol::ALL.map(Protocol::name)) {
             Some(near) => problem.help(format!("did you mean \"{near}\"?")),
             None => problem,
         }
@@ -75,17 +68,8 @@ pub(super) fn queue(node: &Node) -> Result<u32, Problem> {
 }
 
 pub(super) fn labels(node: &Node) -> Result<Vec<(String, String)>, Problem> {
-    let pairs: Option<Vec<(String, String)>> = match &node.value {
-        Value::Table(entries) => entries
-            .iter()
-            .map(|entry| {
-                let text = value::text(&entry.node).ok()?;
-                Some((entry.key.clone(), text.to_owned()))
-            })
-            .collect(),
-        _ => None,
-    };
-    pairs.ok_or_else(|| value::expected("labels such as { tier = \"front\" }", node))
+    Kind::read(&node.value)
+        .ok_or_else(|| value::expected("labels such as { tier = \"front\" }", node))
 }
 
 /// Which contexts are sent: W3C's, B3.

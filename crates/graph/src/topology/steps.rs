@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use document::{Node, Problem, Span, Value};
+use document::{Kind, Node, Problem, Span, Value};
 
 use super::amounts::{self, CALLS, SIZE, STEPS, TIME};
 use super::fields::Fields;
 use super::read::{Connected, Reader};
-use super::{Action, Call, Join, ServiceId, Step, StepId, Work, value};
+use super::{Action, Call, Join, ServiceId, Step, StepId, Work, draft, value};
 use crate::amount::Amount;
 
 /// The keys that say what a step does. `cpu` beside `lock` is the time with the lock held.
@@ -91,7 +91,7 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let mut fields = Fields::of(node).ok()?;
+        let mut fields = Fields::of(node, &mut self.problems)?;
         let action = match kind {
             "call" => self.call(&mut fields, at).map(Action::Call),
             "parallel" => self.parallel(&mut fields, at),
@@ -128,15 +128,8 @@ impl Reader<'_> {
         let timeout = fields.node("timeout");
         let connections = fields.node("connections");
         let mut call = Call {
-            edge: super::EdgeId(0),
-            path: None,
-            probability: 1.0,
-            count: Amount::Constant(1.0),
-            request: Amount::ZERO,
             timeout: self.defaults.timeout,
-            retries: 0,
-            backoff: 0,
-            wait: true,
+            ..draft::call(super::EdgeId(0))
         };
         fields.fill("probability", problems, &mut call.probability, value::share);
         fields.fill("count", problems, &mut call.count, |node| {
@@ -150,7 +143,7 @@ impl Reader<'_> {
             value::whole(node, 0..=MOST_RETRIES)
         });
         fields.fill("backoff", problems, &mut call.backoff, value::time);
-        fields.fill("wait", problems, &mut call.wait, value::flag);
+        fields.fill("wait", problems, &mut call.wait, bool::of);
         call.path = fields.read("path", problems, path_of);
         let connections = fields
             .read("connections", problems, super::settings::connections)
@@ -205,8 +198,8 @@ impl Reader<'_> {
             }
             "stress-ng" => {
                 let job = fields.read(kind, problems, job_file);
-                let waits = fields.read("wait", problems, value::flag);
-                let job: PathBuf = self.folder.join(job?);
+                let waits = fields.read("wait", problems, bool::of);
+                let job = self.folder.join(job?);
                 Some(match waits.unwrap_or(true) {
                     true => Work::StressNg { job },
                     false => Work::StressNgBackground { job },
@@ -221,17 +214,11 @@ impl Reader<'_> {
 
     fn disk(&mut self, node: &Node) -> Option<Work> {
         let problems = &mut self.problems;
-        let mut fields = match Fields::of(node) {
-            Ok(fields) => fields,
-            Err(problem) => {
-                problems.push(problem);
-                return None;
-            }
-        };
+        let mut fields = Fields::of(node, problems)?;
         let size = |node| amounts::read(node, SIZE);
         let read = fields.read("read", problems, size);
         let write = fields.read("write", problems, size);
-        let sync = fields.read("sync", problems, value::flag);
+        let sync = fields.read("sync", problems, bool::of);
         fields.finish(problems);
         Some(Work::Disk {
             read: read.unwrap_or(Amount::ZERO),
@@ -325,22 +312,15 @@ fn memory(node: &Node) -> Result<u64, Problem> {
 fn program(node: &Node) -> Result<Vec<String>, Problem> {
     let words: Option<Vec<String>> = match &node.value {
         Value::Text(program) => Some(vec![program.clone()]),
-        Value::List(nodes) => nodes
-            .iter()
-            .map(|node| value::text(node).ok().map(str::to_owned))
-            .collect(),
-        _ => None,
+        value => Kind::read(value),
     };
     words
         .filter(|words| words.first().is_some_and(|program| !program.is_empty()))
         .ok_or_else(|| value::expected("a program and its arguments such as [\"date\"]", node))
 }
 
-fn job_file(node: &Node) -> Result<&str, Problem> {
-    match &node.value {
-        Value::Text(path) if !path.is_empty() => Ok(path),
-        _ => Err(value::expected("the path of a job file", node)),
-    }
+fn job_file(node: &Node) -> Result<PathBuf, Problem> {
+    PathBuf::read(&node.value).ok_or_else(|| value::expected("the path of a job file", node))
 }
 
 fn lock_name(node: &Node) -> Result<String, Problem> {
@@ -352,7 +332,7 @@ fn lock_name(node: &Node) -> Result<String, Problem> {
 }
 
 fn only_true(node: &Node) -> Result<(), Problem> {
-    match value::flag(node)? {
+    match bool::of(node)? {
         true => Ok(()),
         false => Err(value::expected("true", node)),
     }

@@ -94,10 +94,29 @@ pub fn from_env(
     let variable = |name: &'static str| variable(name).filter(|value| !value.is_empty());
     let listen = listen(variable("UPSTREAM_URI"))?;
     let name = name(variable("SERVICE_NAME"), host)?;
-    let downstream = variable("DOWNSTREAM_URI").map(downstream).transpose()?;
-    let primes = primes(variable("PRIME_MAX"))?;
-    let metrics_port = port(variable("METRICS_PORT"))?;
-    let reporter = reporter(variable("REPORTER_URI"))?;
+    let downstream = variable("DOWNSTREAM_URI");
+    let downstream = read("DOWNSTREAM_URI", downstream, DOWNSTREAM, callee)?;
+    let primes = variable("PRIME_MAX");
+    let primes = read(
+        "PRIME_MAX",
+        primes,
+        "a whole number from 0 to 4000000000",
+        |text| {
+            text.parse()
+                .ok()
+                .filter(|most| *most <= u64::from(MOST_PRIME))
+        },
+    )?;
+    let primes = primes.unwrap_or(0);
+    let port = variable("METRICS_PORT");
+    let port = read("METRICS_PORT", port, "a port from 0 to 65535", |text| {
+        text.parse().ok()
+    })?;
+    let reporter = variable("REPORTER_URI").or_else(|| Some(REPORTER.to_owned()));
+    let expected = "a URL such as \"http://localhost:9411/api/v2/spans\"";
+    let reporter = read("REPORTER_URI", reporter, expected, |text| {
+        Url::parse(text).ok().filter(|url| url.scheme() == "http")
+    })?;
     let file = |name| variable(name).map(PathBuf::from);
 
     let mut draft = Draft::new(&name, 0);
@@ -153,7 +172,7 @@ pub fn from_env(
     }
     draft.topology.tracing = Tracing {
         sample: SAMPLED,
-        zipkin: Some(reporter),
+        zipkin: reporter,
         ..Tracing::default()
     };
     for edge in &mut draft.topology.edges {
@@ -163,8 +182,19 @@ pub fn from_env(
         topology: draft.finish(own),
         listen,
         downstream: called.map(|(other, address, _)| (other, address)),
-        metrics_port,
+        metrics_port: port.unwrap_or(METRICS_PORT),
     })
+}
+
+/// Reads a variable, if it is set.
+fn read<T>(
+    variable: &'static str,
+    value: Option<String>,
+    expected: &'static str,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, VariableError> {
+    let value = value.map(|text| read(&text).ok_or_else(|| wrong(variable, &text, expected)));
+    value.transpose()
 }
 
 fn wrong(variable: &'static str, found: &str, expected: &'static str) -> VariableError {
@@ -177,14 +207,11 @@ fn wrong(variable: &'static str, found: &str, expected: &'static str) -> Variabl
 
 fn listen(value: Option<String>) -> Result<Address, VariableError> {
     let expected = "an address to listen on, without a scheme, such as \"127.0.0.1:8888\"";
-    let Some(value) = value else {
-        return Err(VariableError {
-            variable: "UPSTREAM_URI",
-            found: "not set".to_owned(),
-            expected,
-        });
-    };
-    address(&value).ok_or_else(|| wrong("UPSTREAM_URI", &value, expected))
+    read("UPSTREAM_URI", value, expected, address)?.ok_or_else(|| VariableError {
+        variable: "UPSTREAM_URI",
+        found: "not set".to_owned(),
+        expected,
+    })
 }
 
 /// `host:port`; an IPv6 address stands in brackets.
@@ -205,24 +232,22 @@ fn address(text: &str) -> Option<Address> {
     })
 }
 
+const DOWNSTREAM: &str = "a base such as \"http://127.0.0.1:8889\", to which paths are appended";
+
 /// Where the called service is, and what stands before the path.
-fn downstream(value: String) -> Result<(Address, String), VariableError> {
-    let found = || {
-        let rest = value.strip_prefix("http://")?;
-        let (authority, base) = match rest.find('/') {
-            Some(slash) => rest.split_at(slash),
-            None => (rest, ""),
-        };
-        let address = match authority.rsplit_once(':') {
-            Some((_, port)) if !port.ends_with(']') => address(authority)?,
-            _ => address(&format!("{authority}:80"))?,
-        };
-        // A path must follow: whatever has a question mark is none.
-        let plain = base.is_empty() || super::steps::is_path(base) && !base.contains(['?', '#']);
-        (plain && !address.host.is_empty()).then(|| (address, base.to_owned()))
+fn callee(value: &str) -> Option<(Address, String)> {
+    let rest = value.strip_prefix("http://")?;
+    let (authority, base) = match rest.find('/') {
+        Some(slash) => rest.split_at(slash),
+        None => (rest, ""),
     };
-    let expected = "a base such as \"http://127.0.0.1:8889\", to which paths are appended";
-    found().ok_or_else(|| wrong("DOWNSTREAM_URI", &value, expected))
+    let address = match authority.rsplit_once(':') {
+        Some((_, port)) if !port.ends_with(']') => address(authority)?,
+        _ => address(&format!("{authority}:80"))?,
+    };
+    // A path must follow: whatever has a question mark is none.
+    let plain = base.is_empty() || super::steps::is_path(base) && !base.contains(['?', '#']);
+    (plain && !address.host.is_empty()).then(|| (address, base.to_owned()))
 }
 
 fn name(value: Option<String>, host: Option<&str>) -> Result<String, VariableError> {
@@ -237,27 +262,4 @@ fn name(value: Option<String>, host: Option<&str>) -> Result<String, VariableErr
             .filter(|name| !name.is_empty())
             .unwrap_or_else(|| "service".to_owned())),
     }
-}
-
-fn primes(value: Option<String>) -> Result<u64, VariableError> {
-    let Some(value) = value else { return Ok(0) };
-    let number = value.parse().ok();
-    number
-        .filter(|number| *number <= u64::from(MOST_PRIME))
-        .ok_or_else(|| wrong("PRIME_MAX", &value, "a whole number from 0 to 4000000000"))
-}
-
-fn port(value: Option<String>) -> Result<u16, VariableError> {
-    let Some(value) = value else {
-        return Ok(METRICS_PORT);
-    };
-    let port = value.parse().ok();
-    port.ok_or_else(|| wrong("METRICS_PORT", &value, "a port from 0 to 65535"))
-}
-
-fn reporter(value: Option<String>) -> Result<Url, VariableError> {
-    let value = value.unwrap_or_else(|| REPORTER.to_owned());
-    let url = Url::parse(&value).ok().filter(|url| url.scheme() == "http");
-    let expected = "a URL such as \"http://localhost:9411/api/v2/spans\"";
-    url.ok_or_else(|| wrong("REPORTER_URI", &value, expected))
 }

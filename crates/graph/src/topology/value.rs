@@ -14,7 +14,7 @@ pub(super) const MOST_CPUS: u32 = 1024;
 pub(super) const MOST_TIME: Nanos = 24 * 3600 * 1_000_000_000;
 
 /// What stands in the file, for messages.
-pub(super) fn found(node: &Node) -> String {
+fn found(node: &Node) -> String {
     const MOST: usize = 60;
     match &node.value {
         Value::Text(text) => match text.char_indices().nth(MOST) {
@@ -51,13 +51,6 @@ pub(super) fn text(node: &Node) -> Result<&str, Problem> {
     match &node.value {
         Value::Text(text) => Ok(text),
         _ => Err(expected("a text", node)),
-    }
-}
-
-pub(super) fn flag(node: &Node) -> Result<bool, Problem> {
-    match node.value {
-        Value::Bool(value) => Ok(value),
-        _ => Err(expected("true or false", node)),
     }
 }
 
@@ -116,7 +109,7 @@ pub(super) fn size(node: &Node) -> Result<u64, Problem> {
 }
 
 /// Says that a number stands where a quantity should.
-pub(super) fn needs_unit(message: &str, unit: &str, node: &Node) -> Problem {
+fn needs_unit(message: &str, unit: &str, node: &Node) -> Problem {
     let found = found(node);
     Problem::new(node.span.clone(), format!("{message}; found {found}"))
         .help(format!("did you mean \"{found}{unit}\"?"))

@@ -1,7 +1,7 @@
 //! Ways over a graph: its steps in the order of the file, its services in the order of the
 //! calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Action, Call, Edge, EdgeId, Endpoint, ServiceId, Step, StepId, Topology, Work};
 
@@ -121,8 +121,32 @@ fn walk(services: usize, edges: &[Edge], follow: impl Fn(&Edge) -> bool) -> Foun
     Found { order, cycles }
 }
 
+/// For each service, whether calls lead to it from `entry`.
+pub(super) fn reached(topology: &Topology, entry: ServiceId) -> Vec<bool> {
+    let mut reached = vec![false; topology.services.len()];
+    let mut calls: Vec<Vec<ServiceId>> = vec![Vec::new(); topology.services.len()];
+    for edge in &topology.edges {
+        calls[edge.from.0 as usize].push(edge.to);
+    }
+    let mut open = vec![entry];
+    while let Some(id) = open.pop() {
+        if !std::mem::replace(&mut reached[id.0 as usize], true) {
+            open.extend(&calls[id.0 as usize]);
+        }
+    }
+    reached
+}
+
+/// The services that no other calls.
+pub(super) fn uncalled(topology: &Topology) -> Vec<ServiceId> {
+    let called: HashSet<ServiceId> = topology.edges.iter().map(|edge| edge.to).collect();
+    let ids = (0..).map(ServiceId).zip(&topology.services);
+    let uncalled = ids.map(|(id, _)| id).filter(|id| !called.contains(id));
+    uncalled.collect()
+}
+
 /// Visits steps and those within them, each before its own.
-pub(super) fn each_step<'a>(steps: &'a [Step], visit: &mut impl FnMut(&'a Step)) {
+fn each_step<'a>(steps: &'a [Step], visit: &mut impl FnMut(&'a Step)) {
     for step in steps {
         visit(step);
         match &step.action {

@@ -7,39 +7,77 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+
 use super::names::{Names, cause, is_cause};
-use super::{Span, SpanKind};
+use super::{Origin, Span, SpanKind};
 use crate::Nanos;
 use crate::draw::{SpanId, TraceId};
 
 /// A piece of work of ours: its kind. Without it, a span that is neither a server's nor a
 /// client's is something of which only the name is known.
-pub(super) const WORK: &str = "headroom.work";
+const WORK: &str = "headroom.work";
 /// Processor time, in nanoseconds.
-pub(super) const CPU: &str = "headroom.cpu_ns";
+const CPU: &str = "headroom.cpu_ns";
 /// Time before it could begin, in nanoseconds.
-pub(super) const QUEUE: &str = "headroom.queue_ns";
+const QUEUE: &str = "headroom.queue_ns";
 /// The profile in force.
-pub(super) const REVISION: &str = "headroom.revision";
+const REVISION: &str = "headroom.revision";
 /// Which attempt of a call it is.
 pub(super) const ATTEMPT: &str = "headroom.attempt";
 /// Of formats that count microseconds: the start in nanoseconds since the Unix epoch.
-pub(super) const START: &str = "headroom.start_ns";
+const START: &str = "headroom.start_ns";
 /// Likewise: how long it took.
-pub(super) const LENGTH: &str = "headroom.duration_ns";
+const LENGTH: &str = "headroom.duration_ns";
 
-/// The numbers that every format has under these names; those that are zero are left out.
-pub(super) fn numbers(span: &Span) -> impl Iterator<Item = (&'static str, u64)> {
-    let all = [
+/// Why it failed.
+pub(super) const ERROR_TYPE: &str = "error.type";
+/// Who was called.
+pub(super) const PEER: &str = "peer.service";
+
+/// Names of which formats have their own.
+pub(super) struct Spelling {
+    pub(super) path: &'static str,
+    pub(super) status: &'static str,
+    pub(super) attempt: &'static str,
+}
+
+/// What every format tells of a span by attributes; numbers that are zero are left out.
+pub(super) fn written<'a>(
+    span: &'a Span,
+    names: &Spelling,
+) -> impl Iterator<Item = (&'static str, Value<'a>)> {
+    let about = match span.kind {
+        SpanKind::Server | SpanKind::Client => Some(names.path),
+        SpanKind::Work => Some(WORK),
+        SpanKind::Internal => None,
+    };
+    let about = about.map(|key| (key, Value::Text(&span.name)));
+    let error = (!span.cause.is_empty()).then_some((ERROR_TYPE, Value::Text(span.cause)));
+    let numbers = [
+        (names.status, u64::from(span.status)),
+        (names.attempt, u64::from(span.attempt)),
         (CPU, span.cpu),
         (QUEUE, span.queue),
         (REVISION, u64::from(span.revision)),
     ];
-    all.into_iter().filter(|(_, number)| *number > 0)
+    let numbers = numbers.into_iter().filter(|(_, number)| *number > 0);
+    let numbers = numbers.map(|(key, number)| (key, Value::Number(number)));
+    about.into_iter().chain(error).chain(numbers)
+}
+
+/// What formats that count microseconds tell beside: times to the nanosecond.
+pub(super) fn exact(start: u64, end: u64) -> [(&'static str, Value<'static>); 2] {
+    let length = end.saturating_sub(start);
+    [
+        (START, Value::Number(start)),
+        (LENGTH, Value::Number(length)),
+    ]
 }
 
 /// The value of an attribute.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(untagged)]
 pub(super) enum Value<'a> {
     Text(&'a str),
     Number(u64),
@@ -49,7 +87,7 @@ pub(super) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    fn text(self) -> Option<&'a str> {
+    pub(super) fn text(self) -> Option<&'a str> {
         match self {
             Self::Text(text) => Some(text),
             _ => None,
@@ -57,7 +95,7 @@ impl<'a> Value<'a> {
     }
 
     /// A number; some writers have it as a text.
-    fn number(self) -> Option<u64> {
+    pub(super) fn number(self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(number),
             Self::Text(text) => text.parse().ok(),
@@ -150,11 +188,11 @@ impl<'a> Facts<'a> {
             "http.response.status_code" | "http.status_code" => {
                 self.status = self.status.max(number());
             }
-            "error.type" => self.error = value.text(),
+            ERROR_TYPE => self.error = value.text(),
             "otel.status_code" => self.failed |= value.text() == Some("ERROR"),
             "otel.status_description" => self.message = value.text().unwrap_or_default(),
             "error" => self.error(value),
-            "peer.service" => self.callee.take(0, value),
+            PEER => self.callee.take(0, value),
             "server.address" => self.callee.take(ADDRESS, value),
             "net.peer.name" => self.callee.take(ADDRESS + 1, value),
             "peer.hostname" => self.callee.take(ADDRESS + 2, value),
@@ -197,10 +235,19 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The start and the length to the nanosecond, if what the format says is still that of
-    /// the writer: others may have moved a span since. `micros` is what it says of both,
-    /// `least` what its writer makes of less.
-    pub(super) fn exact(&self, micros: (u64, u64), least: u64) -> Option<(u64, u64)> {
+    /// When the span began and ended, of a format that counts microseconds: to the
+    /// nanosecond, if what the format says is still that of the writer: others may have moved
+    /// a span since. `micros` is what it says of the start and the length, `least` what its
+    /// writer makes of less.
+    pub(super) fn times(&self, micros: (u64, u64), least: u64, origin: &Origin) -> (Nanos, Nanos) {
+        let nanos = |micros: u64| micros.saturating_mul(1000);
+        let exact = self.exact(micros, least);
+        let (start, length) = exact.unwrap_or((nanos(micros.0), nanos(micros.1)));
+        let start = origin.epoch.of_unix(start);
+        (start, start.saturating_add(length))
+    }
+
+    fn exact(&self, micros: (u64, u64), least: u64) -> Option<(u64, u64)> {
         let (start, length) = (self.start?, self.length?);
         let (begun, took) = to_micros(start, start.checked_add(length)?);
         ((begun.max(least), took.max(least)) == micros).then_some((start, length))

@@ -1,6 +1,6 @@
 //! From the recorders of threads to the store and to collectors.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use net::Shutdown;
@@ -8,6 +8,8 @@ use net::Shutdown;
 use super::export::{Exporter, SenderOptions};
 use super::recorder::Shelves;
 use super::{Export, ExportCounts, Origin, Recorder, Span, Store, StoreCounts, StoreLimits};
+
+use crate::lock;
 
 /// Time between two collections.
 const EVERY: Duration = Duration::from_millis(100);
@@ -181,8 +183,4 @@ impl Recorders {
             (sum.0 + one.0, sum.1 + one.1)
         })
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -90,6 +90,41 @@ pub struct Span {
     pub cause: &'static str,
 }
 
+impl Span {
+    /// One of which nothing is told but its trace, its kind and the names of it: whose it is,
+    /// what it is about, and who was called.
+    pub(crate) fn untold(trace: TraceId, kind: SpanKind, names: [Name; 3]) -> Self {
+        let [service, name, peer] = names;
+        Self {
+            trace,
+            id: SpanId::default(),
+            parent: SpanId::default(),
+            kind,
+            service,
+            name,
+            peer,
+            start: 0,
+            end: 0,
+            cpu: 0,
+            queue: 0,
+            status: 0,
+            attempt: 0,
+            revision: 0,
+            cause: "",
+        }
+    }
+
+    /// How long it took.
+    pub(crate) fn length(&self) -> Nanos {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Whether it failed or was given up.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.status >= 500 || self.status == 0 && !self.cause.is_empty()
+    }
+}
+
 /// Why spans could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -109,6 +144,15 @@ pub enum ReadError {
         /// Which of its ids.
         what: &'static str,
     },
+}
+
+impl ReadError {
+    fn form<E: std::fmt::Display>(format: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::Form {
+            format,
+            cause: error.to_string(),
+        }
+    }
 }
 
 fn expected(what: &str) -> &'static str {

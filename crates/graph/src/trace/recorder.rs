@@ -1,9 +1,11 @@
 //! Where a thread puts its spans, and where the collector takes them from.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use super::Span;
+
+use crate::lock;
 
 /// Most spans that wait for the collector, of each thread and shelf; further ones are
 /// dropped and counted. The collector comes ten times a second.
@@ -64,10 +66,7 @@ impl Shelves {
     /// memory and that of the shelves go round.
     pub(super) fn take(&self, into: &mut Vec<Span>, spare: &mut Vec<Span>) {
         for shelf in &self.shelves {
-            std::mem::swap(
-                &mut *shelf.lock().unwrap_or_else(PoisonError::into_inner),
-                spare,
-            );
+            std::mem::swap(&mut *lock(shelf), spare);
             into.append(spare);
         }
     }

@@ -1,5 +1,7 @@
 //! Which processors a thread may use.
 
+use std::io;
+
 use rustix::thread::CpuSet;
 
 use super::error::WorkError;
@@ -36,18 +38,25 @@ pub(crate) fn numbers(set: &CpuSet) -> Vec<u32> {
 
 /// Such as `0-2,5`.
 pub(crate) fn show(set: &CpuSet) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for number in numbers(set) {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
-            _ => ranges.push((number, number)),
+    units::write_cpus(&numbers(set))
+}
+
+/// Pins the calling thread, and threads that it starts from now on. Without processors it
+/// stays free, and numbers that no machine has are left out.
+///
+/// # Errors
+/// When none of them is there and allowed.
+pub fn pin(cpus: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        if (*cpu as usize) < CpuSet::MAX_CPU {
+            set.set(*cpu as usize);
         }
     }
-    let shown = ranges.iter().map(|(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    });
-    shown.collect::<Vec<_>>().join(",")
+    match set.count() {
+        0 => Ok(()),
+        _ => Ok(rustix::thread::sched_setaffinity(None, &set)?),
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use measure::Machine;
 use nix::sys::statfs::{FsType, TMPFS_MAGIC, statfs};
@@ -15,7 +15,8 @@ use super::disk::DiskFile;
 use super::error::WorkError;
 use super::lock::NamedLock;
 use super::memory::WorkingSet;
-use super::stress_ng::{self, Load, LoadStatus};
+use super::stress_ng::Load;
+use crate::lock;
 use crate::noise::Limits;
 
 /// The kernel's number of ramfs (`linux/magic.h`).
@@ -45,7 +46,7 @@ impl Site {
     /// # Errors
     /// When the system does not tell which processors may be used.
     pub fn open(calibration: Calibration, folder: &Path) -> Result<Arc<Self>, WorkError> {
-        Self::with_stress_ng(calibration, folder, stress_ng::program())
+        Self::with_stress_ng(calibration, folder, "stress-ng".into())
     }
 
     pub(crate) fn with_stress_ng(
@@ -97,7 +98,7 @@ impl Site {
 
     /// The lock with a name.
     pub(crate) fn lock(&self, name: &str) -> Arc<NamedLock> {
-        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locks = lock(&self.locks);
         if let Some(lock) = locks.get(name).and_then(Weak::upgrade) {
             return lock;
         }
@@ -157,11 +158,6 @@ pub struct Equipment {
 }
 
 impl Equipment {
-    /// How often the load beside the requests ran.
-    pub fn load_status(&self) -> LoadStatus {
-        self.load.status()
-    }
-
     pub(crate) fn memory(&mut self, bytes: u64) -> Result<Arc<Memory>, WorkError> {
         self.sets.retain(|(_, set)| set.strong_count() > 0);
         let known = self.sets.iter().find(|(size, _)| *size == bytes);

@@ -102,7 +102,7 @@ impl WorkError {
     }
 
     /// An error of the system while doing something.
-    pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn system(doing: &'static str) -> impl Fn(io::Error) -> Self {
         move |found| Self::System { doing, found }
     }
 }

@@ -1,12 +1,13 @@
 //! Where an event loop finds the work that has ended.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use wire::poller::Waker;
 
 use super::Done;
 use super::error::WorkError;
 use crate::Nanos;
+use crate::lock;
 
 /// A job that has ended.
 #[derive(Debug)]
@@ -41,13 +42,13 @@ impl Inbox {
     /// Appends all that ended, and empties it. Clear the waker before: what ends after
     /// that wakes again.
     pub fn drain(&self, into: &mut Vec<Ended>) {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ended = lock(&self.ended);
         into.append(&mut ended);
     }
 
     pub(crate) fn put(&self, one: Ended) {
         let first = {
-            let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ended = lock(&self.ended);
             ended.push(one);
             ended.len() == 1
         };

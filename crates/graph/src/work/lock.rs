@@ -1,11 +1,11 @@
 //! Locks that steps of several services share.
 
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
 
 use super::error::WorkError;
-use super::stop::{LOOK, Stop};
+use super::stop::Stop;
 use crate::Nanos;
+use crate::lock;
 
 /// A lock with a name, held by one at a time. Who waits longest need not be next, as with
 /// the locks of most programs.
@@ -24,18 +24,9 @@ impl NamedLock {
     /// # Errors
     /// When the deadline passed or the wait was stopped.
     pub(crate) fn take(&self, deadline: Nanos, stop: &Stop) -> Result<Held<'_>, WorkError> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.held);
         while *held {
-            if stop.is_asked() {
-                return Err(WorkError::Stopped);
-            }
-            let left = deadline.saturating_sub(wire::clock::now());
-            if left == 0 {
-                return Err(WorkError::Late {
-                    doing: "wait for a lock",
-                });
-            }
-            let longest = Duration::from_nanos(left).min(LOOK);
+            let longest = stop.patience(deadline, "wait for a lock")?;
             let waited = self.freed.wait_timeout(held, longest);
             held = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -46,7 +37,7 @@ impl NamedLock {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.0.held);
         *held = false;
         self.0.freed.notify_one();
     }

@@ -36,11 +36,13 @@ mod workers;
 
 use crate::Nanos;
 
+pub use affinity::pin;
 pub use calibration::{Calibration, Drift};
 pub(crate) use equipment::Memory;
 pub use equipment::{Equipment, Site};
 pub use error::WorkError;
 pub use inbox::{Ended, Inbox};
+pub(crate) use stress_ng::Load;
 pub use stress_ng::LoadStatus;
 pub use task::{CHEAP, Task};
 pub use worker::Worker;

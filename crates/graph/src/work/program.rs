@@ -9,7 +9,7 @@ use processes::{Process, Program, StartError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::WorkError;
-use super::stop::{LOOK, Stop};
+use super::stop::Stop;
 use crate::Nanos;
 
 /// How long a program may go on after it was asked to end, before it is killed.
@@ -34,11 +34,6 @@ impl Drop for Running {
     }
 }
 
-/// Turns an unexpected refusal of the system into an error.
-fn system(doing: &'static str) -> impl Fn(io::Error) -> WorkError {
-    move |found| WorkError::System { doing, found }
-}
-
 impl Running {
     /// Starts it, without input or output.
     ///
@@ -48,7 +43,7 @@ impl Running {
         program: &OsStr,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Result<Self, WorkError> {
-        let start = system("start a program");
+        let start = WorkError::system("start a program");
         let (ours, stderr) = io::pipe().map_err(&start)?;
         rustix::io::ioctl_fionbio(&ours, true).map_err(|found| start(found.into()))?;
         let name = program.to_string_lossy().into_owned();
@@ -77,7 +72,7 @@ impl Running {
     pub(crate) fn wait(mut self, deadline: Nanos, stop: &Stop) -> Result<Nanos, WorkError> {
         self.watch(deadline, stop)?;
         let ended = self.process.stop(GRACE);
-        let ended = ended.map_err(system("ask how a program ended"))?;
+        let ended = ended.map_err(WorkError::system("ask how a program ended"))?;
         // What it said is in the pipe.
         self.listen();
         match ended.status.success() {
@@ -92,19 +87,10 @@ impl Running {
 
     fn watch(&mut self, deadline: Nanos, stop: &Stop) -> Result<(), WorkError> {
         loop {
-            if stop.is_asked() {
-                return Err(WorkError::Stopped);
-            }
-            let left = deadline.saturating_sub(wire::clock::now());
-            if left == 0 {
-                return Err(WorkError::Late {
-                    doing: "wait for a program",
-                });
-            }
-            let longest = Duration::from_nanos(left).min(LOOK);
+            let longest = stop.patience(deadline, "wait for a program")?;
             if self
                 .has_ended(longest)
-                .map_err(system("wait for a program"))?
+                .map_err(WorkError::system("wait for a program"))?
             {
                 return Ok(());
             }

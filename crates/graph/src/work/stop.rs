@@ -4,6 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::error::WorkError;
+use crate::Nanos;
+
 /// Longest time that a wait goes on before it looks whether it shall end.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
@@ -19,5 +22,21 @@ impl Stop {
 
     pub(crate) fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// How long a wait may go on before it looks again.
+    ///
+    /// # Errors
+    /// When it shall end, or the deadline on the monotonic clock has passed.
+    pub(crate) fn patience(
+        &self,
+        deadline: Nanos,
+        doing: &'static str,
+    ) -> Result<Duration, WorkError> {
+        match deadline.saturating_sub(wire::clock::now()) {
+            _ if self.is_asked() => Err(WorkError::Stopped),
+            0 => Err(WorkError::Late { doing }),
+            left => Ok(Duration::from_nanos(left).min(LOOK)),
+        }
     }
 }

@@ -1,14 +1,15 @@
 //! stress-ng with a job file: to its end, or beside the requests.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::error::WorkError;
 use super::program::Running;
-use super::stop::{LOOK, Stop};
+use super::stop::Stop;
 use crate::Nanos;
+use crate::lock;
 
 /// How long the end of a service waits for the end of its load.
 const END: Duration = Duration::from_secs(2);
@@ -52,7 +53,7 @@ pub(crate) struct Load {
 
 impl Load {
     pub(crate) fn status(&self) -> LoadStatus {
-        *self.lock()
+        *lock(&self.status)
     }
 
     /// Starts it, unless it runs already or is being stopped. Returns when it has been
@@ -62,7 +63,7 @@ impl Load {
     /// When it cannot be started. How it ends is told by [`Load::status`].
     pub(crate) fn begin(self: &Arc<Self>, program: &OsStr, job: &Path) -> Result<bool, WorkError> {
         {
-            let mut status = self.lock();
+            let mut status = lock(&self.status);
             if status.is_running() || self.stop.is_asked() {
                 return Ok(false);
             }
@@ -90,7 +91,7 @@ impl Load {
     }
 
     fn ended(&self, failed: bool) {
-        let mut status = self.lock();
+        let mut status = lock(&self.status);
         status.done += 1;
         status.failed += u64::from(failed);
         self.ended.notify_all();
@@ -101,20 +102,10 @@ impl Load {
     /// # Errors
     /// When the deadline passed or the wait was stopped.
     pub(crate) fn wait(&self, deadline: Nanos, stop: &Stop) -> Result<LoadStatus, WorkError> {
-        let mut status = self.lock();
+        let mut status = lock(&self.status);
         while status.is_running() {
-            if stop.is_asked() {
-                return Err(WorkError::Stopped);
-            }
-            let left = deadline.saturating_sub(wire::clock::now());
-            if left == 0 {
-                return Err(WorkError::Late {
-                    doing: "wait for the end of stress-ng",
-                });
-            }
-            let waited = self
-                .ended
-                .wait_timeout(status, Duration::from_nanos(left).min(LOOK));
+            let longest = stop.patience(deadline, "wait for the end of stress-ng")?;
+            let waited = self.ended.wait_timeout(status, longest);
             status = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         Ok(*status)
@@ -127,13 +118,4 @@ impl Load {
         // What the kernel does not end by then is left to it.
         let _ = self.wait(until, &Stop::default());
     }
-
-    fn lock(&self) -> MutexGuard<'_, LoadStatus> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The name of the program, as it is looked up in the PATH.
-pub(crate) fn program() -> OsString {
-    OsString::from("stress-ng")
 }

@@ -11,8 +11,8 @@ use super::lock::NamedLock;
 use super::sieve;
 use super::stress_ng::Load;
 use crate::Nanos;
-use crate::amount::Amount;
 use crate::topology::Work;
+use crate::topology::budget::Costs;
 
 /// Longest nominal work that an event loop does itself, in nanoseconds: about what handing
 /// it to another thread costs twice.
@@ -107,23 +107,14 @@ impl Equipment {
             },
             Work::StressNgStatus => Kind::LoadWait(Arc::clone(&self.load)),
         };
+        let costs = Costs {
+            op: self.site.calibration.op_ns,
+            touch: TOUCH_NS,
+            ..Costs::default()
+        };
         Ok(Task {
             kind,
-            fits_event_loop: self.is_cheap(work),
+            fits_event_loop: !costs.is_handed_over(work),
         })
-    }
-
-    fn is_cheap(&self, work: &Work) -> bool {
-        let most = |amount: &Amount| amount.at(1.0, f64::INFINITY);
-        let op_ns = self.site.calibration.op_ns;
-        let longest = match work {
-            Work::Cpu(amount) => most(amount),
-            Work::Ops(amount) => most(amount) * op_ns,
-            // A number costs the sieve about an operation.
-            Work::Primes(limit) => *limit as f64 * op_ns,
-            Work::Memory { touches, .. } => most(touches) * TOUCH_NS,
-            _ => f64::INFINITY,
-        };
-        longest <= CHEAP as f64
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::thread::CpuSet;
@@ -15,13 +15,14 @@ use super::stop::Stop;
 use super::task::Task;
 use super::worker::Worker;
 use crate::Nanos;
+use crate::lock;
 
 /// Stack of a worker: work has no deep calls.
 const STACK: usize = 256 << 10;
 
 /// The threads of one instance. They start with the jobs that need them, so an instance
 /// without work has none.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkersConfig {
     /// Names the threads; Linux shows the first 15 bytes.
     pub name: String,
@@ -138,7 +139,7 @@ impl Workers {
     pub fn submit(&self, job: Job) -> Result<(), Refused> {
         let submitted = wire::clock::now();
         let pool = &self.pool;
-        let mut state = pool.lock();
+        let mut state = lock(&pool.state);
         if state.stopped {
             return Err(Refused::Stopped);
         }
@@ -163,7 +164,7 @@ impl Workers {
 
     /// Jobs that wait for a thread.
     pub fn waiting(&self) -> usize {
-        self.pool.lock().queued()
+        lock(&self.pool.state).queued()
     }
 
     /// Stops as [`Workers::stop_within`] does, without waiting.
@@ -173,7 +174,7 @@ impl Workers {
 
     #[cfg(test)]
     pub(super) fn threads(&self) -> usize {
-        self.pool.lock().threads
+        lock(&self.pool.state).threads
     }
 
     /// Stops: jobs that wait come back at once, those that run as soon as they can be
@@ -182,7 +183,7 @@ impl Workers {
     /// threads ended within a time.
     pub fn stop_within(self, longest: Duration) -> bool {
         self.pool.stop();
-        let state = self.pool.lock();
+        let state = lock(&self.pool.state);
         let left = self
             .pool
             .left
@@ -198,10 +199,6 @@ impl Drop for Workers {
 }
 
 impl Pool {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn start_thread(self: &Arc<Self>) -> bool {
         let pool = Arc::clone(self);
         let thread = std::thread::Builder::new()
@@ -225,7 +222,7 @@ impl Pool {
                 Err(WorkError::Panicked)
             });
             // Before the result is seen: who then hands over another finds a free thread.
-            self.lock().busy -= 1;
+            lock(&self.state).busy -= 1;
             self.inbox.put(Ended {
                 key: job.key,
                 submitted,
@@ -233,13 +230,13 @@ impl Pool {
                 result,
             });
         }
-        self.lock().threads -= 1;
+        lock(&self.state).threads -= 1;
         self.left.notify_all();
     }
 
     /// Waits for a job; `None` when the pool was stopped.
     fn next(&self) -> Option<(Job, Nanos)> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             if let Some(job) = state.waiting.pop_front() {
                 state.busy += 1;
@@ -256,7 +253,7 @@ impl Pool {
     fn stop(&self) {
         self.stop.ask();
         let waiting = {
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             state.stopped = true;
             std::mem::take(&mut state.waiting)
         };

@@ -48,16 +48,12 @@ pub(super) fn live(
 /// Says where the latency of a running graph's requests, or of a file's, comes from.
 pub(super) fn analyse(args: &AnalyseArgs) -> Result<()> {
     let given = args.topology.as_deref().map(of_file).transpose()?;
-    let (spans, running) = match is_address(&args.source) {
+    let (spans, running, graph, incomplete) = match is_address(&args.source) {
         true => {
-            let (spans, running) = of_running(args)?;
-            (spans, Some(running))
+            let (spans, (running, graph, incomplete)) = of_running(args)?;
+            (spans, Some(running), Some(graph), Some(incomplete))
         }
-        false => (spans::of_file(Path::new(&args.source))?, None),
-    };
-    let (running, graph, incomplete) = match running {
-        Some((running, graph, incomplete)) => (Some(running), Some(graph), Some(incomplete)),
-        None => (None, None, None),
+        false => (spans::of_file(Path::new(&args.source))?, None, None, None),
     };
     let topology = given.or(running);
     let noise = args.noise.as_deref().map(noise).transpose()?;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::args::CheckArgs;
 use super::file::TopologyFile;
-use crate::output::{print, tell};
+use crate::output::print;
 
 /// Requests that are run in virtual time: enough for a p99.
 const REQUESTS: u64 = 10_000;
@@ -19,9 +19,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<()> {
         ..super::machine()
     };
     let checked = super::checked(&source, Some(&machine))?;
-    for warning in &checked.warnings {
-        tell(format_args!("warning: {warning}"));
-    }
+    super::warn(&checked.warnings);
     let topology = &checked.topology;
     let budgets = budgets(topology, args)?;
     if args.json {

@@ -15,7 +15,7 @@ use graph::work::{Calibration, Site};
 use telemetry::Fields;
 
 use self::control::{Supervisor, peers};
-use self::placing::{Placing, PlacingConfig};
+use self::placing::Placing;
 use super::args::UpArgs;
 use super::background::BackgroundWork;
 use super::deployment::Deployment;
@@ -37,13 +37,7 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
     let site = Site::open(calibration, &std::env::temp_dir())?;
     let run = up::run(args);
     // Dropped after the children are gone: their groups and namespaces go with it.
-    let mut placing = Placing::new(&PlacingConfig {
-        args,
-        topology: &topology,
-        admin,
-        calibration: &calibration,
-        run,
-    })?;
+    let mut placing = Placing::new(args, &topology, admin, &calibration, run)?;
     let gateway = match placing.gateway() {
         Some(address) => Some(serving::listen((address, admin.port()).into()).await?.0),
         None => None,

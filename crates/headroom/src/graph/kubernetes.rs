@@ -18,9 +18,7 @@ pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<()> {
     // Not for this machine: it may have fewer processors than a node.
     let source = TopologyFile::read(&args.topology)?.source;
     let checked = super::checked(&source, None)?;
-    for warning in &checked.warnings {
-        tell(format_args!("warning: {warning}"));
-    }
+    super::warn(&checked.warnings);
     let topology = checked.topology;
     let (portable, files) = portable(&topology)?;
     let entry = topology.service(topology.entry);

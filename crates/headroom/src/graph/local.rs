@@ -2,23 +2,28 @@
 //! work beside them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Result;
 use document::Source;
 use graph::admin::{Control, Instance};
 use graph::metrics::Metrics;
+use graph::processes::READY;
 use graph::profile::{Profile, fixed};
 use graph::service::{Directory, Host, HostConfig, Hosted};
 use graph::topology::Topology;
 use graph::trace::{Export, Span, StoreLimits, Tracer};
 use graph::work::{Calibration, Site};
-use telemetry::Logger;
+use net::Shutdown;
 use telemetry::prometheus::Page;
+use telemetry::{Fields, Logger};
+use tokio::net::TcpListener;
 
 use super::background::BackgroundWork;
 use super::deployment::Deployment;
+use super::file::TopologyFile;
 use super::profile::{self, Profiled, PutError};
+use super::serving::{DRAIN, Serving};
+use crate::cells::ended;
 
 /// What to start.
 pub(super) struct LocalConfig {
@@ -42,8 +47,8 @@ pub(super) struct LocalConfig {
 /// Services that run in this process.
 pub(super) struct Local {
     pub(super) host: Host,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) tracer: Tracer,
+    metrics: Arc<Metrics>,
+    tracer: Tracer,
     site: Arc<Site>,
     profile: Profile,
     hosted: Vec<(String, u32)>,
@@ -118,22 +123,43 @@ impl Local {
         Ok(revision)
     }
 
-    /// Accepts nothing more, and waits for the requests in hand.
-    pub(super) async fn drain(self: &Arc<Self>, longest: Duration) -> bool {
+    /// Serves on a listener, follows the file of the profile if there is one, says that it is
+    /// ready, and ends in good order once it is asked to.
+    pub(super) async fn serve(
+        self: &Arc<Self>,
+        listener: TcpListener,
+        file: Option<TopologyFile>,
+        testapi_names: bool,
+        mut shutdown: Shutdown,
+        ready: Fields,
+    ) -> Result<()> {
+        let serving = Serving {
+            control: Arc::clone(self),
+            metrics: Arc::clone(&self.metrics),
+            tracer: self.tracer.clone(),
+            logger: self.logger.clone(),
+            testapi_names,
+        };
+        if let Some(file) = file {
+            serving.follow(file, shutdown.clone());
+        }
+        let served = serving.start(listener);
+        self.logger.of_every_level().info(READY, ready);
+        shutdown.asked().await;
         let local = Arc::clone(self);
-        let drained = tokio::task::spawn_blocking(move || local.host.drain(longest)).await;
-        drained.unwrap_or(false)
+        let drained = tokio::task::spawn_blocking(move || local.host.drain(DRAIN)).await;
+        served.stop().await;
+        let fields = Fields::new().and("drained", drained.unwrap_or(false));
+        self.logger.info("stopped", fields);
+        ended(&self.logger, Ok::<(), std::io::Error>(()))
     }
 }
 
 impl Profiled for Local {
     fn take(&self, found: Result<Source, String>) -> Result<u32, PutError> {
-        let put = match &found {
-            Ok(source) => self.put(source),
-            Err(error) => Err(PutError::Unread(error.clone())),
-        };
-        profile::note(&self.profile, &self.logger, found.ok(), &put);
-        put
+        profile::take(&self.profile, &self.logger, found, |source| {
+            self.put(source)
+        })
     }
 }
 

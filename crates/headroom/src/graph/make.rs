@@ -11,14 +11,12 @@ use graph::topology::import::{self, Imported, RowLimits};
 
 use super::args::{Form, GenerateCommand, ImportArgs};
 use super::spans;
-use crate::output::{print, tell};
+use crate::output::print;
 
 /// Prints the topology that a file of another tool describes.
 pub(super) fn import(args: &ImportArgs) -> Result<()> {
     let imported = imported(args.form, &args.file)?;
-    for warning in &imported.warnings {
-        tell(format_args!("warning: {warning}"));
-    }
+    super::warn(&imported.warnings);
     print(&imported.topology.to_toml())
 }
 

@@ -58,13 +58,17 @@ fn done(command: GraphCommand) -> Result<Outcome> {
     Ok(Outcome::Pass)
 }
 
+fn warn(warnings: &[String]) {
+    for warning in warnings {
+        tell(format_args!("warning: {warning}"));
+    }
+}
+
 /// Checks a topology for a machine, and tells what is doubtful; everything that is wrong with
 /// it becomes the error.
 fn read(source: &Source, machine: &Machine) -> Result<Topology> {
     let checked = checked(source, Some(machine))?;
-    for warning in &checked.warnings {
-        tell(format_args!("warning: {warning}"));
-    }
+    warn(&checked.warnings);
     Ok(checked.topology)
 }
 

@@ -41,26 +41,27 @@ pub(super) trait Profiled: Send + Sync + 'static {
     fn take(&self, found: Result<Source, String>) -> Result<u32, PutError>;
 }
 
-/// Keeps and tells what became of a profile.
-pub(super) fn note(
+/// Puts what was found in force, and keeps and tells what became of it.
+pub(super) fn take(
     profile: &Profile,
     logger: &Logger,
-    source: Option<Source>,
-    put: &Result<u32, PutError>,
-) {
-    match (put, source) {
-        (Ok(revision), source) => {
-            if let Some(source) = source {
-                profile.taken(source);
-            }
-            logger.info("profile-taken", Fields::new().and("revision", revision));
-        }
-        (Err(error), _) => {
+    found: Result<Source, String>,
+    put: impl FnOnce(&Source) -> Result<u32, PutError>,
+) -> Result<u32, PutError> {
+    let put = found.map_err(PutError::Unread).and_then(|source| {
+        let revision = put(&source)?;
+        profile.taken(source);
+        Ok(revision)
+    });
+    match &put {
+        Ok(revision) => logger.info("profile-taken", Fields::new().and("revision", revision)),
+        Err(error) => {
             profile.refused(error.to_string(), unix_s());
             let fields = Fields::new().and("kept", "the profile before");
             logger.error("profile-refused", error, fields);
         }
     }
+    put
 }
 
 /// What is counted about profiles.

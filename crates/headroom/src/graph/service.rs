@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use document::Source;
 use graph::draw::Run;
-use graph::processes::READY;
 use graph::service::{Directory, Hosted};
 use graph::topology::{Topology, testapi};
 use graph::trace::{Export, Format};
@@ -19,8 +18,8 @@ use super::args::{ServiceArgs, TopologyArgs};
 use super::deployment::Deployment;
 use super::file::TopologyFile;
 use super::local::{Local, LocalConfig};
-use super::serving::{self, DRAIN, Serving};
-use crate::cells::{ended, logger, on_signal};
+use super::serving;
+use crate::cells::{logger, on_signal};
 
 /// How long a name of a called service may be unknown: its Service of Kubernetes may come
 /// into being after us.
@@ -58,18 +57,8 @@ pub(super) fn service(args: &ServiceArgs) -> Result<()> {
 
 /// Keeps this process, and all its threads to come, to the processors of its service.
 fn pin(topology: &Topology, service: graph::topology::ServiceId) -> Result<()> {
-    let cpus = topology.service(service).map(|one| &one.placement.cpus);
-    let mut set = rustix::thread::CpuSet::new();
-    for cpu in cpus.into_iter().flatten() {
-        if (*cpu as usize) < rustix::thread::CpuSet::MAX_CPU {
-            set.set(*cpu as usize);
-        }
-    }
-    if set.count() > 0 {
-        rustix::thread::sched_setaffinity(None, &set)
-            .context("pin the service to its processors")?;
-    }
-    Ok(())
+    let cpus = topology.service(service).map(|one| &one.placement.cpus[..]);
+    graph::work::pin(cpus.unwrap_or_default()).context("pin the service to its processors")
 }
 
 fn of_file(args: &ServiceArgs, file: &Path, name: &str) -> Result<Wanted> {
@@ -185,29 +174,17 @@ async fn run(args: &ServiceArgs, wanted: Wanted, calibration: Calibration) -> Re
             args.run.map_or_else(Run::new, Run),
             Vec::new(),
         ),
-        logger: logger.clone(),
+        logger,
     })?;
-    let serving = Serving {
-        control: Arc::clone(&local),
-        metrics: Arc::clone(&local.metrics),
-        tracer: local.tracer.clone(),
-        logger: logger.clone(),
-        testapi_names: wanted.file.is_none(),
-    };
-    if let (false, Some(file)) = (args.no_watch, wanted.file) {
-        serving.follow(file, shutdown.clone());
-    }
-    let served = serving.start(listener);
     let address = local.host.directory().get(&name, args.replica);
-    let fields = Fields::new()
+    let ready = Fields::new()
         .and("address", address.map(|address| address.to_string()))
         .and("admin", admin.to_string());
-    logger.of_every_level().info(READY, fields);
-    shutdown.asked().await;
-    let drained = local.drain(DRAIN).await;
-    served.stop().await;
-    logger.info("stopped", Fields::new().and("drained", drained));
-    ended(&logger, Ok::<(), std::io::Error>(()))
+    let testapi_names = wanted.file.is_none();
+    let file = wanted.file.filter(|_| !args.no_watch);
+    local
+        .serve(listener, file, testapi_names, shutdown, ready)
+        .await
 }
 
 /// The address of a name, waiting for a while until there is one.

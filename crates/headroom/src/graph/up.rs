@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use graph::draw::Run;
-use graph::processes::READY;
 use graph::service::{Directory, Hosted};
 use graph::topology::{ServiceId, Topology};
 use graph::work::Calibration;
@@ -15,9 +14,8 @@ use super::args::UpArgs;
 use super::deployment::Deployment;
 use super::file::TopologyFile;
 use super::local::{Local, LocalConfig};
-use super::serving::{self, DRAIN, Serving};
-use crate::cells::{ended, logger, on_signal};
-use crate::output::tell;
+use super::serving;
+use crate::cells::{logger, on_signal};
 
 pub(super) fn up(args: &UpArgs) -> Result<()> {
     let file = TopologyFile::read(&args.topology)?;
@@ -27,11 +25,9 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
         return super::family::up(args, file, topology);
     }
     let warnings = unkept_limits(&topology);
-    for warning in &warnings {
-        tell(format_args!("warning: {warning}"));
-    }
+    super::warn(&warnings);
     serving::runtime()?.block_on(net::local(async {
-        let mut shutdown = on_signal()?;
+        let shutdown = on_signal()?;
         let logger = logger("graph", &args.log)?;
         let (listener, admin) = serving::listen(args.admin).await?;
         let calibration = Calibration::measure();
@@ -46,31 +42,16 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
             collector: None,
             background: true,
             deployment: deployment.with_floors(calibration),
-            logger: logger.clone(),
+            logger,
         })?;
-        let serving = Serving {
-            control: Arc::clone(&local),
-            metrics: Arc::clone(&local.metrics),
-            tracer: local.tracer.clone(),
-            logger: logger.clone(),
-            testapi_names: false,
-        };
-        if !args.no_watch {
-            serving.follow(file, shutdown.clone());
-        }
-        let served = serving.start(listener);
         let entry = entry_address(&topology, &local.host.directory());
-        let fields = Fields::new()
+        let ready = Fields::new()
             .and("name", &topology.name)
             .and("services", topology.services.len())
             .and("address", entry.map(|address| address.to_string()))
             .and("admin", admin.to_string());
-        logger.of_every_level().info(READY, fields);
-        shutdown.asked().await;
-        let drained = local.drain(DRAIN).await;
-        served.stop().await;
-        logger.info("stopped", Fields::new().and("drained", drained));
-        ended(&logger, Ok::<(), std::io::Error>(()))
+        let file = (!args.no_watch).then_some(file);
+        local.serve(listener, file, false, shutdown, ready).await
     }))
 }
 

@@ -230,6 +230,14 @@ impl Estimate {
         }
     }
 
+    /// Of differences between pairs of runs.
+    fn of(differences: &[f64]) -> Option<Self> {
+        let count = differences.len();
+        let variance = stats::variance(differences).unwrap_or(0.0);
+        let error = (variance / (count as f64 - 1.0).max(1.0)).sqrt();
+        Some(Self::new(stats::mean(differences)?, error, count))
+    }
+
     fn interval(&self) -> (f64, f64) {
         (self.mean - self.half_width, self.mean + self.half_width)
     }
@@ -318,32 +326,36 @@ fn moved(change: &Change, a: &[Run], b: &[Run]) -> Vec<Moved> {
         let of = |run: &Run| run.share(key).map_or(Some(0.0), value);
         let pairs = a.iter().zip(b);
         let differences: Vec<f64> = pairs.filter_map(|(a, b)| Some(of(b)? - of(a)?)).collect();
-        let Some(mean) = stats::mean(&differences) else {
-            continue;
-        };
-        let count = differences.len();
-        let variance = stats::variance(&differences).unwrap_or(0.0);
-        let error = (variance / (count as f64 - 1.0).max(1.0)).sqrt();
-        let estimate = Estimate::new(mean, error, count);
-        let tested = count >= FEWEST_RUNS;
-        if mean.abs() < change.difference_ns.abs() * WORTH_TELLING
-            || (tested && !estimate.excludes_zero())
-        {
-            continue;
-        }
-        all.push(Moved {
-            place: key.0.clone(),
-            cause: key.1,
-            how: how(key, mean, a, b),
-            difference_ns: mean,
-            interval_ns: tested.then(|| estimate.interval()),
-        });
+        let least = change.difference_ns.abs() * WORTH_TELLING;
+        all.extend(moved_by(key, &differences, least, |by| how(key, by, a, b)));
     }
+    largest_first(all)
+}
+
+/// What moved at a place, by the differences between pairs of runs; `None`: less than
+/// `least`, or nothing as far as can be told.
+fn moved_by(
+    key: &(String, Cause),
+    differences: &[f64],
+    least: f64,
+    how: impl FnOnce(f64) -> How,
+) -> Option<Moved> {
+    let estimate = Estimate::of(differences)?;
+    let tested = differences.len() >= FEWEST_RUNS;
+    let is_nothing = tested && !estimate.excludes_zero();
+    (estimate.mean.abs() >= least && !is_nothing).then(|| Moved {
+        place: key.0.clone(),
+        cause: key.1,
+        how: how(estimate.mean),
+        difference_ns: estimate.mean,
+        interval_ns: tested.then(|| estimate.interval()),
+    })
+}
+
+fn largest_first(mut all: Vec<Moved>) -> Vec<Moved> {
     all.sort_by(|one, other| {
-        other
-            .difference_ns
-            .abs()
-            .total_cmp(&one.difference_ns.abs())
+        let by = |one: &Moved| one.difference_ns.abs();
+        by(other).total_cmp(&by(one))
     });
     all
 }
@@ -381,34 +393,14 @@ fn off_path(a: &[Run], b: &[Run]) -> Vec<Moved> {
     for key in keys {
         let pairs = a.iter().zip(b);
         let differences: Vec<f64> = pairs.map(|(a, b)| b.done(key) - a.done(key)).collect();
-        let Some(mean) = stats::mean(&differences) else {
-            continue;
-        };
-        let count = differences.len();
-        let variance = stats::variance(&differences).unwrap_or(0.0);
-        let error = (variance / (count as f64 - 1.0).max(1.0)).sqrt();
-        let estimate = Estimate::new(mean, error, count);
-        let tested = count >= FEWEST_RUNS;
         let on_path = |runs: &[Run]| {
             let shares = runs.iter().filter_map(|run| run.share(key));
             shares.map(|share| share.typical).sum::<f64>() / runs.len().max(1) as f64
         };
         let least = (mean_done(key, a) * OFF_PATH.0).max(OFF_PATH.1);
-        let waited_for = (on_path(b) - on_path(a)) / mean;
-        if mean.abs() < least || waited_for > OWN || (tested && !estimate.excludes_zero()) {
-            continue;
-        }
-        all.push(Moved {
-            place: key.0.clone(),
-            cause: key.1,
-            how: How::OffPath,
-            difference_ns: mean,
-            interval_ns: tested.then(|| estimate.interval()),
-        });
+        let found = moved_by(key, &differences, least, |_| How::OffPath);
+        let waited_for = |by: f64| (on_path(b) - on_path(a)) / by > OWN;
+        all.extend(found.filter(|one| !waited_for(one.difference_ns)));
     }
-    all.sort_by(|one, other| {
-        let by = |one: &Moved| one.difference_ns.abs();
-        by(other).total_cmp(&by(one))
-    });
-    all
+    largest_first(all)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::cause::Cause;
-use super::super::report::Component;
+use super::super::report::{Component, report};
 use super::super::{Question, text};
 use crate::Nanos;
 use crate::topology::Topology;
@@ -34,7 +34,7 @@ impl Run {
             topology,
             ..Question::default()
         };
-        let (analysis, course) = question.answer(spans);
+        let (analysis, course) = report(&question, spans);
         let done = course.done.into_iter().map(|(part, mean)| {
             let place = format!("{} {}", part.service, part.work);
             ((place, part.cause), mean)

@@ -5,9 +5,9 @@ use std::fmt::{Display, Formatter, Result};
 use units::{grouped, show_share};
 
 use super::super::sentences::{percent, time};
-use super::super::text::table;
 use super::failing::Failing;
 use super::{Change, Comparison, How, Moved, Verdict};
+use crate::columns::table;
 
 fn name(quantile: f64) -> String {
     format!("p{}", (quantile * 1000.0).round() / 10.0)

@@ -109,6 +109,6 @@ fn a_service_or_an_endpoint_that_is_not_there_is_404() {
         request.begin(&program, &arrival, &mut commands);
         assert_eq!(commands, failed(404, None, cause::PATH));
         assert!(request.is_finished());
-        assert!(program.response(endpoint).is_none());
+        assert!(program.endpoints.get(endpoint).is_none());
     }
 }

@@ -213,7 +213,7 @@ fn nobody_waits_for_a_call_but_it_is_seen_to_its_end() {
         panic!("{commands:?}");
     };
     assert_eq!(commands[1..], good());
-    assert!(!seat.request.is_live() && !seat.request.is_finished());
+    assert!(!seat.request.live && !seat.request.is_finished());
     // Behind the deadline of the request: only its own time bounds the call.
     seat.now = 20 * MS;
     let (pause, until) = one_wait(&seat.end(ticket, Outcome::Unanswered(cause::REFUSED)));

@@ -13,7 +13,7 @@ use wire::stream::Stream;
 use super::channel::{Channel, Ended, Stage, Unsent};
 use super::{MESSAGE_PREFIX, message};
 use crate::script::{Outcome, Ticket, cause};
-use crate::service::calling::pool;
+use crate::service::calling::{pool, route};
 use crate::service::event_loop::{EventLoop, Todo};
 use crate::service::exchange::why;
 use crate::service::flight::{Flight, MOST_ECHO, Open, What};
@@ -92,9 +92,7 @@ impl EventLoop {
         call: &CallPlan,
         protocol: Protocol,
     ) -> Result<Key, &'static str> {
-        let route = self.instances.get(id.instance);
-        let route = route.and_then(|instance| instance.routes.get(id.slot));
-        let once = route.is_some_and(|route| !route.warm);
+        let once = route(&mut self.instances, id).is_some_and(|route| !route.warm);
         let address = pool(&mut self.instances, id).map(|pool| pool.address);
         let address = address.ok_or(cause::REFUSED)?;
         let stream =

@@ -4,6 +4,8 @@
 //! message of bytes out. The path of the endpoint travels in [`PATH`]; without it, it is
 //! `/`.
 
+use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
+
 use crate::Nanos;
 
 /// The one method.
@@ -97,13 +99,8 @@ pub(super) fn read_timeout(text: &[u8]) -> Option<Nanos> {
 pub(super) fn prefix(bytes: u64) -> Vec<u8> {
     let mut field = Vec::with_capacity(16);
     if bytes > 0 {
-        field.push(1 << 3 | 2);
-        let mut rest = bytes;
-        while rest >= 0x80 {
-            field.push((rest & 0x7f | 0x80) as u8);
-            rest >>= 7;
-        }
-        field.push(rest as u8);
+        encode_key(1, WireType::LengthDelimited, &mut field);
+        encode_varint(bytes, &mut field);
     }
     // Bodies are bounded far below what the length can say.
     let length = u32::try_from(field.len() as u64 + bytes).unwrap_or(u32::MAX);
@@ -120,20 +117,15 @@ pub(super) fn body(message: &[u8]) -> Option<&[u8]> {
     if frame[0] != 0 {
         return None;
     }
-    let Some((tag, mut rest)) = field.split_first() else {
-        return Some(field);
-    };
-    if *tag != (1 << 3 | 2) {
-        return None;
-    }
-    for _ in 0..10 {
-        let (byte, behind) = rest.split_first()?;
-        rest = behind;
-        if byte & 0x80 == 0 {
-            return Some(rest);
+    let mut rest = field;
+    if !field.is_empty() {
+        let key = decode_key(&mut rest).ok()?;
+        if key != (1, WireType::LengthDelimited) {
+            return None;
         }
+        decode_varint(&mut rest).ok()?;
     }
-    None
+    Some(rest)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::service::link::{Attempt, FAILED, MOST_FAILED};
 use crate::service::message::{self, TIMEOUT};
 use crate::service::outbox::FILLER;
 use crate::service::plan::{CallPlan, Plan, REVISION};
-use crate::trace::context::{self, Outgoing};
+use crate::trace::context;
 use crate::{Nanos, topology::Protocol};
 
 /// The request of a call; `None`: its path or callee has no form in HTTP/2.
@@ -27,10 +27,7 @@ pub(super) fn request(
     protocol: Protocol,
     now: Nanos,
 ) -> Option<(Request<()>, Payload)> {
-    let path = match &call.path {
-        Some(path) => path.as_bytes(),
-        None => &flight.path,
-    };
+    let path = call.path_or(&flight.path);
     let is_grpc = protocol == Protocol::Grpc;
     let mut uri = http::uri::Parts::default();
     uri.scheme = Some(Scheme::HTTP);
@@ -48,25 +45,11 @@ pub(super) fn request(
     let fields = request.headers_mut();
     put(fields, REVISION, &plan.fingerprint);
     let mut lines = Vec::with_capacity(256);
-    context::write(
-        &plan.topology.tracing,
-        &Outgoing {
-            trace: flight.trace,
-            span: attempt.span,
-            parent: flight.span,
-            sampled: flight.sampled,
-            debug: flight.debug,
-            passed: &flight.passed,
-        },
-        &mut lines,
-    );
+    context::write(&plan.topology.tracing, &attempt.context(flight), &mut lines);
     put_lines(fields, &lines);
     let left = attempt.deadline.saturating_sub(now).max(1);
     if is_grpc {
-        fields.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static(grpc::CONTENT_TYPE),
-        );
+        put_kind(fields, grpc::CONTENT_TYPE);
         fields.insert(header::TE, HeaderValue::from_static("trailers"));
         put(fields, grpc::PATH, path);
         put(fields, grpc::TIMEOUT, grpc::timeout(left).as_bytes());
@@ -118,20 +101,22 @@ pub(super) fn ask(
 
 /// An answer without a body that says no more than its status.
 pub(super) fn refusal(status: u16, protocol: Protocol) -> Response<()> {
-    let mut response = Response::new(());
     if protocol == Protocol::Grpc && status != 415 {
         // All that gRPC says of such a call stands in the head ("Trailers-Only").
+        let mut response = Response::new(());
         let fields = response.headers_mut();
-        fields.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static(grpc::CONTENT_TYPE),
-        );
+        put_kind(fields, grpc::CONTENT_TYPE);
         fields.insert(grpc::STATUS, HeaderValue::from(grpc::code(status)));
-    } else {
-        *response.status_mut() =
-            StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        return response;
     }
-    response
+    head_of(status)
+}
+
+/// A head without fields.
+fn head_of(status: u16) -> Response<()> {
+    let mut head = Response::new(());
+    *head.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    head
 }
 
 /// The body of an answer.
@@ -159,18 +144,14 @@ pub(super) fn answer(
         }
         return (head, Payload::default(), None);
     }
-    let mut head = Response::new(());
-    *head.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut head = head_of(status);
     let fields = head.headers_mut();
     put(fields, REVISION, &plan.fingerprint);
     if let Some(failed) = failed {
         put(fields, FAILED, failed);
     }
     if is_grpc {
-        fields.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static(grpc::CONTENT_TYPE),
-        );
+        put_kind(fields, grpc::CONTENT_TYPE);
         let mut trailers = HeaderMap::with_capacity(1);
         trailers.insert(grpc::STATUS, HeaderValue::from_static("0"));
         let body = match body {
@@ -183,10 +164,7 @@ pub(super) fn answer(
         };
         return (head, body, Some(trailers));
     }
-    fields.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-    );
+    put_kind(fields, "text/plain; charset=utf-8");
     let body = match body {
         Body::Filler(bytes) => filled(Vec::new(), bytes),
         Body::Text(text) => filled(text, 0),
@@ -231,6 +209,11 @@ fn message_of(bytes: u64) -> Payload {
 
 fn filled(first: Vec<u8>, bytes: u64) -> Payload {
     Payload::filled(first.into(), Bytes::from_static(FILLER), bytes)
+}
+
+/// Sets the content type.
+fn put_kind(fields: &mut HeaderMap, kind: &'static str) {
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
 }
 
 /// Sets a field; one that HTTP/2 does not allow is left out.

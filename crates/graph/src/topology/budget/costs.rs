@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::Nanos;
 use crate::amount::Amount;
 use crate::topology::Work;
+use crate::work::CHEAP;
 
 /// How long a machine takes for what is not asked for in time. The defaults are what one
 /// virtual processor of a server of 2021 took (AMD EPYC, 2.6 GHz); those of a machine are
@@ -51,22 +52,20 @@ impl Default for Costs {
     }
 }
 
-/// What an event loop does itself takes no longer than this, whatever is drawn.
-const CHEAP: f64 = 100_000.0;
-
 impl Costs {
-    /// Whether work is given to a worker; as [`crate::work::Task::fits_event_loop`] says it
-    /// of a machine.
-    pub(super) fn is_handed_over(&self, work: &Work) -> bool {
+    /// Whether work is given to a worker: it waits, or some draw of it takes more than
+    /// [`CHEAP`].
+    pub(crate) fn is_handed_over(&self, work: &Work) -> bool {
         let most = |amount: &Amount| amount.at(1.0, f64::INFINITY);
         let longest = match work {
             Work::Cpu(amount) => most(amount),
             Work::Ops(amount) => most(amount) * self.op,
+            // A number costs the sieve about an operation.
             Work::Primes(limit) => *limit as f64 * self.op,
             Work::Memory { touches, .. } => most(touches) * self.touch,
             _ => f64::INFINITY,
         };
-        longest > CHEAP
+        longest > CHEAP as f64
     }
 
     /// How long work takes, and how much of that it needs a processor: amounts are those

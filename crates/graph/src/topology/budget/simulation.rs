@@ -9,7 +9,7 @@ use crate::Nanos;
 use crate::draw::{Run, SpanId, TraceId};
 use crate::metrics;
 use crate::script::{Arrival, Command, Outcome, Program, Request, Ticket, cause};
-use crate::topology::{Connections, EdgeId, Endpoint, ServiceId, StepId, Topology};
+use crate::topology::{Connections, EdgeId, Service, ServiceId, StepId, Topology};
 use crate::trace::{Name, Span, SpanKind};
 
 /// Runs requests, one at a time, each from time 0 on.
@@ -96,24 +96,19 @@ impl<'a> Simulation<'a> {
                 known: known.join(", "),
             });
         };
-        let services = &topology.services;
-        let ids = (0..).map(ServiceId).zip(services);
-        let paths = |endpoints: &[Endpoint]| -> Vec<Name> {
-            endpoints
-                .iter()
-                .map(|one| one.path.as_str().into())
-                .collect()
+        let services = || topology.services.iter();
+        let ids = (0..).map(ServiceId).take(topology.services.len());
+        let paths = |service: &Service| {
+            let endpoints = service.endpoints.iter();
+            endpoints.map(|one| one.path.as_str().into()).collect()
         };
         Ok(Self {
             topology,
             costs,
             endpoint,
-            programs: ids.map(|(id, _)| Program::compile(topology, id)).collect(),
-            services: services
-                .iter()
-                .map(|one| one.name.as_str().into())
-                .collect(),
-            paths: services.iter().map(|one| paths(&one.endpoints)).collect(),
+            programs: ids.map(|id| Program::compile(topology, id)).collect(),
+            services: services().map(|one| one.name.as_str().into()).collect(),
+            paths: services().map(paths).collect(),
             events: BinaryHeap::new(),
             visits: Vec::new(),
             used: 0,
@@ -200,6 +195,7 @@ impl<'a> Simulation<'a> {
 
     fn happen(&mut self, event: Event, now: Nanos, spans: &mut Vec<Span>) {
         let at = event.visit();
+        let unanswered = |ticket, why| (Some(ticket), Outcome::Unanswered(why), 0, why);
         let (ticket, outcome, status, why) = match event {
             Event::Begin(_) | Event::Expire(_) => (None, Outcome::Done, 0, ""),
             Event::Done(_, ticket) => (Some(ticket), Outcome::Done, 0, ""),
@@ -208,18 +204,8 @@ impl<'a> Simulation<'a> {
                 let why = if failed { cause::STATUS } else { "" };
                 (Some(ticket), Outcome::Answered(status), status, why)
             }
-            Event::Answered(_, ticket, None) => (
-                Some(ticket),
-                Outcome::Unanswered(cause::RESET),
-                0,
-                cause::RESET,
-            ),
-            Event::GivenUp(_, ticket) => (
-                Some(ticket),
-                Outcome::Unanswered(cause::TIMEOUT),
-                0,
-                cause::TIMEOUT,
-            ),
+            Event::Answered(_, ticket, None) => unanswered(ticket, cause::RESET),
+            Event::GivenUp(_, ticket) => unanswered(ticket, cause::TIMEOUT),
         };
         if matches!(event, Event::Answered(..) | Event::GivenUp(..)) {
             let open =
@@ -363,13 +349,12 @@ impl<'a> Simulation<'a> {
         spans.push(Span {
             id: arrival.span,
             parent: visit.caller.map_or(SpanId::default(), |(_, _, span)| span),
-            kind: SpanKind::Server,
             name: path.unwrap_or_default(),
             start: arrival.now,
             end: now,
             status: status.unwrap_or(0),
             cause: why,
-            ..self.span(service)
+            ..self.span(service, SpanKind::Server)
         });
         let back = self.costs.hop.div_ceil(2);
         match visit.caller {
@@ -383,24 +368,13 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn span(&self, service: usize) -> Span {
-        Span {
-            trace: self.trace,
-            id: SpanId::default(),
-            parent: SpanId::default(),
-            kind: SpanKind::Work,
-            service: self.services[service].clone(),
-            name: Name::default(),
-            peer: Name::default(),
-            start: 0,
-            end: 0,
-            cpu: 0,
-            queue: 0,
-            status: 0,
-            attempt: 0,
-            revision: 0,
-            cause: "",
-        }
+    fn span(&self, service: usize, kind: SpanKind) -> Span {
+        let service = self.services[service].clone();
+        Span::untold(
+            self.trace,
+            kind,
+            [service, Name::default(), Name::default()],
+        )
     }
 
     fn work_span(
@@ -420,7 +394,7 @@ impl<'a> Simulation<'a> {
             start,
             end,
             cpu,
-            ..self.span(visit.service.0 as usize)
+            ..self.span(visit.service.0 as usize, SpanKind::Work)
         }
     }
 
@@ -441,7 +415,6 @@ impl<'a> Simulation<'a> {
         Span {
             id: attempt.span,
             parent: visit.arrival.span,
-            kind: SpanKind::Client,
             name: named.or_else(|| own.cloned()).unwrap_or_default(),
             peer: peer.cloned().unwrap_or_default(),
             start: attempt.begun,
@@ -449,7 +422,7 @@ impl<'a> Simulation<'a> {
             status,
             attempt: attempt.number,
             cause: why,
-            ..self.span(visit.service.0 as usize)
+            ..self.span(visit.service.0 as usize, SpanKind::Client)
         }
     }
 }

@@ -79,6 +79,14 @@ pub(super) struct Trace {
     pub(super) roots: Vec<usize>,
 }
 
+impl Trace {
+    /// Adds a visit, and gives its place.
+    pub(super) fn add(&mut self, visit: Visit) -> usize {
+        self.visits.push(visit);
+        self.visits.len() - 1
+    }
+}
+
 /// What all traces so far amount to.
 #[derive(Default)]
 pub(super) struct Merged {

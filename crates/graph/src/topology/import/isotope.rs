@@ -11,20 +11,20 @@
 //!
 //! Keys that isotope does not know are ignored there, and here with a warning.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use document::{Entry, Node, Problem, Problems, Source, Value};
+use document::{Entry, Kind, Node, Problem, Problems, Source, Value};
 
 use super::Imported;
 use crate::amount::Amount;
 use crate::topology::draft::{Draft, step};
 use crate::topology::fields::Fields;
-use crate::topology::names::{SERVICE_NAME, is_service_name};
+use crate::topology::names::{SERVICE_NAME, is_service_name, named};
 use crate::topology::steps::{At, WrittenCall};
-use crate::topology::walk::along_calls;
+use crate::topology::walk::{along_calls, uncalled};
 use crate::topology::{
-    Action, Call, Faults, Join, MOST_REPLICAS, Protocol, Response, ServiceId, Step, Topology, Work,
-    rules, value,
+    Action, Call, Faults, Join, MOST_REPLICAS, Protocol, Response, ServiceId, Step, Work, rules,
+    value,
 };
 
 /// Status of an answer by `errorRate`.
@@ -37,11 +37,18 @@ const ERROR_STATUS: u16 = 500;
 /// which it runs into.
 pub fn isotope(source: &Source) -> Result<Imported, Problems> {
     let root = document::parse_yaml(source).map_err(|all| Problems::of(source, all))?;
-    let mut reader = Reader::default();
-    let topology = reader.read(&root);
-    let Some(mut topology) = topology.filter(|_| reader.problems.is_empty()) else {
+    let mut reader = Reader {
+        draft: Draft::new("isotope", 0),
+        problems: Vec::new(),
+        warnings: Vec::new(),
+        names: HashMap::new(),
+        calls: Vec::new(),
+    };
+    let entry = reader.read(&root);
+    let Some(entry) = entry.filter(|_| reader.problems.is_empty()) else {
         return Err(Problems::of(source, reader.problems));
     };
+    let mut topology = reader.draft.finish(entry);
     reader.warnings.sort_by_key(|warning| warning.span.start);
     let warnings = reader.warnings.iter();
     let mut warnings: Vec<String> = warnings.map(|warning| source.show(warning)).collect();
@@ -65,8 +72,8 @@ struct Defaults<'a> {
     replicas: u32,
 }
 
-#[derive(Default)]
 struct Reader {
+    draft: Draft,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     names: HashMap<String, ServiceId>,
@@ -74,8 +81,9 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&mut self, root: &Node) -> Option<Topology> {
-        let mut fields = self.fields(root)?;
+    /// Reads all services into the draft, and gives the entry.
+    fn read(&mut self, root: &Node) -> Option<ServiceId> {
+        let mut fields = Fields::of(root, &mut self.problems)?;
         let mut defaults = Defaults {
             protocol: Protocol::Http1,
             error: 0.0,
@@ -104,23 +112,22 @@ impl Reader {
         self.graph(nodes, &defaults)
     }
 
-    fn graph(&mut self, nodes: &[Node], defaults: &Defaults<'_>) -> Option<Topology> {
-        let mut draft = Draft::new("isotope", 0);
+    fn graph(&mut self, nodes: &[Node], defaults: &Defaults<'_>) -> Option<ServiceId> {
         let mut tables = Vec::with_capacity(nodes.len());
         for node in nodes {
-            let Some(mut fields) = self.fields(node) else {
+            let Some(mut fields) = Fields::of(node, &mut self.problems) else {
                 continue;
             };
             let Some(name) = self.name(node, &mut fields) else {
                 continue;
             };
-            let id = draft.service(name.to_owned());
+            let id = self.draft.service(name.to_owned());
             self.names.insert(name.to_owned(), id);
             tables.push((id, node, fields));
         }
         let mut entries = Vec::new();
         for (id, node, mut fields) in tables {
-            let is_entry = fields.read("isEntrypoint", &mut self.problems, value::flag);
+            let is_entry = fields.read("isEntrypoint", &mut self.problems, bool::of);
             if is_entry == Some(true) {
                 let span = fields.entry("isEntrypoint");
                 let span = span.map(|entry: &Entry| entry.key_span.clone());
@@ -131,15 +138,12 @@ impl Reader {
             self.settings(&mut fields, &mut own);
             self.without_effect(&mut fields, &["namespace", "cluster"]);
             fields.finish(&mut self.warnings);
-            self.service(&mut draft, id, &own);
-            if let Some(service) = draft.topology.services.get_mut(id.0 as usize) {
-                service.labels = labels.unwrap_or_default();
-            }
+            self.service(id, &own, labels.unwrap_or_default());
         }
-        let found = along_calls(draft.topology.services.len(), &draft.topology.edges);
-        rules::cycles(&draft.topology, &self.calls, &found, &mut self.problems);
-        let entry = self.entry(&draft.topology, &entries, nodes)?;
-        Some(draft.finish(entry))
+        let topology = &self.draft.topology;
+        let found = along_calls(topology.services.len(), &topology.edges);
+        rules::cycles(topology, &self.calls, &found, &mut self.problems);
+        self.entry(&entries, nodes)
     }
 
     fn name<'a>(&mut self, node: &'a Node, fields: &mut Fields<'a>) -> Option<&'a str> {
@@ -148,34 +152,30 @@ impl Reader {
             self.problems.push(Problem::new(node.span.clone(), message));
             return None;
         };
-        let wrong = |message: String| Problem::new(place.span.clone(), message);
-        match value::text(place) {
+        let problem = match value::text(place) {
             Ok(name) if !is_service_name(name) => {
                 let message = format!("expected {SERVICE_NAME}, found \"{name}\"");
-                self.problems.push(wrong(message));
-                None
+                Problem::new(place.span.clone(), message)
             }
             Ok(name) if self.names.contains_key(name) => {
                 let message = format!("there is a service \"{name}\" already");
-                self.problems.push(wrong(message));
-                None
+                Problem::new(place.span.clone(), message)
             }
-            Ok(name) => Some(name),
-            Err(problem) => {
-                self.problems.push(problem);
-                None
-            }
-        }
+            Ok(name) => return Some(name),
+            Err(problem) => problem,
+        };
+        self.problems.push(problem);
+        None
     }
 
     /// The first that is marked; without a mark the only one that no other calls.
     fn entry(
         &mut self,
-        topology: &Topology,
         marked: &[(ServiceId, document::Span)],
         nodes: &[Node],
     ) -> Option<ServiceId> {
-        let name = |id: ServiceId| topology.service(id).map_or("", |one| one.name.as_str());
+        let topology = &self.draft.topology;
+        let name = |id: ServiceId| rules::name(topology, id);
         if let Some(((entry, _), others)) = marked.split_first() {
             for (other, span) in others {
                 let message = format!(
@@ -187,34 +187,14 @@ impl Reader {
             }
             return Some(*entry);
         }
-        let ids = (0..topology.services.len()).filter_map(|at| u32::try_from(at).ok());
-        let called: HashSet<ServiceId> = topology.edges.iter().map(|edge| edge.to).collect();
-        let uncalled: Vec<ServiceId> = ids
-            .map(ServiceId)
-            .filter(|id| !called.contains(id))
-            .collect();
+        let uncalled = uncalled(topology);
         if let [only] = uncalled.as_slice() {
             return Some(*only);
         }
-        let span = nodes.first().map_or(0..0, |node| node.span.clone());
-        let message = "no service is the entry; expected one with isEntrypoint: true";
-        let mut problem = Problem::new(span, message);
-        if !uncalled.is_empty() {
-            let names: Vec<&str> = uncalled.iter().take(5).map(|id| name(*id)).collect();
-            problem = problem.help(format!("no other calls {}", names.join(", ")));
-        }
+        let place = nodes.first().map(|node| node.span.clone());
+        let problem = rules::no_entry(topology, place, "isEntrypoint: true");
         self.problems.push(problem);
         None
-    }
-
-    fn fields<'a>(&mut self, node: &'a Node) -> Option<Fields<'a>> {
-        match Fields::of(node) {
-            Ok(fields) => Some(fields),
-            Err(problem) => {
-                self.problems.push(problem);
-                None
-            }
-        }
     }
 
     /// Says of each of these keys that is there that nothing follows from it.
@@ -229,7 +209,7 @@ impl Reader {
     }
 
     fn overrides<'a>(&mut self, node: &'a Node, into: &mut Defaults<'a>) {
-        let Some(mut fields) = self.fields(node) else {
+        let Some(mut fields) = Fields::of(node, &mut self.problems) else {
             return;
         };
         fields.fill("requestSize", &mut self.problems, &mut into.request, size);
@@ -251,24 +231,23 @@ impl Reader {
         }
     }
 
-    fn service(&mut self, draft: &mut Draft, id: ServiceId, own: &Defaults<'_>) {
+    fn service(&mut self, id: ServiceId, own: &Defaults<'_>, labels: Vec<(String, String)>) {
         let mut steps = Vec::new();
         if let Some(script) = own.script {
             match value::list(script) {
                 Ok(nodes) => {
                     let each = nodes.iter();
-                    steps = each
-                        .filter_map(|node| self.step(draft, id, own, node))
-                        .collect();
+                    steps = each.filter_map(|node| self.step(id, own, node)).collect();
                 }
                 Err(problem) => self.problems.push(problem),
             }
         }
-        let Some(service) = draft.topology.services.get_mut(id.0 as usize) else {
+        let Some(service) = self.draft.topology.services.get_mut(id.0 as usize) else {
             return;
         };
         service.protocol = own.protocol;
         service.replicas = own.replicas;
+        service.labels = labels;
         service.faults = Faults {
             error: own.error,
             status: if own.error > 0.0 {
@@ -285,15 +264,9 @@ impl Reader {
     }
 
     /// A step, or a list of those that run at once.
-    fn step(
-        &mut self,
-        draft: &mut Draft,
-        id: ServiceId,
-        own: &Defaults<'_>,
-        node: &Node,
-    ) -> Option<Step> {
+    fn step(&mut self, id: ServiceId, own: &Defaults<'_>, node: &Node) -> Option<Step> {
         let Value::List(nodes) = &node.value else {
-            return self.command(draft, id, own, node);
+            return self.command(id, own, node);
         };
         let mut branches = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -302,26 +275,18 @@ impl Reader {
                 self.problems.push(Problem::new(node.span.clone(), message));
                 continue;
             }
-            branches.extend(self.command(draft, id, own, node));
+            branches.extend(self.command(id, own, node));
         }
         let join = Join::All;
         (!branches.is_empty()).then(|| step(Action::Parallel { branches, join }))
     }
 
-    fn command(
-        &mut self,
-        draft: &mut Draft,
-        id: ServiceId,
-        own: &Defaults<'_>,
-        node: &Node,
-    ) -> Option<Step> {
+    fn command(&mut self, id: ServiceId, own: &Defaults<'_>, node: &Node) -> Option<Step> {
         let command = match &node.value {
-            Value::Table(entries) => match entries.as_slice() {
-                [only] => Some((only.key.as_str(), &only.node)),
-                _ => None,
-            },
+            Value::Table(entries) if entries.len() == 1 => entries.first(),
             _ => None,
         };
+        let command = command.map(|only| (only.key.as_str(), &only.node));
         match command {
             Some(("sleep", length)) => {
                 let time = match &length.value {
@@ -337,7 +302,7 @@ impl Reader {
                 Some(step(Action::Work(Work::Sleep(nanos))))
             }
             Some(("call", call)) => {
-                let call = self.call(draft, id, own, call)?;
+                let call = self.call(id, own, call)?;
                 Some(step(Action::Call(call)))
             }
             Some((other, _)) => {
@@ -353,17 +318,11 @@ impl Reader {
         }
     }
 
-    fn call(
-        &mut self,
-        draft: &mut Draft,
-        from: ServiceId,
-        own: &Defaults<'_>,
-        node: &Node,
-    ) -> Option<Call> {
+    fn call(&mut self, from: ServiceId, own: &Defaults<'_>, node: &Node) -> Option<Call> {
         let (mut size_of, mut probability) = (own.request, 1.0);
         let callee = match &node.value {
             Value::Table(_) => {
-                let mut fields = self.fields(node)?;
+                let mut fields = Fields::of(node, &mut self.problems)?;
                 let callee = fields.node("service");
                 fields.fill("size", &mut self.problems, &mut size_of, size);
                 fields.fill("probability", &mut self.problems, &mut probability, percent);
@@ -394,7 +353,7 @@ impl Reader {
             probability,
             request: Amount::Constant(size_of),
             timeout: super::TIMEOUT,
-            ..draft.call(from, to)
+            ..self.draft.call(from, to)
         })
     }
 
@@ -406,18 +365,7 @@ impl Reader {
                 return None;
             }
         };
-        let found = self.names.get(name).copied();
-        if found.is_none() {
-            let mut problem =
-                Problem::new(node.span.clone(), format!("there is no service \"{name}\""));
-            let mut names: Vec<&str> = self.names.keys().map(String::as_str).collect();
-            names.sort_unstable();
-            if let Some(near) = units::nearest(name, names) {
-                problem = problem.help(format!("did you mean \"{near}\"?"));
-            }
-            self.problems.push(problem);
-        }
-        found
+        named(&self.names, name, node, None, &mut self.problems)
     }
 }
 

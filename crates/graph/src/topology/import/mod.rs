@@ -5,8 +5,7 @@ mod isotope;
 mod rows;
 mod spans;
 
-use std::collections::HashSet;
-
+use super::walk::reached;
 use super::{ServiceId, Topology};
 use crate::Nanos;
 
@@ -46,25 +45,13 @@ pub enum TraceError {
 
 /// Leaves out the services that no way leads to from the entry, and names them.
 fn without_unreachable(topology: &mut Topology) -> Vec<String> {
-    let mut open = vec![topology.entry];
-    let mut reached: HashSet<ServiceId> = HashSet::new();
-    let mut calls: Vec<Vec<ServiceId>> = vec![Vec::new(); topology.services.len()];
-    for edge in &topology.edges {
-        if let Some(callees) = calls.get_mut(edge.from.0 as usize) {
-            callees.push(edge.to);
-        }
-    }
-    while let Some(id) = open.pop() {
-        if reached.insert(id) {
-            open.extend(calls.get(id.0 as usize).into_iter().flatten());
-        }
-    }
+    let reached = reached(topology, topology.entry);
     let mut left_out = Vec::new();
     let mut new = vec![ServiceId(0); topology.services.len()];
     let mut kept = Vec::with_capacity(reached.len());
     let services = std::mem::take(&mut topology.services);
-    for ((service, id), new) in services.into_iter().zip(0..).zip(&mut new) {
-        if reached.contains(&ServiceId(id)) {
+    for ((service, reached), new) in services.into_iter().zip(reached).zip(&mut new) {
+        if reached {
             *new = ServiceId(u32::try_from(kept.len()).unwrap_or(u32::MAX));
             kept.push(service);
         } else {

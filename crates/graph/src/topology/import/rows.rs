@@ -78,7 +78,7 @@ pub fn rows(name: &str, mut input: impl BufRead, limits: RowLimits) -> Result<Im
     let mut line = Vec::new();
     read_line(&mut input, &mut line)?;
     let columns = Columns::of(&String::from_utf8_lossy(&line))?;
-    let mut traces: Vec<Vec<Row>> = Vec::new();
+    let mut traces: Vec<Vec<Call>> = Vec::new();
     let mut trace_of: HashMap<String, usize> = HashMap::new();
     let (mut number, mut used, mut left_out) = (1, 0, 0);
     let mut first_wrong = None;
@@ -202,7 +202,7 @@ impl Columns {
         })
     }
 
-    fn row(&self, line: &str) -> Result<(String, Row), &'static str> {
+    fn row(&self, line: &str) -> Result<(String, Call), &'static str> {
         let fields = fields(line);
         let get = |place: usize| fields.get(place).map_or("", |field| field.trim());
         let trace = get(self.trace);
@@ -223,18 +223,21 @@ impl Columns {
                 .filter(|name| is_known(name))
                 .map(str::to_owned)
         };
-        let row = Row {
+        let by_callee = took < 0.0;
+        let call = Call {
             rpc: rpc.to_owned(),
             caller: known(self.caller),
             callee: known(self.callee),
-            took,
+            there_and_back: (!by_callee).then_some(took),
+            within: by_callee.then_some(-took),
+            parent: None,
             at: nanos(at.unwrap_or(0.0)),
             waits: self
                 .kind
                 .is_none_or(|place| !get(place).eq_ignore_ascii_case("mq")),
             interface: self.interface.and_then(known).unwrap_or_default(),
         };
-        Ok((trace.to_owned(), row))
+        Ok((trace.to_owned(), call))
     }
 }
 
@@ -268,20 +271,8 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-#[derive(Debug, Clone)]
-struct Row {
-    rpc: String,
-    caller: Option<String>,
-    callee: Option<String>,
-    /// In milliseconds; below zero: the callee's record.
-    took: f64,
-    at: Nanos,
-    waits: bool,
-    interface: String,
-}
-
 /// A call, by one or both records of it.
-struct Joined {
+struct Call {
     rpc: String,
     caller: Option<String>,
     callee: Option<String>,
@@ -295,27 +286,28 @@ struct Joined {
     parent: Option<usize>,
 }
 
-impl Joined {
+impl Call {
     /// Takes another record of the same call; false if it is of another.
-    fn take(&mut self, row: &Row) -> bool {
+    fn take(&mut self, other: &Self) -> bool {
         let same = |one: &Option<String>, other: &Option<String>| {
             one.is_none() || other.is_none() || one == other
         };
-        let side = match row.took < 0.0 {
-            true => &mut self.within,
-            false => &mut self.there_and_back,
+        let twice = match other.within {
+            Some(_) => self.within.is_some(),
+            None => self.there_and_back.is_some(),
         };
-        if side.is_some() || !same(&self.caller, &row.caller) || !same(&self.callee, &row.callee) {
+        if twice || !same(&self.caller, &other.caller) || !same(&self.callee, &other.callee) {
             return false;
         }
-        *side = Some(row.took.abs());
-        if row.took >= 0.0 {
-            self.at = row.at;
+        if other.there_and_back.is_some() {
+            self.at = other.at;
         }
-        self.caller = self.caller.take().or_else(|| row.caller.clone());
-        self.callee = self.callee.take().or_else(|| row.callee.clone());
+        self.there_and_back = self.there_and_back.or(other.there_and_back);
+        self.within = self.within.or(other.within);
+        self.caller = self.caller.take().or_else(|| other.caller.clone());
+        self.callee = self.callee.take().or_else(|| other.callee.clone());
         if self.interface.is_empty() {
-            self.interface.clone_from(&row.interface);
+            self.interface.clone_from(&other.interface);
         }
         true
     }
@@ -330,7 +322,7 @@ impl Joined {
 }
 
 /// The tree of a trace, and how many calls of it cannot be named.
-fn assembled(rows: Vec<Row>) -> (Trace, u64) {
+fn assembled(rows: Vec<Call>) -> (Trace, u64) {
     let mut calls = joined(rows);
     name(&mut calls);
     let mut trace = Trace::default();
@@ -340,14 +332,13 @@ fn assembled(rows: Vec<Row>) -> (Trace, u64) {
         visit_of.push(call.callee.as_ref().map(|callee| {
             // What the caller's record has more than the callee's is the way, both ways.
             let way = (call.client_time() - call.server_time()) / 2;
-            trace.visits.push(Visit {
+            trace.add(Visit {
                 service: callee.clone(),
                 path: call.interface.clone(),
                 begun: call.at + way,
                 ended: call.at + way + call.server_time(),
                 ..Visit::default()
-            });
-            trace.visits.len() - 1
+            })
         }));
     }
     // Who called first of all may have no row of its own.
@@ -387,13 +378,12 @@ fn entry(
 ) -> usize {
     let known = entries.iter().find(|(name, _)| name == caller);
     let visit = known.map(|(_, visit)| *visit).unwrap_or_else(|| {
-        trace.visits.push(Visit {
+        let visit = trace.add(Visit {
             service: caller.to_owned(),
             begun: made.begun,
             ended: made.ended,
             ..Visit::default()
         });
-        let visit = trace.visits.len() - 1;
         entries.push((caller.to_owned(), visit));
         visit
     });
@@ -406,8 +396,8 @@ fn entry(
 }
 
 /// The calls of rows, each with the one above it.
-fn joined(rows: Vec<Row>) -> Vec<Joined> {
-    let mut calls: Vec<Joined> = Vec::with_capacity(rows.len());
+fn joined(rows: Vec<Call>) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::with_capacity(rows.len());
     let mut by_rpc: HashMap<String, Vec<usize>> = HashMap::new();
     for row in rows {
         let places = by_rpc.entry(row.rpc.clone()).or_default();
@@ -415,19 +405,7 @@ fn joined(rows: Vec<Row>) -> Vec<Joined> {
             continue;
         }
         places.push(calls.len());
-        let mut call = Joined {
-            rpc: row.rpc.clone(),
-            caller: None,
-            callee: None,
-            interface: String::new(),
-            waits: row.waits,
-            at: row.at,
-            there_and_back: None,
-            within: None,
-            parent: None,
-        };
-        call.take(&row);
-        calls.push(call);
+        calls.push(row);
     }
     for call in &mut calls {
         let mut above = call.rpc.as_str();
@@ -443,7 +421,7 @@ fn joined(rows: Vec<Row>) -> Vec<Joined> {
 }
 
 /// Fills in names from the rows above and below: who was called calls on.
-fn name(calls: &mut [Joined]) {
+fn name(calls: &mut [Call]) {
     // Those below come first, so that a name can go up more than one row.
     let mut order: Vec<usize> = (0..calls.len()).collect();
     order.sort_by_key(|at| usize::MAX - calls[*at].rpc.matches('.').count());
@@ -451,7 +429,7 @@ fn name(calls: &mut [Joined]) {
         let (caller, parent) = (calls[*at].caller.clone(), calls[*at].parent);
         // Only of the row right above: between others a row is missing.
         let direct = parent.filter(|parent| {
-            let depth = |call: &Joined| call.rpc.matches('.').count();
+            let depth = |call: &Call| call.rpc.matches('.').count();
             depth(&calls[*parent]) + 1 == depth(&calls[*at])
         });
         if let (Some(parent), Some(caller)) = (direct, caller) {

@@ -78,10 +78,6 @@ impl<'a> Index<'a> {
     }
 }
 
-fn failed(span: &Span) -> bool {
-    span.status >= 500 || span.status == 0 && !span.cause.is_empty()
-}
-
 fn assembled(spans: &[&Span]) -> Trace {
     let index = Index::new(spans);
     let mut trace = Trace::default();
@@ -90,14 +86,7 @@ fn assembled(spans: &[&Span]) -> Trace {
     for (at, span) in spans.iter().enumerate() {
         if span.kind == SpanKind::Server {
             visit_of.insert(at, trace.visits.len());
-            trace.visits.push(Visit {
-                service: span.service.to_string(),
-                path: span.name.to_string(),
-                begun: span.start,
-                ended: span.end,
-                failed: failed(span),
-                ..Visit::default()
-            });
+            trace.add(visit(&span.service, span));
         }
     }
     // Which server answered a client.
@@ -148,7 +137,7 @@ fn client(
         trace.roots.extend(callee);
         return;
     };
-    if failed(span) {
+    if span.has_failed() {
         trace.visits[own].failed = false;
     }
     if span.attempt > 0 {
@@ -156,19 +145,21 @@ fn client(
     }
     let callee = callee.or_else(|| {
         // Such as a database, which records no span.
-        (!span.peer.is_empty()).then(|| {
-            trace.visits.push(Visit {
-                service: span.peer.to_string(),
-                path: span.name.to_string(),
-                begun: span.start,
-                ended: span.end,
-                failed: failed(span),
-                ..Visit::default()
-            });
-            trace.visits.len() - 1
-        })
+        (!span.peer.is_empty()).then(|| trace.add(visit(&span.peer, span)))
     });
     calls.extend(callee.map(|callee| (own, made(callee, span, &trace.visits[own]))));
+}
+
+/// What a service did while a span lasted.
+fn visit(service: &str, span: &Span) -> Visit {
+    Visit {
+        service: service.to_owned(),
+        path: span.name.to_string(),
+        begun: span.start,
+        ended: span.end,
+        failed: span.has_failed(),
+        ..Visit::default()
+    }
 }
 
 fn made(visit: usize, span: &Span, caller: &Visit) -> Made {
@@ -190,7 +181,6 @@ fn work(visit: &mut Visit, span: &Span) {
     let work = visit.work.get_or_insert_with(OwnWork::default);
     work.cpu += span.cpu;
     if waits {
-        let wall = span.end.saturating_sub(span.start);
-        work.sleep += wall.saturating_sub(span.cpu);
+        work.sleep += span.length().saturating_sub(span.cpu);
     }
 }

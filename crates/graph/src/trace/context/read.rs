@@ -143,16 +143,10 @@ fn single(text: &[u8]) -> Option<Context> {
         });
     };
     let (trace, parent) = ids(Some(first), Some(span))?;
-    let debug;
-    let sampled = match parts.next() {
-        None => {
-            debug = false;
-            None
-        }
-        Some(text) => {
-            debug = text == b"d";
-            Some(debug || decision(text)?)
-        }
+    let (sampled, debug) = match parts.next() {
+        None => (None, false),
+        Some(b"d") => (Some(true), true),
+        Some(text) => (Some(decision(text)?), false),
     };
     // The caller's own parent says nothing to us, but must be an id.
     match parts.next() {

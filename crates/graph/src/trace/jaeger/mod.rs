@@ -23,13 +23,3 @@ pub const KEYS: [&str; 8] = [
     "spans",
     "processes",
 ];
-
-/// Names of tags, beside those that all formats share.
-mod tags {
-    pub(super) const KIND: &str = "span.kind";
-    pub(super) const PATH: &str = "url.path";
-    pub(super) const STATUS: &str = "http.response.status_code";
-    pub(super) const PEER: &str = "peer.service";
-    pub(super) const ERROR: &str = "error";
-    pub(super) const ERROR_TYPE: &str = "error.type";
-}

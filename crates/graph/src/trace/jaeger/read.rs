@@ -17,12 +17,14 @@ use crate::trace::{Origin, ReadError, Span, SpanKind};
 /// # Errors
 /// When it is no such JSON, or the ids of a span are not.
 pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
-    let file: File<'_> = serde_json::from_slice(json).map_err(|error| ReadError::Form {
-        format: "Jaeger's JSON",
-        cause: error.to_string(),
-    })?;
+    let file: File<'_> = serde_json::from_slice(json).map_err(ReadError::form("Jaeger's JSON"))?;
+    let mut traces = file.data;
+    traces.push(Trace {
+        spans: file.spans,
+        processes: file.processes,
+    });
     let mut spans = Vec::new();
-    for trace in file.data.iter().chain(&file.alone()) {
+    for trace in &traces {
         for read in &trace.spans {
             let place = spans.len() + 1;
             spans.push(read.span(place, trace, origin, names)?);
@@ -31,7 +33,7 @@ pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>
     Ok(spans)
 }
 
-/// A list of traces, or one.
+/// A list of traces, or one that stands there without a list.
 #[derive(Deserialize)]
 struct File<'a> {
     #[serde(borrow, default)]
@@ -42,7 +44,7 @@ struct File<'a> {
     processes: HashMap<Cow<'a, str>, Process<'a>>,
 }
 
-#[derive(Deserialize, Clone)]
+#[derive(Deserialize)]
 struct Trace<'a> {
     #[serde(borrow)]
     spans: Vec<Read<'a>>,
@@ -50,14 +52,14 @@ struct Trace<'a> {
     processes: HashMap<Cow<'a, str>, Process<'a>>,
 }
 
-#[derive(Deserialize, Clone)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Process<'a> {
     #[serde(borrow)]
     service_name: Cow<'a, str>,
 }
 
-#[derive(Deserialize, Clone)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Read<'a> {
     #[serde(borrow, rename = "traceID")]
@@ -82,7 +84,7 @@ struct Read<'a> {
     process: Option<Process<'a>>,
 }
 
-#[derive(Deserialize, Clone)]
+#[derive(Deserialize)]
 struct Reference<'a> {
     #[serde(borrow, rename = "refType", default)]
     kind: Cow<'a, str>,
@@ -92,22 +94,12 @@ struct Reference<'a> {
     id: Cow<'a, str>,
 }
 
-#[derive(Deserialize, Clone)]
+#[derive(Deserialize)]
 struct Tag<'a> {
     #[serde(borrow)]
     key: Cow<'a, str>,
     #[serde(default)]
     value: Value,
-}
-
-impl<'a> File<'a> {
-    /// The trace that stands there without a list.
-    fn alone(&self) -> Option<Trace<'a>> {
-        (!self.spans.is_empty()).then(|| Trace {
-            spans: self.spans.clone(),
-            processes: self.processes.clone(),
-        })
-    }
 }
 
 impl Trace<'_> {
@@ -139,11 +131,7 @@ impl Read<'_> {
             facts.take(&tag.key, tag.value());
         }
         let micros = (self.start_time, self.duration);
-        let (start, length) = facts.exact(micros, 0).unwrap_or_else(|| {
-            let nanos = |micros: u64| micros.saturating_mul(1000);
-            (nanos(micros.0), nanos(micros.1))
-        });
-        let start = origin.epoch.of_unix(start);
+        let (start, end) = facts.times(micros, 0, origin);
         let raw = Raw {
             trace: TraceId(id),
             id: own,
@@ -156,7 +144,7 @@ impl Read<'_> {
             service: trace.service(self),
             name: &self.operation_name,
             start,
-            end: start.saturating_add(length),
+            end,
         };
         Ok(facts.span(&raw, names))
     }

@@ -4,10 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::tags;
 use crate::draw::{SpanId, TraceId};
-use crate::trace::attributes::{ATTEMPT, LENGTH, START, WORK, numbers, to_micros};
+use crate::trace::attributes::{ATTEMPT, PEER, Spelling, Value, exact, to_micros, written};
 use crate::trace::{Origin, Span, SpanKind};
+
+const NAMES: Spelling = Spelling {
+    path: "url.path",
+    status: "http.response.status_code",
+    attempt: ATTEMPT,
+};
 
 /// Spans as an answer of the query service, which its page takes as a file too: traces in
 /// the order in which they come.
@@ -94,14 +99,6 @@ struct Tag<'a> {
     value: Value<'a>,
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Value<'a> {
-    Text(&'a str),
-    Number(u64),
-    Bool(bool),
-}
-
 impl<'a> Trace<'a> {
     fn new(id: TraceId) -> Self {
         Self {
@@ -152,48 +149,28 @@ fn digits(id: SpanId) -> String {
 }
 
 fn tags_of(span: &Span, start: u64, end: u64) -> Vec<Tag<'_>> {
-    let text = |key, value| Tag {
-        key,
-        kind: "string",
-        value: Value::Text(value),
-    };
-    let number = |(key, value)| Tag {
-        key,
-        kind: "int64",
-        value: Value::Number(value),
-    };
-    let mut all = Vec::with_capacity(12);
     let kind = match span.kind {
         SpanKind::Server => "server",
         SpanKind::Client => "client",
         SpanKind::Work | SpanKind::Internal => "internal",
     };
-    all.push(text(tags::KIND, kind));
-    match span.kind {
-        SpanKind::Server | SpanKind::Client => all.push(text(tags::PATH, &span.name)),
-        SpanKind::Work => all.push(text(WORK, &span.name)),
-        SpanKind::Internal => {}
-    }
-    if !span.peer.is_empty() {
-        all.push(text(tags::PEER, &span.peer));
-    }
-    if !span.cause.is_empty() {
-        all.push(text(tags::ERROR_TYPE, span.cause));
-    }
-    if !span.cause.is_empty() || span.status >= 500 {
-        // What the page marks red.
-        all.push(Tag {
-            key: tags::ERROR,
-            kind: "bool",
-            value: Value::Bool(true),
-        });
-    }
-    let more = [
-        (tags::STATUS, u64::from(span.status)),
-        (ATTEMPT, u64::from(span.attempt)),
-    ];
-    let more = more.into_iter().filter(|(_, value)| *value > 0);
-    all.extend(more.chain(numbers(span)).map(number));
-    all.extend([(START, start), (LENGTH, end.saturating_sub(start))].map(number));
-    all
+    let peer = (!span.peer.is_empty()).then_some((PEER, Value::Text(&span.peer)));
+    // What the page marks red.
+    let failed = !span.cause.is_empty() || span.status >= 500;
+    let failed = failed.then_some(("error", Value::Bool(true)));
+    let tags = [("span.kind", Value::Text(kind))].into_iter().chain(peer);
+    let tags = tags
+        .chain(failed)
+        .chain(written(span, &NAMES))
+        .chain(exact(start, end));
+    let typed = tags.map(|(key, value)| Tag {
+        key,
+        kind: match value {
+            Value::Text(_) => "string",
+            Value::Number(_) => "int64",
+            Value::Bool(_) | Value::Other => "bool",
+        },
+        value,
+    });
+    typed.collect()
 }

@@ -1,5 +1,6 @@
 //! How OTLP's JSON form differs from what Serde makes of the messages.
 
+use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
 use super::message;
@@ -45,72 +46,68 @@ pub(super) mod hex {
 
 /// Numbers of 64 bits, which JSON's readers may not hold: as texts.
 pub(super) mod number {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
     use serde::de::{Deserialize, Deserializer, Error};
     use serde::ser::Serializer;
 
-    pub(in super::super) fn serialize<S: Serializer>(
-        number: &u64,
+    use super::Lenient;
+
+    pub(in super::super) fn serialize<S: Serializer, N: Display>(
+        number: &N,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.collect_str(number)
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<u64, D::Error> {
-        match super::Lenient::deserialize(deserializer)? {
-            super::Lenient::Number(number) => Ok(number),
-            super::Lenient::Text(text) => text
+    pub(in super::super) fn deserialize<'de, D, N>(deserializer: D) -> Result<N, D::Error>
+    where
+        D: Deserializer<'de>,
+        N: Deserialize<'de> + FromStr,
+    {
+        match Lenient::deserialize(deserializer)? {
+            Lenient::Number(number) => Ok(number),
+            Lenient::Text(text) => text
                 .parse()
                 .map_err(|_| D::Error::custom(format!("{text:?} is not a number of 64 bits"))),
         }
     }
 }
 
-/// An enumeration: a number, or its name as some writers have it.
-macro_rules! enumeration {
-    ($name:ident, $prefix:literal, $names:expr) => {
-        pub(super) mod $name {
-            use serde::de::{Deserialize, Deserializer};
-            use serde::ser::Serializer;
-
-            pub(in super::super) fn serialize<S: Serializer>(
-                number: &i32,
-                serializer: S,
-            ) -> Result<S::Ok, S::Error> {
-                serializer.serialize_i32(*number)
-            }
-
-            pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-                deserializer: D,
-            ) -> Result<i32, D::Error> {
-                Ok(match super::Lenient::deserialize(deserializer)? {
-                    super::Lenient::Number(number) => number,
-                    // A name that is not known counts as unspecified, as in protobuf.
-                    super::Lenient::Text(text) => {
-                        let name = text.strip_prefix($prefix).unwrap_or(&text);
-                        let place = $names.iter().position(|known| *known == name);
-                        place.map_or(0, |place| place as i32)
-                    }
-                })
-            }
-        }
-    };
-}
-
-enumeration!(
-    kind,
-    "SPAN_KIND_",
-    [
+/// The kind of a span: a number, or its name as some writers have it.
+pub(super) fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    let names = [
         "UNSPECIFIED",
         "INTERNAL",
         "SERVER",
         "CLIENT",
         "PRODUCER",
-        "CONSUMER"
-    ]
-);
-enumeration!(code, "STATUS_CODE_", ["UNSET", "OK", "ERROR"]);
+        "CONSUMER",
+    ];
+    enumeration(deserializer, "SPAN_KIND_", &names)
+}
+
+/// The code of a status, likewise.
+pub(super) fn code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    enumeration(deserializer, "STATUS_CODE_", &["UNSET", "OK", "ERROR"])
+}
+
+fn enumeration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    prefix: &str,
+    names: &[&str],
+) -> Result<i32, D::Error> {
+    Ok(match Lenient::deserialize(deserializer)? {
+        Lenient::Number(number) => number,
+        // A name that is not known counts as unspecified, as in protobuf.
+        Lenient::Text(text) => {
+            let name = text.strip_prefix(prefix).unwrap_or(&text);
+            let place = names.iter().position(|known| *known == name);
+            place.map_or(0, |place| place as i32)
+        }
+    })
+}
 
 /// The value of an attribute: one of these.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -126,25 +123,9 @@ pub(super) struct AnyValue {
     double_value: Option<f64>,
 }
 
-#[derive(Clone, Copy)]
-struct Int(i64);
-
-impl Serialize for Int {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Int {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Lenient::deserialize(deserializer)? {
-            Lenient::Number(number) => Ok(Self(number)),
-            Lenient::Text(text) => text.parse().map(Self).map_err(|_| {
-                serde::de::Error::custom(format!("{text:?} is not a number of 64 bits"))
-            }),
-        }
-    }
-}
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Int(#[serde(with = "number")] i64);
 
 impl From<AnyValue> for message::AnyValue {
     fn from(value: AnyValue) -> Self {

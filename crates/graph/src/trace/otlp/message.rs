@@ -65,7 +65,7 @@ pub(super) struct Span {
     pub(super) name: String,
     /// 0 unspecified, 1 internal, 2 server, 3 client, 4 producer, 5 consumer.
     #[prost(int32, tag = "6")]
-    #[serde(with = "json::kind")]
+    #[serde(deserialize_with = "json::kind")]
     pub(super) kind: i32,
     #[prost(fixed64, tag = "7")]
     #[serde(with = "json::number")]
@@ -90,7 +90,7 @@ pub(super) struct Status {
     pub(super) message: String,
     /// 0 unset, 1 ok, 2 error.
     #[prost(int32, tag = "3")]
-    #[serde(with = "json::code")]
+    #[serde(deserialize_with = "json::code")]
     pub(super) code: i32,
 }
 

@@ -19,14 +19,9 @@ pub const PATH: &str = "/v1/traces";
 /// Content type of protobuf.
 pub const PROTOBUF: &str = "application/x-protobuf";
 
-/// Names of attributes, beside those that all formats share.
+/// Names of attributes of resources.
 mod names {
     pub(super) const SERVICE: &str = "service.name";
     pub(super) const HOST: &str = "host.id";
     pub(super) const AHEAD: &str = "headroom.clock_ahead_ns";
-    pub(super) const PATH: &str = "url.path";
-    pub(super) const STATUS: &str = "http.response.status_code";
-    pub(super) const RESENT: &str = "http.request.resend_count";
-    pub(super) const ERROR: &str = "error.type";
-    pub(super) const PEER: &str = "peer.service";
 }

@@ -19,10 +19,7 @@ pub fn read_protobuf(
     origin: &Origin,
     names: &mut Names,
 ) -> Result<Vec<Span>, ReadError> {
-    let traces = Traces::decode(body).map_err(|error| ReadError::Form {
-        format: "OTLP in protobuf",
-        cause: error.to_string(),
-    })?;
+    let traces = Traces::decode(body).map_err(ReadError::form("OTLP in protobuf"))?;
     read(&traces, origin, names)
 }
 
@@ -31,10 +28,7 @@ pub fn read_protobuf(
 /// # Errors
 /// When it is no such message, or a span's ids are not.
 pub fn read_json(body: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
-    let traces: Traces = serde_json::from_slice(body).map_err(|error| ReadError::Form {
-        format: "OTLP in JSON",
-        cause: error.to_string(),
-    })?;
+    let traces: Traces = serde_json::from_slice(body).map_err(ReadError::form("OTLP in JSON"))?;
     read(&traces, origin, names)
 }
 
@@ -54,9 +48,12 @@ fn read(traces: &Traces, origin: &Origin, names: &mut Names) -> Result<Vec<Span>
 /// this machine and said so, for then no reading of a wall clock stands between.
 fn of_resource<'a>(resource: Option<&'a Resource>, origin: &Origin) -> (&'a str, Epoch) {
     let attributes = resource.map_or(&[][..], |resource| &resource.attributes);
-    let here = !origin.boot.is_empty() && text(attributes, names::HOST) == Some(&*origin.boot);
-    let ahead = number(attributes, names::AHEAD).filter(|_| here);
-    let service = text(attributes, names::SERVICE).unwrap_or("unknown");
+    let host = value(attributes, names::HOST).text();
+    let here = !origin.boot.is_empty() && host == Some(&*origin.boot);
+    let ahead = value(attributes, names::AHEAD).number().filter(|_| here);
+    let service = value(attributes, names::SERVICE)
+        .text()
+        .unwrap_or("unknown");
     (service, ahead.map_or(origin.epoch, Epoch::ahead))
 }
 
@@ -78,11 +75,7 @@ fn span_of(
     };
     let mut facts = Facts::default();
     for one in &span.attributes {
-        let value = one.value.as_ref().and_then(|value| value.value.as_ref());
-        facts.take(
-            &one.key,
-            value.map_or(attributes::Value::Other, Value::plain),
-        );
+        facts.take(&one.key, plain(one));
     }
     if let Some(failed) = span.status.as_ref().filter(|status| status.code == 2) {
         (facts.failed, facts.message) = (true, &failed.message);
@@ -107,36 +100,22 @@ fn span_of(
     Ok(facts.span(&raw, shared))
 }
 
-impl Value {
-    fn plain(&self) -> attributes::Value<'_> {
-        match self {
-            Self::Text(text) => attributes::Value::Text(text),
-            Self::Int(int) => {
-                u64::try_from(*int).map_or(attributes::Value::Other, attributes::Value::Number)
-            }
-            Self::Bool(yes) => attributes::Value::Bool(*yes),
-            Self::Double(_) => attributes::Value::Other,
+fn plain(attribute: &KeyValue) -> attributes::Value<'_> {
+    let value = attribute
+        .value
+        .as_ref()
+        .and_then(|value| value.value.as_ref());
+    match value {
+        Some(Value::Text(text)) => attributes::Value::Text(text),
+        Some(Value::Int(int)) => {
+            u64::try_from(*int).map_or(attributes::Value::Other, attributes::Value::Number)
         }
+        Some(Value::Bool(yes)) => attributes::Value::Bool(*yes),
+        Some(Value::Double(_)) | None => attributes::Value::Other,
     }
 }
 
-fn value<'a>(attributes: &'a [KeyValue], name: &str) -> Option<&'a Value> {
-    let found = attributes.iter().find(|one| one.key == name)?;
-    found.value.as_ref()?.value.as_ref()
-}
-
-fn text<'a>(attributes: &'a [KeyValue], name: &str) -> Option<&'a str> {
-    match value(attributes, name)? {
-        Value::Text(text) => Some(text),
-        _ => None,
-    }
-}
-
-/// A number; some writers have it as a text.
-fn number(attributes: &[KeyValue], name: &str) -> Option<u64> {
-    match value(attributes, name)? {
-        Value::Int(int) => u64::try_from(*int).ok(),
-        Value::Text(text) => text.parse().ok(),
-        Value::Bool(_) | Value::Double(_) => None,
-    }
+fn value<'a>(attributes: &'a [KeyValue], name: &str) -> attributes::Value<'a> {
+    let found = attributes.iter().find(|one| one.key == name);
+    found.map_or(attributes::Value::Other, plain)
 }

@@ -10,8 +10,14 @@ use super::message::{
 };
 use super::names;
 use crate::draw::SpanId;
-use crate::trace::attributes::{WORK, numbers};
+use crate::trace::attributes::{PEER, Spelling, Value as Plain, written};
 use crate::trace::{Origin, Span, SpanKind};
+
+const NAMES: Spelling = Spelling {
+    path: "url.path",
+    status: "http.response.status_code",
+    attempt: "http.request.resend_count",
+};
 
 /// Spans as the body of a request in protobuf.
 pub fn write_protobuf(spans: &[Span], origin: &Origin) -> Vec<u8> {
@@ -29,14 +35,14 @@ fn traces(spans: &[Span], origin: &Origin) -> Traces {
     let mut services: BTreeMap<&str, Vec<Written>> = BTreeMap::new();
     for span in spans {
         let of = services.entry(&span.service).or_default();
-        of.push(written(span, origin));
+        of.push(message(span, origin));
     }
     let resources = services.into_iter().map(|(service, spans)| ResourceSpans {
         resource: Some(Resource {
             attributes: vec![
-                text(names::SERVICE, service),
-                text(names::HOST, &origin.boot),
-                int(names::AHEAD, origin.epoch.nanos()),
+                attribute(names::SERVICE, Plain::Text(service)),
+                attribute(names::HOST, Plain::Text(&origin.boot)),
+                attribute(names::AHEAD, Plain::Number(origin.epoch.nanos())),
             ],
         }),
         scope_spans: vec![ScopeSpans {
@@ -52,27 +58,10 @@ fn traces(spans: &[Span], origin: &Origin) -> Traces {
     }
 }
 
-fn written(span: &Span, origin: &Origin) -> Written {
-    let mut attributes = Vec::with_capacity(8);
-    match span.kind {
-        SpanKind::Server | SpanKind::Client => attributes.push(text(names::PATH, &span.name)),
-        SpanKind::Work => attributes.push(text(WORK, &span.name)),
-        SpanKind::Internal => {}
-    }
-    for (name, value) in [(names::ERROR, span.cause), (names::PEER, &span.peer)] {
-        if !value.is_empty() {
-            attributes.push(text(name, value));
-        }
-    }
-    for (name, value) in [
-        (names::STATUS, u64::from(span.status)),
-        (names::RESENT, u64::from(span.attempt)),
-    ] {
-        if value > 0 {
-            attributes.push(int(name, value));
-        }
-    }
-    attributes.extend(numbers(span).map(|(name, value)| int(name, value)));
+fn message(span: &Span, origin: &Origin) -> Written {
+    let peer = (!span.peer.is_empty()).then_some((PEER, Plain::Text(&span.peer)));
+    let attributes = written(span, &NAMES).chain(peer);
+    let attributes = attributes.map(|(key, value)| attribute(key, value));
     let failed = !span.cause.is_empty() || span.status >= 500;
     let parent_span_id = match span.parent {
         SpanId(0) => Vec::new(),
@@ -90,7 +79,7 @@ fn written(span: &Span, origin: &Origin) -> Written {
         },
         start_time_unix_nano: origin.epoch.to_unix(span.start),
         end_time_unix_nano: origin.epoch.to_unix(span.end),
-        attributes,
+        attributes: attributes.collect(),
         status: failed.then(|| Status {
             message: span.cause.to_owned(),
             code: 2,
@@ -100,17 +89,15 @@ fn written(span: &Span, origin: &Origin) -> Written {
     }
 }
 
-fn text(key: &str, value: &str) -> KeyValue {
-    attribute(key, Value::Text(value.to_owned()))
-}
-
-fn int(key: &str, value: u64) -> KeyValue {
-    attribute(key, Value::Int(i64::try_from(value).unwrap_or(i64::MAX)))
-}
-
-fn attribute(key: &str, value: Value) -> KeyValue {
+fn attribute(key: &str, value: Plain<'_>) -> KeyValue {
+    let value = match value {
+        Plain::Text(text) => Some(Value::Text(text.to_owned())),
+        Plain::Number(number) => Some(Value::Int(i64::try_from(number).unwrap_or(i64::MAX))),
+        Plain::Bool(yes) => Some(Value::Bool(yes)),
+        Plain::Other => None,
+    };
     KeyValue {
         key: key.to_owned(),
-        value: Some(AnyValue { value: Some(value) }),
+        value: Some(AnyValue { value }),
     }
 }

@@ -10,13 +10,14 @@ mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use entry::Entry;
 
 use super::Span;
 use crate::Nanos;
 use crate::draw::TraceId;
+use crate::lock;
 
 /// Bounds of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +155,7 @@ impl Store {
 
     /// Takes spans in.
     pub fn extend(&self, spans: impl IntoIterator<Item = Span>) {
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         let known = inner.change;
         for span in spans {
             inner.add(span, known, &self.limits);
@@ -165,7 +166,7 @@ impl Store {
     /// All spans of a trace, by their start, what holds others before those; empty: it is
     /// not known.
     pub fn trace(&self, trace: TraceId) -> Vec<Span> {
-        let inner = self.lock();
+        let inner = lock(&self.inner);
         let gone = inner.hall.iter().filter(|((_, id), _)| *id == trace);
         let gone = gone.map(|(_, entry)| entry);
         let entries = inner.traces.get(&trace).into_iter().chain(gone);
@@ -178,7 +179,7 @@ impl Store {
     /// The traces whose roots took longest, the longest first: at most `most`, of those
     /// that began at `from` or later.
     pub fn slowest(&self, most: usize, from: Nanos) -> Vec<Summary> {
-        let inner = self.lock();
+        let inner = lock(&self.inner);
         let kept = inner.by_length.iter().rev();
         let kept = kept.filter_map(|(_, id)| inner.traces.get(id));
         let gone = inner.hall.values().rev();
@@ -200,7 +201,7 @@ impl Store {
     /// The traces that changed after the change `after`, in their order, at most `most`.
     /// A trace that changes again is told again: who follows replaces what it knows.
     pub fn since(&self, after: u64, most: usize) -> Vec<Summary> {
-        let inner = self.lock();
+        let inner = lock(&self.inner);
         let later = inner.order.range(after.saturating_add(1)..);
         let entries = later.filter_map(|(_, id)| inner.traces.get(id)?.summary());
         entries.take(most).collect()
@@ -208,7 +209,7 @@ impl Store {
 
     /// The traces that changed last, the last one first, at most `most`.
     pub fn recent(&self, most: usize) -> Vec<Summary> {
-        let inner = self.lock();
+        let inner = lock(&self.inner);
         let latest = inner.order.values().rev();
         let entries = latest.filter_map(|id| inner.traces.get(id)?.summary());
         entries.take(most).collect()
@@ -218,7 +219,7 @@ impl Store {
     /// change. The slowest that are remembered beyond the bounds are not among them: they
     /// would make requests look slower than they are.
     pub fn whole(&self, wanted: &Wanted<'_>) -> Vec<Vec<Span>> {
-        let inner = self.lock();
+        let inner = lock(&self.inner);
         let mut room = wanted.spans;
         let whole = inner.order.values().rev().filter_map(|id| {
             let entry = inner.traces.get(id)?;
@@ -235,15 +236,11 @@ impl Store {
 
     /// What it holds.
     pub fn counts(&self) -> StoreCounts {
-        let inner = self.lock();
+        let inner = lock(&self.inner);
         StoreCounts {
             changes: inner.change,
             ..inner.counts
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

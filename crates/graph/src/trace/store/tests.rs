@@ -183,7 +183,7 @@ proptest! {
             store.extend(spans);
             let counts = store.counts();
             prop_assert!(counts.spans <= limit);
-            let taken: usize = store.lock().traces.values().map(Entry::bytes).sum();
+            let taken: usize = crate::lock(&store.inner).traces.values().map(Entry::bytes).sum();
             prop_assert_eq!(counts.bytes, taken);
             prop_assert_eq!(counts.spans as u64 + counts.forgotten, counts.received);
         }
@@ -198,7 +198,7 @@ proptest! {
             let servers = spans.iter().filter(|span| span.kind == SpanKind::Server);
             prop_assert_eq!(servers.map(|span| span.start).min(), Some(one.root.start));
         }
-        let inner = store.lock();
+        let inner = crate::lock(&store.inner);
         prop_assert_eq!(inner.order.len(), inner.traces.len());
         let rooted = inner.traces.values().filter(|one| one.root().is_some()).count();
         prop_assert_eq!(inner.by_length.len(), rooted);

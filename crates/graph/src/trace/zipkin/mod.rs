@@ -19,11 +19,3 @@ pub const JSON: &str = "application/json";
 
 /// The least time stamp and length, in microseconds: 0 means that it is not known.
 const LEAST: u64 = 1;
-
-/// Names of tags, beside those that all formats share.
-mod tags {
-    pub(super) const PATH: &str = "http.path";
-    pub(super) const STATUS: &str = "http.status_code";
-    pub(super) const ERROR: &str = "error";
-    pub(super) const ERROR_TYPE: &str = "error.type";
-}

@@ -19,10 +19,8 @@ use crate::trace::{Origin, ReadError, Span, SpanKind, hex};
 /// # Errors
 /// When it is no such list, or the ids of a span are not.
 pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
-    let list: Vec<Read<'_>> = serde_json::from_slice(json).map_err(|error| ReadError::Form {
-        format: "Zipkin's JSON",
-        cause: error.to_string(),
-    })?;
+    let list: Vec<Read<'_>> =
+        serde_json::from_slice(json).map_err(ReadError::form("Zipkin's JSON"))?;
     let mut spans = Vec::with_capacity(list.len());
     for (place, read) in list.iter().enumerate() {
         spans.extend(read.span(place + 1, origin, names)?);
@@ -105,11 +103,7 @@ impl Read<'_> {
             facts.endpoint(name, address.unwrap_or_default(), other.port);
         }
         let micros = (timestamp, self.duration.unwrap_or(0));
-        let (start, length) = facts.exact(micros, LEAST).unwrap_or_else(|| {
-            let nanos = |micros: u64| micros.saturating_mul(1000);
-            (nanos(micros.0), nanos(micros.1))
-        });
-        let start = origin.epoch.of_unix(start);
+        let (start, end) = facts.times(micros, LEAST, origin);
         let is_shared = self.shared && kind == SpanKind::Server;
         let service = self.local_endpoint.as_ref();
         let raw = Raw {
@@ -120,7 +114,7 @@ impl Read<'_> {
             service: service.and_then(|one| one.service_name.as_deref()),
             name: self.name.as_deref().unwrap_or_default(),
             start,
-            end: start.saturating_add(length),
+            end,
         };
         Ok(Some(facts.span(&raw, names)))
     }

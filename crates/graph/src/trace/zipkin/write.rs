@@ -2,10 +2,16 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::{LEAST, tags};
+use super::LEAST;
 use crate::draw::SpanId;
-use crate::trace::attributes::{ATTEMPT, LENGTH, START, WORK, numbers, to_micros};
+use crate::trace::attributes::{ATTEMPT, Spelling, Value, exact, to_micros, written};
 use crate::trace::{Origin, Span, SpanKind, hex};
+
+const NAMES: Spelling = Spelling {
+    path: "http.path",
+    status: "http.status_code",
+    attempt: ATTEMPT,
+};
 
 /// Spans as a list.
 pub fn write(spans: &[Span], origin: &Origin) -> Vec<u8> {
@@ -49,8 +55,7 @@ impl Serialize for Written<'_> {
         if !span.peer.is_empty() {
             map.serialize_entry("remoteEndpoint", &Endpoint(&span.peer))?;
         }
-        let exact = (start, end.saturating_sub(start));
-        map.serialize_entry("tags", &Tags { span, exact })?;
+        map.serialize_entry("tags", &Tags { span, start, end })?;
         map.end()
     }
 }
@@ -70,47 +75,30 @@ impl Serialize for Endpoint<'_> {
     }
 }
 
-/// A number as a text: all tags are.
-struct Text(u64);
+/// A value as a text: all tags are.
+struct Tag<'a>(Value<'a>);
 
-impl Serialize for Text {
+impl Serialize for Tag<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
+        match self.0 {
+            Value::Number(number) => serializer.collect_str(&number),
+            value => serializer.serialize_str(value.text().unwrap_or_default()),
+        }
     }
 }
 
 struct Tags<'a> {
     span: &'a Span,
-    /// Start and length in nanoseconds.
-    exact: (u64, u64),
+    start: u64,
+    end: u64,
 }
 
 impl Serialize for Tags<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let span = self.span;
-        let mut map = serializer.serialize_map(None)?;
-        match span.kind {
-            SpanKind::Server | SpanKind::Client => map.serialize_entry(tags::PATH, &*span.name)?,
-            SpanKind::Work => map.serialize_entry(WORK, &*span.name)?,
-            SpanKind::Internal => {}
-        }
-        if !span.cause.is_empty() {
-            map.serialize_entry(tags::ERROR, span.cause)?;
-            map.serialize_entry(tags::ERROR_TYPE, span.cause)?;
-        }
-        for (name, value) in [
-            (tags::STATUS, u64::from(span.status)),
-            (ATTEMPT, u64::from(span.attempt)),
-        ] {
-            if value > 0 {
-                map.serialize_entry(name, &Text(value))?;
-            }
-        }
-        for (name, value) in numbers(span) {
-            map.serialize_entry(name, &Text(value))?;
-        }
-        map.serialize_entry(START, &Text(self.exact.0))?;
-        map.serialize_entry(LENGTH, &Text(self.exact.1))?;
-        map.end()
+        let cause = self.span.cause;
+        let failed = (!cause.is_empty()).then_some(("error", Value::Text(cause)));
+        let tags = failed.into_iter().chain(written(self.span, &NAMES));
+        let tags = tags.chain(exact(self.start, self.end));
+        serializer.collect_map(tags.map(|(key, value)| (key, Tag(value))))
     }
 }

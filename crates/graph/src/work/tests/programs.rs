@@ -69,7 +69,7 @@ fn a_load_runs_beside_the_requests_one_at_a_time() {
             done: 0,
             failed: 0,
         };
-        assert_eq!(equipment.load_status(), running);
+        assert_eq!(equipment.load.status(), running);
         assert!(running.is_running());
     }
     let soon = wire::clock::now() + 1_000_000;
@@ -77,11 +77,11 @@ fn a_load_runs_beside_the_requests_one_at_a_time() {
     assert_eq!(error.cause(), "late");
     fs::write(&go, "").unwrap();
     worker.perform(&wait, 0.0, 0.0, LONG).unwrap();
-    let status = equipment.load_status();
+    let status = equipment.load.status();
     assert_eq!((status.started, status.done, status.failed), (1, 1, 0));
     worker.perform(&begin, 0.0, 0.0, LONG).unwrap();
     worker.perform(&wait, 0.0, 0.0, LONG).unwrap();
-    assert_eq!(equipment.load_status().done, 2);
+    assert_eq!(equipment.load.status().done, 2);
 }
 
 #[test]
@@ -96,11 +96,11 @@ fn a_load_that_fails_is_counted_and_the_next_may_begin() {
     let mut worker = Worker::new(&site);
     worker.perform(&begin, 0.0, 0.0, LONG).unwrap();
     worker.perform(&wait, 0.0, 0.0, LONG).unwrap();
-    assert_eq!(equipment.load_status().failed, 1);
+    assert_eq!(equipment.load.status().failed, 1);
     fs::remove_file(path).unwrap();
     let error = worker.perform(&begin, 0.0, 0.0, LONG).unwrap_err();
     assert_eq!(error.cause(), "no-job-file");
-    let status = equipment.load_status();
+    let status = equipment.load.status();
     assert_eq!((status.started, status.done, status.failed), (2, 2, 2));
 }
 

@@ -169,12 +169,9 @@ pub(super) fn peers(group: &ProcessGroup) -> Vec<Peer> {
 
 impl Profiled for Supervisor {
     fn take(&self, found: Result<Source, String>) -> Result<u32, PutError> {
-        let put = match &found {
-            Ok(source) => self.put(source),
-            Err(error) => Err(PutError::Unread(error.clone())),
-        };
-        profile::note(&self.profile, &self.logger, found.ok(), &put);
-        put
+        profile::take(&self.profile, &self.logger, found, |source| {
+            self.put(source)
+        })
     }
 }
 

@@ -18,17 +18,6 @@ use crate::graph::args::UpArgs;
 /// Port of the control server of a process that has an address of its own.
 const ADMIN_PORT: u16 = 8887;
 
-/// What decides how processes are started.
-pub(super) struct PlacingConfig<'a> {
-    pub(super) args: &'a UpArgs,
-    pub(super) topology: &'a Topology,
-    /// Our own control server: spans go there.
-    pub(super) admin: SocketAddr,
-    pub(super) calibration: &'a Calibration,
-    /// Of all children.
-    pub(super) run: Run,
-}
-
 /// The file, groups and namespaces of processes. Dropping it removes them.
 pub(super) struct Placing {
     program: PathBuf,
@@ -51,9 +40,15 @@ pub(super) struct Placing {
 }
 
 impl Placing {
-    /// Makes groups for instances with limits, and namespaces if they are wanted.
-    pub(super) fn new(config: &PlacingConfig<'_>) -> Result<Self> {
-        let (args, topology) = (config.args, config.topology);
+    /// Makes groups for instances with limits, and namespaces if they are wanted. `admin` is
+    /// our own control server: spans go there; `run` is that of all children.
+    pub(super) fn new(
+        args: &UpArgs,
+        topology: &Topology,
+        admin: SocketAddr,
+        calibration: &Calibration,
+        run: Run,
+    ) -> Result<Self> {
         let own = std::process::id();
         let services = (0..).map(ServiceId).zip(&topology.services);
         let instances: Vec<_> = services
@@ -77,14 +72,14 @@ impl Placing {
         std::fs::write(&file, topology.to_toml())
             .with_context(|| format!("write {}", file.display()))?;
         let collector = match &network {
-            Some(network) => SocketAddr::from((network.gateway(), config.admin.port())),
-            None => config.admin,
+            Some(network) => SocketAddr::from((network.gateway(), admin.port())),
+            None => admin,
         };
         Ok(Self {
             program,
             folder: Some(folder),
-            calibration: serde_json::to_string(config.calibration)?,
-            run: config.run,
+            calibration: serde_json::to_string(calibration)?,
+            run,
             collector: format!("http://{}/v1/traces", reachable(collector)),
             listen: args.listen,
             threads: args.threads.unwrap_or(1),
