@@ -10,47 +10,23 @@
 //! | processors | `0-1,3` |
 
 mod cpus;
+mod error;
 mod nearest;
 mod number;
 mod show;
+mod word;
 
 use std::ops::Range;
 use std::time::Duration;
 
 pub use cpus::{parse_cpus, write_cpus};
+pub use error::UnitError;
 use number::Number;
 pub use show::{Shown, bytes, cores, count, grouped, rate, seconds, share};
 pub use show::{show_bytes, show_cores, show_count, show_rate, show_seconds, show_share};
 
 pub use nearest::nearest;
-
-/// Text that is no quantity of the expected kind.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct UnitError {
-    /// What was found and what was expected.
-    pub message: String,
-    /// The bytes of the text that are wrong.
-    pub at: Range<usize>,
-    /// What was most likely meant.
-    pub suggestion: Option<String>,
-}
-
-impl UnitError {
-    fn new(at: Range<usize>, message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            at,
-            suggestion: None,
-        }
-    }
-
-    /// The same error in a text that has `by` more bytes in front.
-    pub fn shifted(mut self, by: usize) -> Self {
-        self.at = self.at.start + by..self.at.end + by;
-        self
-    }
-}
+pub use word::Word;
 
 /// Units of time, each with its length in nanoseconds.
 const TIMES: [(&str, u128); 7] = [

@@ -359,8 +359,5 @@ fn cpus(text: &str) -> Result<Cpus, String> {
 }
 
 fn meant(error: units::UnitError) -> String {
-    match &error.suggestion {
-        Some(suggestion) => format!("{error}; did you mean \"{suggestion}\"?"),
-        None => error.to_string(),
-    }
+    format!("{error}{}", error.hint())
 }

@@ -102,8 +102,7 @@ impl Plan {
 }
 
 fn target(args: &LoadArgs, url: &str) -> Result<(Target, String)> {
-    let (mut target, path) =
-        Target::parse(url).map_err(|error| anyhow!("{}\n\n{}", error, caret(url, &error.at)))?;
+    let (mut target, path) = Target::parse(url).map_err(|error| placed(url, &error))?;
     if args.http2 {
         match target.protocol {
             Protocol::Http1 | Protocol::Http2 => target.protocol = Protocol::Http2,
@@ -423,11 +422,7 @@ pub(super) fn shown(error: &RequestError) -> anyhow::Error {
 }
 
 fn placed(text: &str, error: &UnitError) -> anyhow::Error {
-    let meant = error.suggestion.as_ref();
-    let meant = meant.map_or(String::new(), |meant| {
-        format!("; did you mean \"{meant}\"?")
-    });
-    anyhow!("{error}{meant}\n\n{}", caret(text, &error.at))
+    anyhow!("{error}{}\n\n{}", error.hint(), caret(text, &error.at))
 }
 
 /// A text with carets under a part of it.

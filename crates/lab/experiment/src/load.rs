@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use lab_load::request::{Body, Composer, Journey, Mix, RequestError, Step, Table};
-use lab_load::{Share, Target, TargetError, TlsSettings, Workload};
+use lab_load::{Share, Target, TlsSettings, Workload};
+use units::UnitError;
 
 use crate::names::stand_in;
 use crate::plan::{Load, Reference, Request, RequestBody, Template};
@@ -23,8 +24,8 @@ pub struct LoadFiles {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LoadError {
     /// Where requests go cannot be read.
-    #[error(transparent)]
-    Target(#[from] TargetError),
+    #[error("{}{}", .0, .0.hint())]
+    Target(#[from] UnitError),
     /// A request cannot be made.
     #[error(transparent)]
     Request(#[from] RequestError),
@@ -110,7 +111,7 @@ impl Load {
         seed: u64,
         files: LoadFiles,
         resolve: &dyn Fn(&Reference) -> String,
-    ) -> Result<Workload, TargetError> {
+    ) -> Result<Workload, UnitError> {
         let (target, _) = Target::parse(&self.target.render(resolve))?;
         Ok(Workload {
             target: Target {

@@ -27,7 +27,6 @@ pub use recording::{Recorded, Span};
 pub use segment::{Length, Model, Segment};
 pub use slo::Slo;
 pub use summary::Summary;
-pub use target::TargetError;
 pub use workload::{
     Connections, GuardLimits, Pace, Protocol, Share, Target, TlsSettings, Workload,
 };

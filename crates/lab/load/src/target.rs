@@ -3,21 +3,9 @@
 use std::fmt;
 use std::ops::Range;
 
-use units::nearest;
+use units::UnitError;
 
 use crate::workload::{Protocol, Target};
-
-/// Text that is no target.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}{}", suggestion.as_ref().map(|s| format!("; did you mean \"{s}\"?")).unwrap_or_default())]
-pub struct TargetError {
-    /// What was found and what was expected.
-    pub message: String,
-    /// The bytes of the text that are wrong.
-    pub at: Range<usize>,
-    /// What these bytes were most likely meant to be.
-    pub suggestion: Option<String>,
-}
 
 /// Schemes, what they speak, whether inside TLS, and their port where they have one.
 const SCHEMES: [(&str, Protocol, bool, Option<u16>); 11] = [
@@ -51,17 +39,17 @@ impl Target {
     ///
     /// # Errors
     /// Text of another form, with the place and, where it can be told, what was meant.
-    pub fn parse(url: &str) -> Result<(Self, String), TargetError> {
+    pub fn parse(url: &str) -> Result<(Self, String), UnitError> {
         let trimmed = url.trim();
         if trimmed.is_empty() {
-            return Err(error(
+            return Err(UnitError::new(
                 0..url.len(),
                 "expected a URL such as http://127.0.0.1:8080/",
             ));
         }
         if trimmed != url {
-            let error = error(0..url.len(), "there are spaces around the URL");
-            return Err(suggest(error, trimmed.to_owned()));
+            let error = UnitError::new(0..url.len(), "there are spaces around the URL");
+            return Err(error.suggest(trimmed));
         }
         let (index, start) = scheme(url)?;
         let (_, protocol, tls, default_port) = SCHEMES[index];
@@ -71,7 +59,7 @@ impl Target {
         let (host, port) = authority(url, start..end)?;
         let Some(port) = port.or(default_port) else {
             let message = "this scheme has no usual port; write one, as in tcp://127.0.0.1:7000";
-            return Err(error(start..end, message));
+            return Err(UnitError::new(start..end, message));
         };
         let shown = match host.contains(':') {
             true => format!("[{host}]"),
@@ -92,28 +80,6 @@ impl Target {
         Ok((target, path))
     }
 
-    /// Reads a method and a URL, `GET http://127.0.0.1:8080/path`; the method may be
-    /// left out and is empty then.
-    ///
-    /// # Errors
-    /// As [`parse`](Self::parse).
-    pub fn parse_with_method(text: &str) -> Result<(String, Self, String), TargetError> {
-        let is_method = |word: &str| word.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-');
-        let (method, url) = match text.split_once(' ') {
-            Some((method, url)) if is_method(method) && !method.is_empty() => (method, url),
-            _ => ("", text),
-        };
-        let skipped = url.len() - url.trim_start().len();
-        let offset = text.len() - url.len() + skipped;
-        match Self::parse(&url[skipped..]) {
-            Ok((target, path)) => Ok((method.to_owned(), target, path)),
-            Err(error) => Err(TargetError {
-                at: error.at.start + offset..error.at.end + offset,
-                ..error
-            }),
-        }
-    }
-
     /// The scheme of this protocol.
     pub fn scheme(&self) -> &'static str {
         let found = SCHEMES
@@ -132,7 +98,7 @@ impl fmt::Display for Target {
 }
 
 /// Index of the scheme, and where the authority begins.
-fn scheme(url: &str) -> Result<(usize, usize), TargetError> {
+fn scheme(url: &str) -> Result<(usize, usize), UnitError> {
     let end = url.find(['/', '?', '#', '{']).unwrap_or(url.len());
     let (before, after) = url.split_at(end);
     let names = || SCHEMES.iter().map(|(name, ..)| *name);
@@ -148,11 +114,7 @@ fn scheme(url: &str) -> Result<(usize, usize), TargetError> {
                     "unknown scheme \"{name}\"; schemes are {}",
                     known.join(", ")
                 );
-                let error = error(0..name.len(), &message);
-                Err(match nearest(name, names()) {
-                    Some(known) => suggest(error, known.to_owned()),
-                    None => error,
-                })
+                Err(UnitError::new(0..name.len(), message).meant(name, names()))
             }
         };
     }
@@ -165,38 +127,41 @@ fn scheme(url: &str) -> Result<(usize, usize), TargetError> {
             .bytes()
             .take_while(|b| *b == b'/')
             .count();
-        let error = error(0..name.len() + 1 + slashes, "two slashes follow the scheme");
-        return Err(suggest(error, format!("{name}://")));
+        let error = UnitError::new(0..name.len() + 1 + slashes, "two slashes follow the scheme");
+        return Err(error.suggest(format!("{name}://")));
     }
     Ok((0, 0))
 }
 
 /// Host and port of the authority that stands at `at`.
-fn authority(url: &str, at: Range<usize>) -> Result<(String, Option<u16>), TargetError> {
+fn authority(url: &str, at: Range<usize>) -> Result<(String, Option<u16>), UnitError> {
     let text = &url[at.clone()];
     if let Some(end) = text.rfind('@') {
         let message = "a user name or password in a URL would be kept in results; \
                        give a header instead: Authorization: Basic …";
-        return Err(error(at.start..at.start + end + 1, message));
+        return Err(UnitError::new(at.start..at.start + end + 1, message));
     }
     if let Some(brace) = text.find(['{', '}']) {
         let message = "variables stand in path and query, not in the host";
-        return Err(error(at.start + brace..at.end, message));
+        return Err(UnitError::new(at.start + brace..at.end, message));
     }
     if let Some(space) = text.find(char::is_whitespace) {
         let at = at.start + space..at.start + space + 1;
-        return Err(error(at, "a host has no spaces"));
+        return Err(UnitError::new(at, "a host has no spaces"));
     }
     if text.starts_with('[') && !text.contains(']') {
-        return Err(error(at, "the bracket of this address is not closed"));
+        return Err(UnitError::new(
+            at,
+            "the bracket of this address is not closed",
+        ));
     }
     let (host, port) = match text.rfind(']') {
         Some(end) => text.split_at(end + 1),
         None => text.split_at(text.find(':').unwrap_or(text.len())),
     };
     if port.matches(':').count() > 1 && text.parse::<std::net::Ipv6Addr>().is_ok() {
-        let error = error(at, "an IPv6 address stands in brackets");
-        return Err(suggest(error, format!("[{text}]")));
+        let error = UnitError::new(at, "an IPv6 address stands in brackets");
+        return Err(error.suggest(format!("[{text}]")));
     }
     if host.is_empty() {
         let found = if text.is_empty() {
@@ -204,7 +169,7 @@ fn authority(url: &str, at: Range<usize>) -> Result<(String, Option<u16>), Targe
         } else {
             at
         };
-        return Err(error(
+        return Err(UnitError::new(
             found,
             "the URL has no host; expected one such as http://127.0.0.1:8080/",
         ));
@@ -214,7 +179,7 @@ fn authority(url: &str, at: Range<usize>) -> Result<(String, Option<u16>), Targe
         Some(digits) => Some(port_number(digits, port_at)?),
         None if port.is_empty() => None,
         None => {
-            return Err(error(
+            return Err(UnitError::new(
                 port_at.start - 1..at.end,
                 "expected : and a port after the address",
             ));
@@ -231,31 +196,31 @@ fn authority(url: &str, at: Range<usize>) -> Result<(String, Option<u16>), Targe
             } else {
                 ""
             };
-            return Err(error(
+            return Err(UnitError::new(
                 host_at,
-                &format!("\"{host}\" is no host: {problem}{zone}"),
+                format!("\"{host}\" is no host: {problem}{zone}"),
             ));
         }
     };
     Ok((host, port))
 }
 
-fn port_number(digits: &str, at: Range<usize>) -> Result<u16, TargetError> {
+fn port_number(digits: &str, at: Range<usize>) -> Result<u16, UnitError> {
     let number = digits
         .bytes()
         .all(|b| b.is_ascii_digit())
         .then(|| digits.parse::<u16>());
     match number {
         Some(Ok(port)) if port > 0 => Ok(port),
-        _ => Err(error(
+        _ => Err(UnitError::new(
             at,
-            &format!("a port is a number from 1 to 65535, found \"{digits}\""),
+            format!("a port is a number from 1 to 65535, found \"{digits}\""),
         )),
     }
 }
 
 /// Path and query from `start` on.
-fn path(url: &str, start: usize, protocol: Protocol) -> Result<String, TargetError> {
+fn path(url: &str, start: usize, protocol: Protocol) -> Result<String, UnitError> {
     let end = url[start..]
         .find('#')
         .map_or(url.len(), |length| start + length);
@@ -263,25 +228,10 @@ fn path(url: &str, start: usize, protocol: Protocol) -> Result<String, TargetErr
     let bytes = matches!(protocol, Protocol::Tcp | Protocol::Udp);
     match path {
         "" | "/" if bytes => Ok(String::new()),
-        _ if bytes => Err(error(start..end, "TCP and UDP have no path")),
+        _ if bytes => Err(UnitError::new(start..end, "TCP and UDP have no path")),
         "" => Ok("/".to_owned()),
         path if path.starts_with('?') => Ok(format!("/{path}")),
         path => Ok(path.to_owned()),
-    }
-}
-
-fn error(at: Range<usize>, message: &str) -> TargetError {
-    TargetError {
-        message: message.to_owned(),
-        at,
-        suggestion: None,
-    }
-}
-
-fn suggest(error: TargetError, meant: String) -> TargetError {
-    TargetError {
-        suggestion: Some(meant),
-        ..error
     }
 }
 

@@ -205,11 +205,10 @@ fn rate(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Rate> {
         _ if text.starts_with(|c: char| c.is_ascii_digit()) => {
             units::parse_rate(text).map(Rate::PerSecond)
         }
-        _ => Err(UnitError {
-            message: format!("expected max or a rate such as 500/s, found \"{text}\""),
-            at: 0..text.len(),
-            suggestion: None,
-        }),
+        _ => {
+            let message = format!("expected max or a rate such as 500/s, found \"{text}\"");
+            Err(UnitError::new(0..text.len(), message))
+        }
     };
     let rate = reader.quantity(field, "\"max\" or a rate such as \"500/s\"", read)?;
     match rate {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 
-use units::{UnitError, nearest, parse_count, parse_duration, parse_rate, write_duration};
+use units::{UnitError, Word, parse_count, parse_duration, parse_rate, write_duration};
 
 use super::{Arrivals, Process, Shape};
 
@@ -29,7 +29,7 @@ impl Arrivals {
     /// # Errors
     /// Text of another form, or arrivals that [`check`](Self::check) refuses.
     pub fn parse(text: &str) -> Result<Self, UnitError> {
-        let words: Vec<Word<'_>> = words(text);
+        let words = Word::all(text);
         let (process, rest) = match words.as_slice() {
             [word, rest @ ..] if word.text == "poisson" => (Process::Poisson, rest),
             [word, rest @ ..] if word.text == "constant" => (Process::Constant, rest),
@@ -40,26 +40,20 @@ impl Arrivals {
             [] => return Err(wrong(0..text.len(), "expected a rate, found nothing")),
             [word, rest @ ..] if word.text == "sine" => sine(word, rest)?,
             [first, ..] if first.text.contains("..") => slope(rest)?,
-            [first] => Shape::Constant(first.rate()?),
+            [first] => Shape::Constant(read_rate(first)?),
             [_, second, ..] if second.text == "for" => stairs(rest)?,
-            [first, second, ..] => match first.rate() {
+            [first, second, ..] => match read_rate(first) {
                 Ok(_) => {
                     let message = format!("\"{}\" after a rate is not understood", second.text);
-                    return Err(suggest(
-                        wrong(second.at.clone(), &message),
-                        second,
-                        &["for"],
-                    ));
+                    return Err(wrong(second.at.clone(), &message).meant(second.text, ["for"]));
                 }
-                Err(_) => return Err(first.unknown()),
+                Err(_) => return Err(unknown(first)),
             },
         };
         let arrivals = Self::Rate { process, shape };
-        arrivals.check().map_err(|error| UnitError {
-            message: error.to_string(),
-            at: 0..text.len(),
-            suggestion: None,
-        })?;
+        arrivals
+            .check()
+            .map_err(|error| UnitError::new(0..text.len(), error.to_string()))?;
         Ok(arrivals)
     }
 
@@ -147,10 +141,10 @@ fn rate(per_second: f64) -> String {
 }
 
 fn burst(number: &Word<'_>) -> Result<Process, UnitError> {
-    let count = parse_count(number.text).map_err(|error| error.shifted(number.at.start))?;
+    let count = number.read(parse_count)?;
     let count = u32::try_from(count).map_err(|_| {
         let message = format!("a burst has 1 to 1,000,000 requests, found {count}");
-        error(number.at.clone(), &message)
+        number.error(message)
     })?;
     Ok(Process::Burst(count))
 }
@@ -161,9 +155,9 @@ fn slope(words: &[Word<'_>]) -> Result<Shape, UnitError> {
         return Err(wrong(0..0, "expected rates"));
     };
     let (from, to) = ends.text.split_once("..").unwrap_or((ends.text, ""));
-    let from = Word::at(from, ends.at.start).rate()?;
+    let from = read_rate(&Word::at(from, ends.at.start))?;
     let to_at = ends.at.end - to.len();
-    let to = Word::at(to, to_at).rate()?;
+    let to = read_rate(&Word::at(to, to_at))?;
     let rest = match rest {
         [word, rest @ ..] if word.text == "in" => rest,
         rest => rest,
@@ -173,29 +167,25 @@ fn slope(words: &[Word<'_>]) -> Result<Shape, UnitError> {
         [word, over] if word.text == "over" => Ok(Shape::Ramp {
             from,
             to,
-            over: over.duration()?,
+            over: over.read(parse_duration)?,
         }),
-        [steps, of, each] if steps.is("steps") && of.text == "of" => {
-            staircase(from, to, STEPS, each.duration()?, all)
+        [steps, of, each] if is_one_of(steps, "steps") && of.text == "of" => {
+            staircase(from, to, STEPS, each.read(parse_duration)?, all)
         }
-        [count, steps, of, each] if steps.is("steps") && of.text == "of" => {
-            let number = parse_count(count.text).map_err(|error| error.shifted(count.at.start))?;
-            staircase(from, to, number, each.duration()?, all)
+        [count, steps, of, each] if is_one_of(steps, "steps") && of.text == "of" => {
+            let number = count.read(parse_count)?;
+            staircase(from, to, number, each.read(parse_duration)?, all)
         }
         [] => {
-            let mut error = error(
-                all,
-                "a change of rate needs its length: over 60s, or steps of 20s",
-            );
-            error.suggestion = Some(format!("{} over 60s", ends.text));
-            Err(error)
+            let message = "a change of rate needs its length: over 60s, or steps of 20s";
+            Err(UnitError::new(all, message).suggest(format!("{} over 60s", ends.text)))
         }
         [word, ..] => {
-            let error = error(
-                word.at.clone(),
-                "after two rates comes \"over 60s\", \"steps of 20s\" or \"in 6 steps of 20s\"",
-            );
-            Err(suggest(error, word, &["over", "steps", "in"]))
+            let message =
+                "after two rates comes \"over 60s\", \"steps of 20s\" or \"in 6 steps of 20s\"";
+            Err(word
+                .error(message)
+                .meant(word.text, ["over", "steps", "in"]))
         }
     }
 }
@@ -208,15 +198,13 @@ fn staircase(
     at: Range<usize>,
 ) -> Result<Shape, UnitError> {
     if !(2..=1_000).contains(&count) {
-        return Err(error(
-            at,
-            &format!("a staircase has 2 to 1,000 steps, found {count}"),
-        ));
+        let message = format!("a staircase has 2 to 1,000 steps, found {count}");
+        return Err(UnitError::new(at, message));
     }
     if from <= 0.0 || to <= 0.0 {
         let message =
             "the rates of a staircase are above 0, because each step grows by the same factor";
-        return Err(error(at, message));
+        return Err(UnitError::new(at, message));
     }
     let rates = (0..count).map(|step| match step {
         0 => from,
@@ -243,17 +231,17 @@ fn stairs(words: &[Word<'_>]) -> Result<Shape, UnitError> {
             Some(text) => (text, true),
             None => (length.text, false),
         };
-        steps.push((rate.rate()?, Word::at(text, length.at.start).duration()?));
+        steps.push((
+            read_rate(rate)?,
+            Word::at(text, length.at.start).read(parse_duration)?,
+        ));
         rest = more;
         match (comma, more) {
             (true, []) => {
-                return Err(error(
-                    length.at.clone(),
-                    "a step is missing after the comma",
-                ));
+                return Err(length.error("a step is missing after the comma"));
             }
             (false, [next, ..]) => {
-                return Err(error(next.at.clone(), "steps are set apart by commas"));
+                return Err(next.error("steps are set apart by commas"));
             }
             _ => {}
         }
@@ -277,83 +265,38 @@ fn sine(name: &Word<'_>, words: &[Word<'_>]) -> Result<Shape, UnitError> {
         ));
     };
     if !matches!(sign.text, "+-" | "±") {
-        return Err(error(
-            sign.at.clone(),
-            "expected +- between mean and distance",
-        ));
+        return Err(sign.error("expected +- between mean and distance"));
     }
     if period.text != "period" {
-        let error = error(
-            period.at.clone(),
-            "expected \"period\" and the length of a wave",
-        );
-        return Err(suggest(error, period, &["period"]));
+        let error = period.error("expected \"period\" and the length of a wave");
+        return Err(error.meant(period.text, ["period"]));
     }
     Ok(Shape::Sine {
-        mean: mean.rate()?,
-        amplitude: amplitude.rate()?,
-        period: length.duration()?,
+        mean: read_rate(mean)?,
+        amplitude: read_rate(amplitude)?,
+        period: length.read(parse_duration)?,
     })
 }
 
-/// A word and its place in the text.
-struct Word<'t> {
-    text: &'t str,
-    at: Range<usize>,
+/// Whether a word is this plural or its singular.
+fn is_one_of(word: &Word<'_>, plural: &str) -> bool {
+    word.text == plural || plural.strip_suffix('s') == Some(word.text)
 }
 
-impl<'t> Word<'t> {
-    fn at(text: &'t str, start: usize) -> Self {
-        Self {
-            text,
-            at: start..start + text.len(),
-        }
-    }
-
-    fn is(&self, plural: &str) -> bool {
-        self.text == plural || plural.strip_suffix('s') == Some(self.text)
-    }
-
-    fn rate(&self) -> Result<f64, UnitError> {
-        match self.text.starts_with(|c: char| c.is_alphabetic()) {
-            true => Err(self.unknown()),
-            false => parse_rate(self.text).map_err(|error| error.shifted(self.at.start)),
-        }
-    }
-
-    fn duration(&self) -> Result<Duration, UnitError> {
-        parse_duration(self.text).map_err(|error| error.shifted(self.at.start))
-    }
-
-    fn unknown(&self) -> UnitError {
-        let message = format!("\"{}\" is not understood", self.text);
-        let known = ["poisson", "constant", "burst", "sine"];
-        suggest(wrong(self.at.clone(), &message), self, &known)
+fn read_rate(word: &Word<'_>) -> Result<f64, UnitError> {
+    match word.text.starts_with(|c: char| c.is_alphabetic()) {
+        true => Err(unknown(word)),
+        false => word.read(parse_rate),
     }
 }
 
-fn words(text: &str) -> Vec<Word<'_>> {
-    text.split_whitespace()
-        .map(|word| Word::at(word, word.as_ptr() as usize - text.as_ptr() as usize))
-        .collect()
-}
-
-fn error(at: Range<usize>, message: &str) -> UnitError {
-    UnitError {
-        message: message.to_owned(),
-        at,
-        suggestion: None,
-    }
+fn unknown(word: &Word<'_>) -> UnitError {
+    let message = format!("\"{}\" is not understood", word.text);
+    let known = ["poisson", "constant", "burst", "sine"];
+    wrong(word.at.clone(), &message).meant(word.text, known)
 }
 
 /// The error with all forms that would be right.
 fn wrong(at: Range<usize>, message: &str) -> UnitError {
-    error(at, &format!("{message}; {FORMS}"))
-}
-
-fn suggest(error: UnitError, word: &Word<'_>, known: &[&str]) -> UnitError {
-    UnitError {
-        suggestion: nearest(word.text, known.iter().copied()).map(str::to_owned),
-        ..error
-    }
+    UnitError::new(at, format!("{message}; {FORMS}"))
 }

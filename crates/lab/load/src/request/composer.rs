@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::time::Duration;
 
+use units::UnitError;
+
 use super::answer::Answer;
 use super::compile::{CompiledMix, compile};
 use super::compiled::{Compiled, Context, Template};
 use super::cookies::Cookies;
-use super::error::{Fault, RequestError};
+use super::error::RequestError;
 use super::{AnswerEnd, Mix};
 use crate::draw::Draws;
 use crate::workload::Target;
@@ -335,7 +337,8 @@ impl Composer {
 }
 
 fn refused(step: &Compiled, message: String) -> RequestError {
-    Fault::new(0..0, message).within(format!("step \"{}\"", step.name), "")
+    let place = format!("step \"{}\"", step.name);
+    RequestError::new(place, "", UnitError::new(0..0, message))
 }
 
 fn render<'c>(template: &'c Template, context: Context<'_>) -> Result<Cow<'c, [u8]>, String> {

@@ -1,20 +1,21 @@
 //! Header fields and the bytes of a request's first line.
 
-use super::error::{Fault, RequestError};
+use units::UnitError;
+
+use super::error::RequestError;
 
 /// Reads a header field as people give it: `Name: value`.
 ///
 /// # Errors
 /// No colon, a name that is none, or a line break in the value.
 pub fn parse_header(text: &str) -> Result<(String, String), RequestError> {
-    let place = "header";
+    let wrong = |error| RequestError::new("header", text, error);
     let Some((name, value)) = text.split_once(':') else {
         let message = "expected a name, a colon and a value, as in Accept: text/html";
-        return Err(Fault::new(0..text.len(), message).within(place, text));
+        return Err(wrong(UnitError::new(0..text.len(), message)));
     };
-    check_name(name.trim_end()).map_err(|fault| fault.within(place, text))?;
-    let value_at = name.len() + 1;
-    check_value(value).map_err(|fault| fault.shifted(value_at).within(place, text))?;
+    check_name(name.trim_end()).map_err(wrong)?;
+    check_value(value).map_err(|error| wrong(error.shifted(name.len() + 1)))?;
     Ok((name.trim_end().to_owned(), value.trim().to_owned()))
 }
 
@@ -24,11 +25,14 @@ pub(super) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(allowed)
 }
 
-pub(super) fn check_name(name: &str) -> Result<(), Fault> {
+pub(super) fn check_name(name: &str) -> Result<(), UnitError> {
     match is_token(name) {
         true => Ok(()),
-        false if name.is_empty() => Err(Fault::new(0..0, "the name of the header field is empty")),
-        false => Err(Fault::new(
+        false if name.is_empty() => Err(UnitError::new(
+            0..0,
+            "the name of the header field is empty",
+        )),
+        false => Err(UnitError::new(
             0..name.len(),
             "the name of a header field has letters, digits and hyphens only",
         )),
@@ -45,10 +49,10 @@ fn is_control(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
 }
 
-pub(super) fn check_value(value: &str) -> Result<(), Fault> {
+pub(super) fn check_value(value: &str) -> Result<(), UnitError> {
     match value.bytes().position(is_control) {
         None => Ok(()),
-        Some(at) => Err(Fault::new(
+        Some(at) => Err(UnitError::new(
             at..at + 1,
             "a header field has no line breaks and no control characters",
         )),
@@ -57,11 +61,11 @@ pub(super) fn check_value(value: &str) -> Result<(), Fault> {
 
 /// The literal text of a path, with what cannot stand in a URL percent-encoded, as
 /// browsers do.
-pub(super) fn literal_path(text: &str) -> Result<String, Fault> {
+pub(super) fn literal_path(text: &str) -> Result<String, UnitError> {
     let bytes = text.as_bytes();
     let mut path = Vec::with_capacity(text.len());
     for (at, &byte) in bytes.iter().enumerate() {
-        let fault = |message: &str| Err(Fault::new(at..at + 1, message));
+        let fault = |message: &str| Err(UnitError::new(at..at + 1, message));
         match byte {
             b' ' => return fault("a space cannot stand in a path").map_err(|f| f.suggest("%20")),
             b'#' => {

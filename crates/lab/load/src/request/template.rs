@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::error::Fault;
+use units::UnitError;
 
 /// A part of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) enum Part {
 /// `{` begins a variable only before a letter or `_`, so JSON needs no escapes. `{{`
 /// stands for `{`, and the `}}` that closes it for `}`. Text that has neither is
 /// never changed.
-pub(super) fn split(template: &str) -> Result<Vec<Part>, Fault> {
+pub(super) fn split(template: &str) -> Result<Vec<Part>, UnitError> {
     let bytes = template.as_bytes();
     let mut parts = Vec::new();
     let mut text = String::new();
@@ -65,7 +65,7 @@ pub(super) fn split(template: &str) -> Result<Vec<Part>, Fault> {
 }
 
 /// Where the variable ends that begins at `start`: at the next brace.
-fn close(template: &str, start: usize) -> Result<usize, Fault> {
+fn close(template: &str, start: usize) -> Result<usize, UnitError> {
     let rest = &template[start + 1..];
     match rest.find(['{', '}', '\n']) {
         Some(length) if rest.as_bytes()[length] == b'}' => Ok(start + 1 + length),
@@ -73,7 +73,7 @@ fn close(template: &str, start: usize) -> Result<usize, Fault> {
             let end = other.map_or(template.len(), |length| start + 1 + length);
             let message = "this variable has no closing brace; \
                            for a brace that shall be sent, write {{";
-            Err(Fault::new(start..end, message))
+            Err(UnitError::new(start..end, message))
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_variable_must_be_closed() {
         for (template, at) in [("a{seq", 1..5), ("{seq{x}", 0..4), ("{seq\n}", 0..4)] {
-            let fault = split(template).unwrap_err().within("", template);
+            let fault = split(template).unwrap_err();
             assert_eq!(fault.at, at, "{template}");
             assert!(fault.message.contains("closing brace"));
         }
@@ -144,7 +144,7 @@ mod tests {
         #[test]
         fn any_text_is_split_or_refused_in_place(text in "[{}a-z \\n\"é]{0,40}") {
             match split(&text) {
-                Err(fault) => prop_assert!(text.get(fault.within("", &text).at).is_some()),
+                Err(fault) => prop_assert!(text.get(fault.at).is_some()),
                 Ok(parts) => for part in parts {
                     let (Part::Text(_, at) | Part::Variable(at)) = part;
                     prop_assert!(text.get(at).is_some());

@@ -1,6 +1,8 @@
 //! Assertions, values and ends of answers as people write them.
 
-use super::error::{Fault, RequestError};
+use units::{UnitError, Word};
+
+use super::error::RequestError;
 use super::{AnswerEnd, Assertion, Source, Take};
 
 impl Assertion {
@@ -12,47 +14,7 @@ impl Assertion {
     /// # Errors
     /// Text of another form.
     pub fn parse(text: &str) -> Result<Self, RequestError> {
-        let fail = |fault: Fault| fault.within("assertion", text);
-        let (kind, rest) = word(text, 0);
-        match kind {
-            "status" => statuses(text, rest).map_err(fail),
-            "size" => size(text, rest).map_err(fail),
-            "header" => {
-                let (name, after) = word(text, rest);
-                let (verb, part) = word(text, after);
-                match verb {
-                    "contains" if !text[part..].is_empty() => {
-                        Ok(Self::Header(name.to_owned(), text[part..].to_owned()))
-                    }
-                    _ => {
-                        let message = "expected header NAME contains TEXT";
-                        Err(fail(Fault::new(after.min(text.len())..text.len(), message)))
-                    }
-                }
-            }
-            "body" => match word(text, rest) {
-                (_, part) if text[part..].is_empty() => {
-                    let message = "expected body contains TEXT or body matches EXPRESSION";
-                    Err(fail(Fault::new(0..text.len(), message)))
-                }
-                ("contains", part) => Ok(Self::BodyContains(text[part..].to_owned())),
-                ("matches", part) => Ok(Self::BodyMatches(text[part..].to_owned())),
-                (verb, _) => {
-                    let fault = Fault::new(
-                        rest..rest + verb.len(),
-                        "a body contains or matches something",
-                    );
-                    Err(fail(fault.meant(verb, ["contains", "matches"])))
-                }
-            },
-            kind => {
-                let message = "an assertion begins with status, header, body or size";
-                let at = place(text, kind);
-                Err(fail(
-                    Fault::new(at, message).meant(kind, ["status", "header", "body", "size"]),
-                ))
-            }
-        }
+        assertion(text).map_err(|error| RequestError::new("assertion", text, error))
     }
 
     /// The assertion as [`parse`](Self::parse) reads it.
@@ -82,34 +44,7 @@ impl Take {
     /// # Errors
     /// Text of another form.
     pub fn parse(text: &str) -> Result<Self, RequestError> {
-        let fail = |fault: Fault| fault.within("value", text);
-        let Some((name, from)) = text.split_once('=') else {
-            let message = "expected NAME = json POINTER, header NAME or regex EXPRESSION";
-            return Err(fail(Fault::new(0..text.len(), message)));
-        };
-        let start = text.len() - from.len();
-        let (kind, rest) = word(text, start);
-        let place_of = text[rest..].to_owned();
-        let from = match kind {
-            "json" => Source::Json(place_of.trim_end().to_owned()),
-            "header" if !place_of.is_empty() => Source::Header(place_of.trim_end().to_owned()),
-            "regex" if !place_of.is_empty() => Source::Regex(place_of),
-            "header" | "regex" => {
-                let message = format!("{kind} needs to know which");
-                return Err(fail(Fault::new(place(text, kind), message)));
-            }
-            kind => {
-                let fault = Fault::new(
-                    place(text, kind),
-                    "a value comes from json, header or regex",
-                );
-                return Err(fail(fault.meant(kind, ["json", "header", "regex"])));
-            }
-        };
-        Ok(Self {
-            name: name.trim().to_owned(),
-            from,
-        })
+        take(text).map_err(|error| RequestError::new("value", text, error))
     }
 
     /// The value as [`parse`](Self::parse) reads it.
@@ -130,26 +65,91 @@ impl AnswerEnd {
     /// # Errors
     /// Text of another form.
     pub fn parse(text: &str) -> Result<Self, RequestError> {
-        let fail = |fault: Fault| fault.within("answer", text);
-        let (kind, rest) = word(text, 0);
-        let more = &text[rest..];
-        match (kind, more) {
-            ("echo", "") => Ok(Self::Echo),
-            ("close", "") => Ok(Self::Close),
-            ("bytes", more) => match units::parse_count(more) {
-                Ok(count) => Ok(Self::Bytes(count)),
-                Err(error) => Err(fail(Fault::from(error).shifted(rest))),
-            },
-            ("delimiter", more) if !more.is_empty() => unescape(more)
-                .map(Self::Delimiter)
-                .map_err(|fault| fail(fault.shifted(rest))),
-            (kind, _) => {
-                let message = "expected bytes 512, delimiter \\r\\n, echo or close";
-                let fault = Fault::new(0..text.len(), message);
-                Err(fail(
-                    fault.meant(kind, ["bytes", "delimiter", "echo", "close"]),
-                ))
+        answer_end(text).map_err(|error| RequestError::new("answer", text, error))
+    }
+}
+
+fn assertion(text: &str) -> Result<Assertion, UnitError> {
+    let (kind, rest) = word(text, 0);
+    match kind {
+        "status" => statuses(text, rest),
+        "size" => size(text, rest),
+        "header" => {
+            let (name, after) = word(text, rest);
+            let (verb, part) = word(text, after);
+            match verb {
+                "contains" if !text[part..].is_empty() => {
+                    Ok(Assertion::Header(name.to_owned(), text[part..].to_owned()))
+                }
+                _ => {
+                    let message = "expected header NAME contains TEXT";
+                    Err(UnitError::new(after.min(text.len())..text.len(), message))
+                }
             }
+        }
+        "body" => match word(text, rest) {
+            (_, part) if text[part..].is_empty() => {
+                let message = "expected body contains TEXT or body matches EXPRESSION";
+                Err(UnitError::new(0..text.len(), message))
+            }
+            ("contains", part) => Ok(Assertion::BodyContains(text[part..].to_owned())),
+            ("matches", part) => Ok(Assertion::BodyMatches(text[part..].to_owned())),
+            (verb, _) => {
+                let message = "a body contains or matches something";
+                let error = UnitError::new(rest..rest + verb.len(), message);
+                Err(error.meant(verb, ["contains", "matches"]))
+            }
+        },
+        kind => {
+            let message = "an assertion begins with status, header, body or size";
+            let error = UnitError::new(place(text, kind), message);
+            Err(error.meant(kind, ["status", "header", "body", "size"]))
+        }
+    }
+}
+
+fn take(text: &str) -> Result<Take, UnitError> {
+    let Some((name, from)) = text.split_once('=') else {
+        let message = "expected NAME = json POINTER, header NAME or regex EXPRESSION";
+        return Err(UnitError::new(0..text.len(), message));
+    };
+    let (kind, rest) = word(text, text.len() - from.len());
+    let place_of = text[rest..].to_owned();
+    let from = match kind {
+        "json" => Source::Json(place_of.trim_end().to_owned()),
+        "header" if !place_of.is_empty() => Source::Header(place_of.trim_end().to_owned()),
+        "regex" if !place_of.is_empty() => Source::Regex(place_of),
+        "header" | "regex" => {
+            let message = format!("{kind} needs to know which");
+            return Err(UnitError::new(place(text, kind), message));
+        }
+        kind => {
+            let message = "a value comes from json, header or regex";
+            let error = UnitError::new(place(text, kind), message);
+            return Err(error.meant(kind, ["json", "header", "regex"]));
+        }
+    };
+    Ok(Take {
+        name: name.trim().to_owned(),
+        from,
+    })
+}
+
+fn answer_end(text: &str) -> Result<AnswerEnd, UnitError> {
+    let (kind, rest) = word(text, 0);
+    match (kind, &text[rest..]) {
+        ("echo", "") => Ok(AnswerEnd::Echo),
+        ("close", "") => Ok(AnswerEnd::Close),
+        ("bytes", more) => Word::at(more, rest)
+            .read(units::parse_count)
+            .map(AnswerEnd::Bytes),
+        ("delimiter", more) if !more.is_empty() => Word::at(more, rest)
+            .read(unescape)
+            .map(AnswerEnd::Delimiter),
+        (kind, _) => {
+            let message = "expected bytes 512, delimiter \\r\\n, echo or close";
+            let error = UnitError::new(0..text.len(), message);
+            Err(error.meant(kind, ["bytes", "delimiter", "echo", "close"]))
         }
     }
 }
@@ -178,7 +178,7 @@ fn ends(range: &str) -> (&str, &str) {
     range.split_once("..").unwrap_or((range, range))
 }
 
-fn statuses(text: &str, from: usize) -> Result<Assertion, Fault> {
+fn statuses(text: &str, from: usize) -> Result<Assertion, UnitError> {
     let mut ranges = Vec::new();
     for range in text[from..].split(',').map(str::trim) {
         let at = place(text, range);
@@ -198,7 +198,7 @@ fn statuses(text: &str, from: usize) -> Result<Assertion, Fault> {
                 (Some(Ok(class @ 1..=9)), ..) => (class * 100, class * 100 + 99),
                 (_, Some(low), Some(high)) if low <= high => (low, high),
                 _ => {
-                    return Err(Fault::new(
+                    return Err(UnitError::new(
                         at,
                         "expected a status such as 200, 200..299 or 2xx",
                     ));
@@ -209,12 +209,12 @@ fn statuses(text: &str, from: usize) -> Result<Assertion, Fault> {
     Ok(Assertion::Status(ranges))
 }
 
-fn size(text: &str, from: usize) -> Result<Assertion, Fault> {
+fn size(text: &str, from: usize) -> Result<Assertion, UnitError> {
     let bytes = |part: &str| {
         let part = part.trim();
         units::parse_count(part).or_else(|_| {
             let at = place(text, part);
-            units::parse_bytes(part).map_err(|error| Fault::from(error).shifted(at.start))
+            units::parse_bytes(part).map_err(|error| error.shifted(at.start))
         })
     };
     let (low, high) = ends(&text[from..]);
@@ -222,12 +222,12 @@ fn size(text: &str, from: usize) -> Result<Assertion, Fault> {
         (low, high) if low <= high => Ok(Assertion::Size(low, high)),
         (low, high) => {
             let message = format!("the smallest size, {low}, is above the largest, {high}");
-            Err(Fault::new(from..text.len(), message))
+            Err(UnitError::new(from..text.len(), message))
         }
     }
 }
 
-fn unescape(text: &str) -> Result<Vec<u8>, Fault> {
+fn unescape(text: &str) -> Result<Vec<u8>, UnitError> {
     let mut bytes = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
@@ -253,7 +253,7 @@ fn unescape(text: &str) -> Result<Vec<u8>, Fault> {
         };
         let Some(byte) = byte else {
             let message = "unknown escape; there are \\r \\n \\t \\0 \\\\ \\xHH";
-            return Err(Fault::new(start..start + 1, message));
+            return Err(UnitError::new(start..start + 1, message));
         };
         bytes.push(byte);
         rest = &code[used..];

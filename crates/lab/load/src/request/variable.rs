@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
 
+use units::{UnitError, Word};
 use uuid::Builder;
 
 use super::Table;
-use super::error::Fault;
 use super::zipf::Zipf;
 use crate::draw::Draws;
 
@@ -92,22 +92,16 @@ pub(super) struct Scope<'m> {
 
 impl Variable {
     /// Reads the inside of `{…}`.
-    pub(super) fn parse(text: &str, scope: &mut Scope<'_>) -> Result<Self, Fault> {
-        let words: Vec<Word<'_>> = text
-            .split_whitespace()
-            .map(|word| Word {
-                text: word,
-                at: word.as_ptr() as usize - text.as_ptr() as usize,
-            })
-            .collect();
+    pub(super) fn parse(text: &str, scope: &mut Scope<'_>) -> Result<Self, UnitError> {
+        let words = Word::all(text);
         let all = 0..text.len();
         let plain = |variable: Self, arguments: &[Word<'_>]| match arguments {
             [] => Ok(variable),
-            [word, ..] => Err(word.fault(format!("{{{}}} has no parameters", words[0].text))),
+            [word, ..] => Err(word.error(format!("{{{}}} has no parameters", words[0].text))),
         };
-        let forms = |form: &str| Err(Fault::new(all.clone(), format!("expected {{{form}}}")));
+        let forms = |form: &str| Err(UnitError::new(all.clone(), format!("expected {{{form}}}")));
         let Some((name, arguments)) = words.split_first() else {
-            return Err(Fault::new(all, "an empty variable"));
+            return Err(UnitError::new(all, "an empty variable"));
         };
         match (name.text, arguments) {
             ("seq", arguments) => plain(Self::Seq, arguments),
@@ -116,12 +110,12 @@ impl Variable {
             ("uniform", _) => forms("uniform 0 100000"),
             ("zipf", [s, n]) => zipf(s, n),
             ("zipf", _) => forms("zipf 1.1 100000"),
-            ("random", [digits]) => digits.count(1..=MOST_DIGITS).map(Self::Random),
+            ("random", [digits]) => count(digits, 1..=MOST_DIGITS).map(Self::Random),
             ("random", _) => forms("random 16"),
             ("line", [field]) => line(field, false, scope),
             ("line", [field, order]) if order.text == "random" => line(field, true, scope),
             ("line", [_, order]) => Err(order
-                .fault("rows are taken in order, or at random with \"random\"")
+                .error("rows are taken in order, or at random with \"random\"")
                 .meant(order.text, ["random"])),
             ("line", _) => forms("line users.email"),
             (_, arguments) => taken(name, arguments, scope),
@@ -191,10 +185,10 @@ impl Variable {
     }
 }
 
-fn uniform(low: &Word<'_>, high: &Word<'_>) -> Result<Variable, Fault> {
+fn uniform(low: &Word<'_>, high: &Word<'_>) -> Result<Variable, UnitError> {
     let number = |word: &Word<'_>| {
         word.text.replace('_', "").parse::<i64>().map_err(|_| {
-            word.fault(format!(
+            word.error(format!(
                 "expected a whole number of at most 64 bits, found \"{}\"",
                 word.text
             ))
@@ -206,30 +200,30 @@ fn uniform(low: &Word<'_>, high: &Word<'_>) -> Result<Variable, Fault> {
             low: from,
             more: to.abs_diff(from),
         }),
-        false => Err(Fault::new(
-            low.at..high.at + high.text.len(),
+        false => Err(UnitError::new(
+            low.at.start..high.at.end,
             format!("the first bound, {from}, is above the second, {to}"),
         )),
     }
 }
 
-fn zipf(s: &Word<'_>, n: &Word<'_>) -> Result<Variable, Fault> {
-    let exponent = units::parse_number(s.text).map_err(|error| Fault::from(error).shifted(s.at))?;
+fn zipf(s: &Word<'_>, n: &Word<'_>) -> Result<Variable, UnitError> {
+    let exponent = s.read(units::parse_number)?;
     if exponent > 100.0 {
-        return Err(s.fault("the exponent of zipf is from 0 to 100"));
+        return Err(s.error("the exponent of zipf is from 0 to 100"));
     }
     Ok(Variable::Zipf(Zipf::new(
         exponent,
-        n.count(1..=MOST_RANKS)?,
+        count(n, 1..=MOST_RANKS)?,
     )))
 }
 
 /// Sets the rows of tables apart from other draws.
 const ROWS: u64 = 1 << 32;
 
-fn line(field: &Word<'_>, random: bool, scope: &mut Scope<'_>) -> Result<Variable, Fault> {
+fn line(field: &Word<'_>, random: bool, scope: &mut Scope<'_>) -> Result<Variable, UnitError> {
     let Some((name, column)) = field.text.split_once('.') else {
-        return Err(field.fault("expected the name of a table and of its column: users.email"));
+        return Err(field.error("expected the name of a table and of its column: users.email"));
     };
     let tables = scope.tables;
     let found = tables
@@ -245,8 +239,8 @@ fn line(field: &Word<'_>, random: bool, scope: &mut Scope<'_>) -> Result<Variabl
                 known.join(", ")
             ),
         };
-        let at = field.at..field.at + name.len();
-        return Err(Fault::new(at, message).meant(name, known));
+        let at = field.at.start..field.at.start + name.len();
+        return Err(UnitError::new(at, message).meant(name, known));
     };
     let Some(index) = table.columns.iter().position(|known| known == column) else {
         let known: Vec<&str> = table.columns.iter().map(String::as_str).collect();
@@ -254,11 +248,11 @@ fn line(field: &Word<'_>, random: bool, scope: &mut Scope<'_>) -> Result<Variabl
             "table \"{name}\" has no column \"{column}\"; it has {}",
             known.join(", ")
         );
-        let at = field.at + name.len() + 1..field.at + field.text.len();
-        return Err(Fault::new(at, message).meant(column, known));
+        let at = field.at.start + name.len() + 1..field.at.end;
+        return Err(UnitError::new(at, message).meant(column, known));
     };
     if table.rows.is_empty() {
-        return Err(field.fault(format!("table \"{name}\" has no rows")));
+        return Err(field.error(format!("table \"{name}\" has no rows")));
     }
     let column = scope
         .columns
@@ -270,12 +264,16 @@ fn line(field: &Word<'_>, random: bool, scope: &mut Scope<'_>) -> Result<Variabl
     })
 }
 
-fn taken(name: &Word<'_>, arguments: &[Word<'_>], scope: &Scope<'_>) -> Result<Variable, Fault> {
+fn taken(
+    name: &Word<'_>,
+    arguments: &[Word<'_>],
+    scope: &Scope<'_>,
+) -> Result<Variable, UnitError> {
     let known = &scope.taken[..scope.known.min(scope.taken.len())];
     if let Some(index) = known.iter().rposition(|known| known == name.text) {
         return match arguments {
             [] => Ok(Variable::Taken(index)),
-            [word, ..] => Err(word.fault(format!(
+            [word, ..] => Err(word.error(format!(
                 "\"{}\" is a taken value and has no parameters",
                 name.text
             ))),
@@ -291,29 +289,17 @@ fn taken(name: &Word<'_>, arguments: &[Word<'_>], scope: &Scope<'_>) -> Result<V
             names.join(", ")
         ),
     };
-    Err(name.fault(message).meant(name.text, names))
+    Err(name.error(message).meant(name.text, names))
 }
 
-struct Word<'t> {
-    text: &'t str,
-    at: usize,
-}
-
-impl Word<'_> {
-    fn fault(&self, message: impl Into<String>) -> Fault {
-        Fault::new(self.at..self.at + self.text.len(), message)
-    }
-
-    fn count(&self, bounds: std::ops::RangeInclusive<u64>) -> Result<u64, Fault> {
-        let number =
-            units::parse_count(self.text).map_err(|error| Fault::from(error).shifted(self.at))?;
-        match bounds.contains(&number) {
-            true => Ok(number),
-            false => Err(self.fault(format!(
-                "expected a number from {} to {}, found {number}",
-                bounds.start(),
-                bounds.end()
-            ))),
-        }
+fn count(word: &Word<'_>, bounds: std::ops::RangeInclusive<u64>) -> Result<u64, UnitError> {
+    let number = word.read(units::parse_count)?;
+    match bounds.contains(&number) {
+        true => Ok(number),
+        false => Err(word.error(format!(
+            "expected a number from {} to {}, found {number}",
+            bounds.start(),
+            bounds.end()
+        ))),
     }
 }

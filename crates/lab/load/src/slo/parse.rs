@@ -45,14 +45,14 @@ impl Slo {
     pub fn parse(text: &str) -> Result<Self, UnitError> {
         if text.len() > LONGEST {
             let message = format!("an objective has at most {LONGEST} bytes");
-            return Err(error(0..text.len(), message, None));
+            return Err(UnitError::new(0..text.len(), message));
         }
         let mut terms = Vec::new();
         for (at, part) in parts(text) {
             let term = term(part).map_err(|error| error.shifted(at))?;
             if terms.len() == Self::MOST_TERMS {
                 let message = format!("an objective has at most {} terms", Self::MOST_TERMS);
-                return Err(error(at..at + part.len(), message, None));
+                return Err(UnitError::new(at..at + part.len(), message));
             }
             terms.push(term);
         }
@@ -104,7 +104,7 @@ fn term(text: &str) -> Result<Term, UnitError> {
     let all = 0..text.len();
     if text.is_empty() {
         let message = "expected an objective such as p99 < 20ms, found nothing";
-        return Err(error(all, message, None));
+        return Err(UnitError::new(all, message));
     }
     let Some(at) = text.find(['<', '>', '=', '≤', '≥']) else {
         let quantity = quantity(text)?;
@@ -112,7 +112,7 @@ fn term(text: &str) -> Result<Term, UnitError> {
             "{quantity} is compared with nothing; expected {}",
             example(quantity)
         );
-        return Err(error(all, message, None));
+        return Err(UnitError::new(all, message));
     };
     let value_at = text[at..]
         .find(|c: char| !matches!(c, '<' | '>' | '=' | '≤' | '≥'))
@@ -126,7 +126,7 @@ fn term(text: &str) -> Result<Term, UnitError> {
         ">=" | "≥" => (false, true),
         _ => {
             let message = format!("unknown comparison \"{sign}\"; expected <, <=, > or >=");
-            return Err(error(at..value_at, message, None));
+            return Err(UnitError::new(at..value_at, message));
         }
     };
     if above != quantity.held_from_above() {
@@ -139,7 +139,7 @@ fn term(text: &str) -> Result<Term, UnitError> {
         let example = example(quantity);
         let message =
             format!("an objective keeps {quantity} from being too {bad}; expected {example}");
-        return Err(error(at..value_at, message, Some(meant.to_owned())));
+        return Err(UnitError::new(at..value_at, message).suggest(meant));
     }
     let rest = &text[value_at..];
     let value = rest.trim_start();
@@ -149,7 +149,7 @@ fn term(text: &str) -> Result<Term, UnitError> {
             "{quantity} is compared with nothing; expected {}",
             example(quantity)
         );
-        return Err(error(at..text.len(), message, None));
+        return Err(UnitError::new(at..text.len(), message));
     }
     let bound = match quantity {
         Quantity::Intended(_) | Quantity::Actual(_) => {
@@ -171,15 +171,15 @@ fn term(text: &str) -> Result<Term, UnitError> {
         Quantity::Rate => false,
     };
     if never {
-        let suggestion =
-            (!matches!(quantity, Quantity::Intended(_) | Quantity::Actual(_))).then(|| {
-                Term {
-                    inclusive: true,
-                    ..term
-                }
-                .to_string()
-            });
-        return Err(error(all, format!("{term} can never hold"), suggestion));
+        let error = UnitError::new(all, format!("{term} can never hold"));
+        let inclusive = Term {
+            inclusive: true,
+            ..term
+        };
+        return Err(match quantity {
+            Quantity::Intended(_) | Quantity::Actual(_) => error,
+            _ => error.suggest(inclusive.to_string()),
+        });
     }
     Ok(term)
 }
@@ -207,7 +207,7 @@ fn quantity(text: &str) -> Result<Quantity, UnitError> {
 fn unknown(text: &str) -> UnitError {
     if text.is_empty() {
         let message = "expected a quantity before the comparison, as in p99 < 20ms";
-        return error(0..0, message, None);
+        return UnitError::new(0..0, message);
     }
     let names = || {
         let statistics = Statistic::ALL.iter().map(|(name, _)| *name);
@@ -218,11 +218,6 @@ fn unknown(text: &str) -> UnitError {
         _ => ("", text),
     };
     let lower = word.to_lowercase();
-    let alias = ALIASES.iter().find(|(alias, _)| *alias == lower);
-    let suggestion = alias
-        .map(|(_, meant)| *meant)
-        .or_else(|| units::nearest(word, names()))
-        .map(str::to_owned);
     let at = if prefix.is_empty() {
         0
     } else {
@@ -230,7 +225,11 @@ fn unknown(text: &str) -> UnitError {
     };
     let list = names().collect::<Vec<_>>().join(" ");
     let message = format!("unknown quantity \"{word}\"; quantities are {list}, and actual p99");
-    error(at..text.len(), message, suggestion)
+    let error = UnitError::new(at..text.len(), message);
+    match ALIASES.iter().find(|(alias, _)| *alias == lower) {
+        Some((_, meant)) => error.suggest(*meant),
+        None => error.meant(word, names()),
+    }
 }
 
 fn example(quantity: Quantity) -> String {
@@ -239,17 +238,5 @@ fn example(quantity: Quantity) -> String {
         Quantity::Errors => "errors < 0.1%".to_owned(),
         Quantity::Sent => "sent >= 99%".to_owned(),
         Quantity::Rate => "rate >= 500/s".to_owned(),
-    }
-}
-
-fn error(
-    at: std::ops::Range<usize>,
-    message: impl Into<String>,
-    suggestion: Option<String>,
-) -> UnitError {
-    UnitError {
-        message: message.into(),
-        at,
-        suggestion,
     }
 }

@@ -98,11 +98,11 @@ fn process(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Process> {
         let found = parse("1/s", text);
         match found {
             Ok(Arrivals::Rate { process, .. }) => Ok(process),
-            _ => Err(UnitError {
-                message: format!("expected poisson, constant or burst 50, found \"{text}\""),
-                at: 0..text.len(),
-                suggestion: units::nearest(text, ["poisson", "constant"]).map(str::to_owned),
-            }),
+            _ => {
+                let message = format!("expected poisson, constant or burst 50, found \"{text}\"");
+                let error = UnitError::new(0..text.len(), message);
+                Err(error.meant(text, ["poisson", "constant"]))
+            }
         }
     })
 }

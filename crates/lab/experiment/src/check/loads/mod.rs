@@ -275,11 +275,7 @@ fn pace(reader: &mut Reader<'_>, fields: &Fields<'_>, model: Option<&LoadModel>)
             let bounds = std::time::Duration::from_micros(10)..=std::time::Duration::from_secs(1);
             return match bounds.contains(&tick) {
                 true => Ok(Pace::Tick(tick)),
-                false => Err(UnitError {
-                    message: "a tick is from 10us to 1s".to_owned(),
-                    at: 5..text.len(),
-                    suggestion: None,
-                }),
+                false => Err(UnitError::new(5..text.len(), "a tick is from 10us to 1s")),
             };
         }
         let paces = [
@@ -288,10 +284,9 @@ fn pace(reader: &mut Reader<'_>, fields: &Fields<'_>, model: Option<&LoadModel>)
             ("coalesce", Pace::Coalesce),
         ];
         let found = paces.into_iter().find(|(word, _)| *word == text);
-        found.map(|(_, pace)| pace).ok_or_else(|| UnitError {
-            message: format!("expected exact, spin, coalesce or tick 1ms, found \"{text}\""),
-            at: 0..text.len(),
-            suggestion: units::nearest(text, paces.map(|(word, _)| word)).map(str::to_owned),
+        found.map(|(_, pace)| pace).ok_or_else(|| {
+            let message = format!("expected exact, spin, coalesce or tick 1ms, found \"{text}\"");
+            UnitError::new(0..text.len(), message).meant(text, paces.map(|(word, _)| word))
         })
     })?;
     if pace == Pace::Coalesce && matches!(model, Some(LoadModel::Open { .. })) {

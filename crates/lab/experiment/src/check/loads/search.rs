@@ -228,11 +228,11 @@ fn settle(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Option<Duration>>
             _ if text.starts_with(|c: char| c.is_ascii_digit()) => {
                 units::parse_duration(text).map(Some)
             }
-            _ => Err(UnitError {
-                message: format!("expected auto or a length of time such as 2s, found \"{text}\""),
-                at: 0..text.len(),
-                suggestion: units::nearest(text, ["auto"]).map(str::to_owned),
-            }),
+            _ => {
+                let message =
+                    format!("expected auto or a length of time such as 2s, found \"{text}\"");
+                Err(UnitError::new(0..text.len(), message).meant(text, ["auto"]))
+            }
         },
     )
 }

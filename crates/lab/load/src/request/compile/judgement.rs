@@ -1,10 +1,12 @@
 //! What the answers to a step must be, and what is taken from them.
 
+use units::UnitError;
+
 use super::rules::{check_assertion, check_source, check_value_name};
 use super::{Compiler, has_fields};
 use crate::request::answer::{Check, Place};
 use crate::request::compiled::Compiled;
-use crate::request::error::{Fault, RequestError};
+use crate::request::error::RequestError;
 use crate::request::{Assertion, Source, Step, Take};
 use crate::workload::Protocol;
 
@@ -34,7 +36,7 @@ impl Compiler<'_> {
             let text = assertion.describe();
             let check = self.check(assertion).map_err(|message| {
                 let place = format!("step \"{}\", assertion", step.name);
-                Fault::new(0..text.len(), message).within(place, &text)
+                RequestError::new(place, &text, UnitError::new(0..text.len(), message))
             })?;
             compiled.needs_fields |= check.needs_fields();
             compiled.needs_body |= check.needs_body();
@@ -44,7 +46,7 @@ impl Compiler<'_> {
             let text = take.describe();
             let found = self.place(take).map_err(|fault| {
                 let place = format!("step \"{}\", value \"{}\"", step.name, take.name);
-                fault.within(place, &text)
+                RequestError::new(place, &text, fault)
             })?;
             compiled.needs_fields |= !found.needs_body();
             compiled.needs_body |= found.needs_body();
@@ -70,19 +72,20 @@ impl Compiler<'_> {
     }
 
     /// Where a value is found; faults are in the value's description.
-    fn place(&self, take: &Take) -> Result<Place, Fault> {
+    fn place(&self, take: &Take) -> Result<Place, UnitError> {
         let (Source::Json(from) | Source::Header(from) | Source::Regex(from)) = &take.from;
         let from_at = take.describe().len() - from.len();
         let all = from_at..from_at + from.len();
-        check_value_name(&take.name).map_err(|message| Fault::new(0..take.name.len(), message))?;
+        check_value_name(&take.name)
+            .map_err(|message| UnitError::new(0..take.name.len(), message))?;
         if matches!(take.from, Source::Header(_)) && !has_fields(self.target.protocol) {
-            return Err(Fault::new(
+            return Err(UnitError::new(
                 all,
                 "answers of this protocol have no header fields",
             ));
         }
         check_source(&take.from).map_err(|fault| fault.shifted(from_at))?;
-        Place::of(&take.from).map_err(|message| Fault::new(all, message))
+        Place::of(&take.from).map_err(|message| UnitError::new(all, message))
     }
 
     /// The number of a refusal.

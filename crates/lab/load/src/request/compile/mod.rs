@@ -6,9 +6,11 @@ mod texts;
 
 use std::collections::BTreeMap;
 
+use units::UnitError;
+
 use self::rules::{check_field, method};
 use super::compiled::{Compiled, Context, Escape, Template};
-use super::error::{Fault, RequestError};
+use super::error::RequestError;
 use super::variable::Scope;
 use super::{AnswerEnd, Body, Journey, Mix, Step};
 use crate::workload::{Protocol, Target};
@@ -69,7 +71,7 @@ pub(super) fn compile(mix: &Mix, target: &Target) -> Result<CompiledMix, Request
 }
 
 fn wrong(place: impl Into<String>, message: impl Into<String>) -> RequestError {
-    Fault::new(0..0, message).within(place, "")
+    RequestError::new(place, "", UnitError::new(0..0, message))
 }
 
 fn check_mix(mix: &Mix) -> Result<(), RequestError> {
@@ -141,17 +143,18 @@ impl Compiler<'_> {
         let protocol = self.target.protocol;
         let http = has_fields(protocol);
         let place = |part: &str| format!("step \"{}\", {part}", step.name);
-        let method =
-            method(step, protocol).map_err(|fault| fault.within(place("method"), &step.method))?;
+        let method = method(step, protocol)
+            .map_err(|fault| RequestError::new(place("method"), &step.method, fault))?;
         let path = match protocol {
             Protocol::Tcp | Protocol::Udp => Template::default(),
             _ => self
                 .path(&step.path)
-                .map_err(|fault| fault.within(place("path"), &step.path))?,
+                .map_err(|fault| RequestError::new(place("path"), &step.path, fault))?,
         };
         if protocol == Protocol::Grpc && path.constant() == Some(b"/") {
             let message = "a call names its method in the path: /package.Service/Method";
-            return Err(Fault::new(0..step.path.len(), message).within(place("path"), &step.path));
+            let error = UnitError::new(0..step.path.len(), message);
+            return Err(RequestError::new(place("path"), &step.path, error));
         }
         let (authority, fields) = self.fields(step)?;
         let body = self.body(step)?;
@@ -199,10 +202,11 @@ impl Compiler<'_> {
         let mut fields = Vec::new();
         for (name, value) in &step.headers {
             let place = || format!("step \"{}\", header {name}", step.name);
-            check_field(name, self.target.protocol).map_err(|fault| fault.within(place(), name))?;
+            check_field(name, self.target.protocol)
+                .map_err(|fault| RequestError::new(place(), name, fault))?;
             let value = self
                 .template(value, Escape::Field)
-                .map_err(|fault| fault.within(place(), value))?;
+                .map_err(|fault| RequestError::new(place(), value, fault))?;
             match name.eq_ignore_ascii_case("host") {
                 true => authority = value,
                 false => fields.push((name.as_str(), value)),
@@ -224,7 +228,7 @@ impl Compiler<'_> {
             Body::Bytes(bytes) => Template::text(bytes.as_slice()),
             Body::Template(text) => self
                 .template(text, Escape::None)
-                .map_err(|fault| fault.within(place(), text))?,
+                .map_err(|fault| RequestError::new(place(), text, fault))?,
         };
         match (self.target.protocol, body.constant().map(<[u8]>::len)) {
             (Protocol::Tcp | Protocol::Udp, Some(0)) => {

@@ -1,12 +1,13 @@
 //! What methods, header fields, assertions and values may be.
 
-use crate::request::error::Fault;
+use units::UnitError;
+
 use crate::request::field;
 use crate::request::variable::NAMES;
 use crate::request::{Assertion, Body, Source, Step};
 use crate::workload::Protocol;
 
-pub(super) fn method(step: &Step, protocol: Protocol) -> Result<String, Fault> {
+pub(super) fn method(step: &Step, protocol: Protocol) -> Result<String, UnitError> {
     let method = step.method.as_str();
     let known = [
         "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE",
@@ -18,39 +19,40 @@ pub(super) fn method(step: &Step, protocol: Protocol) -> Result<String, Fault> {
         Protocol::Tcp | Protocol::Udp => Ok(String::new()),
         _ if method.is_empty() && step.body == Body::Empty => Ok("GET".to_owned()),
         _ if method.is_empty() => Ok("POST".to_owned()),
-        _ if upper == "CONNECT" => Err(Fault::new(
+        _ if upper == "CONNECT" => Err(UnitError::new(
             0..method.len(),
             "CONNECT opens a tunnel and is not supported",
         )),
         _ if upper != method && known.contains(&upper.as_str()) => {
-            Err(Fault::new(0..method.len(), "methods are written in capitals").suggest(upper))
+            Err(UnitError::new(0..method.len(), "methods are written in capitals").suggest(upper))
         }
         _ if field::is_token(method) => Ok(method.to_owned()),
         _ => Err(
-            Fault::new(0..method.len(), format!("\"{method}\" is no method")).meant(method, known),
+            UnitError::new(0..method.len(), format!("\"{method}\" is no method"))
+                .meant(method, known),
         ),
     }
 }
 
-pub(super) fn check_field(name: &str, protocol: Protocol) -> Result<(), Fault> {
+pub(super) fn check_field(name: &str, protocol: Protocol) -> Result<(), UnitError> {
     field::check_name(name)?;
     let is = |names: &[&str]| names.iter().any(|known| name.eq_ignore_ascii_case(known));
     let all = 0..name.len();
     if is(&["content-length", "transfer-encoding"]) {
-        return Err(Fault::new(
+        return Err(UnitError::new(
             all,
             "the length of the body is told by us; leave this field out",
         ));
     }
     let one_connection = ["connection", "keep-alive", "proxy-connection", "upgrade"];
     if protocol != Protocol::Http1 && is(&one_connection) {
-        return Err(Fault::new(
+        return Err(UnitError::new(
             all,
             "this field belongs to requests of HTTP/1.1; leave it out",
         ));
     }
     match is(&["upgrade", "expect"]) {
-        true => Err(Fault::new(
+        true => Err(UnitError::new(
             all,
             "upgrades and expectations are not supported; leave this field out",
         )),
@@ -92,7 +94,7 @@ pub(super) fn check_value_name(name: &str) -> Result<(), String> {
     }
 }
 
-pub(super) fn check_source(source: &Source) -> Result<(), Fault> {
+pub(super) fn check_source(source: &Source) -> Result<(), UnitError> {
     match source {
         Source::Json(pointer) if !(pointer.is_empty() || pointer.starts_with('/')) => {
             let meant = pointer
@@ -100,7 +102,7 @@ pub(super) fn check_source(source: &Source) -> Result<(), Fault> {
                 .replace(['.', '['], "/")
                 .replace(']', "");
             let message = "a JSON pointer begins with / and has / between names";
-            Err(Fault::new(0..pointer.len(), message).suggest(format!("/{meant}")))
+            Err(UnitError::new(0..pointer.len(), message).suggest(format!("/{meant}")))
         }
         Source::Header(name) => field::check_name(name),
         _ => Ok(()),

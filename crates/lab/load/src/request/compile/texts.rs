@@ -1,14 +1,15 @@
 //! Templates and where they stand.
 
+use units::UnitError;
+
 use super::Compiler;
 use crate::request::compiled::{Escape, Piece, Template};
-use crate::request::error::Fault;
 use crate::request::field;
 use crate::request::template::{self, Part};
 use crate::request::variable::Variable;
 
 impl Compiler<'_> {
-    pub(super) fn template(&mut self, text: &str, escape: Escape) -> Result<Template, Fault> {
+    pub(super) fn template(&mut self, text: &str, escape: Escape) -> Result<Template, UnitError> {
         let mut template = Template::default();
         for part in template::split(text)? {
             match part {
@@ -24,7 +25,7 @@ impl Compiler<'_> {
         Ok(template)
     }
 
-    pub(super) fn path(&mut self, text: &str) -> Result<Template, Fault> {
+    pub(super) fn path(&mut self, text: &str) -> Result<Template, UnitError> {
         let parts = template::split(text)?;
         let mut template = Template::default();
         for (index, part) in parts.into_iter().enumerate() {
@@ -33,7 +34,7 @@ impl Compiler<'_> {
                     if index == 0 && !literal.starts_with(['/', '?']) && literal != "*" {
                         let first: String = literal.chars().take(1).collect();
                         let at = at.start..at.start + first.len();
-                        let fault = Fault::new(at, "a path begins with /");
+                        let fault = UnitError::new(at, "a path begins with /");
                         return Err(fault.suggest(format!("/{first}")));
                     }
                     if index == 0 && literal.starts_with('?') {
@@ -42,7 +43,10 @@ impl Compiler<'_> {
                     let escaped = literal.len() != at.len();
                     let literal = field::literal_path(&literal).map_err(|fault| match escaped {
                         // Doubled braces shift places; the whole part is near enough.
-                        true => fault.over(at.clone()),
+                        true => UnitError {
+                            at: at.clone(),
+                            ..fault
+                        },
                         false => fault.shifted(at.start),
                     })?;
                     template.push(Piece::Text(literal.into_bytes()));
@@ -68,10 +72,10 @@ impl Compiler<'_> {
         text: &str,
         at: std::ops::Range<usize>,
         escape: Escape,
-    ) -> Result<Piece, Fault> {
+    ) -> Result<Piece, UnitError> {
         let variable = Variable::parse(&text[at.clone()], &mut self.scope)
             .map_err(|fault| fault.shifted(at.start))?;
-        let fault = |message: String| Err(Fault::new(at.clone(), message));
+        let fault = |message: String| Err(UnitError::new(at.clone(), message));
         match (&variable, escape) {
             (Variable::Line { column, .. }, Escape::Field) => {
                 if let Some((row, _)) = column.find(|value| !field::may_be_value(value)) {
