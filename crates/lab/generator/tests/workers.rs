@@ -263,11 +263,7 @@ fn missing_workers_are_said_with_the_command_that_starts_one() {
 fn a_worker_that_cannot_get_ready_says_why() {
     let server = NatsServer::start();
     let fails = worker_with(&server.nats(), "fails", |_| {
-        Err(GenerateError {
-            doing: "connect to 127.0.0.1:1".into(),
-            found: "refused".into(),
-            help: Some("start the target".into()),
-        })
+        Err(GenerateError::new("connect to 127.0.0.1:1", "refused").help("start the target"))
     });
     let error = Remote::start(&workload(1, 0), &server.settings(1)).unwrap_err();
     let expected = "worker fails: connect to 127.0.0.1:1: refused; start the target";
@@ -284,11 +280,7 @@ fn a_load_that_fails_on_one_worker_stops_on_all() {
             _: &lab_load::Segment,
             _: &mut dyn FnMut(&Span) -> Flow,
         ) -> Result<Recorded, GenerateError> {
-            Err(GenerateError {
-                doing: "open the trace".into(),
-                found: "nothing".into(),
-                help: None,
-            })
+            Err(GenerateError::new("open the trace", "nothing"))
         }
     }
     let server = NatsServer::start();

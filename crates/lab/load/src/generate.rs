@@ -40,3 +40,21 @@ pub struct GenerateError {
     /// What to do next.
     pub help: Option<String>,
 }
+
+impl GenerateError {
+    /// What was being done, and what was found.
+    pub fn new(doing: impl Into<String>, found: impl ToString) -> Self {
+        Self {
+            doing: doing.into(),
+            found: found.to_string(),
+            help: None,
+        }
+    }
+
+    /// With what to do next.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}

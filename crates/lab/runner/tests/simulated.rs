@@ -43,11 +43,10 @@ pub(crate) fn late(workload: Workload) -> Result<Generator, GenerateError> {
 
 /// A generator that cannot reach its target.
 pub(crate) fn refused(_: Workload) -> Result<Generator, GenerateError> {
-    Err(GenerateError {
-        doing: "connect to 127.0.0.1:1".to_owned(),
-        found: "connection refused".to_owned(),
-        help: Some("start the target first".to_owned()),
-    })
+    Err(
+        GenerateError::new("connect to 127.0.0.1:1", "connection refused")
+            .help("start the target first"),
+    )
 }
 
 fn start(workload: Workload, late: Duration, lost: f64) -> Result<Generator, GenerateError> {

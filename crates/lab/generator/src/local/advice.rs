@@ -11,11 +11,7 @@ use crate::engine::Trouble;
 /// A trouble in words.
 pub(super) fn explain(workload: &Workload, address: SocketAddr, trouble: Trouble) -> GenerateError {
     match trouble {
-        Trouble::System(doing, error) => GenerateError {
-            doing: doing.to_owned(),
-            found: error.to_string(),
-            help: None,
-        },
+        Trouble::System(doing, error) => GenerateError::new(doing, error),
         Trouble::Connection(phase, cause, open) => {
             let target = &workload.target;
             let place = match target.host.parse::<std::net::IpAddr>() {
@@ -38,12 +34,11 @@ pub(super) fn explain(workload: &Workload, address: SocketAddr, trouble: Trouble
                 (cause, open) => format!("{cause}, with {open} connections of the thread open"),
             };
             GenerateError {
-                doing,
-                found,
                 help: match cause {
                     NO_DESCRIPTORS => Some(raise_descriptors(needed_descriptors(workload))),
                     _ => help(target.protocol, phase, cause, open).map(str::to_owned),
                 },
+                ..GenerateError::new(doing, found)
             }
         }
     }

@@ -40,13 +40,11 @@ pub(super) fn workload(workload: &Workload) -> Result<(), GenerateError> {
     let descriptors = socket::allow_most_descriptors().unwrap_or(u64::MAX);
     let needed = needed_descriptors(workload);
     if needed > descriptors {
-        return Err(GenerateError {
-            doing: format!("hold {held} connections"),
-            found: format!(
-                "that needs {needed} descriptors, and this process may open {descriptors}"
-            ),
-            help: Some(raise_descriptors(needed)),
-        });
+        return Err(GenerateError::new(
+            format!("hold {held} connections"),
+            format!("that needs {needed} descriptors, and this process may open {descriptors}"),
+        )
+        .help(raise_descriptors(needed)));
     }
     Ok(())
 }
@@ -66,9 +64,8 @@ pub(super) fn raise_descriptors(needed: u64) -> String {
 }
 
 fn wrong(what: &str, found: &dyn std::fmt::Display, expected: &str) -> Result<(), GenerateError> {
-    Err(GenerateError {
-        doing: "check the workload".to_owned(),
-        found: format!("{what}: {found}; expected {expected}"),
-        help: None,
-    })
+    Err(GenerateError::new(
+        "check the workload",
+        format!("{what}: {found}; expected {expected}"),
+    ))
 }

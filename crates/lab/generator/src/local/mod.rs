@@ -130,11 +130,8 @@ impl Local {
     fn prepare(workload: Workload) -> Result<Arc<Setup>, GenerateError> {
         check::workload(&workload)?;
         let composer = Composer::new(&workload.mix, &workload.target, workload.seed);
-        let composer = composer.map_err(|error| GenerateError {
-            doing: "prepare the requests".to_owned(),
-            found: error.to_string(),
-            help: None,
-        })?;
+        let composer =
+            composer.map_err(|error| GenerateError::new("prepare the requests", error))?;
         let tls = tls_client(&workload)?;
         let address = resolve::address(&workload)?;
         Ok(Arc::new(Setup {
@@ -210,10 +207,12 @@ impl Local {
         let spawned = std::thread::Builder::new()
             .name(format!("load-{number}"))
             .spawn(move || work(setup, &sender, &orders, sampler));
-        let handle = spawned.map_err(|error| GenerateError {
-            doing: format!("start thread {} of the generator", number + 1),
-            found: error.to_string(),
-            help: Some("use fewer threads".to_owned()),
+        let handle = spawned.map_err(|error| {
+            GenerateError::new(
+                format!("start thread {} of the generator", number + 1),
+                error,
+            )
+            .help("use fewer threads")
         })?;
         self.threads.push(Thread {
             commands: Some(commands),
@@ -376,11 +375,8 @@ impl Drop for EndOnDrop<'_> {
 }
 
 fn vanished() -> GenerateError {
-    GenerateError {
-        doing: "run the generator's threads".to_owned(),
-        found: "one of them has ended".to_owned(),
-        help: Some("start the generator anew".to_owned()),
-    }
+    GenerateError::new("run the generator's threads", "one of them has ended")
+        .help("start the generator anew")
 }
 
 fn tls_client(workload: &Workload) -> Result<Option<TlsClient>, GenerateError> {
@@ -401,11 +397,8 @@ fn tls_client(workload: &Workload) -> Result<Option<TlsClient>, GenerateError> {
         },
     };
     let name = resolve::name_of(&workload.target.authority);
-    let client = TlsClient::new(name, &options).map_err(|error| GenerateError {
-        doing: "prepare TLS".to_owned(),
-        found: error.to_string(),
-        help: None,
-    })?;
+    let client =
+        TlsClient::new(name, &options).map_err(|error| GenerateError::new("prepare TLS", error))?;
     Ok(Some(client))
 }
 

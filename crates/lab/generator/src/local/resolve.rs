@@ -72,11 +72,11 @@ fn resolve(workload: &Workload) -> Result<Vec<SocketAddr>, GenerateError> {
 }
 
 fn unresolved(workload: &Workload, found: &str) -> GenerateError {
-    GenerateError {
-        doing: format!("resolve the target's name {:?}", workload.target.host),
-        found: found.to_owned(),
-        help: Some("check the name, or give an address".to_owned()),
-    }
+    GenerateError::new(
+        format!("resolve the target's name {:?}", workload.target.host),
+        found,
+    )
+    .help("check the name, or give an address")
 }
 
 fn answers(address: SocketAddr, within: Duration) -> Result<(), &'static str> {

@@ -84,11 +84,8 @@ pub(super) fn write_to(
     let spawned = std::thread::Builder::new()
         .name("load-samples".to_owned())
         .spawn(move || write(BufWriter::new(out), &from, &names));
-    let writer = spawned.map_err(|error| GenerateError {
-        doing: "start the thread that writes samples".to_owned(),
-        found: error.to_string(),
-        help: None,
-    })?;
+    let writer = spawned
+        .map_err(|error| GenerateError::new("start the thread that writes samples", error))?;
     let log = SampleLog {
         writer,
         lost: Arc::clone(&lost),

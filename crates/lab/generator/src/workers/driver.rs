@@ -9,7 +9,6 @@ use measure::Clock;
 use nats::client::{Client, QueueLimits};
 use tokio::runtime::Runtime;
 
-use super::error;
 use super::message::Packet;
 use super::nats::Nats;
 
@@ -93,14 +92,14 @@ impl<C: Core> Driver<C> {
             .thread_name("nats")
             .enable_all()
             .build()
-            .map_err(|found| error("start a thread for NATS", found.to_string(), None))?;
+            .map_err(|found| GenerateError::new("start a thread for NATS", found))?;
         let client = runtime.block_on(nats.connect())?;
         let core = make(client.max_payload());
         let subscriptions = core.subjects().into_iter();
         let subscriptions: Result<Vec<_>, _> = subscriptions
             .map(|subject| client.subscribe(&subject, UNREAD))
             .collect();
-        let subscriptions = subscriptions.map_err(|found| nats.error(found.to_string(), None))?;
+        let subscriptions = subscriptions.map_err(|found| nats.error(found))?;
         let shared = Arc::new(Shared {
             core: Mutex::new(core),
             changed: Condvar::new(),

@@ -61,21 +61,12 @@ pub use serve::{ServeSettings, serve};
 /// public format.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-fn error(doing: impl Into<String>, found: impl Into<String>, help: Option<&str>) -> GenerateError {
-    GenerateError {
-        doing: doing.into(),
-        found: found.into(),
-        help: help.map(str::to_owned),
-    }
-}
-
 /// A session's name is a part of NATS subjects, where dots and stars mean something.
 fn check_session(session: &str) -> Result<(), GenerateError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if (1..=64).contains(&session.len()) && session.bytes().all(plain) {
         return Ok(());
     }
-    let help = "use 1 to 64 letters, digits, - or _";
-    let found = format!("{session:?}");
-    Err(error("read the session's name", found, Some(help)))
+    let error = GenerateError::new("read the session's name", format!("{session:?}"));
+    Err(error.help("use 1 to 64 letters, digits, - or _"))
 }

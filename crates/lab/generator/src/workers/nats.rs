@@ -14,8 +14,6 @@ use rustls_pki_types::pem::PemObject;
 use tokio::time::Instant;
 use url::Url;
 
-use super::error;
-
 /// Longest wait for one connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Time between two tries, at the start and after a connection was lost.
@@ -54,12 +52,12 @@ impl Nats {
         let from_variable = variable("HEADROOM_NATS_URL");
         let url = url.map(str::to_owned).or(from_variable).ok_or_else(|| {
             let help = "give --nats nats://HOST:4222, or set HEADROOM_NATS_URL";
-            refused("no address was given", Some(help))
+            refused("no address was given").help(help)
         })?;
         // Not shown: it may hold a password.
         let unreadable = || {
             let help = "write it as nats://HOST:4222 or tls://HOST:4222";
-            refused("the address cannot be read", Some(help))
+            refused("the address cannot be read").help(help)
         };
         let url = match url.contains("://") {
             true => Url::parse(&url),
@@ -75,7 +73,7 @@ impl Nats {
         let timeout = match variable("HEADROOM_NATS_WITHIN") {
             None => Duration::ZERO,
             Some(text) => units::parse_duration(&text)
-                .map_err(|found| refused(&format!("HEADROOM_NATS_WITHIN: {found}"), None))?,
+                .map_err(|found| refused(&format!("HEADROOM_NATS_WITHIN: {found}")))?,
         };
         let (mut token, mut user) = (variable("HEADROOM_NATS_TOKEN"), None);
         if token.is_none() {
@@ -127,7 +125,7 @@ impl Nats {
                 Ok(client) => return Ok(client),
                 Err(ConnectError::Unreachable { cause, .. }) => cause,
                 Err(found @ ConnectError::NoServer) => {
-                    return Err(self.error(found.to_string(), None));
+                    return Err(self.error(found));
                 }
             };
             let (is_hopeless, help) = match &found {
@@ -145,7 +143,7 @@ impl Nats {
                 ),
             };
             if is_hopeless || Instant::now() >= until {
-                return Err(self.error(found.to_string(), Some(help)));
+                return Err(self.error(found).help(help));
             }
             tokio::time::sleep(AGAIN_AFTER).await;
         }
@@ -153,13 +151,12 @@ impl Nats {
 
     /// Trusts the system's authorities, and the one that is named.
     fn tls_config(&self) -> Result<rustls::ClientConfig, GenerateError> {
-        let failed = |found: String| self.error(found, None);
         let mut roots = rustls::RootCertStore::empty();
         // A system without any is told of by servers that have a certificate.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(file) = &self.authorities {
             let unreadable = |found: &dyn fmt::Display| {
-                failed(format!("HEADROOM_NATS_CA: {}: {found}", file.display()))
+                self.error(format!("HEADROOM_NATS_CA: {}: {found}", file.display()))
             };
             let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
             let authorities: Vec<_> = read.map_err(|found| unreadable(&found))?;
@@ -170,13 +167,13 @@ impl Nats {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|found| failed(found.to_string()))?;
+            .map_err(|found| self.error(found))?;
         Ok(config.with_root_certificates(roots).with_no_client_auth())
     }
 
     /// What went wrong with this server.
-    pub(crate) fn error(&self, found: String, help: Option<&str>) -> GenerateError {
-        error(format!("connect to NATS at {self}"), found, help)
+    pub(crate) fn error(&self, found: impl ToString) -> GenerateError {
+        GenerateError::new(format!("connect to NATS at {self}"), found)
     }
 }
 
@@ -187,14 +184,14 @@ impl fmt::Display for Nats {
     }
 }
 
-fn refused(found: &str, help: Option<&str>) -> GenerateError {
-    error("find the NATS server", found, help)
+fn refused(found: &str) -> GenerateError {
+    GenerateError::new("find the NATS server", found)
 }
 
 /// A part of a URL without its percent signs.
 fn decoded(text: &str) -> Result<String, GenerateError> {
     let found = "a percent sign in the address is not followed by two hexadecimal digits";
-    let wrong = || refused(found, None);
+    let wrong = || refused(found);
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
@@ -252,7 +249,7 @@ mod tests {
             let nats = nats(Some(url), &[]).unwrap();
             assert_eq!(nats.to_string(), shown);
             assert_eq!(proof(&nats), expected, "{url}");
-            assert!(!format!("{nats:?} {:?}", nats.error(String::new(), None)).contains("s3c"));
+            assert!(!format!("{nats:?} {:?}", nats.error("")).contains("s3c"));
         }
     }
 

@@ -13,7 +13,7 @@ use super::message::{Order, WorkerReport};
 use super::nats::Nats;
 use super::offset::Offset;
 use super::share::shares;
-use super::{VERSION, check_session, error};
+use super::{VERSION, check_session};
 
 /// Time between an order to run and the start of the run: enough for the order to
 /// arrive, and to be sent again if it is lost.
@@ -55,13 +55,13 @@ impl Settings {
         let doing = "check the workers' settings";
         if !(1..=1000).contains(&self.workers) {
             let found = format!("{} workers", self.workers);
-            return Err(error(doing, found, Some("ask for 1 to 1,000")));
+            return Err(GenerateError::new(doing, found).help("ask for 1 to 1,000"));
         }
         if self.silence < Duration::from_secs(1) {
             let silence = self.silence.as_millis();
             let found = format!("silence of {silence} ms is taken for a loss");
             let help = "allow at least a second: heartbeats come every quarter";
-            return Err(error(doing, found, Some(help)));
+            return Err(GenerateError::new(doing, found).help(help));
         }
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Remote {
         let help = format!(
             "run on each machine: headroom load --worker --nats {nats} --session {session}"
         );
-        Err(error(doing, found, Some(&help)))
+        Err(GenerateError::new(doing, found).help(help))
     }
 
     fn prepare(
@@ -227,7 +227,7 @@ impl Remote {
         let not = facts.iter().zip(&ready).filter(|(_, ready)| !**ready);
         let names: Vec<&str> = not.map(|(facts, _)| facts.name.as_str()).collect();
         let found = format!("not ready: {}", names.join(", "));
-        Err(error(doing, found, Some("look at what they print")))
+        Err(GenerateError::new(doing, found).help("look at what they print"))
     }
 
     /// Waits until `ready` says so, while no worker is lost. `false`: it took too long,
@@ -250,7 +250,7 @@ impl Remote {
             let flow = watch(&facts);
             if let Some(lost) = facts.iter().find(|facts| facts.lost.is_some()) {
                 let help = "start it again, then this";
-                return Err(error(doing, format!("lost {lost}"), Some(help)));
+                return Err(GenerateError::new(doing, format!("lost {lost}")).help(help));
             }
             if is_ready || flow == Flow::Stop || Instant::now() >= until {
                 return Ok(is_ready);

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use lab_load::recording::Timeline;
 use lab_load::{Flow, Generate, GenerateError, Recorded, Segment, Span};
 
-use super::error;
 use super::merge::Merge;
 use super::message::{End, WorkerReport};
 use super::remote::{LEAD, Remote, WorkerFacts};
@@ -77,7 +76,7 @@ impl Generate for Remote {
         self.run += 1;
         if self.workers().iter().all(|facts| facts.lost.is_some()) {
             let help = "start workers and this again";
-            return Err(error("run a segment", "every worker is lost", Some(help)));
+            return Err(GenerateError::new("run a segment", "every worker is lost").help(help));
         }
         let began_unix_ns = self.begin(segment);
         let mut run = Run::new(self.began_late.len());

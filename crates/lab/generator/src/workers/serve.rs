@@ -12,7 +12,7 @@ use super::driver::{Driver, LEAVE_WITHIN, LOOK_EVERY};
 use super::message::{End, Hello, Order, WorkerReport};
 use super::nats::Nats;
 use super::worker::{Over, Worker};
-use super::{VERSION, check_session, error};
+use super::{VERSION, check_session};
 
 /// A worker that would begin later than this says so instead.
 const LATEST: Duration = Duration::from_millis(500);
@@ -73,7 +73,7 @@ fn follow(
     let ended = |found: String, help: &str| {
         let (session, nats) = (&settings.session, &settings.nats);
         let doing = format!("take part in session {session} over {nats}");
-        error(doing, found, Some(help))
+        GenerateError::new(doing, found).help(help)
     };
     let mut local: Option<Box<dyn Generate + Send>> = None;
     loop {
@@ -151,11 +151,8 @@ fn run_part(
     if Duration::from_nanos(late_ns) > LATEST {
         let found = format!("the order came {} ms too late", late_ns / 1_000_000);
         let help = "look at the network between here and NATS";
-        return Err(error(
-            "begin together with the other workers",
-            found,
-            Some(help),
-        ));
+        let doing = "begin together with the other workers";
+        return Err(GenerateError::new(doing, found).help(help));
     }
     let recorded = local.run(segment, &mut |span| {
         let mut span = Box::new(span.clone());

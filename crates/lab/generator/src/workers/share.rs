@@ -2,19 +2,13 @@
 
 use lab_load::{GenerateError, Share, Workload};
 
-use super::error;
-
 /// The workload of each worker. Threads are numbered over all workers; connections are
 /// divided, the first workers getting what is left over, and none gets fewer than one.
 pub(crate) fn shares(workload: &Workload, workers: u32) -> Result<Vec<Workload>, GenerateError> {
     let threads = workload.threads.checked_mul(workers);
     let threads = threads.ok_or_else(|| {
         let found = format!("{workers} workers with {} threads each", workload.threads);
-        error(
-            "divide the load among workers",
-            found,
-            Some("ask for fewer"),
-        )
+        GenerateError::new("divide the load among workers", found).help("ask for fewer")
     })?;
     let part = |whole: u32, worker: u32| {
         let more = u32::from(worker < whole % workers);

@@ -198,7 +198,7 @@ proptest! {
             session.coordinator.tell_all(&prepare(100 * run));
             for worker in &mut session.workers {
                 let run = run as u64;
-                worker.tell(&WorkerReport::Done { run, end: Err(super::error("x", "y".repeat(3000), None)) });
+                worker.tell(&WorkerReport::Done { run, end: Err(lab_load::GenerateError::new("x", "y".repeat(3000))) });
             }
             session.live(MS * 100);
             session.hear();

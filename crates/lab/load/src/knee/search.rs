@@ -43,10 +43,12 @@ pub fn search(
     guard: &dyn Fn(&Recorded) -> Vec<String>,
     watch: &mut dyn FnMut(&Event<'_>) -> Flow,
 ) -> Result<Capacity, GenerateError> {
-    settings.check().map_err(|error| GenerateError {
-        doing: "search for a limit".to_owned(),
-        found: format!("{} is {}", error.setting, error.found),
-        help: Some(format!("expected {}", error.expected)),
+    settings.check().map_err(|error| {
+        GenerateError::new(
+            "search for a limit",
+            format!("{} is {}", error.setting, error.found),
+        )
+        .help(format!("expected {}", error.expected))
     })?;
     let mut bench = Bench::new(generator, settings, guard, watch);
     let end = hunt(&mut bench)?;

@@ -323,11 +323,7 @@ impl Generate for Broken {
                 cut: Some("the target went away".to_owned()),
                 ..recorded
             }),
-            None => Err(GenerateError {
-                doing: "connect".to_owned(),
-                found: "refused".to_owned(),
-                help: None,
-            }),
+            None => Err(GenerateError::new("connect", "refused")),
         }
     }
 }

@@ -102,11 +102,7 @@ impl Hand {
                 }
                 Err(error) => drop(opened.send(Err(error))),
             })
-            .map_err(|error| GenerateError {
-                doing: "start a thread for the load".to_owned(),
-                found: error.to_string(),
-                help: None,
-            })?;
+            .map_err(|error| GenerateError::new("start a thread for the load", error))?;
         let (now, relay) = opens.await.unwrap_or_else(|_| Err(gone()))?;
         Ok(Self {
             orders,
@@ -141,11 +137,8 @@ impl Hand {
 
 /// A generator's thread has ended, which it does only when it fails within itself.
 pub(crate) fn gone() -> GenerateError {
-    GenerateError {
-        doing: "make a load".to_owned(),
-        found: "its generator ended".to_owned(),
-        help: Some("this is a mistake in headroom itself; please report it".to_owned()),
-    }
+    GenerateError::new("make a load", "its generator ended")
+        .help("this is a mistake in headroom itself; please report it")
 }
 
 /// Carries out orders until nobody can give any more.
