@@ -4,6 +4,7 @@
 pub mod calibrate;
 mod engine;
 mod local;
+mod merge;
 pub mod workers;
 
 pub use engine::{Outage, Outages};

@@ -10,7 +10,7 @@ use wire::stream::Received;
 use super::connection::Use;
 use super::reaction::Answered;
 use super::talk::Whole;
-use super::{BUFFER, End, Engine};
+use super::{BUFFER, End, Engine, nanos};
 use lab_load::request::{Answer, Next, is_redirect};
 
 impl Engine {
@@ -164,10 +164,7 @@ impl Engine {
         match end.next {
             Next::Done => self.release(place, now, 0),
             Next::After(Duration::ZERO) => self.next_step(place, now, now),
-            Next::After(pause) => {
-                let pause = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
-                self.think(place, now.saturating_add(pause));
-            }
+            Next::After(pause) => self.think(place, now.saturating_add(nanos(pause))),
         }
     }
 

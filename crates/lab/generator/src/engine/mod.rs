@@ -210,7 +210,6 @@ impl Engine {
         // carries several open and close together.
         let streams = workload.connections.streams.max(1);
         let held = part(workload.connections.held) * streams;
-        let nanos = |length: Duration| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         let span = Box::new(Span::empty(setup.composer.kinds().len()));
         Ok(Self {
             thread: workload.share.first + index,
@@ -268,9 +267,8 @@ impl Engine {
         began: u64,
         sender: &ReportSender,
     ) -> Result<Ending, Trouble> {
-        let mut end = segment.length.duration.map(|length| {
-            began.saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
-        });
+        let length = segment.length.duration;
+        let mut end = length.map(|length| began.saturating_add(nanos(length)));
         // With a number of requests the segment is over when these are.
         let mut by_time = end.is_some() && segment.length.requests.is_none();
         self.begin(segment, began, sender);
@@ -337,8 +335,7 @@ impl Engine {
                 && let Some(nap) = coalescer.nap(now, self.tally.in_flight())
             {
                 clock::nap(nap);
-                let length = u64::try_from(nap.as_nanos()).unwrap_or(u64::MAX);
-                self.reaction.napped(length, clock::now());
+                self.reaction.napped(nanos(nap), clock::now());
             }
             let now = clock::now();
             let wake_at = match &mut vigil {
@@ -389,7 +386,7 @@ impl Engine {
         self.reaction.woken(Wait {
             began,
             ended,
-            longest: u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
+            longest: nanos(longest),
             events,
             full: events == Poller::MOST_EVENTS,
             interrupted: self.poller.interrupted(),
@@ -463,7 +460,7 @@ impl Engine {
                 // Segments at the same rate are not the same schedule.
                 let schedule = arrivals.schedule(&segment.length, seed ^ segment.first);
                 let tick = match self.setup.workload.pace {
-                    Pace::Tick(tick) => u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX),
+                    Pace::Tick(tick) => nanos(tick),
                     _ => 0,
                 };
                 let timing = Timing { began, tick };
@@ -476,7 +473,7 @@ impl Engine {
                     all / threads + u64::from(thread < all % threads)
                 };
                 Source::Users {
-                    think: u64::try_from(think.as_nanos()).unwrap_or(u64::MAX),
+                    think: nanos(*think),
                     next: segment.first + u64::from(self.thread),
                     step: u64::from(self.threads),
                     left: segment.length.requests.map_or(u64::MAX, own),
@@ -587,4 +584,9 @@ impl Engine {
     fn is(&self, place: u32, used: Use) -> bool {
         self.connections[place as usize].exchange.used == used
     }
+}
+
+/// A length of time in nanoseconds.
+fn nanos(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
 }

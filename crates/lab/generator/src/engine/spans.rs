@@ -27,13 +27,7 @@ impl Engine {
         let last = end.map_or(now, |end| now.min(end.saturating_sub(1)));
         let end = began + (last - began) / SECOND * SECOND;
         let span = self.close_span(end, now, sender);
-        let span = match self.unsent_span.take() {
-            Some(mut earlier) => {
-                earlier.append(&span);
-                earlier
-            }
-            None => span,
-        };
+        let span = self.after_unsent(span);
         // While nobody takes spans, they are merged into one: time is lost from the
         // timeline, nothing from the counts.
         // Without a receiver the generator is being dropped, and a command to end comes
@@ -73,14 +67,18 @@ impl Engine {
         if let Some(sampler) = &mut self.sampler {
             sampler.hand_over();
         }
-        let span = match self.unsent_span.take() {
+        (self.after_unsent(span), after)
+    }
+
+    /// A span together with those before it that nobody took.
+    fn after_unsent(&mut self, span: Box<Span>) -> Box<Span> {
+        match self.unsent_span.take() {
             Some(mut earlier) => {
                 earlier.append(&span);
                 earlier
             }
             None => span,
-        };
-        (span, after)
+        }
     }
 
     fn close_span(&mut self, end: u64, now: u64, sender: &ReportSender) -> Box<Span> {

@@ -3,7 +3,6 @@
 mod advice;
 mod check;
 mod machine;
-mod merge;
 mod resolve;
 mod samples;
 
@@ -12,18 +11,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use lab_load::recording::Timeline;
 use lab_load::{Flow, Generate, GenerateError, Protocol, Recorded, Segment, Span, Workload};
+use measure::Clock;
 use wire::clock;
 use wire::poller::Waker;
 use wire::tls::{TlsClient, TlsOptions};
 
 use crate::engine::{Engine, Outages, Report, ReportSender, Sampler, Setup, Trouble};
+use crate::merge::Merge;
 use lab_load::request::Composer;
 use machine::Machine;
-use merge::Merge;
 use samples::Samplers;
 
 pub use samples::{SampleCounts, SampleLog};
@@ -37,17 +37,15 @@ const SPANS: usize = 16;
 /// A generator that is threads of this process. Its connections are open from
 /// [`Local::start`] until it is dropped.
 pub struct Local {
-    setup: Arc<Setup>,
+    stopper: Stopper,
     threads: Vec<Thread>,
     reports: Receiver<(usize, Report)>,
     machine: Machine,
-    begins_at: Arc<AtomicU64>,
 }
 
 struct Thread {
     commands: Option<Sender<Command>>,
     emptied: SyncSender<Box<Span>>,
-    waker: Option<Waker>,
     handle: Option<JoinHandle<()>>,
 }
 
@@ -152,8 +150,11 @@ impl Local {
             machine: Machine::now(),
             threads: Vec::with_capacity(threads),
             reports,
-            setup,
-            begins_at: Arc::default(),
+            stopper: Stopper {
+                setup,
+                begins_at: Arc::default(),
+                wakers: Vec::with_capacity(threads),
+            },
         };
         for number in 0..threads {
             let sampler = samplers.as_ref().map(Samplers::sampler);
@@ -162,7 +163,7 @@ impl Local {
         drop(sender);
         for _ in 0..threads {
             match local.reports.recv() {
-                Ok((number, Report::Ready(waker))) => local.threads[number].waker = Some(waker),
+                Ok((_, Report::Ready(waker))) => local.stopper.wakers.push(waker),
                 Ok((_, Report::Failed(trouble))) => return Err(local.explain(trouble)),
                 Ok(_) | Err(_) => return Err(vanished()),
             }
@@ -172,22 +173,7 @@ impl Local {
 
     /// Ends the segment that is under way, from another thread or a handler of signals.
     pub fn stopper(&self) -> Stopper {
-        Stopper {
-            setup: Arc::clone(&self.setup),
-            begins_at: Arc::clone(&self.begins_at),
-            wakers: self.wakers().cloned().collect(),
-        }
-    }
-
-    fn wakers(&self) -> impl Iterator<Item = &Waker> {
-        self.threads
-            .iter()
-            .filter_map(|thread| thread.waker.as_ref())
-    }
-
-    fn stop(&self) {
-        self.setup.stop.store(true, Ordering::Relaxed);
-        self.wakers().for_each(Waker::wake);
+        self.stopper.clone()
     }
 
     fn spawn(
@@ -198,7 +184,7 @@ impl Local {
     ) -> Result<(), GenerateError> {
         let (commands, orders) = channel();
         let (emptied, empties) = sync_channel(SPANS);
-        let setup = Arc::clone(&self.setup);
+        let setup = Arc::clone(&self.stopper.setup);
         let sender = ReportSender {
             number,
             reports,
@@ -217,14 +203,14 @@ impl Local {
         self.threads.push(Thread {
             commands: Some(commands),
             emptied,
-            waker: None,
             handle: Some(handle),
         });
         Ok(())
     }
 
     fn explain(&self, trouble: Trouble) -> GenerateError {
-        advice::explain(&self.setup.workload, self.setup.address, trouble)
+        let setup = &self.stopper.setup;
+        advice::explain(&setup.workload, setup.address, trouble)
     }
 }
 
@@ -234,15 +220,16 @@ impl Generate for Local {
         segment: &Segment,
         watch: &mut dyn FnMut(&Span) -> Flow,
     ) -> Result<Recorded, GenerateError> {
-        self.setup.stop.store(false, Ordering::Relaxed);
-        self.setup.outages.clear();
+        let setup = Arc::clone(&self.stopper.setup);
+        setup.stop.store(false, Ordering::Relaxed);
+        setup.outages.clear();
         let now = clock::now();
-        let began = match self.begins_at.swap(0, Ordering::Relaxed) {
+        let began = match self.stopper.begins_at.swap(0, Ordering::Relaxed) {
             0 => now + LEAD,
             at => at,
         };
         let ahead = i64::try_from(i128::from(began) - i128::from(now)).unwrap_or(0);
-        let began_unix_ns = unix_now_ns().saturating_add(ahead);
+        let began_unix_ns = Clock::start().origin_unix_ns().saturating_add(ahead);
         let shared = Arc::new(segment.clone());
         for thread in &self.threads {
             let command = Command {
@@ -257,13 +244,13 @@ impl Generate for Local {
         let mut recorded = Recorded {
             segment: segment.clone(),
             began_unix_ns,
-            total: Span::empty(self.setup.composer.kinds().len()),
+            total: Span::empty(setup.composer.kinds().len()),
             timeline: Timeline::default(),
             cut: None,
             lost: Vec::new(),
         };
         self.machine = Machine::now();
-        let mut merge = Merge::new(self.threads.len());
+        let mut merge = Merge::new(self.threads.len(), 1);
         while !merge.ended() {
             match self.reports.recv() {
                 Ok((number, Report::Span(span))) => {
@@ -291,11 +278,11 @@ impl Generate for Local {
                 recorded.total.append(&span);
                 recorded.timeline.push(span);
                 if flow == Flow::Stop {
-                    self.stop();
+                    self.stopper.stop();
                 }
             }
         }
-        let ended = self.setup.ends_at.load(Ordering::Relaxed);
+        let ended = setup.ends_at.load(Ordering::Relaxed);
         if segment.length.duration.is_none() && ended > began {
             recorded.segment.length.duration = Some(Duration::from_nanos(ended - began));
         }
@@ -305,7 +292,7 @@ impl Generate for Local {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        self.stop();
+        self.stopper.stop();
         for thread in &mut self.threads {
             // Without a sender the thread ends after its segment.
             thread.commands = None;
@@ -400,11 +387,4 @@ fn tls_client(workload: &Workload) -> Result<Option<TlsClient>, GenerateError> {
     let client =
         TlsClient::new(name, &options).map_err(|error| GenerateError::new("prepare TLS", error))?;
     Ok(Some(client))
-}
-
-fn unix_now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-    })
 }

@@ -38,7 +38,6 @@
 mod connection;
 mod coordinator;
 mod driver;
-mod merge;
 mod message;
 mod nats;
 mod offset;

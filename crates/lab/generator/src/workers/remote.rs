@@ -98,6 +98,8 @@ pub struct Remote {
     pub(super) driver: Driver<Coordinator>,
     /// Longest time in which a worker must have said something while it runs.
     pub(super) report_within: Duration,
+    /// Threads of each worker.
+    pub(super) threads: usize,
     /// Number of the last run.
     pub(super) run: u64,
     /// Of each worker, in its last run.
@@ -145,6 +147,7 @@ impl Remote {
         let remote = Self {
             driver,
             report_within: settings.silence + workload.timeout + REPORT_WITHIN,
+            threads: workload.threads as usize,
             run: 0,
             began_late: vec![None; shares.len()],
         };

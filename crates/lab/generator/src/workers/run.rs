@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use lab_load::recording::Timeline;
 use lab_load::{Flow, Generate, GenerateError, Recorded, Segment, Span};
 
-use super::merge::Merge;
 use super::message::{End, WorkerReport};
 use super::remote::{LEAD, Remote, WorkerFacts};
+use crate::merge::Merge;
 
 /// A run while it goes on.
 struct Run {
@@ -26,7 +26,7 @@ struct RunPart {
 }
 
 impl Run {
-    fn new(workers: usize) -> Self {
+    fn new(workers: usize, threads: usize) -> Self {
         let heard = Instant::now() + LEAD;
         let part = || RunPart {
             sum: Span::empty(0),
@@ -34,16 +34,16 @@ impl Run {
             heard,
         };
         Self {
-            merge: Merge::new(workers),
+            merge: Merge::new(workers, threads),
             parts: std::iter::repeat_with(part).take(workers).collect(),
         }
     }
 
-    fn span(&mut self, worker: usize, span: Span) {
+    fn span(&mut self, worker: usize, span: Box<Span>) {
         let part = &mut self.parts[worker];
         part.heard = Instant::now();
         part.sum.append(&span);
-        self.merge.push(worker, span);
+        self.merge.add(worker, span);
     }
 
     fn end(&mut self, worker: usize, end: Result<End, GenerateError>) {
@@ -79,14 +79,14 @@ impl Generate for Remote {
             return Err(GenerateError::new("run a segment", "every worker is lost").help(help));
         }
         let began_unix_ns = self.begin(segment);
-        let mut run = Run::new(self.began_late.len());
+        let mut run = Run::new(self.began_late.len(), self.threads);
         let mut timeline = Timeline::default();
         let mut stopped = false;
         while !run.is_over() {
             for (worker, report) in self.reports() {
                 match report {
                     WorkerReport::Span { run: number, span } if number == self.run => {
-                        run.span(worker, *span);
+                        run.span(worker, span);
                     }
                     WorkerReport::Done { run: number, end } if number == self.run => {
                         if end.is_err() {
@@ -99,7 +99,7 @@ impl Generate for Remote {
                 }
             }
             self.look_for_losses(&mut run);
-            while let Some(span) = run.merge.pop() {
+            while let Some(span) = run.merge.next() {
                 if watch(&span) == Flow::Stop && !stopped {
                     stopped = true;
                     self.stop();
