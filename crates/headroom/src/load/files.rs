@@ -4,14 +4,13 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use lab_generator::SampleLog;
 use lab_load::output::{csv, hdr_head, hdr_lines};
 use lab_load::{Span, Summary};
 use lab_store::{Environment, SCHEMA};
-use measure::Machine;
+use measure::{Clock, Machine};
 
 use super::args::LoadArgs;
 
@@ -63,10 +62,7 @@ impl Files {
 
     /// The load begins now.
     pub(super) fn begin(&mut self) {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let began = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+        let began = Clock::start().origin_unix_ns();
         let program = concat!("headroom ", env!("CARGO_PKG_VERSION"));
         self.log(|| Ok(hdr_head(program, began)));
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lab_generator::Stopper;
+use lab_load::Flow;
 use lab_store::Outcome;
 use nix::sys::signal::{SigSet, Signal};
 
@@ -91,6 +92,14 @@ impl Interrupt {
     /// Was the load interrupted?
     pub(super) fn pressed(&self) -> bool {
         self.pressed.load(Ordering::Relaxed)
+    }
+
+    /// Whether what is under way goes on.
+    pub(super) fn flow(&self) -> Flow {
+        match self.pressed() {
+            true => Flow::Stop,
+            false => Flow::Continue,
+        }
     }
 
     /// The flag itself, for those that look at it.

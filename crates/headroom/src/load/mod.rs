@@ -79,10 +79,7 @@ pub(crate) fn measure(args: &LoadArgs) -> Result<Summary> {
     let Task::Load(segment) = &plan.task else {
         bail!("a search is no measurement");
     };
-    let recorded = generator.run(segment, &mut |_| match interrupt.pressed() {
-        true => Flow::Stop,
-        false => Flow::Continue,
-    })?;
+    let recorded = generator.run(segment, &mut |_| interrupt.flow())?;
     if interrupt.pressed() {
         bail!("{INTERRUPTED}");
     }
@@ -132,10 +129,7 @@ impl Watched<'_> {
     fn span(&mut self, span: &Span) -> Flow {
         self.live.add(span);
         self.screen.show(&self.live);
-        match self.interrupt.pressed() {
-            true => Flow::Stop,
-            false => Flow::Continue,
-        }
+        self.interrupt.flow()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use lab_load::knee::{Event, Holds, Search, search};
-use lab_load::{Flow, Generate, Recorded, Workload, validity};
+use lab_load::{Generate, Recorded, Workload, validity};
 use lab_report::load::capacity_point;
 use units::show_seconds;
 
@@ -42,10 +42,7 @@ pub(super) fn run(
             }
             Event::Believed(_) => {}
         }
-        match watched.interrupt.pressed() {
-            true => Flow::Stop,
-            false => Flow::Continue,
-        }
+        watched.interrupt.flow()
     })?;
     let recorded = holds.best(&capacity);
     Ok(Done {

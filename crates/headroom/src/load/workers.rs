@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use lab_generator::Local;
 use lab_generator::workers::{Nats, Remote, ServeSettings, Settings, serve as follow};
-use lab_load::{Flow, Generate, Workload};
+use lab_load::{Generate, Workload};
 use lab_store::Outcome;
 
 use super::args::WorkersArgs;
@@ -36,10 +36,7 @@ pub(super) fn gather(
                 "headroom: {there} of {workers} workers are there"
             ));
         }
-        match interrupt.pressed() {
-            true => Flow::Stop,
-            false => Flow::Continue,
-        }
+        interrupt.flow()
     })?;
     Ok(Box::new(remote))
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::arrivals::{Arrivals, Process, Shape};
+use crate::arrivals::Arrivals;
 use crate::recording::{Phase, Recorded, Span, Timeline};
-use crate::request::{AnswerEnd, Body, Journey, Mix, Step};
+use crate::request::{Journey, Mix, Step};
 use crate::segment::{Length, Model, Segment};
 use crate::workload::{
     Connections, GuardLimits, Pace, Protocol, Share, Target, TlsSettings, Workload,
@@ -37,17 +37,7 @@ impl Draws {
 }
 
 fn step(name: &str) -> Step {
-    Step {
-        name: name.into(),
-        method: "GET".into(),
-        path: "/".into(),
-        headers: Vec::new(),
-        body: Body::Empty,
-        think: Duration::ZERO,
-        take: Vec::new(),
-        assertions: Vec::new(),
-        answer: AnswerEnd::Close,
-    }
+    Step::new(name, "GET", "/")
 }
 
 /// One step for each kind, every one a journey of its own.
@@ -106,10 +96,7 @@ pub(crate) fn recorded(seed: u64, seconds: u64, rate: f64, mean: Duration) -> Re
     }
     Recorded {
         segment: Segment {
-            model: Model::Open(Arrivals::Rate {
-                process: Process::Poisson,
-                shape: Shape::Constant(rate),
-            }),
+            model: Model::Open(Arrivals::poisson(rate)),
             length: Length {
                 duration: Some(Duration::from_secs(seconds)),
                 requests: None,

@@ -32,6 +32,13 @@ pub enum Model {
     },
 }
 
+impl Model {
+    /// Whether a schedule decides.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Open(_))
+    }
+}
+
 /// When a segment ends: whichever comes first. With neither it runs until told to stop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Length {

@@ -34,13 +34,7 @@ const GROWS: f64 = 0.2;
 /// latter four it is all of the load.
 pub fn find(recorded: &Recorded) -> Steady {
     let end = sending_end(recorded);
-    let found = |from: Duration, state: &str| Steady {
-        from_s: from.as_secs_f64(),
-        to_s: end.as_secs_f64(),
-        state: state.to_owned(),
-        growth: None,
-        numbers: None,
-    };
+    let found = |from: Duration, state: &str| Steady::between(from, end, state);
     let start = recorded.total.start;
     if !constant(&recorded.segment.model) {
         return found(start, "ramp");

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use lab_load::slo::Statistic;
+
 use crate::plan::Watch;
 use units::Shown;
 
@@ -173,12 +175,10 @@ impl fmt::Display for LoadQuantity {
         match self {
             Self::Latency(stat) => write!(f, "{stat}"),
             Self::Actual(stat) => write!(f, "actual {stat}"),
-            Self::Errors => f.write_str("errors"),
-            Self::Ok => f.write_str("ok"),
-            Self::Sent => f.write_str("sent"),
-            Self::Rate => f.write_str("rate"),
-            Self::Answered => f.write_str("answered"),
-            Self::Outage => f.write_str("outage"),
+            word => {
+                let known = Self::WORDS.iter().find(|(_, known)| known == word);
+                f.write_str(known.map_or("", |(word, _)| word))
+            }
         }
     }
 }
@@ -342,16 +342,7 @@ impl Stat {
 
     /// The quantile from 0 to 1 that a percentile asks for; `None` for the others.
     pub fn quantile(self) -> Option<f64> {
-        match self {
-            Self::P50 => Some(0.5),
-            Self::P75 => Some(0.75),
-            Self::P90 => Some(0.9),
-            Self::P95 => Some(0.95),
-            Self::P99 => Some(0.99),
-            Self::P999 => Some(0.999),
-            Self::P9999 => Some(0.9999),
-            _ => None,
-        }
+        Statistic::named(self.name())?.percentile()
     }
 }
 

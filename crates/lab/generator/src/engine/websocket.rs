@@ -2,6 +2,7 @@
 
 use lab_load::recording::Phase;
 use lab_load::request::{Composer, Visit};
+use stats::SplitMix;
 use wire::http1::{Limits, ResponseScanner, Sink};
 use wire::websocket::{Event, Frame, FrameScanner, Key, accept, encode, handshake};
 
@@ -19,15 +20,17 @@ pub(super) struct WebSocket {
     head: ResponseScanner,
     frames: FrameScanner,
     key: Key,
-    masks: Masks,
+    /// Masks of frames keep proxies from taking a message for a request; a generator sends
+    /// nothing that somebody else chose, so they need not be secret.
+    masks: SplitMix,
     replies: Vec<u8>,
     closed: bool,
 }
 
 impl WebSocket {
     pub(super) fn new(number: u64) -> Self {
-        let mut masks = Masks(number);
-        let (low, high) = (masks.next(), masks.next());
+        let mut masks = SplitMix::new(number);
+        let (low, high) = (masks.bits(), masks.bits());
         let random = u128::from(high) << 64 | u128::from(low);
         Self {
             head: ResponseScanner::new(Limits::default()),
@@ -69,7 +72,7 @@ impl WebSocket {
 
     /// Appends a message as a frame.
     pub(super) fn frame(&mut self, message: &[u8], text: bool, out: &mut Vec<u8>) {
-        let mask = self.masks.mask();
+        let mask = self.mask();
         match std::str::from_utf8(message) {
             Ok(message) if text => encode(Frame::Text(message), mask, out),
             _ => encode(Frame::Binary(message), mask, out),
@@ -96,13 +99,13 @@ impl WebSocket {
                     }
                 }
                 Some(Event::Ping(bytes)) => {
-                    let mask = self.masks.mask();
+                    let mask = self.mask();
                     encode(Frame::Pong(bytes), mask, &mut self.replies);
                 }
                 Some(Event::Pong(_)) => {}
                 Some(Event::Close(..)) => {
                     self.closed = true;
-                    let mask = self.masks.mask();
+                    let mask = self.mask();
                     encode(Frame::Close(CLOSE_NORMAL, ""), mask, &mut self.replies);
                 }
             }
@@ -111,6 +114,10 @@ impl WebSocket {
             consumed,
             whole: None,
         })
+    }
+
+    fn mask(&mut self) -> [u8; 4] {
+        (self.masks.bits() as u32).to_be_bytes()
     }
 
     pub(super) fn replies(&mut self) -> Option<&mut Vec<u8>> {
@@ -129,23 +136,5 @@ impl Sink for Fields {
     fn head(&mut self, status: u16, fields: &[u8]) {
         self.status = status;
         self.lines = fields.to_vec();
-    }
-}
-
-/// Masks of frames (SplitMix64). They keep proxies from taking a message for a request;
-/// a generator sends nothing that somebody else chose, so they need not be secret.
-#[derive(Debug)]
-struct Masks(u64);
-
-impl Masks {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn mask(&mut self) -> [u8; 4] {
-        (self.next() as u32).to_be_bytes()
     }
 }

@@ -113,9 +113,8 @@ impl<'b> Bench<'b> {
     pub(super) fn bracket(&self) -> (Option<f64>, Option<f64>) {
         let counted = || self.points.iter().filter(|point| point.invalid.is_empty());
         let good = counted().filter(|point| point.good).map(|point| point.rate);
-        let bad = counted()
-            .filter(|point| !point.good)
-            .map(|point| point.rate);
+        let bad = counted().filter(|point| !point.good);
+        let bad = bad.map(|point| point.rate);
         (good.reduce(f64::max), bad.reduce(f64::min))
     }
 
@@ -123,10 +122,10 @@ impl<'b> Bench<'b> {
     /// the guard would not let that failure count.
     pub(super) fn most(&self) -> f64 {
         let most = self.settings.most.unwrap_or(MOST_RATE);
-        let failed = self.standing().map(|failed| failed.rate);
-        failed
-            .reduce(f64::min)
-            .map_or(most, |failed| most.min(failed * BEYOND_FAILED))
+        // Failures that were not taken back.
+        let standing = self.failed.iter().filter(|failed| failed.held < TAKEN_BACK);
+        let lowest = standing.map(|failed| failed.rate).reduce(f64::min);
+        lowest.map_or(most, |failed| most.min(failed * BEYOND_FAILED))
     }
 
     /// The lowest rate that failed beyond chance: nothing is claimed above it. Near the knee
@@ -144,11 +143,6 @@ impl<'b> Bench<'b> {
     pub(super) fn tells_from(&self) -> f64 {
         let (good, _) = self.bracket();
         good.map_or(0.0, |good| good / NEAR_GOOD)
-    }
-
-    /// Failures that were not taken back.
-    fn standing(&self) -> impl Iterator<Item = &Failed> {
-        self.failed.iter().filter(|failed| failed.held < TAKEN_BACK)
     }
 
     fn remember(&mut self, rate: f64, broken: bool, counts: bool, answer: &Answer) {
@@ -171,7 +165,7 @@ impl<'b> Bench<'b> {
 
     /// Tells what is believed; whether the search goes on is seen at the next hold.
     pub(super) fn believe(&mut self, estimate: Estimate) {
-        self.stopped |= (self.watch)(&Event::Believed(estimate)) == Flow::Stop;
+        self.tell(&Event::Believed(estimate));
     }
 
     /// Holds a rate, or the highest that may be asked for; again when the machine spoiled
@@ -188,12 +182,10 @@ impl<'b> Bench<'b> {
         };
         let needed = Duration::try_from_secs_f64(needed / rate).unwrap_or(Duration::MAX);
         // A few long holds learn less than many, each of which is asked for where it tells most.
+        let longest = self.settings.longest;
         let affordable = match purpose {
-            Purpose::Bisect => self
-                .settings
-                .longest
-                .min(self.settings.within / LEAST_HOLDS),
-            _ => self.settings.longest,
+            Purpose::Bisect => longest.min(self.settings.within / LEAST_HOLDS),
+            _ => longest,
         };
         let mut length = usual.max(needed).min(affordable.max(usual));
         let mut attempt = 1;
@@ -202,14 +194,13 @@ impl<'b> Bench<'b> {
                 return Ok(Outcome::Over(why));
             }
             let number = u32::try_from(self.points.len() + 1).unwrap_or(u32::MAX);
-            let recorded = self.run(rate, length, |watch| {
-                watch(&Event::Hold {
-                    number,
-                    rate,
-                    length,
-                    purpose,
-                })
-            })?;
+            self.tell(&Event::Hold {
+                number,
+                rate,
+                length,
+                purpose,
+            });
+            let recorded = self.segment(rate, length, |_| Flow::Continue)?;
             if self.stopped {
                 return Ok(Outcome::Over("it was stopped".to_owned()));
             }
@@ -222,10 +213,8 @@ impl<'b> Bench<'b> {
             if counts {
                 self.answers.push((rate, answer));
             }
+            self.tell(&Event::Held(&point));
             self.points.push(point);
-            if let Some(point) = self.points.last() {
-                self.stopped |= (self.watch)(&Event::Held(point)) == Flow::Stop;
-            }
             match reading {
                 Reading::Counts if good => return Ok(Outcome::Good),
                 Reading::Counts => {
@@ -280,14 +269,9 @@ impl<'b> Bench<'b> {
         })
     }
 
-    fn run(
-        &mut self,
-        rate: f64,
-        length: Duration,
-        begin: impl FnOnce(&mut dyn FnMut(&Event<'_>) -> Flow) -> Flow,
-    ) -> Result<Recorded, GenerateError> {
-        self.stopped |= begin(self.watch) == Flow::Stop;
-        self.segment(rate, length, |_| Flow::Continue)
+    /// Tells what happens to whoever watches, and who can end the search.
+    fn tell(&mut self, event: &Event<'_>) {
+        self.stopped |= (self.watch)(event) == Flow::Stop;
     }
 
     fn segment(
@@ -326,7 +310,7 @@ impl<'b> Bench<'b> {
             return Ok(());
         }
         let slow = self.slow(rate);
-        self.stopped |= (self.watch)(&Event::Rest { rate: slow, most }) == Flow::Stop;
+        self.tell(&Event::Rest { rate: slow, most });
         self.segment(slow, most, |_| Flow::Continue)?;
         Ok(())
     }
@@ -346,7 +330,7 @@ impl<'b> Bench<'b> {
         let slow = self.slow(rate);
         let usual = self.points.iter().filter(|point| point.good);
         let usual = usual.filter_map(|point| point.p50).reduce(f64::max);
-        self.stopped |= (self.watch)(&Event::Rest { rate: slow, most }) == Flow::Stop;
+        self.tell(&Event::Rest { rate: slow, most });
         let mut rested = false;
         self.segment(slow, most, |span| {
             let requests = span.requests();
@@ -406,18 +390,12 @@ impl<'b> Bench<'b> {
             Settle::Auto if length >= SHORT => (length / 4).max(Duration::from_secs(1)),
             Settle::Auto => Duration::ZERO,
         };
-        let steady = Steady {
-            from_s: lead.as_secs_f64(),
-            to_s: length.as_secs_f64(),
-            ..Steady::default()
-        };
-        let part = steady::part(recorded, &steady);
+        let part = steady::part(recorded, &Steady::between(lead, length, ""));
         let left_out = recorded.total.tried().failed > part.total.tried().failed;
         // A lead as long as the hold would leave nothing.
-        if part.total.length.is_zero() || left_out {
-            recorded.clone()
-        } else {
-            part
+        match part.total.length.is_zero() || left_out {
+            true => recorded.clone(),
+            false => part,
         }
     }
 }

@@ -42,16 +42,6 @@ impl Doubt {
         self.seen.merge(&other.seen);
         self.least.merge(&other.least);
     }
-
-    pub(super) fn reset(&mut self) {
-        self.seen.reset();
-        self.least.reset();
-    }
-
-    pub(super) fn pack(&mut self) {
-        self.seen.pack();
-        self.least.pack();
-    }
 }
 
 /// How the generator's threads were kept from running, in one span of time.

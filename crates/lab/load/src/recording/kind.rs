@@ -88,10 +88,8 @@ impl Recording {
 
     /// Requests that could not be sent because no connection came about.
     pub fn unsendable(&self) -> u64 {
-        let before = self
-            .errors
-            .iter()
-            .filter(|(failure, _)| failure.phase.before_send());
+        let errors = self.errors.iter();
+        let before = errors.filter(|(failure, _)| failure.phase.before_send());
         before.map(|(_, count)| count).sum()
     }
 
@@ -125,40 +123,38 @@ impl Recording {
 
     /// Forgets everything and keeps the memory.
     pub fn clear(&mut self) {
-        let Self {
-            intended,
-            actual,
-            lateness,
-            intended_doubt,
-            actual_doubt,
-            ..
-        } = std::mem::take(self);
-        (self.intended, self.actual, self.lateness) = (intended, actual, lateness);
-        for histogram in [&mut self.intended, &mut self.actual, &mut self.lateness] {
+        let mut kept = std::mem::take(self);
+        for histogram in kept.histograms() {
             histogram.reset();
         }
-        (self.intended_doubt, self.actual_doubt) = (intended_doubt, actual_doubt);
-        self.intended_doubt.reset();
-        self.actual_doubt.reset();
+        *self = Self {
+            intended: kept.intended,
+            actual: kept.actual,
+            lateness: kept.lateness,
+            intended_doubt: kept.intended_doubt,
+            actual_doubt: kept.actual_doubt,
+            ..Self::default()
+        };
     }
 
     /// Takes as little memory as it can.
     pub(super) fn pack(&mut self) {
-        for histogram in [&mut self.intended, &mut self.actual, &mut self.lateness] {
+        for histogram in self.histograms() {
             histogram.pack();
         }
-        self.intended_doubt.pack();
-        self.actual_doubt.pack();
     }
 
-    /// The latencies from the intended send, each as short as it may have been.
-    pub fn least_intended(&self) -> Histogram {
-        self.intended_doubt.least_of(&self.intended)
-    }
-
-    /// The latencies from the actual send, each as short as it may have been.
-    pub fn least_actual(&self) -> Histogram {
-        self.actual_doubt.least_of(&self.actual)
+    fn histograms(&mut self) -> [&mut Histogram; 7] {
+        let (intended, actual) = (&mut self.intended_doubt, &mut self.actual_doubt);
+        [
+            &mut self.intended,
+            &mut self.actual,
+            &mut self.lateness,
+            &mut intended.seen,
+            &mut intended.least,
+            &mut actual.seen,
+            &mut actual.least,
+        ]
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::AnswerEnd;
 use super::answer::{Check, Place};
+use super::composer::Needs;
 use super::cookies::Cookies;
 use super::field::{encode_value, may_be_value, write_link};
 use super::variable::Variable;
@@ -151,8 +152,7 @@ pub(super) struct Compiled {
     pub(super) cookies: bool,
     /// All bytes, when they are always the same.
     pub(super) whole: Option<Vec<u8>>,
-    pub(super) needs_fields: bool,
-    pub(super) needs_body: bool,
+    pub(super) needs: Needs,
     pub(super) think: Duration,
     pub(super) answer: AnswerEnd,
     /// Each with the number of the refusal when it does not hold.

@@ -24,11 +24,8 @@ const LONGEST_VALUE: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Composer {
     seed: u64,
-    steps: Vec<Compiled>,
-    journeys: Vec<(usize, usize)>,
-    weights: Vec<f64>,
+    mix: CompiledMix,
     kinds: Vec<String>,
-    refusals: Vec<String>,
 }
 
 /// One journey on its way: what it has seen, and at which step it stands.
@@ -108,27 +105,19 @@ impl Composer {
     /// # Errors
     /// The first mistake in a template, an assertion or anything else, with its place.
     pub fn new(mix: &Mix, target: &Target, seed: u64) -> Result<Self, RequestError> {
-        let CompiledMix {
-            steps,
-            journeys,
-            weights,
-            refusals,
-        } = compile(mix, target)?;
+        let mix = compile(mix, target)?;
         Ok(Self {
             seed,
-            kinds: steps.iter().map(|step| step.name.clone()).collect(),
-            steps,
-            journeys,
-            weights,
-            refusals,
+            kinds: mix.steps.iter().map(|step| step.name.clone()).collect(),
+            mix,
         })
     }
 
     /// The bytes of all requests, when every request is the same and of its answers
     /// neither fields nor bodies are needed; as [`write`](Self::write) has them.
     pub fn plain(&self) -> Option<&[u8]> {
-        match self.steps.as_slice() {
-            [step] if !step.needs_fields && !step.needs_body => step.whole.as_deref(),
+        match self.mix.steps.as_slice() {
+            [step] if step.needs == Needs::default() => step.whole.as_deref(),
             _ => None,
         }
     }
@@ -140,12 +129,12 @@ impl Composer {
 
     /// Why answers may be failures, in words, without repetition.
     pub fn refusals(&self) -> &[String] {
-        &self.refusals
+        &self.mix.refusals
     }
 
     /// Begins the journey of an arrival: the same one for the same number, always.
     pub fn begin(&self, arrival: u64) -> Visit {
-        let journey = match self.weights.as_slice() {
+        let journey = match self.mix.weights.as_slice() {
             [_] => 0,
             weights => {
                 let total = weights.last().copied().unwrap_or(0.0);
@@ -157,13 +146,13 @@ impl Composer {
         Visit {
             arrival,
             journey,
-            step: self.journeys[journey].0,
+            step: self.mix.journeys[journey].0,
             memory: None,
         }
     }
 
     fn step(&self, visit: &Visit) -> &Compiled {
-        &self.steps[visit.step]
+        &self.mix.steps[visit.step]
     }
 
     /// The kind of the request that comes next: an index into [`kinds`](Self::kinds).
@@ -223,11 +212,7 @@ impl Composer {
 
     /// What of the next answer must be kept.
     pub fn needs(&self, visit: &Visit) -> Needs {
-        let step = self.step(visit);
-        Needs {
-            fields: step.needs_fields,
-            body: step.needs_body,
-        }
+        self.step(visit).needs
     }
 
     /// Whether the next answer has no body whatever its fields say (HEAD).
@@ -268,14 +253,13 @@ impl Composer {
                 next: Next::Done,
             };
         }
-        let next = match step.has_next {
-            true => Next::After(step.think),
-            false => Next::Done,
-        };
         visit.step += usize::from(step.has_next);
         StepEnd {
             refusal: None,
-            next,
+            next: match step.has_next {
+                true => Next::After(step.think),
+                false => Next::Done,
+            },
         }
     }
 
@@ -305,14 +289,14 @@ impl Composer {
                 *slot = Some(value);
             }
         }
-        if step.has_next && step.needs_fields && answer.values("set-cookie").next().is_some() {
+        if step.has_next && step.needs.fields && answer.values("set-cookie").next().is_some() {
             self.memory(visit).cookies.keep(answer);
         }
         None
     }
 
     fn memory<'v>(&self, visit: &'v mut Visit) -> &'v mut Memory {
-        let values = self.journeys[visit.journey].1;
+        let values = self.mix.journeys[visit.journey].1;
         visit.memory.get_or_insert_with(|| {
             Box::new(Memory {
                 values: vec![None; values],

@@ -1,10 +1,7 @@
 //! Whether a load met its objective.
 
-use measure::Histogram;
-
 use super::{Quantity, Slo, Statistic, Term};
 use crate::recording::{Latencies, Recorded, Recording, Tried};
-use crate::segment::Model;
 use crate::steady;
 use crate::validity::Between;
 
@@ -141,14 +138,17 @@ impl Seen<'_> {
     /// Users who got their answers sooner would have asked more often: at most as much
     /// more as the generator made latencies longer.
     fn faster(&self, seen: Measured) -> Measured {
-        if matches!(self.recorded.segment.model, Model::Open(_)) {
+        if self.recorded.segment.model.is_open() {
             return seen;
         }
-        let mean = |all: &Histogram| all.mean().map_or(0.0, |mean| mean.as_secs_f64());
-        let least = mean(&self.requests.least_actual()).max(f64::MIN_POSITIVE);
-        let best = seen
-            .value
-            .map(|rate| rate * (mean(&self.requests.actual) / least).max(1.0));
+        let mean = |all: Latencies<'_>| {
+            let mean = all.answers().mean();
+            mean.map_or(0.0, |mean| mean.as_secs_f64())
+        };
+        let actual = Between::actual(&self.requests);
+        let least = mean(actual.least()).max(f64::MIN_POSITIVE);
+        let longer = (mean(actual.most()) / least).max(1.0);
+        let best = seen.value.map(|rate| rate * longer);
         Measured {
             at_best: best.filter(|best| seen.value != Some(*best)),
             holds: match (seen.holds, best) {

@@ -119,6 +119,12 @@ impl Statistic {
         ("max", Self::Max),
     ];
 
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name)?;
+        Some(found.1)
+    }
+
     /// The share of requests that a percentile does not exceed; `None` for others.
     pub fn percentile(self) -> Option<f64> {
         match self {

@@ -187,17 +187,13 @@ fn term(text: &str) -> Result<Term, UnitError> {
 fn quantity(text: &str) -> Result<Quantity, UnitError> {
     let mut words = text.split_whitespace();
     let (first, second, more) = (words.next(), words.next(), words.next());
-    let statistic = |word: &str| {
-        let found = Statistic::ALL.iter().find(|(name, _)| *name == word);
-        found.map(|(_, statistic)| *statistic)
-    };
     let found = match (first, second, more) {
-        (Some("actual"), Some(word), None) => statistic(word).map(Quantity::Actual),
-        (Some("intended"), Some(word), None) => statistic(word).map(Quantity::Intended),
+        (Some("actual"), Some(word), None) => Statistic::named(word).map(Quantity::Actual),
+        (Some("intended"), Some(word), None) => Statistic::named(word).map(Quantity::Intended),
         (Some(word), None, None) => {
             let plain = PLAIN.iter().find(|(name, _)| *name == word);
             let plain = plain.map(|(_, quantity)| *quantity);
-            plain.or_else(|| statistic(word).map(Quantity::Intended))
+            plain.or_else(|| Statistic::named(word).map(Quantity::Intended))
         }
         _ => None,
     };

@@ -7,13 +7,8 @@ use crate::recording::Recording;
 use crate::request::is_redirect;
 use crate::workload::{Protocol, Workload};
 
-/// Notes that follow from what was seen.
-pub(super) fn of(workload: &Workload, requests: &Recording) -> Vec<String> {
-    redirects(workload, requests).into_iter().collect()
-}
-
 /// A target that only redirects answers fast and well, and says nothing of the page.
-fn redirects(workload: &Workload, requests: &Recording) -> Option<String> {
+pub(super) fn redirects(workload: &Workload, requests: &Recording) -> Option<String> {
     let http = matches!(workload.target.protocol, Protocol::Http1 | Protocol::Http2);
     let statuses = requests.statuses.iter().filter(|_| http);
     let redirects: Vec<_> = statuses

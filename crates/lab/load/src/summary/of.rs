@@ -1,6 +1,7 @@
 //! From a recording to the numbers that people read.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use measure::HistogramError;
 use units::write_duration;
@@ -49,13 +50,17 @@ impl Summary {
         let requests = judged.total.requests();
         let own = recorded.sending();
         let steady = warm_up.steady(workload, recorded);
-        let open = matches!(recorded.segment.model, Model::Open(_));
         let asked = matches!(warm_up, WarmUp::Fixed(_));
         Ok(Self {
             schema: SCHEMA,
             name: name.to_owned(),
             target: target.to_owned(),
-            model: if open { "open" } else { "closed" }.to_owned(),
+            model: if recorded.segment.model.is_open() {
+                "open"
+            } else {
+                "closed"
+            }
+            .to_owned(),
             arrivals: arrivals(workload, &recorded.segment.model),
             began_unix_ns: recorded.began_unix_ns,
             duration_s: recorded.total.length.as_secs_f64(),
@@ -87,7 +92,7 @@ impl Summary {
             },
             capacity: None,
             floor: None,
-            notes: notes::of(workload, &requests),
+            notes: notes::redirects(workload, &requests).into_iter().collect(),
             steady,
         })
     }
@@ -203,36 +208,28 @@ impl Latency {
 
 /// The most frequent first.
 fn errors(requests: &Recording) -> Vec<ErrorCount> {
-    let mut errors: Vec<ErrorCount> = requests
-        .errors
-        .iter()
-        .map(|(failure, count)| ErrorCount {
-            phase: failure.phase,
-            cause: failure.cause.clone(),
-            count: *count,
-        })
-        .collect();
+    let errors = requests.errors.iter();
+    let errors = errors.map(|(failure, count)| ErrorCount {
+        phase: failure.phase,
+        cause: failure.cause.clone(),
+        count: *count,
+    });
+    let mut errors: Vec<ErrorCount> = errors.collect();
     errors.sort_by_key(|error| std::cmp::Reverse(error.count));
     errors
 }
 
 fn generator(workload: &Workload, recorded: &Recorded, own: &Span) -> GeneratorUse {
-    let threads = recorded.total.threads_cpu.len();
-    let threads = match u32::try_from(threads) {
+    let threads = match u32::try_from(recorded.total.threads_cpu.len()) {
         Ok(0) | Err(_) => workload.share.threads,
         Ok(threads) => threads,
     };
-    let cpu_s: f64 = recorded
-        .total
-        .threads_cpu
-        .iter()
-        .map(|cpu| cpu.as_secs_f64())
-        .sum();
-    let sent: u64 = recorded.total.kinds.iter().map(|kind| kind.sent).sum();
+    let total = &recorded.total;
+    let cpu_s: f64 = total.threads_cpu.iter().map(Duration::as_secs_f64).sum();
+    let sent: u64 = total.kinds.iter().map(|kind| kind.sent).sum();
     let busiest = own.threads_cpu.iter().max().copied().unwrap_or_default();
     let sending = own.length.as_secs_f64().max(f64::MIN_POSITIVE);
     // Each request is in flight as long as it takes, also beyond the end.
-    let total = &recorded.total;
     let length = total.length.as_secs_f64().max(f64::MIN_POSITIVE);
     let latencies = total
         .kinds
@@ -269,13 +266,10 @@ fn kinds(workload: &Workload, part: &Span) -> Vec<KindSummary> {
     if part.kinds.len() < 2 {
         return Vec::new();
     }
-    let steps = workload
-        .mix
-        .journeys
-        .iter()
-        .flat_map(|journey| &journey.steps);
-    let named = steps.zip(&part.kinds);
-    named
+    let journeys = workload.mix.journeys.iter();
+    let steps = journeys.flat_map(|journey| &journey.steps);
+    steps
+        .zip(&part.kinds)
         .map(|(step, requests)| KindSummary {
             name: step.name.clone(),
             requests: Counts::of(requests.sent, requests),

@@ -53,14 +53,26 @@ impl WarmUp {
     }
 }
 
+impl Steady {
+    /// The part between two times, in a state; nothing else is known of it yet.
+    pub(crate) fn between(from: Duration, to: Duration, state: &str) -> Self {
+        Self {
+            from_s: from.as_secs_f64(),
+            to_s: to.as_secs_f64(),
+            state: state.to_owned(),
+            growth: None,
+            numbers: None,
+        }
+    }
+}
+
 impl Rates {
     /// Those of a span without what came after the end.
     pub(super) fn of(model: &Model, own: &Span) -> Self {
         let seconds = own.length.as_secs_f64().max(f64::MIN_POSITIVE);
-        let open = matches!(model, Model::Open(_));
         let requests = own.requests();
         Self {
-            asked: open.then(|| own.planned as f64 / seconds),
+            asked: model.is_open().then(|| own.planned as f64 / seconds),
             sent: requests.sent as f64 / seconds,
             good: requests.good() as f64 / seconds,
         }
@@ -75,11 +87,5 @@ fn after(length: Duration, recorded: &Recorded) -> Steady {
         None => (recorded.total.start, "short"),
         Some(from) => (from, "asked"),
     };
-    Steady {
-        from_s: from.as_secs_f64(),
-        to_s: own.end().as_secs_f64(),
-        state: state.to_owned(),
-        growth: None,
-        numbers: None,
-    }
+    Steady::between(from, own.end(), state)
 }

@@ -19,7 +19,6 @@ use units::{show_count, show_seconds, show_share};
 pub use bounds::{Between, Bounds};
 
 use crate::recording::{NO_DESCRIPTORS, NO_PORTS, Recorded, Recording, Span};
-use crate::segment::Model;
 use crate::slo::{Judgement, Statistic};
 use crate::summary::{Reason, Validity};
 use crate::workload::{GuardLimits, Workload};
@@ -96,10 +95,9 @@ impl Seen<'_> {
             "worker-lost",
             || {
                 let names = lost.join(", ");
-                let noun = if lost.len() == 1 {
-                    "worker was"
-                } else {
-                    "workers were"
+                let noun = match lost.len() {
+                    1 => "worker was",
+                    _ => "workers were",
                 };
                 format!("{} {noun} lost on the way: {names}", lost.len())
             },
@@ -221,7 +219,7 @@ impl Seen<'_> {
     }
 
     fn under_sent(&self) -> Option<Reason> {
-        if !self.open() {
+        if !self.recorded.segment.model.is_open() {
             return None;
         }
         let begun = self.requests.sent + self.requests.unsendable();
@@ -284,10 +282,6 @@ impl Seen<'_> {
             },
             "the generator's books do not balance: please report this with the --json result",
         )
-    }
-
-    fn open(&self) -> bool {
-        matches!(self.recorded.segment.model, Model::Open(_))
     }
 }
 

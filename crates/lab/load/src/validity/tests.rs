@@ -226,7 +226,7 @@ fn what_kept_the_generator_from_being_in_time_is_named() {
 #[test]
 fn a_closed_loop_that_was_kept_waiting_could_have_been_faster() {
     let mut recorded = noisy();
-    recorded.segment.model = Model::Closed {
+    recorded.segment.model = crate::Model::Closed {
         think: Duration::ZERO,
     };
     spoil(&mut recorded, |kind| {

@@ -23,13 +23,12 @@ impl Compiler<'_> {
         let asked = |assertion: &Assertion| matches!(assertion, Assertion::Status(_));
         let usual = match self.target.protocol {
             _ if step.assertions.iter().any(asked) => None,
-            Protocol::Http1 | Protocol::Http2 => {
-                Some((Check::StatusBelow400, "status 400 or above"))
-            }
-            Protocol::Grpc => Some((Check::StatusZero, "grpc-status above 0")),
+            Protocol::Http1 | Protocol::Http2 => Some(((0, 399), "status 400 or above")),
+            Protocol::Grpc => Some(((0, 0), "grpc-status above 0")),
             Protocol::WebSocket | Protocol::Tcp | Protocol::Udp => None,
         };
-        if let Some((check, name)) = usual {
+        if let Some((range, name)) = usual {
+            let check = Check::Status(vec![range]);
             compiled.checks.push((check, self.refusal(name)));
         }
         for assertion in &step.assertions {
@@ -38,8 +37,8 @@ impl Compiler<'_> {
                 let place = format!("step \"{}\", assertion", step.name);
                 RequestError::new(place, &text, UnitError::new(0..text.len(), message))
             })?;
-            compiled.needs_fields |= check.needs_fields();
-            compiled.needs_body |= check.needs_body();
+            compiled.needs.fields |= check.needs_fields();
+            compiled.needs.body |= check.needs_body();
             compiled.checks.push((check, self.refusal(&text)));
         }
         for take in &step.take {
@@ -48,13 +47,13 @@ impl Compiler<'_> {
                 let place = format!("step \"{}\", value \"{}\"", step.name, take.name);
                 RequestError::new(place, &text, fault)
             })?;
-            compiled.needs_fields |= !found.needs_body();
-            compiled.needs_body |= found.needs_body();
+            compiled.needs.fields |= !found.needs_body();
+            compiled.needs.body |= found.needs_body();
             let refusal = self.refusal(&format!("no value for {text}"));
             compiled.takes.push((found, self.scope.known, refusal));
             self.scope.known += 1;
         }
-        if compiled.needs_body {
+        if compiled.needs.body {
             compiled.too_long = self.refusal("body above 1 MiB, not searched");
         }
         Ok(())

@@ -10,6 +10,7 @@ use units::UnitError;
 
 use self::rules::{check_field, method};
 use super::compiled::{Compiled, Context, Escape, Template};
+use super::composer::Needs;
 use super::error::RequestError;
 use super::variable::Scope;
 use super::{AnswerEnd, Body, Journey, Mix, Step};
@@ -28,6 +29,7 @@ const USER_AGENT: &str = concat!("headroom/", env!("CARGO_PKG_VERSION"));
 type Fields<'s> = Vec<(&'s str, Template)>;
 
 /// A mix made ready.
+#[derive(Debug)]
 pub(super) struct CompiledMix {
     pub(super) steps: Vec<Compiled>,
     /// For each journey: its first step, and how many values it takes.
@@ -182,8 +184,10 @@ impl Compiler<'_> {
             head,
             cookies: http && later && !own_cookies,
             whole: None,
-            needs_fields: http && has_next,
-            needs_body: false,
+            needs: Needs {
+                fields: http && has_next,
+                body: false,
+            },
             think: step.think,
             answer: step.answer.clone(),
             checks: Vec::new(),
