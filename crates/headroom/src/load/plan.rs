@@ -199,10 +199,8 @@ fn task(args: &LoadArgs, notes: &mut Vec<String>) -> Result<Task> {
 
 fn arrivals(args: &LoadArgs, notes: &mut Vec<String>) -> Result<Arrivals> {
     if let Some(file) = &args.trace {
-        let reading = || format!("read the trace {}", file.display());
-        let bytes = read(file, TRACE_BYTES, "the trace")?;
-        let text = String::from_utf8(bytes).with_context(reading)?;
-        return trace::parse(&text).with_context(reading);
+        let text = read_text(file, TRACE_BYTES, "the trace")?;
+        return trace::parse(&text).with_context(|| format!("read the trace {}", file.display()));
     }
     let words = args.arrivals.as_deref().unwrap_or("poisson").trim();
     let whole = words.contains('/');
@@ -411,6 +409,12 @@ pub(super) fn read(file: &Path, most: u64, what: &str) -> Result<Vec<u8>> {
         bail!("{}: expected {most} MiB at most, found more", reading());
     }
     Ok(bytes)
+}
+
+/// A whole file as text, if it is not larger than `most`.
+pub(super) fn read_text(file: &Path, most: u64, what: &str) -> Result<String> {
+    let bytes = read(file, most, what)?;
+    String::from_utf8(bytes).with_context(|| format!("read {what} {}", file.display()))
 }
 
 /// An error in a request, with its line and a caret.

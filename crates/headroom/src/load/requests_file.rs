@@ -11,7 +11,7 @@ use lab_load::request::{
 use serde::Deserialize;
 use units::parse_duration;
 
-use super::plan::{read, shown};
+use super::plan::{read, read_text, shown};
 
 const FILE_BYTES: u64 = 4 << 20;
 const TABLE_BYTES: u64 = 256 << 20;
@@ -64,9 +64,7 @@ const fn one() -> f64 {
 
 /// Reads a file of requests.
 fn read_mix(path: &Path) -> Result<Mix> {
-    let bytes = read(path, FILE_BYTES, "the requests file")?;
-    let text = String::from_utf8(bytes)
-        .with_context(|| format!("read the requests file {}", path.display()))?;
+    let text = read_text(path, FILE_BYTES, "the requests file")?;
     // The library's message has line, column and caret.
     let file: File =
         toml::from_str(&text).map_err(|error| anyhow!("{}\n{error}", path.display()))?;

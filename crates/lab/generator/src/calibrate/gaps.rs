@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity};
+use wire::clock;
 
 use super::CalibrateError;
 use super::analysis::Gaps;
@@ -29,10 +30,8 @@ pub(crate) fn on_each_processor(length: Duration) -> Result<Gaps, CalibrateError
 }
 
 fn on_one(processor: usize, length: Duration) -> Gaps {
-    let mut own = CpuSet::new();
-    own.set(processor);
     // Where that is not allowed the scheduler chooses, and the gaps are its own.
-    let _ = sched_setaffinity(None, &own);
+    let _ = clock::pin_to(processor as u32);
     let mut gaps = Gaps::default();
     let begin = Instant::now();
     let mut last = begin;

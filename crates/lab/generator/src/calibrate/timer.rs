@@ -1,10 +1,10 @@
 //! How late sleeping ends.
 
-use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
-use rustix::time::{Timespec, clock_gettime};
+use rustix::thread::{ClockId, clock_nanosleep_absolute};
+use rustix::time::Timespec;
+use wire::clock;
 
 use super::CalibrateError;
 
@@ -13,18 +13,18 @@ pub(crate) fn lateness(length: Duration) -> Result<Vec<Duration>, CalibrateError
     let thread = std::thread::Builder::new().name("timer".into());
     // A thread of its own: the slack is the thread's, and stays with it.
     let thread = thread.spawn(move || {
-        // Without it Linux adds up to 50 µs; the generator's threads ask for the same.
-        let _ = set_current_timer_slack(NonZeroU64::new(1));
+        // The generator's threads ask for the same.
+        clock::precise_timers();
         let begin = Instant::now();
         let mut late = Vec::new();
         while begin.elapsed() < length {
-            let due = now() + pause(late.len());
+            let due = Duration::from_nanos(clock::now()) + pause(late.len());
             let until = Timespec {
                 tv_sec: due.as_secs().cast_signed(),
                 tv_nsec: i64::from(due.subsec_nanos()),
             };
             match clock_nanosleep_absolute(ClockId::Monotonic, &until) {
-                Ok(()) => late.push(now().saturating_sub(due)),
+                Ok(()) => late.push(Duration::from_nanos(clock::now()).saturating_sub(due)),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(failed("sleep")(error.into())),
             }
@@ -45,12 +45,6 @@ fn pause(index: usize) -> Duration {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let share = (index as f64 * GOLDEN).fract();
     Duration::from_micros(100) + Duration::from_micros(900).mul_f64(share)
-}
-
-fn now() -> Duration {
-    let time = clock_gettime(ClockId::Monotonic);
-    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
 }
 
 pub(crate) fn failed(doing: &'static str) -> impl Fn(std::io::Error) -> CalibrateError {

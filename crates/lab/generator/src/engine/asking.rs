@@ -15,9 +15,10 @@ use super::{End, Engine, Source};
 const AFTER_FAILURE: u64 = 10_000_000;
 
 /// Why a request is sent later than it was meant to be, if it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Delay {
     /// Nothing kept it from being sent but this thread.
+    #[default]
     Own,
     /// A connection had to be opened.
     Opening,
@@ -324,11 +325,8 @@ impl Engine {
             exchange.kind = self.setup.composer.kind(visit);
         }
         self.tally.fail(exchange.kind, phase, cause, now);
-        let due = exchange.intended.saturating_sub(self.tally.zero);
-        self.setup.outages.ended(due, false);
-        if let Some(sampler) = &mut self.sampler {
-            sampler.take(exchange.sample(self.tally.zero, End::Failed(phase, cause)));
-        }
+        let sample = exchange.sample(self.tally.zero, End::Failed(phase, cause));
+        self.unanswered(sample);
         match self.multiplexed() {
             true => self.cancel_stream(place),
             false => self.close(place),

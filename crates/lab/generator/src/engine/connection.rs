@@ -24,9 +24,10 @@ pub(super) enum Link {
 }
 
 /// What a connection is used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Use {
     /// Nothing: it waits for an arrival.
+    #[default]
     Free,
     /// A request that will be sent as soon as the connection is open.
     Waiting,
@@ -63,6 +64,7 @@ pub(super) struct Connection {
 }
 
 /// A request and its answer.
+#[derive(Default)]
 pub(super) struct Exchange {
     pub(super) used: Use,
     /// The journey that the request is part of.
@@ -104,21 +106,7 @@ impl Connection {
             unread: Vec::new(),
             listed: false,
             saved: false,
-            exchange: Exchange {
-                used: Use::Free,
-                visit: None,
-                kind: 0,
-                intended: 0,
-                sent: 0,
-                again: false,
-                counted: false,
-                delay: Delay::Own,
-                late: 0,
-                burst: 0,
-                answering: false,
-                kept: Kept::default(),
-                stream: None,
-            },
+            exchange: Exchange::default(),
         }
     }
 

@@ -114,6 +114,13 @@ pub(crate) struct ReportSender {
     pub(crate) emptied: Receiver<Box<Span>>,
 }
 
+impl ReportSender {
+    /// Tells something. Nobody listens when the generator is being dropped.
+    pub(crate) fn tell(&self, report: Report) {
+        let _ = self.reports.send((self.number, report));
+    }
+}
+
 /// Who decides when the next request is made.
 #[derive(Debug)]
 enum Source {

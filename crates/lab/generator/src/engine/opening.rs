@@ -285,17 +285,14 @@ impl Engine {
         let composer = &self.setup.composer;
         let kind = composer.kind(&composer.begin(self.first + arrival.number));
         self.tally.fail(kind, phase, cause, now);
-        let due = arrival.due.saturating_sub(self.tally.zero);
-        self.setup.outages.ended(due, false);
-        if let Some(sampler) = &mut self.sampler {
-            sampler.take(Sample {
-                kind,
-                intended: arrival.due.saturating_sub(self.tally.zero),
-                sent: None,
-                waited: true,
-                end: End::Failed(phase, cause),
-            });
-        }
+        let sample = Sample {
+            kind,
+            intended: arrival.due.saturating_sub(self.tally.zero),
+            sent: None,
+            waited: true,
+            end: End::Failed(phase, cause),
+        };
+        self.unanswered(sample);
         true
     }
 

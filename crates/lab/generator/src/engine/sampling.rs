@@ -6,6 +6,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use lab_load::recording::Phase;
 
+use super::Engine;
 use super::asking::Delay;
 use super::connection::Exchange;
 
@@ -71,6 +72,16 @@ impl Sampler {
             self.to.try_send(batch)
         {
             self.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Engine {
+    /// A request has ended without an answer.
+    pub(super) fn unanswered(&mut self, sample: Sample) {
+        self.setup.outages.ended(sample.intended, false);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.take(sample);
         }
     }
 }

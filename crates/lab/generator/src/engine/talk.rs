@@ -79,7 +79,7 @@ pub(super) struct Whole {
 
 impl Whole {
     /// An answer of a protocol without status.
-    fn of(body_bytes: u64, keep_alive: bool) -> Self {
+    pub(super) fn of(body_bytes: u64, keep_alive: bool) -> Self {
         Self {
             status: None,
             keep_alive,

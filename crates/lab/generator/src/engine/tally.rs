@@ -45,7 +45,7 @@ impl Tally {
             cpu: clock::thread_cpu(),
             end: u64::MAX,
             window: None,
-            other: Recording::empty(),
+            other: Recording::default(),
         }
     }
 

@@ -90,11 +90,7 @@ impl WebSocket {
                 Some(Event::Data { part, ends, .. }) => {
                     kept.body(part);
                     if let Some(bytes) = ends {
-                        let whole = Some(Whole {
-                            status: None,
-                            keep_alive: true,
-                            body_bytes: bytes,
-                        });
+                        let whole = Some(Whole::of(bytes, true));
                         return Ok(Taken { consumed, whole });
                     }
                 }

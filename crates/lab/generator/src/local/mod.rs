@@ -317,32 +317,28 @@ fn work(
     sampler: Option<Sampler>,
 ) {
     let end_on_drop = EndOnDrop(sender);
-    let tell = |report| {
-        // Nobody listens when the generator is being dropped.
-        let _ = sender.reports.send((sender.number, report));
-    };
     clock::precise_timers();
     let cpus = &setup.workload.cpus;
     if let Some(cpu) = cpus.get(sender.number % cpus.len().max(1))
         && let Err(error) = clock::pin_to(*cpu)
     {
-        return tell(Report::Failed(Trouble::System(
+        return sender.tell(Report::Failed(Trouble::System(
             "pin a thread to its processor",
             error,
         )));
     }
     let mut engine = match Engine::new(setup, sender.number as u32, sampler) {
         Ok(engine) => engine,
-        Err(error) => return tell(Report::Failed(Trouble::System("watch sockets", error))),
+        Err(error) => return sender.tell(Report::Failed(Trouble::System("watch sockets", error))),
     };
     match engine.open_held() {
-        Ok(()) => tell(Report::Ready(engine.waker())),
-        Err(trouble) => return tell(Report::Failed(trouble)),
+        Ok(()) => sender.tell(Report::Ready(engine.waker())),
+        Err(trouble) => return sender.tell(Report::Failed(trouble)),
     }
     while let Ok(Command { segment, began }) = orders.recv() {
         match engine.run(&segment, began, sender) {
-            Ok(ending) => tell(Report::Ended(ending)),
-            Err(trouble) => return tell(Report::Failed(trouble)),
+            Ok(ending) => sender.tell(Report::Ended(ending)),
+            Err(trouble) => return sender.tell(Report::Failed(trouble)),
         }
     }
     drop(end_on_drop);
@@ -355,8 +351,8 @@ impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let lost = std::io::Error::other("it ended by a mistake of its own");
-            let trouble = Report::Failed(Trouble::System("keep a thread running", lost));
-            let _ = self.0.reports.send((self.0.number, trouble));
+            let trouble = Trouble::System("keep a thread running", lost);
+            self.0.tell(Report::Failed(trouble));
         }
     }
 }

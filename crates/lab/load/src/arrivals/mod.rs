@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use check::ArrivalsError;
+use curve::Curve;
 pub use schedule::Schedule;
 
 use crate::segment::Length;
@@ -111,7 +112,10 @@ impl Arrivals {
 
     /// Requests a second so long after the start; `None` for recorded times.
     pub fn rate_at(&self, at: Duration) -> Option<f64> {
-        schedule::rate_at(self, at)
+        match self {
+            Self::Trace(_) => None,
+            Self::Rate { shape, .. } => Some(Curve::of(shape).rate(at.as_secs_f64())),
+        }
     }
 
     /// Whether the rate changes by plan; so does that of recorded times.

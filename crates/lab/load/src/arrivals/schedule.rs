@@ -2,7 +2,6 @@
 
 use std::iter::FusedIterator;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::curve::Curve;
 use super::{Arrivals, Process};
@@ -106,14 +105,6 @@ pub(super) fn planned(arrivals: &Arrivals, length: &Length) -> Option<u64> {
             let extent = extent(&Curve::of(shape), length);
             extent.is_finite().then(|| extent.round() as u64)
         }
-    }
-}
-
-/// The rate at a moment of a shape.
-pub(super) fn rate_at(arrivals: &Arrivals, at: Duration) -> Option<f64> {
-    match arrivals {
-        Arrivals::Trace(_) => None,
-        Arrivals::Rate { shape, .. } => Some(Curve::of(shape).rate(at.as_secs_f64())),
     }
 }
 

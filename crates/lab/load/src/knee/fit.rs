@@ -17,12 +17,8 @@ pub(super) fn physical(points: &[Point], confidence: f64) -> Option<Estimate> {
     let found = stats::saturation(&pairs, confidence)?;
     let most = pairs.iter().map(|pair| pair.1).fold(0.0, f64::max);
     let agree = found.high <= found.low * WIDEST && most <= found.high * CHANCE;
-    agree.then_some(Estimate {
-        rate: found.rate,
-        low: found.low,
-        high: found.high,
-        confidence,
-    })
+    let interval = (found.low, found.high);
+    agree.then(|| Estimate::new(found.rate, interval, confidence))
 }
 
 /// Whether enough holds were saturated for [`physical`].
@@ -48,13 +44,8 @@ pub(super) fn usl(points: &[Point], confidence: f64, seed: u64) -> Usl {
                         peak.low,
                         peak.high
                     );
-                    let estimate = Estimate {
-                        rate: peak.at,
-                        low: peak.low,
-                        high: peak.high,
-                        confidence,
-                    };
-                    (Some(estimate), note)
+                    let interval = (peak.low, peak.high);
+                    (Some(Estimate::new(peak.at, interval, confidence)), note)
                 }
                 Scaling::NotReached { seen } => {
                     let note = format!(

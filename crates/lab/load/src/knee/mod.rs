@@ -84,6 +84,18 @@ pub struct Estimate {
     pub confidence: f64,
 }
 
+impl Estimate {
+    /// A best estimate between the ends of its interval.
+    fn new(rate: f64, (low, high): (f64, f64), confidence: f64) -> Self {
+        Self {
+            rate,
+            low,
+            high,
+            confidence,
+        }
+    }
+}
+
 /// The universal scalability law, X(N) = λN / (1 + α(N−1) + βN(N−1)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

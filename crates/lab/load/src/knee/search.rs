@@ -245,13 +245,8 @@ impl Belief {
     }
 
     fn estimate(&self, confidence: f64) -> Estimate {
-        let (low, high) = self.threshold.interval(confidence);
-        Estimate {
-            rate: self.threshold.quantile(0.5),
-            low,
-            high,
-            confidence,
-        }
+        let interval = self.threshold.interval(confidence);
+        Estimate::new(self.threshold.quantile(0.5), interval, confidence)
     }
 }
 
@@ -261,19 +256,13 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
     let believed = Belief::new(bench).map(|belief| belief.estimate(confidence));
     // Whatever is believed of the rates between, nothing is claimed above one that failed.
     let claimed = bench.claimed();
-    let between = believed.map(|knee| Estimate {
-        rate: knee.rate.min(claimed),
-        low: knee.low.min(claimed),
-        high: knee.high.min(claimed),
-        confidence,
+    let between = believed.map(|knee| {
+        let interval = (knee.low.min(claimed), knee.high.min(claimed));
+        Estimate::new(knee.rate.min(claimed), interval, confidence)
     });
     let told = between.filter(|knee| knee.high <= knee.low * UNSURE);
-    let bound = bench.bracket().0.map(|good| Estimate {
-        rate: good,
-        low: good,
-        high: good,
-        confidence,
-    });
+    let good = bench.bracket().0;
+    let bound = good.map(|good| Estimate::new(good, (good, good), confidence));
     let knee = match believed {
         Some(_) => told,
         None => bound,

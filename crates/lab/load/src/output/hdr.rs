@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use measure::{Histogram, HistogramError};
+use measure::HistogramError;
 
 use crate::recording::Span;
 
@@ -33,17 +33,13 @@ pub fn hdr_lines(span: &Span) -> Result<String, HistogramError> {
         ("intended", &requests.intended),
         ("actual", &requests.actual),
     ] {
-        lines += &line(tag, span, histogram)?;
+        let max = histogram.max().unwrap_or(Duration::ZERO).as_secs_f64() * 1e3;
+        lines += &format!(
+            "Tag={tag},{:.3},{:.3},{max:.3},{}\n",
+            span.start.as_secs_f64(),
+            span.length.as_secs_f64(),
+            histogram.to_base64()?
+        );
     }
     Ok(lines)
-}
-
-fn line(tag: &str, span: &Span, histogram: &Histogram) -> Result<String, HistogramError> {
-    let max = histogram.max().unwrap_or(Duration::ZERO).as_secs_f64() * 1e3;
-    Ok(format!(
-        "Tag={tag},{:.3},{:.3},{max:.3},{}\n",
-        span.start.as_secs_f64(),
-        span.length.as_secs_f64(),
-        histogram.to_base64()?
-    ))
 }

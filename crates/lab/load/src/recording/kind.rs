@@ -52,11 +52,6 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Nothing yet.
-    pub fn empty() -> Self {
-        Self::default()
-    }
-
     /// Counts a request without a whole answer. Allocates for the first of its sort only.
     pub fn fail(&mut self, phase: Phase, cause: &str) {
         let same = |failure: &Failure| failure.phase == phase && failure.cause == cause;

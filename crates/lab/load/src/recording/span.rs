@@ -9,7 +9,7 @@ use super::kind::Recording;
 use super::tried::Tried;
 
 /// Numbers of one span of time. Spans of the same workload can be added.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Span {
     /// Start, from the start of the segment.
     pub start: Duration,
@@ -70,18 +70,8 @@ impl Span {
     /// Nothing yet, for a mix of so many kinds of requests.
     pub fn empty(kinds: usize) -> Self {
         Self {
-            start: Duration::ZERO,
-            length: Duration::ZERO,
-            after_end: false,
-            planned: 0,
-            kinds: vec![Recording::empty(); kinds],
-            connections: ConnectionCounts::default(),
-            in_flight_seconds: 0.0,
-            backlog: 0,
-            in_flight: 0,
-            threads_cpu: Vec::new(),
-            machine: MachineNoise::default(),
-            delays: Delays::default(),
+            kinds: vec![Recording::default(); kinds],
+            ..Self::default()
         }
     }
 
@@ -141,7 +131,7 @@ impl Span {
     fn add_counts(&mut self, other: &Self) {
         self.planned += other.planned;
         let kinds = self.kinds.len().max(other.kinds.len());
-        self.kinds.resize_with(kinds, Recording::empty);
+        self.kinds.resize_with(kinds, Recording::default);
         for (sum, kind) in self.kinds.iter_mut().zip(&other.kinds) {
             sum.merge(kind);
         }
@@ -156,7 +146,7 @@ impl Span {
 
     /// All kinds of requests together.
     pub fn requests(&self) -> Recording {
-        let mut sum = Recording::empty();
+        let mut sum = Recording::default();
         self.kinds.iter().for_each(|kind| sum.merge(kind));
         sum
     }

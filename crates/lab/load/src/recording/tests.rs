@@ -77,7 +77,7 @@ fn a_cleared_span_is_an_empty_one() {
 
 #[test]
 fn a_failure_is_told_by_phase_and_cause() {
-    let mut kind = Recording::empty();
+    let mut kind = Recording::default();
     for (phase, cause) in [
         (Phase::Connect, "refused"),
         (Phase::Connect, NO_PORTS),

@@ -209,7 +209,7 @@ fn waiting_for_the_last_answers_is_not_sending() {
 fn the_share_of_failures_has_one_definition() {
     let mut recorded = recorded(3, 10, 400.0, MEAN);
     let kind = &mut recorded.total.kinds[0];
-    *kind = crate::recording::Recording::empty();
+    *kind = crate::recording::Recording::default();
     (kind.sent, kind.answered) = (80, 70);
     for _ in 0..10 {
         kind.fail(Phase::Read, "reset");

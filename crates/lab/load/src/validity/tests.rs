@@ -116,7 +116,7 @@ fn a_target_that_refuses_is_no_fault_of_the_generator() {
             phase: Phase::Connect,
             cause: "refused".into(),
         };
-        *kind = Recording::empty();
+        *kind = Recording::default();
         kind.errors.insert(refused, 2_000);
     });
     recorded.total.planned = 2_000;
@@ -167,7 +167,7 @@ fn judged(objective: &str, recorded: &Recorded) -> (Option<bool>, Validity) {
 fn noisy() -> Recorded {
     let mut recorded = recorded(1, 4, 500.0, GOOD);
     spoil(&mut recorded, |kind| {
-        *kind = Recording::empty();
+        *kind = Recording::default();
         (kind.sent, kind.answered) = (2_000, 2_000);
         kind.intended.record_n(Duration::from_millis(5), 1_960);
         kind.intended.record_n(Duration::from_millis(15), 40);
