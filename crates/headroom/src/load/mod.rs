@@ -152,7 +152,7 @@ fn load(
 
 fn summary(args: &LoadArgs, url: &str, plan: &Plan, done: &Done) -> Result<Summary> {
     let warm_up = args.warm_up.0;
-    let mut summary = Summary::after(warm_up, &args.name, url, &plan.workload, &done.recorded)?;
+    let mut summary = Summary::of(warm_up, &args.name, url, &plan.workload, &done.recorded)?;
     if let Some(judged) = judged(args, plan, done) {
         summary.validity = validity::check_for(&plan.workload, &done.recorded, &judged);
     }

@@ -29,7 +29,7 @@ pub(super) fn gather(
     settings.within = args.workers_within;
     interrupt.noted();
     let mut there = 0;
-    let remote = Remote::start_while(workload, &settings, &mut |facts| {
+    let remote = Remote::start(workload, &settings, &mut |facts| {
         if facts.len() > there {
             there = facts.len();
             tell(format_args!(

@@ -72,7 +72,14 @@ fn requests_without_an_answer_are_the_slowest_in_every_form() {
         let requests = recorded.total.requests();
         assert_eq!((requests.answered, requests.failed()), (380, 20));
 
-        let summary = Summary::of("load", "http://target/", &workload, &recorded).unwrap();
+        let summary = Summary::of(
+            lab_load::summary::WarmUp::Auto,
+            "load",
+            "http://target/",
+            &workload,
+            &recorded,
+        )
+        .unwrap();
         for told in [&summary.latency.intended, &summary.latency.actual] {
             assert_eq!((told.count, told.unanswered), (380, 20));
             assert!(told.p90.unwrap() >= 0.005 && told.p95.unwrap() >= 0.005);

@@ -32,7 +32,14 @@ fn broken(workload: &Workload, recorded: &Recorded) -> Vec<String> {
 }
 
 fn summary(workload: &Workload, recorded: &Recorded) -> Summary {
-    Summary::of("load", "http://target/", workload, recorded).unwrap()
+    Summary::of(
+        lab_load::summary::WarmUp::Auto,
+        "load",
+        "http://target/",
+        workload,
+        recorded,
+    )
+    .unwrap()
 }
 
 fn target(treat: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> SocketAddr {

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::support::simulated::{RATE, Simulated, segment, workload};
-use crate::support::{NatsServer, WorkerProcess, worker, worker_with};
-use lab_generator::workers::{Nats, Remote, Settings};
+use crate::support::{NatsServer, WorkerProcess, start, worker, worker_with};
+use lab_generator::workers::{Nats, Settings};
 use lab_load::{Flow, Generate, GenerateError, Recorded, Span};
 
 const AT_ONCE: Duration = Duration::ZERO;
@@ -43,7 +43,7 @@ fn assert_same(got: &Recorded, whole: &Recorded) {
 fn the_parts_of_three_workers_are_the_whole() {
     let server = NatsServer::start();
     let workers = ["a", "b", "b"].map(|name| worker(&server.nats(), name, AT_ONCE));
-    let mut remote = Remote::start(&workload(2, 0), &server.settings(3)).unwrap();
+    let mut remote = start(&workload(2, 0), &server.settings(3)).unwrap();
     let whole = alone(6, 20);
     for _ in 0..2 {
         let mut watched = 0;
@@ -90,7 +90,7 @@ fn a_workload_larger_than_a_message_of_nats_arrives_in_pieces() {
             second: AT_ONCE,
         }))
     });
-    let mut remote = Remote::start(&workload(1, length), &server.settings(1)).unwrap();
+    let mut remote = start(&workload(1, length), &server.settings(1)).unwrap();
     let recorded = remote.run(&segment(5), &mut go_on).unwrap();
     assert_same(&recorded, &alone(1, 5));
     drop(remote);
@@ -104,7 +104,7 @@ fn a_killed_worker_is_named_and_what_it_said_counts() {
     let mut stays = WorkerProcess::simulated(&server, "stays", 100);
     let mut settings = server.settings(2);
     settings.silence = Duration::from_secs(1);
-    let mut remote = Remote::start(&workload(1, 0), &settings).unwrap();
+    let mut remote = start(&workload(1, 0), &settings).unwrap();
     let mut spans = 0;
     let recorded = remote
         .run(&segment(30), &mut |_| {
@@ -147,7 +147,7 @@ fn nats_may_go_and_come_back_and_nothing_is_missing() {
     let workers = ["a", "b"].map(|name| worker(&nats, name, SLOWLY));
     let mut settings = server.settings(2);
     settings.silence = Duration::from_secs(30);
-    let mut remote = Remote::start(&workload(1, 0), &settings).unwrap();
+    let mut remote = start(&workload(1, 0), &settings).unwrap();
     let mut spans = 0;
     let recorded = remote
         .run(&segment(30), &mut |_| {
@@ -175,7 +175,7 @@ fn without_nats_each_side_takes_the_other_for_lost() {
     let workers = ["a", "b"].map(|name| worker(&nats, name, SLOWLY));
     let mut settings = server.settings(2);
     settings.silence = Duration::from_secs(1);
-    let mut remote = Remote::start(&workload(1, 0), &settings).unwrap();
+    let mut remote = start(&workload(1, 0), &settings).unwrap();
     let mut spans = 0;
     let recorded = remote
         .run(&segment(1_000_000), &mut |_| {
@@ -207,7 +207,7 @@ fn without_nats_each_side_takes_the_other_for_lost() {
 fn stop_reaches_the_workers() {
     let server = NatsServer::start();
     let workers = ["a", "b"].map(|name| worker(&server.nats(), name, SLOWLY));
-    let mut remote = Remote::start(&workload(1, 0), &server.settings(2)).unwrap();
+    let mut remote = start(&workload(1, 0), &server.settings(2)).unwrap();
     let recorded = remote
         .run(&segment(1_000_000), &mut |_| Flow::Stop)
         .unwrap();
@@ -225,7 +225,7 @@ fn stop_reaches_the_workers() {
 fn a_worker_ended_by_its_user_says_so() {
     let server = NatsServer::start();
     let [leaves, stays] = ["leaves", "stays"].map(|name| worker(&server.nats(), name, SLOWLY));
-    let mut remote = Remote::start(&workload(1, 0), &server.settings(2)).unwrap();
+    let mut remote = start(&workload(1, 0), &server.settings(2)).unwrap();
     let recorded = remote
         .run(&segment(20), &mut |_| {
             leaves.interrupted.store(true, Ordering::Relaxed);
@@ -247,9 +247,7 @@ fn missing_workers_are_said_with_the_command_that_starts_one() {
     let here = worker(&server.nats(), "here", AT_ONCE);
     let mut settings = server.settings(2);
     settings.within = Duration::from_millis(1500);
-    let error = Remote::start(&workload(1, 0), &settings)
-        .unwrap_err()
-        .to_string();
+    let error = start(&workload(1, 0), &settings).unwrap_err().to_string();
     assert!(error.contains("wait for 2 workers: 1 came"), "{error}");
     let command = format!(
         "headroom load --worker --nats {} --session test",
@@ -265,7 +263,7 @@ fn a_worker_that_cannot_get_ready_says_why() {
     let fails = worker_with(&server.nats(), "fails", |_| {
         Err(GenerateError::new("connect to 127.0.0.1:1", "refused").help("start the target"))
     });
-    let error = Remote::start(&workload(1, 0), &server.settings(1)).unwrap_err();
+    let error = start(&workload(1, 0), &server.settings(1)).unwrap_err();
     let expected = "worker fails: connect to 127.0.0.1:1: refused; start the target";
     assert_eq!(error.to_string(), expected);
     fails.end().unwrap();
@@ -286,7 +284,7 @@ fn a_load_that_fails_on_one_worker_stops_on_all() {
     let server = NatsServer::start();
     let fails = worker_with(&server.nats(), "fails", |_| Ok(Box::new(Fails)));
     let stops = worker(&server.nats(), "stops", SLOWLY);
-    let mut remote = Remote::start(&workload(1, 0), &server.settings(2)).unwrap();
+    let mut remote = start(&workload(1, 0), &server.settings(2)).unwrap();
     let error = remote.run(&segment(1_000_000), &mut go_on).unwrap_err();
     assert_eq!(error.to_string(), "worker fails: open the trace: nothing");
     drop(remote);
@@ -298,7 +296,7 @@ fn a_load_that_fails_on_one_worker_stops_on_all() {
 fn more_workers_than_asked_for_are_refused() {
     let server = NatsServer::start();
     let workers = ["a", "b"].map(|name| worker(&server.nats(), name, AT_ONCE));
-    let remote = Remote::start(&workload(1, 0), &server.settings(1)).unwrap();
+    let remote = start(&workload(1, 0), &server.settings(1)).unwrap();
     // The one that is taken in leaves well; the other is told why not.
     let mut ends = Vec::new();
     let mut remote = Some(remote);
@@ -328,14 +326,14 @@ fn a_server_that_asks_for_a_token_gets_it_and_no_error_shows_it() {
     let worker = worker(&server.nats_with(&right), "w", AT_ONCE);
     let settings = |nats| Settings::new(nats, "test".into(), 1);
     let wrong = server.nats_with(&[("HEADROOM_NATS_TOKEN", "wr0ng")]);
-    let error = Remote::start(&workload(1, 0), &settings(wrong))
+    let error = start(&workload(1, 0), &settings(wrong))
         .unwrap_err()
         .to_string();
     assert!(
         error.contains("HEADROOM_NATS_TOKEN") && !error.contains("wr0ng"),
         "{error}"
     );
-    let mut remote = Remote::start(&workload(1, 0), &settings(server.nats_with(&right))).unwrap();
+    let mut remote = start(&workload(1, 0), &settings(server.nats_with(&right))).unwrap();
     assert_same(&remote.run(&segment(2), &mut go_on).unwrap(), &alone(1, 2));
     drop(remote);
     worker.end().unwrap();
@@ -350,13 +348,13 @@ fn a_server_that_asks_for_tls_gets_it_once_its_authority_is_named() {
     std::fs::write(path("key"), made.signing_key.serialize_pem()).unwrap();
     let (certificate, key) = (path("cert"), path("key"));
     let server = NatsServer::start_with(&["--tls", "--tlscert", &certificate, "--tlskey", &key]);
-    let error = Remote::start(&workload(1, 0), &server.settings(1))
+    let error = start(&workload(1, 0), &server.settings(1))
         .unwrap_err()
         .to_string();
     assert!(error.contains("HEADROOM_NATS_CA"), "{error}");
     let missing = path("missing");
     let unread = server.nats_with(&[("HEADROOM_NATS_CA", &missing)]);
-    let error = Remote::start(&workload(1, 0), &Settings::new(unread, "test".into(), 1))
+    let error = start(&workload(1, 0), &Settings::new(unread, "test".into(), 1))
         .unwrap_err()
         .to_string();
     assert!(error.contains(&missing), "{error}");
@@ -366,7 +364,7 @@ fn a_server_that_asks_for_tls_gets_it_once_its_authority_is_named() {
     });
     let worker = worker(&asked, "w", AT_ONCE);
     let settings = Settings::new(always.unwrap(), "test".into(), 1);
-    let mut remote = Remote::start(&workload(1, 0), &settings).unwrap();
+    let mut remote = start(&workload(1, 0), &settings).unwrap();
     assert_same(&remote.run(&segment(2), &mut go_on).unwrap(), &alone(1, 2));
     drop(remote);
     worker.end().unwrap();
@@ -376,7 +374,7 @@ fn a_server_that_asks_for_tls_gets_it_once_its_authority_is_named() {
 fn a_server_that_is_not_there_is_said_at_once() {
     let mut server = NatsServer::start();
     server.kill();
-    let error = Remote::start(&workload(1, 0), &server.settings(1))
+    let error = start(&workload(1, 0), &server.settings(1))
         .unwrap_err()
         .to_string();
     assert!(
@@ -397,7 +395,7 @@ fn wrong_settings_are_refused_before_anything_is_tried() {
     ] {
         let mut settings = Settings::new(nats.clone(), session.into(), workers);
         settings.silence = Duration::from_secs(silence_s);
-        let error = Remote::start(&workload(1, 0), &settings).unwrap_err();
+        let error = start(&workload(1, 0), &settings).unwrap_err();
         assert!(error.found.contains(found), "{error}");
     }
 }

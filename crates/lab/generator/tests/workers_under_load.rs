@@ -6,10 +6,9 @@
 use std::time::Duration;
 
 use crate::support::simulated;
-use crate::support::{NatsServer, WorkerProcess};
+use crate::support::{NatsServer, WorkerProcess, start};
 use crate::target::{Behaviour, Target};
 use lab_generator::Local;
-use lab_generator::workers::Remote;
 use lab_load::arrivals::{Arrivals, Process, Shape};
 use lab_load::{Flow, Generate, Length, Model, Recorded, Segment, Workload};
 
@@ -87,7 +86,7 @@ fn one_two_and_three_workers_send_the_same_load() {
             .map(|name| WorkerProcess::local(&server, name))
             .collect();
         let settings = server.settings(count as u32);
-        let mut remote = Remote::start(&workload(&target, 2), &settings).unwrap();
+        let mut remote = start(&workload(&target, 2), &settings).unwrap();
         for _ in 0..2 {
             let recorded = remote.run(&segment(2), &mut |_| Flow::Continue).unwrap();
             assert_whole(&recorded, 2);
@@ -111,7 +110,7 @@ fn a_worker_killed_under_load_is_lost_and_the_rest_is_right() {
     let mut stays = WorkerProcess::local(&server, "stays");
     let mut settings = server.settings(2);
     settings.silence = Duration::from_secs(1);
-    let mut remote = Remote::start(&workload(&target, 1), &settings).unwrap();
+    let mut remote = start(&workload(&target, 1), &settings).unwrap();
     let mut spans = 0;
     let recorded = remote
         .run(&segment(6), &mut |_| {
@@ -153,7 +152,7 @@ fn workers_that_lose_their_coordinator_stop_their_load() {
     let mut worker = WorkerProcess::local(&server, "w");
     let mut settings = server.settings(1);
     settings.silence = Duration::from_secs(1);
-    let mut remote = Remote::start(&workload(&target, 1), &settings).unwrap();
+    let mut remote = start(&workload(&target, 1), &settings).unwrap();
     let mut spans = 0;
     let recorded = remote
         .run(&segment(100_000), &mut |_| {
@@ -178,7 +177,7 @@ fn a_target_that_refuses_is_said_by_the_worker() {
     let mut worker = WorkerProcess::local(&server, "w");
     let workload = workload(&target, 1);
     target.end();
-    let error = Remote::start(&workload, &server.settings(1))
+    let error = start(&workload, &server.settings(1))
         .unwrap_err()
         .to_string();
     assert!(

@@ -113,21 +113,13 @@ impl Remote {
     ///
     /// Thread numbers are given in the order in which workers came: worker `i` of `n`
     /// with `t` threads each gets `i*t` to `i*t + t - 1` of `n*t`. Connections are
-    /// divided among them, at least one each.
+    /// divided among them, at least one each. `watch` is called ten times a second with the
+    /// workers that are there, and can end the wait.
     ///
     /// # Errors
-    /// When NATS cannot be reached, workers are missing or of another version, or one
-    /// cannot get ready; it says which and why.
-    pub fn start(workload: &Workload, settings: &Settings) -> Result<Self, GenerateError> {
-        Self::start_while(workload, settings, &mut |_| Flow::Continue)
-    }
-
-    /// As [`Remote::start`]; `watch` is called ten times a second with the workers that
-    /// are there, and can end the wait.
-    ///
-    /// # Errors
-    /// As [`Remote::start`], and when `watch` ended it.
-    pub fn start_while(
+    /// When NATS cannot be reached, workers are missing or of another version, one cannot
+    /// get ready, or `watch` ended the wait; it says which and why.
+    pub fn start(
         workload: &Workload,
         settings: &Settings,
         watch: &mut dyn FnMut(&[WorkerFacts]) -> Flow,

@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use lab_generator::workers::{Nats, ServeSettings, Settings, serve};
-use lab_load::{Generate, GenerateError};
+use lab_generator::workers::{Nats, Remote, ServeSettings, Settings, serve};
+use lab_load::{Flow, Generate, GenerateError, Workload};
 use simulated::Simulated;
 use tempfile::TempDir;
 
@@ -137,6 +137,11 @@ fn wait_for_port(file: &Path) -> u16 {
         "nats-server said within 10 s where it listens, in {}",
         file.display()
     );
+}
+
+/// A coordinator whose workers nobody watches.
+pub fn start(workload: &Workload, settings: &Settings) -> Result<Remote, GenerateError> {
+    Remote::start(workload, settings, &mut |_| Flow::Continue)
 }
 
 /// A worker as a thread of this process.

@@ -86,14 +86,6 @@ impl Arrivals {
         }
     }
 
-    /// Evenly spaced requests at a constant rate per second.
-    pub fn constant(rate: f64) -> Self {
-        Self::Rate {
-            process: Process::Constant,
-            shape: Shape::Constant(rate),
-        }
-    }
-
     /// When the requests of a segment are due. The same arguments always give the same
     /// times. Segments that shall differ need different seeds.
     ///
@@ -116,17 +108,6 @@ impl Arrivals {
             Self::Trace(_) => None,
             Self::Rate { shape, .. } => Some(Curve::of(shape).rate(at.as_secs_f64())),
         }
-    }
-
-    /// Whether the rate changes by plan; so does that of recorded times.
-    pub fn varies(&self) -> bool {
-        !matches!(
-            self,
-            Self::Rate {
-                shape: Shape::Constant(_),
-                ..
-            }
-        )
     }
 }
 

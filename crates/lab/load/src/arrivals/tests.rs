@@ -6,6 +6,13 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
+fn constant(rate: f64) -> Arrivals {
+    Arrivals::Rate {
+        process: Process::Constant,
+        shape: Shape::Constant(rate),
+    }
+}
+
 fn lasting(seconds: u64) -> Length {
     Length {
         duration: Some(Duration::from_secs(seconds)),
@@ -115,17 +122,17 @@ fn arrivals_follow_their_shape() {
 #[test]
 fn even_arrivals_are_exact_and_do_not_drift() {
     let day = 24 * 3600;
-    let schedule = Arrivals::constant(1_000.0).schedule(&lasting(day), 0);
+    let schedule = constant(1_000.0).schedule(&lasting(day), 0);
     assert_eq!(schedule.size_hint().0 as u64, 1_000 * day);
     for (k, at) in (0..10_000).zip(schedule) {
         assert_eq!(at, k * 1_000_000);
     }
     // A third of a second has no exact form; the last of a day is right to the nanosecond.
-    let third = Arrivals::constant(3.0).schedule(&lasting(day), 0);
+    let third = constant(3.0).schedule(&lasting(day), 0);
     let (count, last) = third.fold((0_u64, 0), |(count, _), at| (count + 1, at));
     assert_eq!(count, 3 * day);
     assert_eq!(last, (count - 1) * SECOND / 3 + 1);
-    let fast = Arrivals::constant(1e7).schedule(&counting(1_000_000), 0);
+    let fast = constant(1e7).schedule(&counting(1_000_000), 0);
     assert!(fast.enumerate().all(|(k, at)| at == k as u64 * 100));
 }
 
@@ -172,7 +179,7 @@ fn whichever_end_comes_first_counts() {
         duration: Some(Duration::from_secs(1)),
         requests: Some(requests),
     };
-    for arrivals in [Arrivals::poisson(100.0), Arrivals::constant(100.0)] {
+    for arrivals in [Arrivals::poisson(100.0), constant(100.0)] {
         assert_eq!(arrivals.schedule(&both(30), 1).count(), 30);
         assert_eq!(arrivals.schedule(&both(300), 1).count(), 100);
         assert_eq!(arrivals.planned(&both(300)), Some(100.0));

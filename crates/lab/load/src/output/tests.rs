@@ -13,7 +13,14 @@ use crate::summary::{Growth, PartNumbers};
 fn summary() -> Summary {
     let recorded = recorded(5, 10, 400.0, Duration::from_millis(3));
     let target = "http://127.0.0.1:8080/";
-    Summary::of("load", target, &workload(&["a"]), &recorded).unwrap()
+    Summary::of(
+        crate::summary::WarmUp::Auto,
+        "load",
+        target,
+        &workload(&["a"]),
+        &recorded,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -96,7 +103,14 @@ fn the_documented_schema_is_the_real_one() {
     recorded.total.machine.steal = 0.5;
     let mut workload = workload(&["a", "b"]);
     workload.guard.steal_share = 0.3;
-    let mut summary = Summary::of("load", "http://h/", &workload, &recorded).unwrap();
+    let mut summary = Summary::of(
+        crate::summary::WarmUp::Auto,
+        "load",
+        "http://h/",
+        &workload,
+        &recorded,
+    )
+    .unwrap();
     summary.notes.push("a note".into());
     summary.status_names.insert(14, "UNAVAILABLE".into());
     summary.steady.growth = Some(Growth {

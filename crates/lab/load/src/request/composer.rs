@@ -40,11 +40,6 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// The number of the arrival that began it.
-    pub fn arrival(&self) -> u64 {
-        self.arrival
-    }
-
     fn values(&self) -> &[Option<String>] {
         self.memory.as_ref().map_or(&[], |memory| &memory.values)
     }

@@ -18,28 +18,14 @@ use crate::validity::{self, Between};
 use crate::workload::{Pace, Protocol, Workload};
 
 impl Summary {
-    /// The result of a load, with the steady part that [`WarmUp::Auto`] finds told beside
-    /// the whole.
+    /// The result of a load; `warm_up` says what is made of its start.
     ///
-    /// `name` and `target` are as people wrote them. `capacity`, `floor` and `notes`
-    /// stay empty; whoever knows them adds them.
+    /// `name` and `target` are as people wrote them. `capacity` and `floor` stay empty, and
+    /// `notes` has what was seen alone; whoever knows more adds it.
     ///
     /// # Errors
     /// When a histogram cannot be written.
     pub fn of(
-        name: &str,
-        target: &str,
-        workload: &Workload,
-        recorded: &Recorded,
-    ) -> Result<Self, HistogramError> {
-        Self::after(WarmUp::Auto, name, target, workload, recorded)
-    }
-
-    /// As [`Summary::of`], with something else made of its start.
-    ///
-    /// # Errors
-    /// When a histogram cannot be written.
-    pub fn after(
         warm_up: WarmUp,
         name: &str,
         target: &str,

@@ -14,7 +14,7 @@ const URL: &str = "http://127.0.0.1:8080/";
 const MEAN: Duration = Duration::from_millis(4);
 
 fn summary(recorded: &Recorded) -> Summary {
-    Summary::of("load", URL, &workload(&["a"]), recorded).unwrap()
+    Summary::of(WarmUp::Auto, "load", URL, &workload(&["a"]), recorded).unwrap()
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_warm_up_that_was_asked_for_is_left_out_and_shown() {
     let recorded = recorded(3, 10, 400.0, MEAN);
     let after = |seconds| {
         let warm_up = WarmUp::Fixed(Duration::from_secs(seconds));
-        Summary::after(warm_up, "load", URL, &workload(&["a"]), &recorded).unwrap()
+        Summary::of(warm_up, "load", URL, &workload(&["a"]), &recorded).unwrap()
     };
     let cut = after(3);
     assert_eq!((cut.steady.from_s, cut.steady.to_s), (3.0, 10.0));
@@ -138,7 +138,7 @@ fn a_warm_up_that_was_asked_for_is_left_out_and_shown() {
     let all = after(30);
     assert_eq!((all.steady.state.as_str(), all.warm_up_s), ("short", 0.0));
     assert_eq!(all.latency, whole.latency);
-    let none = Summary::after(WarmUp::None, "load", URL, &workload(&["a"]), &recorded).unwrap();
+    let none = Summary::of(WarmUp::None, "load", URL, &workload(&["a"]), &recorded).unwrap();
     assert_eq!(
         (none.steady.state.as_str(), none.latency),
         ("whole", whole.latency)
@@ -267,7 +267,7 @@ fn statuses_of_grpc_have_their_names() {
     recorded.total.kinds[0].statuses = [(0, 3), (14, 5), (99, 1)].into();
     let mut workload = workload(&["a"]);
     let names = |workload: &crate::Workload| {
-        let summary = Summary::of("load", URL, workload, &recorded).unwrap();
+        let summary = Summary::of(WarmUp::Auto, "load", URL, workload, &recorded).unwrap();
         summary.status_names
     };
     assert!(names(&workload).is_empty());
@@ -300,7 +300,14 @@ fn several_kinds_are_told_apart() {
     let mut recorded = recorded(3, 10, 400.0, MEAN);
     let other = recorded.total.kinds[0].clone();
     recorded.total.kinds.push(other);
-    let summary = Summary::of("load", URL, &workload(&["get", "put"]), &recorded).unwrap();
+    let summary = Summary::of(
+        WarmUp::Auto,
+        "load",
+        URL,
+        &workload(&["get", "put"]),
+        &recorded,
+    )
+    .unwrap();
     let names: Vec<_> = summary
         .kinds
         .iter()

@@ -130,7 +130,14 @@ fn recorded(spans: Vec<Span>) -> Recorded {
 }
 
 fn summary(workload: &Workload, recorded: &Recorded) -> Summary {
-    Summary::of("load", "http://127.0.0.1:8080/", workload, recorded).unwrap()
+    Summary::of(
+        lab_load::summary::WarmUp::Auto,
+        "load",
+        "http://127.0.0.1:8080/",
+        workload,
+        recorded,
+    )
+    .unwrap()
 }
 
 /// Compares with a stored text; with BLESS=1 in the environment it is stored anew.

@@ -584,7 +584,7 @@ impl Loads<'_> {
         recorded: &Recorded,
     ) -> Result<Summary, String> {
         let target = load.target_text(&|reference| self.addresses.resolve(reference));
-        let mut summary = Summary::after(warm_up, &load.name, &target, workload, recorded)
+        let mut summary = Summary::of(warm_up, &load.name, &target, workload, recorded)
             .map_err(|error| format!("load {}: {error}", load.name))?;
         summary.floor = lab_generator::calibrate::stored();
         Ok(summary)
