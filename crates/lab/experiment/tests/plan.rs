@@ -275,6 +275,11 @@ fn a_catalogue_that_contradicts_itself_says_so() {
     builtin
         .flags
         .push(lab_experiment::catalogue::Flag::value("--seed"));
+    assert_eq!(
+        catalogue.problems(),
+        ["driver cells: no builtin \"cells driver\""]
+    );
+    catalogue.drivers[0].builtin = "cells rep".to_owned();
     assert_eq!(catalogue.problems(), Vec::<String>::new());
 
     catalogue.fleets[0].settings = settings
