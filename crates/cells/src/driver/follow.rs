@@ -124,32 +124,16 @@ impl Stream for Tasks {
 
     fn take(&self, event: &Event) -> Result<(), prost::DecodeError> {
         let payload = event.payload.as_slice();
-        match event.name.as_str() {
-            "task_created" => {
-                let report = TaskEvent::decode(payload)?
-                    .task
-                    .and_then(|task| self.report(&task));
-                report
-                    .into_iter()
-                    .for_each(|report| lock(&self.book).seen(report));
+        let task = match event.name.as_str() {
+            "task_created" | "task_removed" => TaskEvent::decode(payload)?.task,
+            "task_changed" => TaskChanged::decode(payload)?.after,
+            _ => None,
+        };
+        if let Some(report) = task.and_then(|task| self.report(&task)) {
+            match event.name.as_str() {
+                "task_removed" => lock(&self.book).gone(report.n),
+                _ => lock(&self.book).seen(report),
             }
-            "task_changed" => {
-                let report = TaskChanged::decode(payload)?
-                    .after
-                    .and_then(|task| self.report(&task));
-                report
-                    .into_iter()
-                    .for_each(|report| lock(&self.book).seen(report));
-            }
-            "task_removed" => {
-                let report = TaskEvent::decode(payload)?
-                    .task
-                    .and_then(|task| self.report(&task));
-                report
-                    .into_iter()
-                    .for_each(|report| lock(&self.book).gone(report.n));
-            }
-            _ => {}
         }
         Ok(())
     }

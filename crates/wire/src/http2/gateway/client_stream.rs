@@ -149,13 +149,13 @@ impl ClientStream {
         if self.exchange.is_none() && !self.begin()? {
             return Ok(());
         }
-        let Some(exchange) = &mut self.exchange else {
-            return Ok(());
-        };
+        self.push();
         let mut dropped = Parts::default();
-        if !exchange.read {
+        if let Some(exchange) = &mut self.exchange
+            && !exchange.read
+        {
             let parts = match &mut exchange.request {
-                Some(request) if request.is_full() => return self.push(),
+                Some(request) if request.is_full() => return Ok(()),
                 Some(request) => request.parts(),
                 None => &mut dropped,
             };
@@ -164,12 +164,13 @@ impl ClientStream {
             };
             self.inbox.drain(..scan.consumed);
             exchange.read = scan.ended;
+            self.push();
         }
-        self.push()
+        Ok(())
     }
 
     /// Sends on what came of the request.
-    fn push(&mut self) -> Result<(), StreamError> {
+    fn push(&mut self) {
         if let Some(exchange) = &mut self.exchange
             && let Some(request) = &mut exchange.request
         {
@@ -182,7 +183,6 @@ impl ClientStream {
                 exchange.request = None;
             }
         }
-        Ok(())
     }
 
     /// Opens a stream for the next request, if its head is there and a stream is free.
@@ -225,13 +225,14 @@ impl ClientStream {
         Ok(true)
     }
 
-    /// Looks for the answer's head.
-    fn listen(&mut self) {
+    /// Looks for the answer's head; whether there is something new to take. If not, the
+    /// signal rings when there is.
+    fn listen(&mut self) -> bool {
         let Some(exchange) = &mut self.exchange else {
-            return;
+            return false;
         };
         let Answer::Awaited(answer, bytes) = &mut exchange.answer else {
-            return;
+            return false;
         };
         let mut context = Context::from_waker(&self.waker);
         let mut head = || {
@@ -251,8 +252,9 @@ impl ClientStream {
             }
             // As a server of HTTP/1.1 that fails: it closes the connection.
             Poll::Ready(Err(_)) => (self.exchange, self.spent) = (None, true),
-            Poll::Pending => {}
+            Poll::Pending => return !bytes.is_empty(),
         }
+        true
     }
 
     /// Takes what there is of the answer.
@@ -303,10 +305,7 @@ impl Carried for ClientStream {
         }
         self.inbox.extend_from_slice(bytes);
         self.advance()?;
-        // From now on the answer wakes it.
-        self.listen();
-        if !matches!(&self.exchange, Some(Exchange { answer: Answer::Awaited(_, interim), .. }) if interim.is_empty())
-        {
+        if self.listen() {
             self.signal.ring();
         }
         Ok(bytes.len())
