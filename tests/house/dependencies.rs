@@ -23,6 +23,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("nats", 1),
     ("cells", 2),
     ("routing-api", 2),
+    ("compliance", 2),
     ("backend", 2),
     ("routing", 2),
     ("graph", 2),

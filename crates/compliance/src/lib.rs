@@ -1,0 +1,12 @@
+//! Continuous configuration and compliance.
+//!
+//! Rules say which directives hold on which nodes; a policy is what one node is asked to be;
+//! an agent reports what it found; compliance is how reports stand to what was expected.
+//! What crosses a wire or is computed follows Rudder, so that its agents and users see what
+//! they know.
+//!
+//! Everything here is pure: time, randomness and I/O come in as arguments.
+
+pub mod model;
+pub mod policy;
+pub mod reports;

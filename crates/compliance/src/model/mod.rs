@@ -1,0 +1,1 @@
+//! What is managed: nodes, groups and their queries, techniques, directives, rules, parameters.

@@ -1,0 +1,1 @@
+//! What agents report, and how that stands to what was expected of them.
