@@ -3,9 +3,9 @@
 
 #![no_main]
 
-use graph::trace::names::Names;
-use graph::trace::{self, Origin, Store, StoreLimits, Wanted, jaeger, otlp, zipkin};
 use libfuzzer_sys::fuzz_target;
+use traces::names::Names;
+use traces::{Origin, Store, StoreLimits, Wanted, jaeger, otlp, zipkin};
 
 fuzz_target!(|data: &[u8]| {
     let Some((form, body)) = data.split_first() else {
@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
         0 => zipkin::read(body, &origin, names),
         1 => otlp::read_json(body, &origin, names),
         2 => jaeger::read(body, &origin, names),
-        3 => trace::read(body, &origin),
+        3 => traces::read(body, &origin),
         _ => otlp::read_protobuf(body, &origin, names),
     };
     let Ok(spans) = read else {

@@ -3,9 +3,8 @@
 
 #![no_main]
 
-use graph::topology::Tracing;
-use graph::trace::context::{Outgoing, PASSED_BYTES, read, write};
 use libfuzzer_sys::fuzz_target;
+use traces::context::{Forms, Outgoing, PASSED_BYTES, read, write};
 use wire::http1::fields;
 
 fuzz_target!(|data: &[u8]| {
@@ -31,8 +30,8 @@ fuzz_target!(|data: &[u8]| {
     };
     for w3c in [true, false] {
         let (mut out, mut rest) = (Vec::new(), Vec::new());
-        let tracing = Tracing { w3c, b3: !w3c, ..Tracing::default() };
-        write(&tracing, &outgoing, &mut out);
+        let forms = Forms { w3c, b3: !w3c };
+        write(forms, &outgoing, &mut out);
         let lines: Vec<_> = fields(&out).collect();
         let again = read(lines.into_iter(), &mut rest);
         assert_eq!((again.trace, again.parent), (context.trace, context.parent));

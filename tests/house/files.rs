@@ -85,8 +85,10 @@ fn every_test_file_is_in_a_test_program() {
         if !manifest.contains("autotests = false") {
             continue;
         }
-        let main = fs::read_to_string(tests.join("main.rs")).expect("tests/main.rs");
-        for entry in fs::read_dir(&tests).expect("a folder") {
+        // One without tests of its own has none, or a folder of recordings.
+        let main = fs::read_to_string(tests.join("main.rs")).unwrap_or_default();
+        let entries = fs::read_dir(&tests).into_iter().flatten();
+        for entry in entries {
             let path = entry.expect("an entry").path();
             let name = path.file_stem().and_then(|name| name.to_str());
             let name = name.expect("a name");

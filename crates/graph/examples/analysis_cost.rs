@@ -7,10 +7,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use graph::analysis::analyse;
-use graph::draw::{Run, SpanId, TraceId};
-use graph::trace::{Name, Span, SpanKind};
 use stats::SplitMix;
+use traces::analysis::analyse;
+use traces::ids::Run;
+use traces::{Name, Span, SpanKind};
+use traces::{SpanId, TraceId};
 
 fn main() {
     let requests = std::env::args()
@@ -18,7 +19,7 @@ fn main() {
         .map_or(100_000, |text| text.parse().unwrap());
     let spans = chain(requests);
     let begun = Instant::now();
-    let analysis = analyse(&spans, None, None);
+    let analysis = analyse(&spans);
     let took = begun.elapsed();
     println!("{analysis}");
     println!(

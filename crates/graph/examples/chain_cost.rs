@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 use graph::metrics::Metrics;
 use graph::service::{Directory, Host, HostConfig, Hosted};
 use graph::topology::{self, ServiceId, Topology};
-use graph::trace::{StoreLimits, Tracer};
+use graph::trace::Tracer;
 use graph::work::{Calibration, Site};
+use traces::StoreLimits;
 
 const NAMES: [&str; 3] = ["broot", "bbranch", "bleaf"];
 
@@ -76,7 +77,7 @@ fn host(
         site,
         metrics: Arc::new(Metrics::new()),
         tracer: tracer.clone(),
-        run: graph::draw::Run::default(),
+        run: traces::ids::Run::default(),
     });
     (host.unwrap(), tracer)
 }

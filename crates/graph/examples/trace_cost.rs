@@ -9,13 +9,16 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use graph::amount::Amount;
-use graph::draw::{Run, SpanId, TraceId};
 use graph::metrics::{History, Metrics};
 use graph::topology::{
     Action, Connections, Edge, EdgeId, Endpoint, Faults, Placement, Protocol, Response, Service,
     ServiceId, Step, StepId, Topology, Tracing, Work,
 };
-use graph::trace::{Export, Format, Recorder, Span, SpanKind, StoreLimits, Tracer, context};
+use graph::trace::{Export, Format, Recorder, Tracer};
+use traces::context;
+use traces::ids::Run;
+use traces::{Span, SpanKind, StoreLimits};
+use traces::{SpanId, TraceId};
 use wire::clock;
 
 type Failure = Box<dyn std::error::Error>;
@@ -145,7 +148,7 @@ fn contexts() {
         (b"x-b3-spanid", b"00f067aa0ba902b7"),
         (b"x-b3-sampled", b"1"),
     ];
-    let (tracing, mut passed, mut out) = (Tracing::default(), Vec::new(), Vec::new());
+    let (forms, mut passed, mut out) = (Tracing::default().forms(), Vec::new(), Vec::new());
     for _ in 0..REQUESTS {
         let context = context::read(black_box(fields).into_iter(), &mut passed);
         let outgoing = context::Outgoing {
@@ -157,14 +160,14 @@ fn contexts() {
             passed: &passed,
         };
         out.clear();
-        context::write(&tracing, &outgoing, &mut out);
+        context::write(forms, &outgoing, &mut out);
         black_box(&out);
     }
 }
 
 /// Records traces of seven spans each, as a chain of three services makes them.
 fn record(recorder: &mut Recorder, seed: u64) {
-    let names = ["root", "branch", "leaf", "/", "cpu", ""].map(graph::trace::Name::from);
+    let names = ["root", "branch", "leaf", "/", "cpu", ""].map(traces::Name::from);
     let [root, branch, leaf, path, cpu, none] = &names;
     for number in 0..TRACES {
         let trace = TraceId::of_request(seed, Run(0), number);

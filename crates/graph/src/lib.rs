@@ -18,7 +18,6 @@ pub mod admin;
 pub mod amount;
 pub mod analysis;
 pub mod background;
-mod columns;
 pub mod draw;
 pub mod kubernetes;
 pub mod metrics;
@@ -27,6 +26,9 @@ pub mod placement;
 pub mod probe;
 pub mod processes;
 pub mod profile;
+#[cfg(test)]
+#[path = "../../traces/src/samples.rs"]
+mod samples;
 pub mod script;
 pub mod service;
 pub mod topology;
@@ -42,4 +44,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Nanoseconds of the monotonic clock that all processes of a machine share
 /// (`wire::clock::now`), or a length of time on it.
-pub type Nanos = u64;
+pub use traces::Nanos;

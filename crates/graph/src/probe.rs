@@ -7,12 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::analysis::{Floors, Question};
+use crate::analysis::Question;
 use crate::metrics::Metrics;
 use crate::service::{Directory, Host, HostConfig, Hosted, StartError};
 use crate::topology::{self, ServiceId};
-use crate::trace::{StoreLimits, Tracer};
+use crate::trace::Tracer;
 use crate::work::{Calibration, Site, WorkError};
+use traces::StoreLimits;
+use traces::analysis::Floors;
 
 /// A hop, and work that is just too long for an event loop.
 const GRAPH: &str = "name = \"probe\"\n[defaults]\nresponse = \"64B\"\n\
@@ -73,7 +75,7 @@ pub fn measure(calibration: Calibration, folder: &Path) -> Result<Floors, ProbeE
         site: Site::open(calibration, folder)?,
         metrics: Arc::new(Metrics::new()),
         tracer: tracer.clone(),
-        run: crate::draw::Run::default(),
+        run: traces::ids::Run::default(),
     })?;
     let asked = match host.directory().get("root", 0) {
         Some(address) => ask(address),

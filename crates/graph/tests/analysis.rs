@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::running::{Running, graph};
-use graph::analysis::{Analysis, Cause, SuspectKind, analyse, critical_path};
+use graph::analysis::Question;
 use graph::topology::Topology;
-use graph::trace::{Span, SpanKind};
+use traces::analysis::{Analysis, Cause, SuspectKind, critical_path};
+use traces::{Span, SpanKind};
 
 /// Branches, work in the loop and on workers, a call without `wait`, failures.
 const GRAPH: &str = r#"
@@ -45,7 +46,7 @@ fn typical(analysis: &Analysis, cause: Cause) -> f64 {
 fn real_requests_are_taken_apart_to_the_nanosecond() {
     let topology = graph(GRAPH);
     let spans = Running::start(&topology, 2).spans(REQUESTS);
-    let analysis = analyse(&spans, Some(&topology), None);
+    let analysis = Question::of(&topology).analyse(&spans);
     println!("{analysis}");
     let counts = &analysis.counts;
     assert_eq!((counts.traces, counts.without_root), (REQUESTS, 0));
@@ -76,7 +77,7 @@ fn real_requests_are_taken_apart_to_the_nanosecond() {
     for root in roots {
         let trace = spans.iter().filter(|span| span.trace == root.trace);
         let trace: Vec<Span> = trace.cloned().collect();
-        let path = critical_path(&trace, Some(&topology));
+        let path = critical_path(&trace, Some(&graph::analysis::known(&topology)));
         let own = path.iter().flat_map(|one| &one.own);
         let sum: u64 = own.map(|(_, length)| length).sum();
         assert_eq!(sum, root.end - root.start);
@@ -99,7 +100,7 @@ steps = [{ cpu = "500us" }]
 /// What is said of a graph that runs with one profile and is held to another.
 fn held(runs: &str, asked: &str, requests: u64) -> Analysis {
     let spans = Running::start(&graph(runs), 2).spans(requests);
-    analyse(&spans, Some(&graph(asked)), None)
+    Question::of(&graph(asked)).analyse(&spans)
 }
 
 /// Those that are accused; the machine is nobody, and may be busy.
@@ -176,7 +177,7 @@ fn a_profile_that_is_swapped_is_told_with_before_and_after() {
     );
     let slower: std::sync::Arc<Topology> = graph(&slower);
     let spans = Running::start(&graph(CHAIN), 2).spans_with_change(&slower, 100);
-    let analysis = analyse(&spans, Some(&slower), None);
+    let analysis = Question::of(&slower).analyse(&spans);
     assert_eq!(analysis.revisions.len(), 2);
     assert_eq!(analysis.latency.count, 100);
     let named = accused(&analysis);

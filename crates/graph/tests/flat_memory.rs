@@ -11,8 +11,9 @@ use std::time::Duration;
 use graph::metrics::Metrics;
 use graph::service::{Directory, Host, HostConfig, Hosted};
 use graph::topology::{self, ServiceId};
-use graph::trace::{StoreLimits, Tracer};
+use graph::trace::Tracer;
 use graph::work::{Calibration, Site};
+use traces::StoreLimits;
 
 /// Knows how many bytes are held.
 struct Counting;
@@ -128,7 +129,7 @@ fn nothing_grows_with_the_number_of_requests() {
         site: Site::open(Calibration::measure(), folder.path()).unwrap(),
         metrics: Arc::new(Metrics::new()),
         tracer: tracer.clone(),
-        run: graph::draw::Run::default(),
+        run: traces::ids::Run::default(),
     })
     .unwrap();
     let address = host.directory().get("root", 0).unwrap();

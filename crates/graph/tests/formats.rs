@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use crate::running::{Running, graph};
-use graph::analysis::{Cause, analyse};
-use graph::draw::SpanId;
+use graph::analysis::Question;
 use graph::topology::Topology;
-use graph::trace::{Origin, Span, SpanKind, jaeger, otlp, read, zipkin};
+use traces::SpanId;
+use traces::analysis::Cause;
+use traces::{Origin, Span, SpanKind, jaeger, otlp, read, zipkin};
 
 const GRAPH: &str = r#"
 seed = 3
@@ -53,12 +54,12 @@ fn run() -> (Arc<Topology>, Vec<Span>) {
 #[test]
 fn a_run_is_the_same_in_every_format() {
     let (topology, spans) = run();
-    let said = analyse(&spans, Some(&topology), None).to_string();
+    let said = Question::of(&topology).analyse(&spans).to_string();
     assert!(!said.contains("100 % of their time"), "{said}");
     for (format, write) in FORMATS {
         let again = sorted(read(&write(&spans, &Origin::unix()), &Origin::unix()).unwrap());
         assert_eq!(again, spans, "{format}");
-        let again = analyse(&again, Some(&topology), None).to_string();
+        let again = Question::of(&topology).analyse(&again).to_string();
         assert_eq!(again, said, "{format}");
     }
 }
@@ -143,7 +144,7 @@ fn spans_of_others_are_the_same_graph_in_every_format() {
     for (format, write) in FORMATS {
         let written = without_ours(format, write(&spans, &Origin::unix()));
         let again = read(&written, &Origin::unix()).unwrap();
-        let analysis = analyse(&again, None, None);
+        let analysis = traces::analysis::analyse(&again);
         let edges: Vec<_> = analysis
             .edges
             .iter()

@@ -9,11 +9,10 @@ use std::time::Duration;
 use crate::running::graph;
 use bytes::Bytes;
 use graph::admin::{Admin, AdminConfig, Control, Instance, Peer};
-use graph::draw::{SpanId, TraceId};
 use graph::metrics::Metrics;
 use graph::service::{Directory, Host, HostConfig, Hosted};
 use graph::topology::Topology;
-use graph::trace::{Export, Format, Span, SpanKind, StoreLimits, Tracer};
+use graph::trace::{Export, Format, Tracer};
 use graph::work::{Calibration, Site};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::Full;
@@ -21,6 +20,8 @@ use net::{Client, ClientOptions};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use traces::{Span, SpanKind, StoreLimits};
+use traces::{SpanId, TraceId};
 
 const GRAPH: &str = r#"
 name = "pair"
@@ -96,7 +97,7 @@ impl Process {
             site: Site::open(calibration, folder.path()).unwrap(),
             metrics: Arc::clone(&metrics),
             tracer: tracer.clone(),
-            run: graph::draw::Run::default(),
+            run: traces::ids::Run::default(),
         });
         let host = host.map_err(|wrong| wrong.to_string()).unwrap();
         let address = host.directory().get(service, 0).unwrap();
@@ -270,7 +271,7 @@ async fn the_last_spans_are_sent_before_a_process_ends() {
 async fn a_posted_trace_is_shown_as_it_was() {
     let leaf = Process::start("the-leaf", Directory::default(), None).await;
     let client = Client::new(ClientOptions::default());
-    let recorded = include_bytes!("data/otlp-python-1.45.2.bin.gz");
+    let recorded = include_bytes!("../../traces/tests/data/otlp-python-1.45.2.bin.gz");
     let mut headers = HeaderMap::new();
     headers.insert("content-encoding", "gzip".parse().unwrap());
     let uri = format!("http://{}/v1/traces", leaf.control)

@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 
 use crate::running::{Running, graph};
-use graph::draw::Run;
 use graph::topology::Topology;
 use graph::topology::budget::{Costs, Simulation};
-use graph::trace::Span;
+use traces::Span;
+use traces::ids::Run;
 
 /// Chances, repeats, branches, attempts and faults; no time-out is near.
 const GRAPH: &str = r#"

@@ -9,6 +9,7 @@
 //! | count | `4000`, `4_000` |
 //! | processors | `0-1,3` |
 
+pub mod columns;
 mod cpus;
 mod error;
 mod nearest;

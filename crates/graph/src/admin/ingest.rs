@@ -10,8 +10,9 @@ use net::Body;
 
 use super::answer::{self, Refusal};
 use crate::lock;
-use crate::trace::names::Names;
-use crate::trace::{ReadError, Span, Tracer, otlp, zipkin};
+use crate::trace::Tracer;
+use traces::names::Names;
+use traces::{ReadError, Span, otlp, zipkin};
 
 /// Most bytes of a posted body, as it comes and as it is unpacked.
 pub(super) const BODY_BYTES: usize = 32 << 20;

@@ -22,13 +22,13 @@
 mod answer;
 mod graph;
 mod ingest;
+mod kept_traces;
 mod page;
 mod peers;
 mod server;
 mod stats;
 #[cfg(test)]
 mod tests;
-mod traces;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub use server::{Admin, AdminConfig, AdminPage};
 use telemetry::prometheus::Page;
 
 use crate::topology::{ServiceId, Topology};
-use crate::trace::Span;
+use traces::Span;
 
 /// Where an instance of a service is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,9 +15,10 @@ use super::answer::{Query, Refusal, json, whole};
 use super::ingest::{BODY_BYTES, Form, Intake};
 use super::peers::{Peer, Watch};
 use super::stats::Stats;
-use super::{Control, graph, traces};
+use super::{Control, graph, kept_traces};
 use crate::metrics::{self, Metrics};
-use crate::trace::{Tracer, otlp};
+use crate::trace::Tracer;
+use traces::otlp;
 
 /// Most bytes of a profile.
 const PROFILE_BYTES: usize = 16 << 20;
@@ -144,13 +145,13 @@ impl Admin {
             "/analysis" => self.analysis(query).await?,
             "/traces" => {
                 self.tracer.collect();
-                json(&traces::list(store, origin, query)?)
+                json(&kept_traces::list(store, origin, query)?)
             }
             "/spans" => self.spans(query).await?,
             path => match path.strip_prefix("/traces/") {
                 Some(id) => {
                     self.tracer.collect();
-                    traces::one(store, origin, id, query)?
+                    kept_traces::one(store, origin, id, query)?
                 }
                 None => return Err(unknown(path)),
             },
@@ -211,10 +212,10 @@ impl Admin {
 
     async fn spans(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
         let format = query.text("format").unwrap_or_else(|| "otlp".to_owned());
-        let (content_type, write) = traces::form(&format)?;
+        let (content_type, write) = kept_traces::form(&format)?;
         let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
         self.tracer.collect();
-        let spans = traces::whole(self.tracer.store(), query, SPANS_OF)?;
+        let spans = kept_traces::whole(self.tracer.store(), query, SPANS_OF)?;
         let origin = self.tracer.origin().clone();
         let write = move || whole(content_type, write(&spans.concat(), &origin));
         aside("writing the spans", write).await
@@ -223,7 +224,7 @@ impl Admin {
     async fn analysis(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
         let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
         self.tracer.collect();
-        let traces = traces::whole(self.tracer.store(), query, traces::MOST_WHOLE)?;
+        let traces = kept_traces::whole(self.tracer.store(), query, kept_traces::MOST_WHOLE)?;
         let control = Arc::clone(&self.control);
         let analysed = aside("the analysis", move || control.analysis(traces)).await?;
         let refused = |why| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why);

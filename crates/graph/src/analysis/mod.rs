@@ -1,60 +1,22 @@
-//! Where the latency of requests goes, and why.
-//!
-//! Spans come in, of any number of requests and in any order; data comes out. Each request
-//! that succeeded is taken apart along its critical path ([`critical_path`]) into
-//! [`Component`]s that add up to its latency, to the nanosecond. Components of requests are
-//! then averaged: over all, over those around the median, and over those around the p99.
-//! The difference of the last two says what the tail is made of. (Percentiles of parts
-//! cannot do that: they do not add up.) Failed requests are counted and nothing else.
-//!
-//! A budget from the topology, run in virtual time through the same procedure, stands
-//! beside what was seen; so does the machine's own noise.
+//! The analysis of [`traces`], asked about a graph: its topology says what is known of the
+//! services, and runs in virtual time for the budget.
 
-mod cause;
-mod compare;
-mod concurrency;
-mod critical;
-mod evidence;
-mod expected;
-mod figures;
-mod floor;
-mod floors;
-mod forest;
-mod ledger;
-mod path;
-mod phrases;
-mod report;
-mod resample;
-mod revisions;
-mod sentences;
-mod survey;
-mod suspects;
-mod tables;
 #[cfg(test)]
 mod tests;
-mod text;
 
-use serde::Serialize;
+use std::collections::HashSet;
 
-use crate::Nanos;
+use traces::analysis::{Analysis, Budget, Floors, Known, KnownCall, KnownService};
+use traces::{Nanos, Span};
+
 use crate::noise::Noise;
-use crate::topology::Topology;
-use crate::topology::budget::Costs;
-use crate::trace::Span;
+use crate::topology::budget::{Costs, MOST_CALLS_TOGETHER, Simulation};
+use crate::topology::{Connections, Edge, Endpoint, Service, Topology};
 
-pub use cause::Cause;
-pub use compare::{Change, Comparison, Failing, How, Moved, Run, Verdict, compare};
-pub use concurrency::{Concurrency, Plateau};
-pub use critical::{Stretch, critical_path};
-pub use figures::{FEWEST, Figures, Latency, Tail, quantile};
-pub use floor::Floor;
-pub use floors::{Floors, Measure};
-pub use path::TOLERANCE;
-pub use report::{CauseTime, Component, EdgeTime, ServiceTime, Slack};
-pub use revisions::Revision;
-pub use suspects::{Suspect, SuspectKind};
+/// Requests that are run in virtual time for a budget.
+const REQUESTS: u64 = 2_000;
 
-/// What is asked of spans.
+/// What is asked of a graph's spans.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Question<'a> {
     /// The graph that they are of: gives the entry, the budget and the limits.
@@ -66,34 +28,94 @@ pub struct Question<'a> {
     /// What a hop takes, for the budget; `None`: as hops, handling and handing over took in
     /// the run itself.
     pub hop: Option<Nanos>,
-    /// What they took when the machine was asked for nothing else: a run that is much slower
-    /// in all places is held to this.
+    /// What they took when the machine was asked for nothing else.
     pub machine: Option<&'a Floors>,
     /// The path of the requests that are looked at; `None`: that of most of them.
     pub path: Option<&'a str>,
 }
 
-impl Question<'_> {
+impl<'a> Question<'a> {
+    /// What a graph's spans say, with the usual costs of work.
+    pub fn of(topology: &'a Topology) -> Self {
+        Self {
+            topology: Some(topology),
+            ..Self::default()
+        }
+    }
+
     /// Answers it. Time grows with the number of spans, a microsecond or so each.
     pub fn analyse(&self, spans: &[Span]) -> Analysis {
-        report::report(self, spans).0
-    }
-
-    /// What the machine takes of every request.
-    fn floors(&self, ledger: &ledger::Ledger, concurrency: &[Concurrency]) -> Floors {
-        let is_machine = |part: &ledger::Part| match part.cause {
-            Cause::Queue => !suspects::is_full(concurrency, &part.service),
-            Cause::Own => self
-                .topology
-                .is_none_or(|topology| !topology.named(&part.service).is_some_and(phrases::adds)),
-            _ => true,
+        let known = self.topology.map(known);
+        let budget = self.topology.map(|topology| VirtualTime {
+            topology,
+            costs: self.costs,
+            hop: self.hop,
+        });
+        let noise = self.noise.map(Noise::summary);
+        let question = traces::analysis::Question {
+            known: known.as_ref(),
+            budget: budget.as_ref().map(|budget| budget as &dyn Budget),
+            noise: noise.as_ref(),
+            machine: self.machine,
+            path: self.path,
         };
-        let slow = Floors::of_slow_machine();
-        Floors::of(ledger, &is_machine).at_most(self.machine.unwrap_or(&slow))
+        question.analyse(spans)
     }
+}
 
-    fn costs_of_run(&self, floors: &Floors) -> Costs {
-        match self.hop {
+/// What a topology says of its services and of who calls whom.
+pub fn known(topology: &Topology) -> Known {
+    let name = |id| topology.service(id).map(|one| one.name.clone());
+    let endpoints = topology.services.iter().flat_map(|one| &one.endpoints);
+    let calls: Vec<_> = endpoints.flat_map(Endpoint::calls).collect();
+    let made: HashSet<_> = calls.iter().map(|(_, call)| call.edge.0).collect();
+    let waits = calls.iter().filter(|(_, call)| call.wait);
+    let waits: HashSet<_> = waits.map(|(_, call)| call.edge.0).collect();
+    let call = |(at, edge): (u32, &Edge)| {
+        let (Connections::Warm(connections) | Connections::Cold(connections)) = edge.connections;
+        Some(KnownCall {
+            from: name(edge.from)?,
+            to: name(edge.to)?,
+            connections,
+            awaited: !made.contains(&at) || waits.contains(&at),
+        })
+    };
+    Known {
+        services: topology.services.iter().map(known_service).collect(),
+        calls: (0..).zip(&topology.edges).filter_map(call).collect(),
+        entry: name(topology.entry),
+        sampled: Some(topology.tracing.sample),
+    }
+}
+
+fn known_service(service: &Service) -> KnownService {
+    let faults = &service.faults;
+    let delays = faults.delay_rate > 0.0 && !faults.delay.is_zero();
+    KnownService {
+        name: service.name.clone(),
+        instances: service.replicas,
+        workers: service.workers,
+        cpu_limit: service.placement.cpu_limit,
+        adds_time: delays || service.endpoints.iter().any(|one| !one.latency.is_zero()),
+    }
+}
+
+/// The budget of a topology: its requests, run in virtual time.
+#[derive(Debug)]
+struct VirtualTime<'a> {
+    topology: &'a Topology,
+    costs: Costs,
+    hop: Option<Nanos>,
+}
+
+impl Budget for VirtualTime<'_> {
+    fn requests(
+        &self,
+        path: &str,
+        floors: &Floors,
+        each: &mut dyn FnMut(&[Span]),
+    ) -> Result<(), String> {
+        let costs = match self.hop {
             Some(hop) => Costs { hop, ..self.costs },
             None => Costs {
                 hop: floors.hop_ns() as Nanos,
@@ -101,120 +123,16 @@ impl Question<'_> {
                 handoff: floors.handoff.median_ns as Nanos,
                 ..self.costs
             },
+        };
+        let said = |error: crate::topology::budget::BudgetError| error.to_string();
+        let mut simulation = Simulation::new(self.topology, path, &costs).map_err(said)?;
+        let (mut number, mut calls) = (0, 0);
+        while number < REQUESTS && calls < MOST_CALLS_TOGETHER {
+            let mut spans = Vec::new();
+            calls += simulation.request(number, &mut spans).map_err(said)?.calls;
+            number += 1;
+            each(&spans);
         }
+        Ok(())
     }
-}
-
-/// Analyses spans with the usual costs; see [`Question`].
-pub fn analyse(spans: &[Span], topology: Option<&Topology>, noise: Option<&Noise>) -> Analysis {
-    let question = Question {
-        topology,
-        noise,
-        ..Question::default()
-    };
-    question.analyse(spans)
-}
-
-/// Where requests entered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Entered {
-    /// The service; the client, where that has spans of its own.
-    pub service: String,
-    /// The path.
-    pub path: String,
-    /// How many, with those that failed.
-    pub requests: u64,
-}
-
-/// What was looked at.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Spans that came in.
-    pub spans: u64,
-    /// Traces, of all entries.
-    pub traces: u64,
-    /// Requests of the entry that succeeded: everything but `failures` is of them.
-    pub analysed: u64,
-    /// Requests of the entry that failed.
-    pub failed: u64,
-    /// Analysed requests of which spans were missing or came twice.
-    pub incomplete: u64,
-    /// Traces that do not begin where requests enter.
-    pub without_root: u64,
-    /// Spans below a missing one, or that came twice, of all traces.
-    pub unused_spans: u64,
-    /// Server spans that were moved because another clock gave their times.
-    pub moved_spans: u64,
-}
-
-/// Requests that failed in the same way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Failures {
-    /// The innermost that failed for a reason of its own: an edge `root>store`, a service, a
-    /// service and its work.
-    pub place: String,
-    /// Why.
-    pub cause: &'static str,
-    /// How many.
-    pub requests: u64,
-}
-
-/// Whether components added up.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Conservation {
-    /// Requests.
-    pub checked: u64,
-    /// The largest difference between a request and the sum of its components.
-    pub worst_ns: u64,
-    /// Requests with a difference above 1 µs and 0.1 %.
-    pub broken: u64,
-}
-
-/// The answer. Its text is for a terminal, its JSON for the page.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Analysis {
-    /// What arose where and why, in plain words.
-    pub sentences: Vec<String>,
-    /// Who is behind it: each is above what the machine does to all, whatever stretch of the
-    /// run is looked at. Nobody: no single place is to blame.
-    pub suspects: Vec<Suspect>,
-    /// What hops, handling and handing over take here.
-    pub floors: Floors,
-    /// What the mean of a request scatters by that: a smaller surplus is none.
-    pub unresolved_ns: f64,
-    /// What keeps the figures from saying more.
-    pub notes: Vec<String>,
-    /// Where the requests entered; `None`: there were none.
-    pub entry: Option<Entered>,
-    /// How requests fared under each revision of the profile, the oldest first; empty if all
-    /// ran under one. Everything else is of the newest one under which enough ran.
-    pub revisions: Vec<Revision>,
-    /// Where others entered, which are not looked at; the most frequent first.
-    pub other_entries: Vec<Entered>,
-    /// What was looked at.
-    pub counts: Counts,
-    /// Failed requests, the most frequent first.
-    pub failures: Vec<Failures>,
-    /// How long requests took.
-    pub latency: Latency,
-    /// How long they would have, without contention.
-    pub expected: Option<Latency>,
-    /// How the tail stands to the typical requests.
-    pub tail: Option<Tail>,
-    /// Causes over all services, those with time only.
-    pub causes: Vec<CauseTime>,
-    /// Every part, the largest in the tail first.
-    pub components: Vec<Component>,
-    /// Services, in the order of the topology or of their names.
-    pub services: Vec<ServiceTime>,
-    /// Edges, likewise.
-    pub edges: Vec<EdgeTime>,
-    /// How siblings that ran at once stood to each other.
-    pub slack: Vec<Slack>,
-    /// What went on at once.
-    pub concurrency: Vec<Concurrency>,
-    /// The machine's floor beside what was seen.
-    pub noise: Option<Floor>,
-    /// Whether components added up.
-    pub conservation: Conservation,
 }

@@ -11,7 +11,7 @@ use crate::topology::{Protocol, Service, Work};
 const MEMORY_MIB: u64 = 128;
 
 /// What the entry needs beside, in MiB: it keeps the spans of all (see
-/// [`StoreLimits`](crate::trace::StoreLimits)).
+/// [`StoreLimits`](traces::StoreLimits)).
 const STORE_MIB: u64 = 192;
 
 /// Longer than a service takes to let its requests end.

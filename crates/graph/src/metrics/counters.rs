@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use traces::failure;
+
 use super::count::Count;
 use super::histogram::Histogram;
 use crate::Nanos;
@@ -10,39 +12,6 @@ use crate::topology::{EdgeId, StepId};
 
 /// Classes of status that are told apart: the first digit, or none at all.
 pub(super) const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
-
-/// Causes of failure that are told apart; another one counts as the last.
-pub const CAUSES: [&str; 27] = [
-    // of calls and answers
-    "status",
-    "timeout",
-    "refused",
-    "reset",
-    "malformed",
-    "closed",
-    "unreachable",
-    "no-ports",
-    "no-descriptors",
-    "no-memory",
-    "full",
-    "fault",
-    "work",
-    "path",
-    "gone",
-    // of work
-    "late",
-    "stopped",
-    "too-much",
-    "no-processor",
-    "no-job-file",
-    "no-program",
-    "program",
-    "system",
-    "panic",
-    "queue-full",
-    "no-thread",
-    "other",
-];
 
 /// The place of a status in [`CLASSES`].
 fn class_of(status: u16) -> usize {
@@ -72,18 +41,18 @@ impl ByStatus {
 
 /// Failures by cause.
 #[derive(Debug, Default)]
-pub(super) struct ByCause([Count; CAUSES.len()]);
+pub(super) struct ByCause([Count; failure::ALL.len()]);
 
 impl ByCause {
     fn add(&self, cause: &str) {
-        let known = CAUSES.iter().position(|known| *known == cause);
-        let count = self.0.get(known.unwrap_or(CAUSES.len() - 1));
+        let known = failure::ALL.iter().position(|known| *known == cause);
+        let count = self.0.get(known.unwrap_or(failure::ALL.len() - 1));
         if let Some(count) = count {
             count.add(1);
         }
     }
 
-    pub(super) fn get(&self) -> [u64; CAUSES.len()] {
+    pub(super) fn get(&self) -> [u64; failure::ALL.len()] {
         std::array::from_fn(|cause| self.0[cause].get())
     }
 }
@@ -117,7 +86,7 @@ impl ServerCounters {
         self.dropped.add(1);
     }
 
-    /// Why an answer is a failure; one of [`CAUSES`].
+    /// Why an answer is a failure; one of [`failure::ALL`].
     pub fn failed(&self, cause: &str) {
         self.failures.add(cause);
     }
@@ -153,7 +122,7 @@ impl ClientCounters {
         self.latency.record(status, latency);
     }
 
-    /// Why an attempt failed; one of [`CAUSES`].
+    /// Why an attempt failed; one of [`failure::ALL`].
     pub fn failed(&self, cause: &str) {
         self.failures.add(cause);
     }
@@ -200,7 +169,7 @@ impl WorkCounters {
         self.queue.add(queue);
     }
 
-    /// Work was not done; one of [`CAUSES`].
+    /// Work was not done; one of [`failure::ALL`].
     pub fn failed(&self, cause: &str) {
         self.failures.add(cause);
     }

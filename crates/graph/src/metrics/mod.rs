@@ -18,7 +18,7 @@ pub(crate) mod tests;
 
 pub use count::Count;
 pub use counters::{
-    CAUSES, ClientCounters, ConnectionCounters, InstanceCounters, ServerCounters, WorkCounters,
+    ClientCounters, ConnectionCounters, InstanceCounters, ServerCounters, WorkCounters,
 };
 pub use histogram::{Histogram, Times};
 pub use history::{History, READINGS, Window};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::counters::{
-    CAUSES, CLASSES, ClientCounters, ConnectionCounters, ServerCounters, WorkCounters,
-};
+use traces::failure;
+
+use super::counters::{CLASSES, ClientCounters, ConnectionCounters, ServerCounters, WorkCounters};
 use super::histogram::Times;
 use crate::Nanos;
 
@@ -52,7 +52,7 @@ pub enum Key {
 pub struct Totals {
     /// Times by class of status: its first digit, 0 for none; those of work are in class 2.
     pub times: BTreeMap<u8, Times>,
-    /// Failures by the place of their cause in [`CAUSES`].
+    /// Failures by the place of their cause in [`failure::ALL`].
     pub failures: BTreeMap<u8, u64>,
     /// Time spent waiting before it began.
     pub queue: Nanos,
@@ -264,5 +264,8 @@ pub(super) fn class_name(class: u8) -> &'static str {
 
 /// The name of a cause of failure.
 pub fn cause_name(cause: u8) -> &'static str {
-    CAUSES.get(usize::from(cause)).copied().unwrap_or("other")
+    failure::ALL
+        .get(usize::from(cause))
+        .copied()
+        .unwrap_or("other")
 }

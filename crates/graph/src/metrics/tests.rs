@@ -7,7 +7,8 @@ use crate::topology::{
 };
 
 use super::*;
-use crate::trace::{Export, ExportCounts, Format, StoreCounts, TracerCounts};
+use crate::trace::{Export, ExportCounts, Format, TracerCounts};
+use traces::StoreCounts;
 
 const MS: u64 = 1_000_000;
 

@@ -75,9 +75,20 @@ impl Noise {
 
     /// What work of `length` loses to gaps, in the mean.
     pub fn lost_in(&self, length: Nanos) -> Nanos {
-        let lost = self.all_gaps().lost_share();
-        // Work goes on for longer than it takes, and that meets gaps too.
-        (length as f64 * lost / (1.0 - lost).max(0.01)) as Nanos
+        self.summary().lost_in(length)
+    }
+
+    /// What an analysis of requests needs of it.
+    pub fn summary(&self) -> traces::analysis::Noise {
+        let gaps = self.all_gaps();
+        let late = self.lateness.first();
+        traces::analysis::Noise {
+            lost_share: gaps.lost_share(),
+            gaps_per_second: gaps.per_second(),
+            longest_gap_ns: gaps.longest_ns,
+            wake_p50_ns: late.map_or(0, |late| late.p50_ns),
+            wake_p99_ns: late.map_or(0, |late| late.p99_ns),
+        }
     }
 
     /// The probability that work of `length` meets a gap of at least `gap`, 0 to 1. Gaps are

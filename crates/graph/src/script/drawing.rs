@@ -5,8 +5,8 @@ use super::bound;
 use super::turn::Turn;
 use crate::Nanos;
 use crate::amount::Amount;
-use crate::draw::SpanId;
 use crate::topology::StepId;
+use traces::SpanId;
 
 // Of an endpoint.
 pub(super) const DROP: u32 = 0;

@@ -32,8 +32,8 @@ pub use program::Program;
 pub use request::{Arrival, Request};
 
 use crate::Nanos;
-use crate::draw::SpanId;
 use crate::topology::{EdgeId, StepId};
+use traces::SpanId;
 
 /// Names something that was commanded and has not ended. Unique within a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -115,30 +115,6 @@ pub struct Failure {
     pub edge: Option<EdgeId>,
     /// In a word: one of [`cause`], or what the shell said.
     pub cause: &'static str,
-}
-
-/// Why something failed, in the words that metrics, spans and answers use.
-pub mod cause {
-    /// It took longer than it may.
-    pub const TIMEOUT: &str = "timeout";
-    /// Nobody listens there.
-    pub const REFUSED: &str = "refused";
-    /// The connection broke before the end of the answer.
-    pub const RESET: &str = "reset";
-    /// What came is no answer.
-    pub const MALFORMED: &str = "malformed";
-    /// A bounded queue of this service has no room.
-    pub const FULL: &str = "full";
-    /// This process may not have another descriptor.
-    pub const NO_DESCRIPTORS: &str = "no-descriptors";
-    /// A callee answered with a failure.
-    pub const STATUS: &str = "status";
-    /// Injected.
-    pub const FAULT: &str = "fault";
-    /// Own work could not be done.
-    pub const WORK: &str = "work";
-    /// No endpoint has the path.
-    pub const PATH: &str = "path";
 }
 
 /// Bounds of what a draw may ask for. A larger constant is cut as well.

@@ -4,7 +4,8 @@ use super::turn::Turn;
 use super::verdict::Failing;
 use super::{Command, Outcome, Program, Ticket};
 use crate::Nanos;
-use crate::draw::{Draws, SpanId, TraceId};
+use crate::draw::Draws;
+use traces::{SpanId, TraceId};
 
 /// A request that came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

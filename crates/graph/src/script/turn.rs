@@ -1,14 +1,16 @@
 //! What a request does at one moment.
 
+use traces::failure;
+
 use super::drawing;
 use super::program::{Entry, Kind, Program};
 use super::request::{Flight, Frame, Purpose, Request};
 use super::verdict::{self, Failing};
-use super::{Command, Failure, Outcome, Ticket, bound, cause};
+use super::{Command, Failure, Outcome, Ticket, bound};
 use crate::Nanos;
 use crate::amount::Amount;
-use crate::draw::SpanId;
 use crate::topology::{Call, EdgeId, Join, Response, StepId, Work};
+use traces::SpanId;
 
 /// How a node ended.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +47,7 @@ impl<'a> Turn<'a> {
     /// The request is here.
     pub(super) fn arrive(&mut self) {
         let Some(entry) = self.entry() else {
-            return self.fail(Failing::new(404, None, cause::PATH));
+            return self.fail(Failing::new(404, None, failure::PATH));
         };
         if self.is_late() {
             return self.expire(None);
@@ -121,7 +123,7 @@ impl<'a> Turn<'a> {
             self.request.live = false;
             self.commands.push(Command::Drop);
         } else if self.by_chance(faults.error, entry.step, drawing::ERROR) {
-            self.fail(Failing::new(faults.status, None, cause::FAULT));
+            self.fail(Failing::new(faults.status, None, failure::FAULT));
         } else if let Some(end) = self.begin(entry.root) {
             self.ended(entry.root, end);
         }

@@ -1,6 +1,8 @@
 //! Which outcomes are failures, and what a request answers for them.
 
-use super::{Failure, Outcome, cause};
+use traces::failure;
+
+use super::{Failure, Outcome};
 use crate::topology::EdgeId;
 
 /// A failure, and the status that the request answers if it fails with it.
@@ -18,7 +20,7 @@ impl Failing {
 
     /// No time is left.
     pub(super) fn late(edge: Option<EdgeId>) -> Self {
-        Self::new(504, edge, cause::TIMEOUT)
+        Self::new(504, edge, failure::TIMEOUT)
     }
 }
 
@@ -26,8 +28,8 @@ impl Failing {
 pub(super) fn of_call(edge: EdgeId, outcome: Outcome) -> Option<Failing> {
     let (status, cause) = match outcome {
         Outcome::Answered(200..=399) | Outcome::Done => return None,
-        Outcome::Answered(504) => (504, cause::STATUS),
-        Outcome::Answered(_) => (502, cause::STATUS),
+        Outcome::Answered(504) => (504, failure::STATUS),
+        Outcome::Answered(_) => (502, failure::STATUS),
         Outcome::Unanswered(cause) | Outcome::Failed(cause) => (unanswered(cause), cause),
     };
     Some(Failing::new(status, Some(edge), cause))
@@ -35,8 +37,8 @@ pub(super) fn of_call(edge: EdgeId, outcome: Outcome) -> Option<Failing> {
 
 fn unanswered(cause: &str) -> u16 {
     match cause {
-        cause::TIMEOUT => 504,
-        cause::FULL => 503,
+        failure::TIMEOUT => 504,
+        failure::FULL => 503,
         _ => 502,
     }
 }
@@ -55,8 +57,8 @@ pub(super) fn may_improve(outcome: Outcome) -> bool {
 pub(super) fn of_work(outcome: Outcome) -> Option<Failing> {
     let (status, cause) = match outcome {
         Outcome::Done | Outcome::Answered(_) => return None,
-        Outcome::Failed(cause::FULL) | Outcome::Unanswered(cause::FULL) => (503, cause::FULL),
-        Outcome::Failed(cause::TIMEOUT) => (504, cause::TIMEOUT),
+        Outcome::Failed(failure::FULL) | Outcome::Unanswered(failure::FULL) => (503, failure::FULL),
+        Outcome::Failed(failure::TIMEOUT) => (504, failure::TIMEOUT),
         Outcome::Failed(cause) | Outcome::Unanswered(cause) => (500, cause),
     };
     Some(Failing::new(status, None, cause))

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use wire::clock;
 use wire::slab::Key;
 
+use traces::failure;
+
 use super::event_loop::EventLoop;
 use super::flight::{Flight, What};
 use super::http2::StreamBody;
@@ -223,13 +225,13 @@ impl EventLoop {
 
     /// A fault: the caller gets no answer.
     fn drop_unanswered(&mut self, flight: &mut Flight, plan: &Plan) {
-        flight.answer = Some((0, crate::script::cause::FAULT));
+        flight.answer = Some((0, failure::FAULT));
         if let Some(mut session) = flight.session.and_then(|key| self.sessions.take(key)) {
             session.phase = Phase::Closed;
             self.put_session(session);
         }
         self.drop_stream(flight);
-        self.conclude(flight, plan, crate::script::cause::FAULT);
+        self.conclude(flight, plan, failure::FAULT);
     }
 
     /// A request is of no use to anybody: what it began is cut off.

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use wire::clock;
 use wire::slab::Key;
 
+use traces::failure;
+
 use super::event_loop::{EventLoop, Instance, Todo};
 use super::flight::{Flight, Open, What};
 use super::link::{Attempt, MOST_WAITING, Pool, PoolId, Route};
 use super::message::write_request;
 use super::plan::{CallPlan, Plan};
 use super::recording::GONE;
-use crate::script::{Command, Outcome, Ticket, cause};
+use crate::script::{Command, Outcome, Ticket};
 
 impl EventLoop {
     /// A script wants an attempt of a call.
@@ -64,7 +66,7 @@ impl EventLoop {
             self.todo.push_back(Todo::Ended(
                 key,
                 ticket,
-                Outcome::Unanswered(cause::REFUSED),
+                Outcome::Unanswered(failure::REFUSED),
             ));
             return;
         };
@@ -83,7 +85,7 @@ impl EventLoop {
             flight.open.push(Open::until(ticket, what, deadline));
             self.timers.waits.lower(key.index(), deadline);
         } else {
-            self.unanswered(flight, &attempt, cause::FULL);
+            self.unanswered(flight, &attempt, failure::FULL);
         }
     }
 

@@ -26,10 +26,10 @@ use super::session::Session;
 use super::timers::Timers;
 use super::token::Token;
 use crate::Nanos;
-use crate::draw::Run;
 use crate::script::{Command, Outcome, Ticket};
 use crate::trace::Recorder;
 use crate::work::{Ended, Inbox, Site, Worker};
+use traces::ids::Run;
 
 /// Requests whose memory is kept for the next ones.
 const SPARE_FLIGHTS: usize = 256;
@@ -140,7 +140,7 @@ pub(super) struct Job {
     pub(super) flight: Key,
     pub(super) ticket: Ticket,
     pub(super) step: crate::topology::StepId,
-    pub(super) span: crate::draw::SpanId,
+    pub(super) span: traces::SpanId,
 }
 
 /// What a thread starts with.

@@ -10,12 +10,14 @@ use wire::slab::Key;
 use wire::socket;
 use wire::stream::{Received, Stream};
 
+use traces::failure;
+
 use super::calling::route;
 use super::event_loop::{EventLoop, Todo};
 use super::link::{Link, PoolId};
 use super::plan::CallPlan;
 use super::token::Token;
-use crate::script::{Outcome, cause};
+use crate::script::Outcome;
 
 impl EventLoop {
     /// Sends what waits in the outbox, and begins or ends to watch for when more can be.
@@ -32,7 +34,7 @@ impl EventLoop {
             let token = Token::Link(link.key).number();
             self.poller
                 .change(&link.stream, token, interest)
-                .map_err(|_| cause::RESET)?;
+                .map_err(|_| failure::RESET)?;
         }
         Ok(())
     }
@@ -44,7 +46,7 @@ impl EventLoop {
         call: &CallPlan,
     ) -> Result<Box<Link>, &'static str> {
         let address = self.pool(id).map(|pool| pool.address);
-        let address = address.ok_or(cause::REFUSED)?;
+        let address = address.ok_or(failure::REFUSED)?;
         let socket: OwnedFd =
             socket::connect_tcp(address).map_err(|errno| why(socket::cause(errno)))?;
         let stream = Stream::Plain(socket);
@@ -52,7 +54,7 @@ impl EventLoop {
         let token = Token::Link(key).number();
         if self.poller.add(&stream, token, Interest::Read).is_err() {
             self.links.release(key);
-            return Err(cause::NO_DESCRIPTORS);
+            return Err(failure::NO_DESCRIPTORS);
         }
         if let Some(pool) = self.pool(id) {
             pool.open += 1;
@@ -138,13 +140,13 @@ impl EventLoop {
                 result
             }
             Ok(Received::Nothing) => Ok(None),
-            Ok(Received::End) if link.is_silent() => Err(cause::RESET),
+            Ok(Received::End) if link.is_silent() => Err(failure::RESET),
             Ok(Received::End) => match link.scanner.end(&mut link.answer) {
                 Ok(complete) => Ok(Some(Answered {
                     status: complete.status,
                     keep: false,
                 })),
-                Err(_) => Err(cause::RESET),
+                Err(_) => Err(failure::RESET),
             },
             Err(error) => Err(why(error.cause())),
         };
@@ -199,7 +201,7 @@ impl EventLoop {
     /// A call's connection broke before the end of the answer.
     fn broken(&mut self, mut link: Box<Link>, why: &'static str) {
         let attempt = link.attempt.take();
-        let race = link.reused && link.is_silent() && why != cause::MALFORMED;
+        let race = link.reused && link.is_silent() && why != failure::MALFORMED;
         let id = link.pool;
         self.drop_link(link);
         let Some(attempt) = attempt else {
@@ -229,7 +231,7 @@ impl EventLoop {
         };
         if link.attempt.is_some() {
             link.reused = false;
-            self.broken(link, cause::TIMEOUT);
+            self.broken(link, failure::TIMEOUT);
         } else {
             self.links.put(key, link);
         }
@@ -239,10 +241,10 @@ impl EventLoop {
 /// The words of metrics and spans for what sockets say.
 pub(super) fn why(word: &'static str) -> &'static str {
     match word {
-        "closed early" | "aborted" => cause::RESET,
+        "closed early" | "aborted" => failure::RESET,
         "host unreachable" | "network unreachable" | "network down" => "unreachable",
         "no ports left" => "no-ports",
-        "no descriptors left" => cause::NO_DESCRIPTORS,
+        "no descriptors left" => failure::NO_DESCRIPTORS,
         "no memory left" => "no-memory",
         other => other,
     }
@@ -287,7 +289,7 @@ fn scan(
                     break Ok(None);
                 }
             }
-            Err(_) => break Err(cause::MALFORMED),
+            Err(_) => break Err(failure::MALFORMED),
         }
     };
     let left = input.get(used..).unwrap_or_default();
@@ -319,7 +321,7 @@ mod tests {
             Errno::NOBUFS,
         ] {
             let word = why(socket::cause(errno));
-            assert!(crate::metrics::CAUSES.contains(&word), "{word}");
+            assert!(traces::failure::ALL.contains(&word), "{word}");
         }
     }
 }

@@ -8,9 +8,9 @@ use wire::slab::Key;
 
 use super::plan::Plan;
 use crate::Nanos;
-use crate::draw::{SpanId, TraceId};
 use crate::script::{Request, Ticket};
 use crate::topology::{EdgeId, Protocol, StepId};
+use traces::{SpanId, TraceId};
 
 /// Most bytes of the bodies of its calls that an answer repeats; the rest is left out.
 pub(super) const MOST_ECHO: usize = 64 * 1024;

@@ -15,8 +15,8 @@ use super::plan::REVISION;
 use super::recording::GONE;
 use super::session::{IDLE, LINGER, LINGER_BYTES, MOST_AHEAD, MOST_BODY, PATIENCE, Phase, Session};
 use super::token::Token;
-use crate::draw::{SpanId, TraceId};
-use crate::trace::context;
+use traces::context;
+use traces::{SpanId, TraceId};
 
 impl EventLoop {
     pub(super) fn session_event(&mut self, key: Key, event: Event) {

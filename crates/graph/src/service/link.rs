@@ -12,11 +12,11 @@ use super::flight::{Flight, MOST_ECHO};
 use super::outbox::Outbox;
 use super::plan::Callee;
 use crate::Nanos;
-use crate::draw::SpanId;
 use crate::metrics::ClientCounters;
 use crate::script::Ticket;
 use crate::topology::{Connections, EdgeId, Protocol, StepId};
-use crate::trace::context::Outgoing;
+use traces::SpanId;
+use traces::context::Outgoing;
 
 /// Calls that may wait for a connection to one callee; further ones fail at once.
 pub(super) const MOST_WAITING: usize = 4096;

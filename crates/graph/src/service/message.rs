@@ -8,7 +8,7 @@ use super::link::{Attempt, FAILED};
 use super::outbox::Outbox;
 use super::plan::{CallPlan, Plan, REVISION};
 use crate::Nanos;
-use crate::trace::context;
+use traces::context;
 use wire::deadlines::NEVER;
 
 /// How many milliseconds the caller will wait (Envoy's field).
@@ -29,7 +29,7 @@ pub(super) fn write_request(
     out.extend_from_slice(method);
     out.extend_from_slice(call.path_or(&flight.path));
     out.extend_from_slice(&call.head);
-    context::write(&plan.topology.tracing, &attempt.context(flight), out);
+    context::write(plan.topology.tracing.forms(), &attempt.context(flight), out);
     out.extend_from_slice(TIMEOUT.as_bytes());
     out.extend_from_slice(b": ");
     let left = attempt.deadline.saturating_sub(now);

@@ -64,11 +64,11 @@ use std::sync::Arc;
 pub use directory::Directory;
 pub use host::Host;
 
-use crate::draw::Run;
 use crate::metrics::Metrics;
 use crate::topology::{ServiceId, Topology};
 use crate::trace::Tracer;
 use crate::work::Site;
+use traces::ids::Run;
 
 /// What `x-headroom-revision` says of answers under a profile: 16 hexadecimal digits, the
 /// same in every process of this build, and others for another profile.

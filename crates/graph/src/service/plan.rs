@@ -11,8 +11,9 @@ use crate::topology::{
     Action, Connections, EdgeId, Protocol, Response, Service, ServiceId, Step, StepId, Topology,
     Work,
 };
-use crate::trace::{Name, Sampler};
+use crate::trace::Sampler;
 use crate::work::{Equipment, Inbox, Load, Site, Task, WorkError, Workers, WorkersConfig};
+use traces::Name;
 
 /// The field that names the revision that a request runs under.
 pub(super) const REVISION: &str = "x-headroom-revision";

@@ -7,10 +7,10 @@ use super::flight::Flight;
 use super::link::Attempt;
 use super::plan::{Plan, WorkPlan};
 use crate::Nanos;
-use crate::draw::SpanId;
-use crate::script::cause;
-use crate::trace::names::cut;
-use crate::trace::{Name, Span, SpanKind};
+use traces::SpanId;
+use traces::failure;
+use traces::names::cut;
+use traces::{Name, Span, SpanKind};
 
 /// The cause of what was cut off since its caller went.
 pub(super) const GONE: &str = "gone";
@@ -96,7 +96,7 @@ impl EventLoop {
         let begun = if attempt.sent == 0 { end } else { attempt.sent };
         let queue = begun.min(end).saturating_sub(attempt.wanted);
         let why = match why {
-            "" if status >= 400 => cause::STATUS,
+            "" if status >= 400 => failure::STATUS,
             why => why,
         };
         call.counters.ended(status, end - attempt.wanted, queue);

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use wire::clock;
 use wire::slab::Key;
 
+use traces::failure;
+
 use super::event_loop::{EventLoop, Job, Todo};
 use super::flight::{Flight, Open, What};
 use super::plan::Plan;
 use super::recording::Piece;
-use crate::script::{Command, Outcome, Ticket, cause};
+use crate::script::{Command, Outcome, Ticket};
 use crate::work::{self, Ended, Refused, WorkError};
 
 impl EventLoop {
@@ -54,7 +56,7 @@ impl EventLoop {
                 What::Queued(slot, place) => {
                     let place = (slot, place);
                     if let Some(attempt) = self.leave_queue(&flight, key, ticket, place) {
-                        self.unanswered(&mut flight, &attempt, cause::TIMEOUT);
+                        self.unanswered(&mut flight, &attempt, failure::TIMEOUT);
                     }
                     continue;
                 }
@@ -132,10 +134,10 @@ impl EventLoop {
         };
         let refused = match &plan.workers {
             Ok(Some(workers)) => workers.submit(handed).map_err(|refused| match refused {
-                Refused::Full => cause::FULL,
+                Refused::Full => failure::FULL,
                 refused => refused.cause(),
             }),
-            Ok(None) => Err(cause::WORK),
+            Ok(None) => Err(failure::WORK),
             Err(cause) => Err(*cause),
         };
         match refused {
@@ -200,7 +202,7 @@ impl EventLoop {
 /// Keeps why work was not done for the body of the answer, and gives the cause.
 fn explain(flight: &mut Flight, error: Option<&WorkError>) -> &'static str {
     let Some(error) = error else {
-        return cause::WORK;
+        return failure::WORK;
     };
     flight.why = Some((error.cause(), error.to_string()));
     error.cause()

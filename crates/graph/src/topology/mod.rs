@@ -357,6 +357,16 @@ pub struct Tracing {
     pub otlp: Option<url::Url>,
 }
 
+impl Tracing {
+    /// How calls carry their context.
+    pub fn forms(&self) -> traces::context::Forms {
+        traces::context::Forms {
+            w3c: self.w3c,
+            b3: self.b3,
+        }
+    }
+}
+
 impl Default for Tracing {
     fn default() -> Self {
         Self {

@@ -7,7 +7,9 @@ use net::Shutdown;
 
 use super::export::{Exporter, SenderOptions};
 use super::recorder::Shelves;
-use super::{Export, ExportCounts, Origin, Recorder, Span, Store, StoreCounts, StoreLimits};
+use traces::{Origin, Span, Store, StoreCounts, StoreLimits};
+
+use super::{Export, ExportCounts, Recorder};
 
 use crate::lock;
 

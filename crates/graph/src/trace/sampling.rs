@@ -1,7 +1,7 @@
 //! Which requests are recorded.
 
-use super::context::Context;
-use crate::draw::TraceId;
+use traces::TraceId;
+use traces::context::Context;
 
 /// Decides which traces are recorded. All services decide alike, for the decision follows
 /// from the trace's id.
@@ -42,7 +42,7 @@ mod tests {
 
     fn share(sample: f64) -> usize {
         let sampler = Sampler::new(sample);
-        let traces = (0..10_000).map(|number| TraceId::of_request(3, crate::draw::Run(0), number));
+        let traces = (0..10_000).map(|number| TraceId::of_request(3, traces::ids::Run(0), number));
         traces
             .filter(|trace| sampler.samples(&Context::default(), *trace))
             .count()

@@ -7,8 +7,10 @@ use http::{Request, Response, StatusCode};
 use net::{Body, Handler, Incoming, Limits, read_body};
 
 use super::export::{Exporter, SenderOptions};
-use super::samples::server;
+use traces::{Epoch, Origin, Store, StoreLimits, TraceId, otlp, zipkin};
+
 use super::*;
+use crate::samples::server;
 
 fn tracer(exports: Vec<Export>) -> Tracer {
     Tracer::new(StoreLimits::default(), exports)
@@ -84,7 +86,7 @@ impl Handler for Collector {
         let status = self.answers.get(turn).or(self.answers.last()).copied();
         let status = status.unwrap_or(StatusCode::OK);
         if status.is_success() {
-            let names = &mut names::Names::default();
+            let names = &mut traces::names::Names::default();
             let spans = match zipkin {
                 true => zipkin::read(&body, &origin, names),
                 false => otlp::read_protobuf(&body, &origin, names),

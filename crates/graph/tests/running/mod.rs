@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use document::Source;
-use graph::draw::Run;
 use graph::metrics::Metrics;
 use graph::service::{Directory, Host, HostConfig, Hosted};
 use graph::topology::{self, ServiceId, Topology};
-use graph::trace::{Span, StoreLimits, Tracer};
+use graph::trace::Tracer;
 use graph::work::{Calibration, Site};
+use traces::ids::Run;
+use traces::{Span, StoreLimits};
 
 /// Longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(60);

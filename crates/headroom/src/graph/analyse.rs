@@ -5,17 +5,16 @@ use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use graph::analysis::{
-    Analysis, Comparison, Floors, Question, Run, Verdict, compare as compare_runs,
-};
+use graph::analysis::Question;
 use graph::noise::Noise;
 use graph::topology::Topology;
 use graph::topology::budget::Costs;
-use graph::trace::{self, Span};
 use graph::work::Calibration;
 use lab_store::Outcome;
 use serde::Serialize;
 use serde_json::Value;
+use traces::Span;
+use traces::analysis::{Analysis, Comparison, Floors, Run, Verdict, compare as compare_runs};
 
 use super::args::{AnalyseArgs, CompareArgs};
 use super::make::whole;
@@ -144,7 +143,7 @@ fn of_running(args: &AnalyseArgs) -> Result<(Vec<Span>, (Topology, Value, usize)
         std::fs::write(file, &bytes)
             .with_context(|| format!("keep the spans in {}", file.display()))?;
     }
-    let spans = trace::read(&bytes, &trace::Origin::unix())
+    let spans = traces::read(&bytes, &traces::Origin::unix())
         .with_context(|| format!("read the spans of {}", args.source))?;
     let incomplete = spans::incomplete(&spans, &topology);
     Ok((spans, (topology, graph, incomplete)))

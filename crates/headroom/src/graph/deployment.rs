@@ -4,9 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use document::Source;
-use graph::analysis::Floors;
 use graph::background::Seen;
-use graph::draw::Run;
 use graph::noise::Facts;
 use graph::placement::Rung;
 use graph::probe;
@@ -14,6 +12,8 @@ use graph::profile::Profile;
 use graph::topology::Topology;
 use graph::work::{Calibration, Site};
 use serde_json::{Value, json};
+use traces::analysis::Floors;
+use traces::ids::Run;
 
 /// What does not change while a graph runs.
 #[derive(Debug)]

@@ -10,9 +10,10 @@ use anyhow::Result;
 use graph::metrics::Metrics;
 use graph::processes::{ProcessGroup, READY, Start};
 use graph::topology::Topology;
-use graph::trace::{StoreLimits, Tracer};
+use graph::trace::Tracer;
 use graph::work::{Calibration, Site};
 use telemetry::Fields;
+use traces::StoreLimits;
 
 use self::control::{Supervisor, peers};
 use self::placing::Placing;

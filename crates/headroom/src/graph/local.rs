@@ -11,12 +11,13 @@ use graph::processes::READY;
 use graph::profile::{Profile, fixed};
 use graph::service::{Directory, Host, HostConfig, Hosted};
 use graph::topology::Topology;
-use graph::trace::{Export, Span, StoreLimits, Tracer};
+use graph::trace::{Export, Tracer};
 use graph::work::{Calibration, Site};
 use net::Shutdown;
 use telemetry::prometheus::Page;
 use telemetry::{Fields, Logger};
 use tokio::net::TcpListener;
+use traces::{Span, StoreLimits};
 
 use super::background::BackgroundWork;
 use super::deployment::Deployment;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use document::Source;
-use graph::draw::Run;
 use graph::service::{Directory, Hosted};
 use graph::topology::{Topology, testapi};
 use graph::trace::{Export, Format};
 use graph::work::Calibration;
 use telemetry::Fields;
+use traces::ids::Run;
 
 use super::args::{ServiceArgs, TopologyArgs};
 use super::deployment::Deployment;

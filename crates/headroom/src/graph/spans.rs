@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use graph::topology::Topology;
-use graph::trace::{self, Origin, Span, SpanKind};
 use http::Uri;
 use net::{Client, ClientOptions};
+use traces::{Origin, Span, SpanKind};
 
 use super::make::whole;
 
@@ -25,7 +25,7 @@ pub(super) fn of_file(file: &Path) -> Result<Vec<Span>> {
         bail!("read {}: it is empty; expected spans", file.display());
     }
     // Wherever it comes from, its times count from 1970.
-    trace::read(&bytes, &Origin::unix()).with_context(|| {
+    traces::read(&bytes, &Origin::unix()).with_context(|| {
         let file = file.display();
         format!("read {file}: expected spans of OTLP, Zipkin or Jaeger")
     })

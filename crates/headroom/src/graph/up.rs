@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Result;
-use graph::draw::Run;
 use graph::service::{Directory, Hosted};
 use graph::topology::{ServiceId, Topology};
 use graph::work::Calibration;
 use telemetry::Fields;
+use traces::ids::Run;
 
 use super::args::UpArgs;
 use super::deployment::Deployment;

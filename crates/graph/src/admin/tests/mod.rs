@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::metrics::Metrics;
+use crate::samples::server;
 use crate::topology::{EdgeId, StepId};
-use crate::trace::samples::server;
-use crate::trace::{Origin, StoreLimits, Tracer, otlp, zipkin};
+use crate::trace::Tracer;
+use traces::{Origin, StoreLimits, otlp, zipkin};
 
 const MS: u64 = 1_000_000;
 

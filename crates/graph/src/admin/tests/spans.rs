@@ -12,8 +12,8 @@ async fn traces_are_listed_and_shown() {
     for trace in 1..=5_u64 {
         let mut span = server(u128::from(trace), 1, now, now + trace * MS);
         recorder.record(span.clone());
-        span.id = crate::draw::SpanId(2);
-        span.parent = crate::draw::SpanId(1);
+        span.id = traces::SpanId(2);
+        span.parent = traces::SpanId(1);
         span.start += 10;
         span.cause = "timeout";
         recorder.record(span);
@@ -126,7 +126,7 @@ async fn spans_of_others_come_in_and_go_out() {
 
     assert_eq!(running.json("/analysis").await, json!({ "traces": 4 }));
     let spans = running.get("/spans").await.body;
-    let names = &mut crate::trace::names::Names::default();
+    let names = &mut traces::names::Names::default();
     assert_eq!(otlp::read_json(&spans, &origin, names).unwrap().len(), 4);
 
     for (query, count) in [

@@ -5,8 +5,8 @@ use stats::SplitMix;
 
 use super::runs::{graph, simulated};
 use super::*;
-use crate::analysis::{Analysis, Question, SuspectKind, analyse};
 use crate::topology::Topology;
+use traces::analysis::SuspectKind;
 
 const CHAIN: &str = "[services.front]\nentry = true\nsteps = [{ cpu = \"500us\" }, { call = \"mid\" }]\n\
      [services.mid]\nsteps = [{ cpu = \"1ms\" }, { call = \"leaf\" }]\n\
@@ -240,7 +240,7 @@ fn retries_time_outs_and_drops_are_causes_with_their_share_and_cost() {
         let handling = analysis
             .components
             .iter()
-            .find(|one| one.cause == crate::analysis::Cause::Own && one.service == "front");
+            .find(|one| one.cause == traces::analysis::Cause::Own && one.service == "front");
         // What it waits for is not its own.
         assert!(
             handling.is_none_or(|own| own.figures.mean_ns < 1_000.0),

@@ -2,7 +2,7 @@ use stats::SplitMix;
 
 use super::runs::{graph, simulated};
 use super::*;
-use crate::analysis::{Cause, How, Run, Verdict, analyse, compare};
+use traces::analysis::{Cause, How, Run, Verdict, compare};
 
 /// Latencies of a run with its own luck: exponential around a level that scatters by 2 %.
 fn latencies(random: &mut SplitMix, count: usize, level: f64) -> Vec<Nanos> {

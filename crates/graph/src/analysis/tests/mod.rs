@@ -1,50 +1,26 @@
 mod accusing;
 mod comparing;
-mod paths;
-mod random;
 mod runs;
+#[path = "../../../../traces/src/analysis/tests/spans.rs"]
+mod spans;
 mod suspects;
 
-use crate::Nanos;
-use crate::draw::{SpanId, TraceId};
-use crate::trace::{Span, SpanKind};
+use spans::*;
+use traces::analysis::Analysis;
+use traces::{Nanos, Span, SpanKind, TraceId};
+
+use super::Question;
+use crate::noise::Noise;
+use crate::topology::Topology;
 
 const MS: Nanos = 1_000_000;
 
-/// A span of the trace 1. Ids are small numbers; parent 0 is none.
-fn span(kind: SpanKind, (id, parent): (u64, u64), who: &str, (start, end): (u64, u64)) -> Span {
-    let (service, peer) = who.split_once('>').unwrap_or((who, ""));
-    let (service, name) = service.split_once(' ').unwrap_or((service, "/"));
-    Span {
-        trace: TraceId(1),
-        id: SpanId(id),
-        parent: SpanId(parent),
-        kind,
-        service: service.into(),
-        name: name.into(),
-        peer: peer.into(),
-        start,
-        end,
-        cpu: 0,
-        queue: 0,
-        status: if kind == SpanKind::Work { 0 } else { 200 },
-        attempt: 0,
-        revision: 0,
-        cause: "",
-    }
-}
-
-fn server(ids: (u64, u64), who: &str, times: (u64, u64)) -> Span {
-    span(SpanKind::Server, ids, who, times)
-}
-
-fn client(ids: (u64, u64), who: &str, times: (u64, u64)) -> Span {
-    span(SpanKind::Client, ids, who, times)
-}
-
-fn work(ids: (u64, u64), who: &str, times: (u64, u64), cpu: u64) -> Span {
-    Span {
-        cpu,
-        ..span(SpanKind::Work, ids, who, times)
-    }
+/// Analyses spans with the usual costs.
+fn analyse(spans: &[Span], topology: Option<&Topology>, noise: Option<&Noise>) -> Analysis {
+    let question = Question {
+        topology,
+        noise,
+        ..Question::default()
+    };
+    question.analyse(spans)
 }

@@ -4,10 +4,10 @@ use stats::SplitMix;
 
 use super::comparing::chain;
 use super::*;
-use crate::analysis::{Analysis, Cause, Question, analyse};
 use crate::noise::{Facts, Gaps, Lateness, Noise};
 use crate::topology::budget::{Costs, Simulation};
 use crate::topology::{self, Topology};
+use traces::analysis::Cause;
 
 pub(super) fn graph(text: &str) -> Topology {
     let source = document::Source {

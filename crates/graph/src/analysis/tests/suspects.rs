@@ -5,7 +5,6 @@ use stats::SplitMix;
 use super::comparing::chain;
 use super::runs::{graph, simulated};
 use super::*;
-use crate::analysis::analyse;
 
 fn said(spans: &[Span], topology: Option<&crate::topology::Topology>) -> String {
     analyse(spans, topology, None).sentences.join("\n")

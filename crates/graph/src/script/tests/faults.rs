@@ -1,12 +1,14 @@
 //! What goes wrong by chance.
 
+use traces::failure;
+
 use super::plan::{MS, Plan, call};
 use super::seat::{Seat, failed, one_call, one_wait};
 use crate::Nanos;
 use crate::amount::Amount;
-use crate::draw::{SpanId, TraceId};
-use crate::script::{Arrival, Command, Program, Request, cause};
+use crate::script::{Arrival, Command, Program, Request};
 use crate::topology::{Faults, ServiceId};
+use traces::{SpanId, TraceId};
 
 fn plan(faults: Faults) -> Plan {
     let mut plan = Plan::new(vec![call(1)]);
@@ -24,7 +26,7 @@ fn an_error_comes_before_any_step() {
         }),
         Nanos::MAX,
     );
-    assert_eq!(commands, failed(418, None, cause::FAULT));
+    assert_eq!(commands, failed(418, None, failure::FAULT));
     assert!(seat.request.is_finished());
 }
 
@@ -61,13 +63,13 @@ fn a_delay_comes_before_steps_and_faults() {
     let (mut seat, commands) = Seat::of(delayed(1.0), Nanos::MAX);
     let (ticket, until) = one_wait(&commands);
     seat.now = until;
-    assert_eq!(seat.done(ticket), failed(503, None, cause::FAULT));
+    assert_eq!(seat.done(ticket), failed(503, None, failure::FAULT));
 
     let (mut seat, commands) = Seat::of(delayed(0.0), 20 * MS);
     let (ticket, until) = one_wait(&commands);
     assert_eq!(until, 20 * MS);
     seat.now = until;
-    assert_eq!(seat.done(ticket), failed(504, None, cause::TIMEOUT));
+    assert_eq!(seat.done(ticket), failed(504, None, failure::TIMEOUT));
 }
 
 #[test]
@@ -107,7 +109,7 @@ fn a_service_or_an_endpoint_that_is_not_there_is_404() {
             deadline: Nanos::MAX,
         };
         request.begin(&program, &arrival, &mut commands);
-        assert_eq!(commands, failed(404, None, cause::PATH));
+        assert_eq!(commands, failed(404, None, failure::PATH));
         assert!(request.is_finished());
         assert!(program.endpoints.get(endpoint).is_none());
     }

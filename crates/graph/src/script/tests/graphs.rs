@@ -1,8 +1,10 @@
 //! Whole graphs: what the steps of many services amount to.
 
+use traces::failure;
+
 use super::plan::{MS, Plan, call, call_with, cpu, parallel, sequence, sleep, topology};
 use super::simulation::{Made, Simulation};
-use crate::script::{Failure, cause};
+use crate::script::Failure;
 use crate::topology::{EdgeId, Faults, Join, ServiceId, Step, Topology};
 
 /// root → price (10 ms), stock (20 ms) → store.
@@ -117,7 +119,7 @@ fn a_failing_leaf_is_told_by_its_edge_and_retries_hide_it() {
         let mut failed: Vec<u64> = Vec::new();
         for one in &run.ended {
             if one.status != 200 {
-                let (edge, cause) = (Some(EdgeId(1)), cause::STATUS);
+                let (edge, cause) = (Some(EdgeId(1)), failure::STATUS);
                 assert_eq!(one.status, 502);
                 assert_eq!(one.failure, Some(Failure { edge, cause }));
                 failed.push(one.number);

@@ -2,9 +2,10 @@
 
 use super::plan::{MS, Plan, call, cpu, topology};
 use crate::Nanos;
-use crate::draw::{Run, SpanId, TraceId};
 use crate::script::{Arrival, Command, Outcome, Program, Request};
 use crate::topology::ServiceId;
+use traces::ids::Run;
+use traces::{SpanId, TraceId};
 
 #[test]
 fn the_second_request_finds_all_the_memory_that_it_needs() {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use stats::SplitMix;
 
+use traces::failure;
+
 use super::plan::{MS, Plan, call_with, cpu, parallel, sequence, sleep, topology};
 use crate::Nanos;
 use crate::amount::Amount;
-use crate::draw::{SpanId, TraceId};
-use crate::script::{Arrival, Command, Outcome, Program, Request, Ticket, cause};
+use crate::script::{Arrival, Command, Outcome, Program, Request, Ticket};
 use crate::topology::{Faults, Join, ServiceId, Step, StepId};
+use traces::{SpanId, TraceId};
 
 /// Something commanded that runs: until when, if it is a wait or must be given up then.
 #[derive(Debug, Clone, Copy)]
@@ -123,11 +125,11 @@ impl Shell {
         let fails = self.random.uniform() < self.failures;
         let other = self.random.uniform() < 0.5;
         match one.kind {
-            Kind::Call if self.now >= one.until => Outcome::Unanswered(cause::TIMEOUT),
-            Kind::Call if fails && other => Outcome::Unanswered(cause::RESET),
+            Kind::Call if self.now >= one.until => Outcome::Unanswered(failure::TIMEOUT),
+            Kind::Call if fails && other => Outcome::Unanswered(failure::RESET),
             Kind::Call if fails => Outcome::Answered(404 + u16::from(one.unawaited) * 99),
             Kind::Call => Outcome::Answered(200),
-            Kind::Work if fails => Outcome::Failed(cause::WORK),
+            Kind::Work if fails => Outcome::Failed(failure::WORK),
             Kind::Work | Kind::Wait => Outcome::Done,
         }
     }

@@ -1,8 +1,10 @@
 //! Attempts after a failed one, and what the last one's failure answers.
 
+use traces::failure;
+
 use super::plan::{MS, Plan, call, call_with, cpu};
 use super::seat::{Seat, failed, good, one_call, one_wait, one_work};
-use crate::script::{Command, Outcome, cause};
+use crate::script::{Command, Outcome};
 use crate::topology::Call;
 
 fn attempt(commands: &[Command]) -> (u8, u64) {
@@ -28,7 +30,7 @@ fn a_failed_attempt_is_made_again() {
     assert_eq!(attempt(&commands), (0, 10 * MS));
     let first = one_call(&commands, 1);
     seat.now = 4 * MS;
-    let commands = seat.end(first, Outcome::Unanswered(cause::RESET));
+    let commands = seat.end(first, Outcome::Unanswered(failure::RESET));
     assert_eq!(attempt(&commands), (1, 14 * MS));
     let second = one_call(&commands, 1);
     seat.now = 6 * MS;
@@ -43,12 +45,12 @@ fn the_last_failure_is_the_calls_failure() {
     let (mut seat, mut commands) = Seat::with(vec![call_with(1, twice)]);
     for _ in 0..2 {
         let ticket = one_call(&commands, 1);
-        commands = seat.end(ticket, Outcome::Unanswered(cause::REFUSED));
+        commands = seat.end(ticket, Outcome::Unanswered(failure::REFUSED));
     }
     let ticket = one_call(&commands, 1);
-    let expected = failed(504, Some(1), cause::TIMEOUT);
+    let expected = failed(504, Some(1), failure::TIMEOUT);
     assert_eq!(
-        seat.end(ticket, Outcome::Unanswered(cause::TIMEOUT)),
+        seat.end(ticket, Outcome::Unanswered(failure::TIMEOUT)),
         expected
     );
 }
@@ -57,7 +59,7 @@ fn the_last_failure_is_the_calls_failure() {
 fn a_wrong_request_is_not_made_again() {
     let (mut seat, commands) = Seat::with(vec![call_with(1, twice)]);
     let ticket = one_call(&commands, 1);
-    let expected = failed(502, Some(1), cause::STATUS);
+    let expected = failed(502, Some(1), failure::STATUS);
     assert_eq!(seat.answered(ticket, 404), expected);
 }
 
@@ -110,7 +112,7 @@ fn no_attempt_begins_behind_the_time_of_all_attempts_or_the_deadline() {
     };
     let (mut seat, commands) = Seat::with(vec![step()]);
     seat.now = 26 * MS;
-    let expected = failed(502, Some(1), cause::STATUS);
+    let expected = failed(502, Some(1), failure::STATUS);
     assert_eq!(seat.answered(one_call(&commands, 1), 500), expected);
 
     let (mut seat, commands) = Seat::of(Plan::new(vec![step()]), 8 * MS);
@@ -122,14 +124,18 @@ fn no_attempt_begins_behind_the_time_of_all_attempts_or_the_deadline() {
 #[test]
 fn failures_of_calls_answer_by_their_kind() {
     for (outcome, status, why) in [
-        (Outcome::Unanswered(cause::TIMEOUT), 504, cause::TIMEOUT),
-        (Outcome::Unanswered(cause::FULL), 503, cause::FULL),
-        (Outcome::Unanswered(cause::REFUSED), 502, cause::REFUSED),
-        (Outcome::Unanswered(cause::MALFORMED), 502, cause::MALFORMED),
-        (Outcome::Answered(504), 504, cause::STATUS),
-        (Outcome::Answered(503), 502, cause::STATUS),
-        (Outcome::Answered(400), 502, cause::STATUS),
-        (Outcome::Answered(199), 502, cause::STATUS),
+        (Outcome::Unanswered(failure::TIMEOUT), 504, failure::TIMEOUT),
+        (Outcome::Unanswered(failure::FULL), 503, failure::FULL),
+        (Outcome::Unanswered(failure::REFUSED), 502, failure::REFUSED),
+        (
+            Outcome::Unanswered(failure::MALFORMED),
+            502,
+            failure::MALFORMED,
+        ),
+        (Outcome::Answered(504), 504, failure::STATUS),
+        (Outcome::Answered(503), 502, failure::STATUS),
+        (Outcome::Answered(400), 502, failure::STATUS),
+        (Outcome::Answered(199), 502, failure::STATUS),
     ] {
         let (mut seat, commands) = Seat::with(vec![call(5), call(6)]);
         let ticket = one_call(&commands, 5);
@@ -145,7 +151,7 @@ fn failures_of_calls_answer_by_their_kind() {
 
 #[test]
 fn failures_of_work_answer_by_their_kind() {
-    for (why, status) in [(cause::FULL, 503), (cause::WORK, 500), ("missing", 500)] {
+    for (why, status) in [(failure::FULL, 503), (failure::WORK, 500), ("missing", 500)] {
         let (mut seat, commands) = Seat::with(vec![cpu(MS), call(6)]);
         let (ticket, _, _) = one_work(&commands);
         let expected = failed(status, None, why);

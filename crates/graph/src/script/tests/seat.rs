@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::plan::{Plan, topology};
 use crate::Nanos;
-use crate::draw::{Run, SpanId, TraceId};
 use crate::script::{Arrival, Command, Failure, Outcome, Program, Request, Ticket};
 use crate::topology::{EdgeId, ServiceId, Step};
+use traces::ids::Run;
+use traces::{SpanId, TraceId};
 
 /// A request and the time.
 pub(super) struct Seat {

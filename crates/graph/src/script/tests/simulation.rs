@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use stats::SplitMix;
 
+use traces::failure;
+
 use crate::Nanos;
-use crate::draw::{Run, SpanId, TraceId};
-use crate::script::{Arrival, Command, Failure, Outcome, Program, Request, Ticket, cause};
+use crate::script::{Arrival, Command, Failure, Outcome, Program, Request, Ticket};
 use crate::topology::{ServiceId, Topology, Work};
+use traces::ids::Run;
+use traces::{SpanId, TraceId};
 
 /// A call that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -163,7 +166,7 @@ impl Simulation {
             Event::Expire(_) => request.expired(program, now, &mut commands),
             Event::Answered(_, ticket, status) => {
                 let outcome = match status {
-                    0 => Outcome::Unanswered(cause::TIMEOUT),
+                    0 => Outcome::Unanswered(failure::TIMEOUT),
                     status => Outcome::Answered(status),
                 };
                 request.ended(program, ticket, outcome, now, &mut commands);

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
+use traces::failure;
+
 use super::plan::{MS, Plan, call, call_with, constant, cpu, parallel, sequence, sleep, work};
 use super::seat::{Seat, calls, failed, good, one_call, one_wait, one_work};
 use crate::amount::Amount;
-use crate::script::{Command, Outcome, cause};
+use crate::script::{Command, Outcome};
 use crate::topology::{Join, Step, StepId, Work};
 
 #[test]
@@ -76,11 +78,11 @@ fn a_failed_branch_fails_the_step_when_all_have_ended() {
     let calls = calls(&commands);
     assert!(seat.answered(calls[1].0, 500).is_empty());
     assert!(
-        seat.end(calls[0].0, Outcome::Unanswered(cause::RESET))
+        seat.end(calls[0].0, Outcome::Unanswered(failure::RESET))
             .is_empty()
     );
     // The first failure in time is told.
-    let expected = failed(502, Some(2), cause::STATUS);
+    let expected = failed(502, Some(2), failure::STATUS);
     assert_eq!(seat.answered(calls[2].0, 200), expected);
     assert!(seat.request.is_finished());
 }
@@ -132,7 +134,7 @@ fn a_quorum_bears_failures_until_it_cannot_be_met() {
 
     let (mut seat, calls) = quorum();
     assert!(seat.answered(calls[0].0, 500).is_empty());
-    let expected = failed(502, Some(1), cause::STATUS);
+    let expected = failed(502, Some(1), failure::STATUS);
     assert_eq!(seat.answered(calls[2].0, 404), expected);
     assert!(seat.answered(calls[1].0, 200).is_empty());
 }
@@ -145,9 +147,9 @@ fn a_call_that_chance_left_out_counts_neither_way() {
         vec![never(1), sequence(vec![never(2)]), call(3)],
     )]);
     let ticket = one_call(&commands, 3);
-    let expected = failed(502, Some(3), cause::REFUSED);
+    let expected = failed(502, Some(3), failure::REFUSED);
     assert_eq!(
-        seat.end(ticket, Outcome::Unanswered(cause::REFUSED)),
+        seat.end(ticket, Outcome::Unanswered(failure::REFUSED)),
         expected
     );
 
@@ -186,7 +188,7 @@ fn repeats_run_at_once_each_with_a_span_and_a_size_of_its_own() {
     let calls = calls(&commands);
     assert!(seat.answered(calls[0].0, 500).is_empty());
     assert!(seat.answered(calls[2].0, 200).is_empty());
-    let expected = failed(502, Some(1), cause::STATUS);
+    let expected = failed(502, Some(1), failure::STATUS);
     assert_eq!(seat.answered(calls[1].0, 200), expected);
 }
 
@@ -216,7 +218,7 @@ fn nobody_waits_for_a_call_but_it_is_seen_to_its_end() {
     assert!(!seat.request.live && !seat.request.is_finished());
     // Behind the deadline of the request: only its own time bounds the call.
     seat.now = 20 * MS;
-    let (pause, until) = one_wait(&seat.end(ticket, Outcome::Unanswered(cause::REFUSED)));
+    let (pause, until) = one_wait(&seat.end(ticket, Outcome::Unanswered(failure::REFUSED)));
     assert_eq!(until, 23 * MS);
     seat.now = until;
     let again = one_call(&seat.done(pause), 1);

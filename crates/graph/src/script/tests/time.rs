@@ -1,17 +1,19 @@
 //! Deadlines, and answers that are held back.
 
+use traces::failure;
+
 use super::plan::{MS, Plan, call, cpu, parallel, sleep, topology};
 use super::seat::{Seat, calls, failed, good, one_call, one_wait, one_work};
 use crate::Nanos;
 use crate::amount::Amount;
-use crate::draw::{SpanId, TraceId};
-use crate::script::{Arrival, Command, Outcome, Program, Request, cause};
+use crate::script::{Arrival, Command, Outcome, Program, Request};
 use crate::topology::{Join, ServiceId};
+use traces::{SpanId, TraceId};
 
 #[test]
 fn a_request_that_comes_too_late_begins_nothing() {
     let (seat, commands) = Seat::of(Plan::new(vec![call(1)]), 0);
-    assert_eq!(commands, failed(504, None, cause::TIMEOUT));
+    assert_eq!(commands, failed(504, None, failure::TIMEOUT));
     assert!(seat.request.is_finished());
 }
 
@@ -31,8 +33,8 @@ fn the_time_that_is_left_bounds_a_call() {
     };
     assert_eq!(deadline, 30 * MS);
     seat.now = deadline;
-    let expected = failed(504, Some(1), cause::TIMEOUT);
-    let outcome = Outcome::Unanswered(cause::TIMEOUT);
+    let expected = failed(504, Some(1), failure::TIMEOUT);
+    let outcome = Outcome::Unanswered(failure::TIMEOUT);
     assert_eq!(seat.end(ticket, outcome), expected);
 }
 
@@ -41,7 +43,7 @@ fn nothing_begins_from_the_deadline_on() {
     let (mut seat, commands) = Seat::of(Plan::new(vec![cpu(MS), call(1)]), 30 * MS);
     seat.now = 30 * MS;
     let (work, _, _) = one_work(&commands);
-    assert_eq!(seat.done(work), failed(504, None, cause::TIMEOUT));
+    assert_eq!(seat.done(work), failed(504, None, failure::TIMEOUT));
 }
 
 #[test]
@@ -51,7 +53,7 @@ fn an_answer_that_comes_too_late_is_none() {
     let ticket = one_call(&commands, 1);
     assert_eq!(
         seat.answered(ticket, 200),
-        failed(504, Some(1), cause::TIMEOUT)
+        failed(504, Some(1), failure::TIMEOUT)
     );
 }
 
@@ -61,7 +63,7 @@ fn a_sleep_ends_at_the_deadline() {
     let (ticket, until) = one_wait(&commands);
     assert_eq!(until, 30 * MS);
     seat.now = until;
-    assert_eq!(seat.done(ticket), failed(504, None, cause::TIMEOUT));
+    assert_eq!(seat.done(ticket), failed(504, None, failure::TIMEOUT));
 }
 
 #[test]
@@ -92,7 +94,7 @@ fn the_deadline_answers_though_work_is_in_hand() {
     seat.now = 29 * MS;
     assert!(seat.expire().is_empty());
     seat.now = 30 * MS;
-    assert_eq!(seat.expire(), failed(504, None, cause::TIMEOUT));
+    assert_eq!(seat.expire(), failed(504, None, failure::TIMEOUT));
     assert!(seat.expire().is_empty());
     assert!(!seat.request.is_finished());
     assert!(seat.done(ticket).is_empty());
@@ -107,7 +109,7 @@ fn the_deadline_names_the_call_that_is_waited_for() {
     let (first, _) = calls(&commands)[0];
     assert!(seat.answered(first, 200).is_empty());
     seat.now = 30 * MS;
-    assert_eq!(seat.expire(), failed(504, Some(2), cause::TIMEOUT));
+    assert_eq!(seat.expire(), failed(504, Some(2), failure::TIMEOUT));
 }
 
 fn held(steps: Vec<crate::topology::Step>) -> Plan {
@@ -133,7 +135,7 @@ fn a_late_one_or_a_failure_is_not() {
     assert_eq!(seat.answered(one_call(&commands, 1), 200), good());
 
     let (mut seat, commands) = Seat::of(held(vec![call(1)]), 100 * MS);
-    let expected = failed(502, Some(1), cause::STATUS);
+    let expected = failed(502, Some(1), failure::STATUS);
     assert_eq!(seat.answered(one_call(&commands, 1), 500), expected);
 }
 
@@ -143,5 +145,5 @@ fn nothing_is_held_back_beyond_the_deadline() {
     let (hold, until) = one_wait(&commands);
     assert_eq!(until, 3 * MS);
     seat.now = until;
-    assert_eq!(seat.done(hold), failed(504, None, cause::TIMEOUT));
+    assert_eq!(seat.done(hold), failed(504, None, failure::TIMEOUT));
 }

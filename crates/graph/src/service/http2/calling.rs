@@ -10,9 +10,11 @@ use wire::slab::Key;
 use wire::socket;
 use wire::stream::Stream;
 
+use traces::failure;
+
 use super::channel::{Channel, Ended, Stage, Unsent};
 use super::{MESSAGE_PREFIX, message};
-use crate::script::{Outcome, Ticket, cause};
+use crate::script::{Outcome, Ticket};
 use crate::service::calling::{pool, route};
 use crate::service::event_loop::{EventLoop, Todo};
 use crate::service::exchange::why;
@@ -41,7 +43,7 @@ impl EventLoop {
         let Some((request, body)) =
             message::request(plan, call, flight, &attempt, protocol, self.now)
         else {
-            self.unanswered(flight, &attempt, cause::MALFORMED);
+            self.unanswered(flight, &attempt, failure::MALFORMED);
             return;
         };
         let kept = if fresh { None } else { self.kept_channel(id) };
@@ -94,14 +96,14 @@ impl EventLoop {
     ) -> Result<Key, &'static str> {
         let once = route(&mut self.instances, id).is_some_and(|route| !route.warm);
         let address = pool(&mut self.instances, id).map(|pool| pool.address);
-        let address = address.ok_or(cause::REFUSED)?;
+        let address = address.ok_or(failure::REFUSED)?;
         let stream =
             Stream::Plain(socket::connect_tcp(address).map_err(|errno| why(socket::cause(errno)))?);
         let key = self.channels.reserve();
         let token = Token::Channel(key).number();
         if self.poller.add(&stream, token, Interest::Write).is_err() {
             self.channels.release(key);
-            return Err(cause::NO_DESCRIPTORS);
+            return Err(failure::NO_DESCRIPTORS);
         }
         call.counters.opened();
         let channel = Channel {
@@ -155,7 +157,7 @@ impl EventLoop {
             Stage::Open(connection) => connection.rewatch(&self.poller),
             Stage::Dialing(_) | Stage::Ended => Ok(()),
         };
-        if let Err(why) = driven.and(watched.map_err(|_| cause::RESET)) {
+        if let Err(why) = driven.and(watched.map_err(|_| failure::RESET)) {
             self.channel_broke(channel, why, &mut ended);
             return;
         }
@@ -218,8 +220,8 @@ impl EventLoop {
             Ok(answer) => answer,
             Err(error) => {
                 let why = match error {
-                    StreamError::Protocol(_) => cause::MALFORMED,
-                    _ => cause::RESET,
+                    StreamError::Protocol(_) => failure::MALFORMED,
+                    _ => failure::RESET,
                 };
                 // Those that the callee surely did nothing with, or that met its end.
                 let race = channel.reused
@@ -243,7 +245,7 @@ impl EventLoop {
         let (status, why) = match outcome {
             Outcome::Unanswered(why) => (0, why),
             Outcome::Answered(status) => (status, ""),
-            _ => (0, cause::MALFORMED),
+            _ => (0, failure::MALFORMED),
         };
         let plan = flight.plan.clone();
         let echoes =
@@ -323,7 +325,7 @@ impl EventLoop {
             self.cancel_stream(key, attempt.flight, attempt.ticket);
             if let Some(mut flight) = self.flights.take(attempt.flight) {
                 flight.close(attempt.ticket);
-                self.unanswered(&mut flight, &attempt, cause::TIMEOUT);
+                self.unanswered(&mut flight, &attempt, failure::TIMEOUT);
                 self.flights.put(attempt.flight, flight);
             }
         }

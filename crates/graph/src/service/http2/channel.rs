@@ -12,9 +12,11 @@ use wire::slab::Key;
 use wire::socket;
 use wire::stream::Stream;
 
+use traces::failure;
+
 use crate::Nanos;
 use crate::metrics::ClientCounters;
-use crate::script::{Ticket, cause};
+use crate::script::Ticket;
 use crate::service::exchange::why;
 use crate::service::link::{Attempt, PoolId};
 use crate::service::token::Token;
@@ -76,7 +78,7 @@ impl Channel {
                 let mut connection = Exchanges::start(stream, ClientSettings::default());
                 watched
                     .and_then(|()| connection.watch(poller, Token::Channel(self.key).number()))
-                    .map_err(|_| cause::NO_DESCRIPTORS)?;
+                    .map_err(|_| failure::NO_DESCRIPTORS)?;
                 self.stage = Stage::Open(Box::new(connection));
             }
         }
@@ -100,8 +102,8 @@ impl Channel {
                 ended.extend(call.map(|(_, attempt)| (attempt, answer)));
             }
             driven.map_err(|error| match error {
-                Http2Error::Protocol(_) => cause::MALFORMED,
-                _ => cause::RESET,
+                Http2Error::Protocol(_) => failure::MALFORMED,
+                _ => failure::RESET,
             })?;
             let mut sent = false;
             while connection.can_send()

@@ -9,14 +9,14 @@ use wire::http2::{Answer, Payload, grpc as framing};
 
 use super::grpc;
 use crate::script::Outcome;
-use crate::script::cause;
 use crate::service::flight::Flight;
 use crate::service::link::{Attempt, FAILED, MOST_FAILED};
 use crate::service::message::{self, TIMEOUT};
 use crate::service::outbox::FILLER;
 use crate::service::plan::{CallPlan, Plan, REVISION};
-use crate::trace::context;
 use crate::{Nanos, topology::Protocol};
+use traces::context;
+use traces::failure;
 
 /// The request of a call; `None`: its path or callee has no form in HTTP/2.
 pub(super) fn request(
@@ -45,7 +45,11 @@ pub(super) fn request(
     let fields = request.headers_mut();
     put(fields, REVISION, &plan.fingerprint);
     let mut lines = Vec::with_capacity(256);
-    context::write(&plan.topology.tracing, &attempt.context(flight), &mut lines);
+    context::write(
+        plan.topology.tracing.forms(),
+        &attempt.context(flight),
+        &mut lines,
+    );
     put_lines(fields, &lines);
     let left = attempt.deadline.saturating_sub(now).max(1);
     if is_grpc {
@@ -192,7 +196,7 @@ pub(super) fn outcome(answer: &Answer, protocol: Protocol) -> (Outcome, &[u8], &
     }
     match framing::status(answer).code {
         0 if answer.body_bytes < framing::PREFIX as u64 => {
-            (Outcome::Unanswered(cause::MALFORMED), failed, b"")
+            (Outcome::Unanswered(failure::MALFORMED), failed, b"")
         }
         0 => {
             let body = grpc::body(&answer.body).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! What services answer when all goes well.
 
 use super::stage::{Client, Stage, graph};
-use crate::trace::SpanKind;
+use traces::SpanKind;
 
 /// The seed's chain.
 pub(super) const CHAIN: &str = r#"
@@ -182,9 +182,7 @@ response = "echo"
         // Five servers, four calls, two sleeps.
         let spans = stage.wait_for_spans(11);
         let server = |name: &str| {
-            let is = |span: &&crate::trace::Span| {
-                span.kind == SpanKind::Server && &*span.service == name
-            };
+            let is = |span: &&traces::Span| span.kind == SpanKind::Server && &*span.service == name;
             spans.iter().filter(is).collect::<Vec<_>>()
         };
         assert_eq!(server("store").len(), 2);
@@ -248,7 +246,7 @@ steps = [{ cpu = "2ms" }]
     // For each: two servers, a call, four pieces of work.
     let spans = stage.wait_for_spans(3 * 7);
     let work = |name: &str| {
-        let is = |span: &&crate::trace::Span| span.kind == SpanKind::Work && &*span.name == name;
+        let is = |span: &&traces::Span| span.kind == SpanKind::Work && &*span.name == name;
         spans.iter().filter(is).collect::<Vec<_>>()
     };
     assert_eq!((work("cpu").len(), work("ops").len()), (9, 3));
@@ -325,7 +323,7 @@ fn what_a_client_says_of_its_trace_is_kept() {
         "/",
         &format!("traceparent: 00-{trace}-b7ad6b7169203331-01\r\n"),
     );
-    let ids = |spans: &[crate::trace::Span]| {
+    let ids = |spans: &[traces::Span]| {
         let mut ids: Vec<_> = spans.iter().map(|span| span.id).collect();
         ids.sort();
         ids

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 use super::stage::{Stage, listener};
-use crate::trace::SpanKind;
+use traces::SpanKind;
 
 /// Two services here; the third is played by the test.
 fn with_leaf(leaf: &TcpListener, call: &str) -> Stage {

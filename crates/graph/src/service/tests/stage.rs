@@ -9,12 +9,13 @@ use std::time::Duration;
 use document::Source;
 
 use crate::Nanos;
-use crate::draw::{SpanId, TraceId};
 use crate::metrics::Metrics;
 use crate::service::{Directory, Host, HostConfig, Hosted};
 use crate::topology::{self, ServiceId, Topology};
-use crate::trace::{Span, StoreLimits, Tracer};
+use crate::trace::Tracer;
 use crate::work::{Calibration, Site};
+use traces::{Span, StoreLimits};
+use traces::{SpanId, TraceId};
 
 /// A graph from its file. If that says nothing of time-outs, they are so long that a busy
 /// machine meets none.
@@ -106,7 +107,7 @@ impl Stage {
             site: Site::open(calibration, folder.path()).unwrap(),
             metrics: Arc::clone(&metrics),
             tracer: tracer.clone(),
-            run: crate::draw::Run::default(),
+            run: traces::ids::Run::default(),
         });
         Self {
             host: host.unwrap(),

@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, Request};
 use super::answers::CHAIN;
 use super::callers::{accepted, load};
 use super::stage::{Stage, listener};
-use crate::trace::SpanKind;
+use traces::SpanKind;
 
 const BOTH: [&str; 2] = ["http2", "grpc"];
 

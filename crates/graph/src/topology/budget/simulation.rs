@@ -4,13 +4,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use traces::failure;
+
 use super::{BudgetError, Costs, MOST_CALLS};
 use crate::Nanos;
-use crate::draw::{Run, SpanId, TraceId};
 use crate::metrics;
-use crate::script::{Arrival, Command, Outcome, Program, Request, Ticket, cause};
+use crate::script::{Arrival, Command, Outcome, Program, Request, Ticket};
 use crate::topology::{Connections, EdgeId, Service, ServiceId, StepId, Topology};
-use crate::trace::{Name, Span, SpanKind};
+use traces::ids::Run;
+use traces::{Name, Span, SpanKind};
+use traces::{SpanId, TraceId};
 
 /// Runs requests, one at a time, each from time 0 on.
 pub struct Simulation<'a> {
@@ -201,11 +204,11 @@ impl<'a> Simulation<'a> {
             Event::Done(_, ticket) => (Some(ticket), Outcome::Done, 0, ""),
             Event::Answered(_, ticket, Some(status)) => {
                 let failed = !(200..400).contains(&status);
-                let why = if failed { cause::STATUS } else { "" };
+                let why = if failed { failure::STATUS } else { "" };
                 (Some(ticket), Outcome::Answered(status), status, why)
             }
-            Event::Answered(_, ticket, None) => unanswered(ticket, cause::RESET),
-            Event::GivenUp(_, ticket) => unanswered(ticket, cause::TIMEOUT),
+            Event::Answered(_, ticket, None) => unanswered(ticket, failure::RESET),
+            Event::GivenUp(_, ticket) => unanswered(ticket, failure::TIMEOUT),
         };
         if matches!(event, Event::Answered(..) | Event::GivenUp(..)) {
             let open =
@@ -296,7 +299,7 @@ impl<'a> Simulation<'a> {
                 let answered = now + self.costs.handling;
                 self.answer(at, Some(status), why, answered, spans, ended);
             }
-            Command::Drop => self.answer(at, None, cause::FAULT, now, spans, ended),
+            Command::Drop => self.answer(at, None, failure::FAULT, now, spans, ended),
         }
     }
 

@@ -6,9 +6,9 @@ use serde::Serialize;
 use stats::nearest_rank;
 
 use crate::Nanos;
-use crate::draw::SpanId;
 use crate::topology::Topology;
-use crate::trace::{Span, SpanKind};
+use traces::SpanId;
+use traces::{Span, SpanKind};
 
 /// Samples that are kept for each service and edge; of more the first are.
 const MOST_SAMPLES: usize = 100_000;

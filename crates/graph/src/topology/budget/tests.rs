@@ -2,7 +2,7 @@ use document::Source;
 
 use super::*;
 use crate::topology::{demand, generate, read};
-use crate::trace::SpanKind;
+use traces::SpanKind;
 
 fn graph(text: &str) -> Topology {
     let source = Source {

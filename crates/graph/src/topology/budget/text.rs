@@ -5,7 +5,7 @@ use std::fmt;
 use units::{grouped, show_count, show_seconds};
 
 use super::{Budget, Spread};
-use crate::columns::table;
+use units::columns::table;
 
 fn time(nanos: f64) -> String {
     show_seconds(nanos / 1e9)

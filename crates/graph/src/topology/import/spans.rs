@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use super::calls::{Made, Merged, OwnWork, Trace, Visit};
 use super::{Imported, TraceError};
-use crate::draw::{SpanId, TraceId};
-use crate::trace::{Span, SpanKind};
+use traces::{Span, SpanKind};
+use traces::{SpanId, TraceId};
 
 /// Spans above each other that are looked at to find whose child one is.
 const MOST_DEPTH: usize = 64;
 
 /// A graph that behaves as the services of these spans did: our own, or those that
-/// [`crate::trace::zipkin::read`] and [`crate::trace::otlp::read_json`] give. Client and
+/// [`traces::zipkin::read`] and [`traces::otlp::read_json`] give. Client and
 /// server may share an id, as Zipkin's do. Attempts after a first one are left out.
 ///
 /// # Errors

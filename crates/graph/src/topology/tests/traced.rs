@@ -6,8 +6,8 @@ use super::super::budget::{self, Costs, Simulation};
 use super::super::import::{Imported, RowError, RowLimits, rows, spans};
 use super::super::*;
 use super::reading::{CHECKOUT, source};
-use crate::draw::{SpanId, TraceId};
-use crate::trace::{Span, SpanKind};
+use traces::{Span, SpanKind};
+use traces::{SpanId, TraceId};
 
 fn named(graph: &Topology) -> Vec<&str> {
     graph.services.iter().map(|one| one.name.as_str()).collect()
@@ -282,7 +282,7 @@ fn spans_of_others_are_understood() {
         {"traceId":"01","id":"03","parentId":"02","name":"lookup","timestamp":1210,"duration":150,"localEndpoint":{"serviceName":"price"}},
         {"traceId":"01","id":"04","parentId":"03","kind":"CLIENT","name":"select","timestamp":1220,"duration":100,"localEndpoint":{"serviceName":"price"},"remoteEndpoint":{"serviceName":"postgres"}}
     ]"#;
-    let read = crate::trace::read(json, &crate::trace::Origin::here()).unwrap();
+    let read = traces::read(json, &traces::Origin::here()).unwrap();
     let imported = spans("shop", &read).unwrap();
     reads_back(&imported);
     let graph = &imported.topology;

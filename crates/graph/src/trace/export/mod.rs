@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 
 pub(super) use sender::SenderOptions;
 
-use super::{Origin, Span};
 use crate::topology::Tracing;
+use traces::{Origin, Span, otlp, zipkin};
 
 /// Spans of one request to a target.
 const BATCH: usize = 1024;
@@ -78,15 +78,15 @@ impl Export {
 
     fn content_type(&self) -> &'static str {
         match self.format {
-            Format::Zipkin => super::zipkin::JSON,
-            Format::Otlp => super::otlp::PROTOBUF,
+            Format::Zipkin => zipkin::JSON,
+            Format::Otlp => otlp::PROTOBUF,
         }
     }
 
     fn write(&self, spans: &[Span], origin: &Origin) -> Vec<u8> {
         match self.format {
-            Format::Zipkin => super::zipkin::write(spans, origin),
-            Format::Otlp => super::otlp::write_protobuf(spans, origin),
+            Format::Zipkin => zipkin::write(spans, origin),
+            Format::Otlp => otlp::write_protobuf(spans, origin),
         }
     }
 }

@@ -9,7 +9,7 @@ use net::{Client, ClientOptions};
 use tokio::sync::mpsc;
 
 use super::{Counters, Export};
-use crate::trace::{Origin, Span};
+use traces::{Origin, Span};
 
 /// How patient a sender is.
 #[derive(Debug, Clone, Copy)]

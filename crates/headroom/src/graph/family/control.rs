@@ -9,7 +9,6 @@ use graph::admin::{Control, Instance, Peer};
 use graph::processes::{Child, ProcessGroup, State};
 use graph::profile::{Profile, fixed};
 use graph::topology::Topology;
-use graph::trace::Span;
 use graph::work::Site;
 use http_body_util::Full;
 use net::{Client, ClientOptions};
@@ -18,6 +17,7 @@ use telemetry::Logger;
 use telemetry::prometheus::Page;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
+use traces::Span;
 
 use crate::graph::analyse;
 use crate::graph::background::BackgroundWork;

@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use graph::draw::Run;
 use graph::service::Directory;
 use graph::topology::{Service, ServiceId, Topology};
 use graph::work::Calibration;
 use measure::Clock;
 use processes::{Group, Groups, Network, Program, Reaper, RunTag};
+use traces::ids::Run;
 
 use crate::cli::LogLevel;
 use crate::graph::args::UpArgs;

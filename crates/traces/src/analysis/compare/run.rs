@@ -1,0 +1,109 @@
+//! What is kept of a run.
+
+use std::collections::BTreeMap;
+
+use super::super::cause::Cause;
+use super::super::report::{Component, report};
+use super::super::{Question, text};
+use crate::Nanos;
+use crate::Span;
+use crate::analysis::Known;
+
+/// One run of a side: the requests that succeeded, and what their time went into.
+#[derive(Debug, Clone, Default)]
+pub struct Run {
+    /// In order of their beginnings.
+    latencies: Vec<Nanos>,
+    failed: u64,
+    parts: BTreeMap<(String, Cause), Share>,
+    /// Work wherever it ran, on the critical path or not, in nanoseconds a request.
+    done: BTreeMap<(String, Cause), f64>,
+}
+
+/// How much a part is of typical requests and of those of the tail, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    pub(super) typical: f64,
+    pub(super) tail: Option<f64>,
+}
+
+impl Run {
+    /// Of a run's spans: its most frequent entry's requests.
+    pub fn of_spans(spans: &[Span], known: Option<&Known>) -> Self {
+        let question = Question {
+            known,
+            ..Question::default()
+        };
+        let (analysis, course) = report(&question, spans);
+        let done = course.done.into_iter().map(|(part, mean)| {
+            let place = format!("{} {}", part.service, part.work);
+            ((place, part.cause), mean)
+        });
+        let share = |one: &Component| {
+            let share = Share {
+                typical: one.figures.typical_ns,
+                tail: one.figures.tail_ns,
+            };
+            ((text::place(one), one.cause), share)
+        };
+        Self {
+            latencies: course.latencies,
+            failed: analysis.counts.failed,
+            parts: analysis.components.iter().map(share).collect(),
+            done: done.collect(),
+        }
+    }
+
+    /// Of latencies alone, in the order of the requests' beginnings.
+    pub fn of_latencies(latencies: Vec<Nanos>) -> Self {
+        Self {
+            latencies,
+            ..Self::default()
+        }
+    }
+
+    /// With so many requests that failed beside them.
+    #[must_use]
+    pub fn with_failed(self, failed: u64) -> Self {
+        Self { failed, ..self }
+    }
+
+    pub(super) fn succeeded(&self) -> u64 {
+        self.latencies.len() as u64
+    }
+
+    pub(super) fn failed(&self) -> u64 {
+        self.failed
+    }
+
+    pub(super) fn places(&self) -> impl Iterator<Item = &(String, Cause)> {
+        self.parts.keys()
+    }
+
+    pub(super) fn share(&self, place: &(String, Cause)) -> Option<&Share> {
+        self.parts.get(place)
+    }
+
+    /// Places of work.
+    pub(super) fn works(&self) -> impl Iterator<Item = &(String, Cause)> {
+        self.done.keys()
+    }
+
+    /// Work wherever it ran; none of what there was not.
+    pub(super) fn done(&self, place: &(String, Cause)) -> f64 {
+        self.done.get(place).copied().unwrap_or(0.0)
+    }
+
+    /// Its latencies in so many stretches of time, each in ascending order.
+    pub(super) fn stretches(&self, count: usize) -> Vec<Vec<Nanos>> {
+        let length = self.latencies.len();
+        let stretch = |at: usize| {
+            let from = length * at / count;
+            let to = length * (at + 1) / count;
+            let mut sorted = self.latencies[from..to].to_vec();
+            sorted.sort_unstable();
+            sorted
+        };
+        (0..count).map(stretch).collect()
+    }
+}

@@ -1,0 +1,179 @@
+//! A comparison in words and columns.
+
+use std::fmt::{Display, Formatter, Result};
+
+use units::{grouped, show_share};
+
+use super::super::sentences::{percent, time};
+use super::failing::Failing;
+use super::{Change, Comparison, How, Moved, Verdict};
+use units::columns::table;
+
+fn name(quantile: f64) -> String {
+    format!("p{}", (quantile * 1000.0).round() / 10.0)
+}
+
+fn signed(nanos: f64) -> String {
+    match nanos < 0.0 {
+        true => time(nanos),
+        false => format!("+{}", time(nanos)),
+    }
+}
+
+fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::PossiblyWorse => "possibly worse",
+        Verdict::NoDifferenceResolvable => "no difference resolvable",
+    }
+}
+
+pub(super) fn sentences(comparison: &Comparison) -> Vec<String> {
+    let mut said: Vec<String> = comparison.changes.iter().map(sentence).collect();
+    if said.is_empty() {
+        said.push("There are too few requests to compare.".to_owned());
+    }
+    said.extend(comparison.off_path.iter().take(3).map(off_path));
+    let ((a, a_failed), (b, b_failed)) = (comparison.a_requests, comparison.b_requests);
+    let of_a = format!(
+        "{} of {} requests of A",
+        grouped(a_failed),
+        grouped(a + a_failed)
+    );
+    let of_b = format!("{} of {} of B", grouped(b_failed), grouped(b + b_failed));
+    match comparison.failing.as_ref().and_then(more_failed) {
+        Some((begin, why)) => {
+            let all = format!(
+                "{begin}: {of_a} and {of_b} failed; {why}. They are in no latency, so the side that fails more looks faster than it is."
+            );
+            said.insert(0, all);
+        }
+        None if a_failed + b_failed > 0 => {
+            said.push(format!("Failed, and in no latency: {of_a}, {of_b}."));
+        }
+        None => {}
+    }
+    said
+}
+
+fn off_path(one: &Moved) -> String {
+    let (word, hint) = match one.difference_ns > 0.0 {
+        true => ("grew", ": nobody waits for it yet"),
+        false => ("shrank", ""),
+    };
+    format!(
+        "Off the critical path, `{}` {} {word} by {}{hint}.",
+        one.place,
+        one.cause.name(),
+        time(one.difference_ns.abs()),
+    )
+}
+
+/// Which side fails more, and what speaks for chance; nothing if that may be all.
+fn more_failed(failing: &Failing) -> Option<(&'static str, String)> {
+    let chance = match failing.by_chance < 0.001 {
+        true => "less than 0.1 %".to_owned(),
+        false => show_share(failing.by_chance),
+    };
+    let chance = format!("chance alone gives that in {chance} of all cases");
+    match failing.verdict {
+        Verdict::Worse => Some(("B fails more", chance)),
+        Verdict::Better => Some(("A fails more", chance)),
+        Verdict::PossiblyWorse => Some(("B may fail more", possibly(failing, chance))),
+        Verdict::NoDifferenceResolvable => None,
+    }
+}
+
+/// Why it is only possibly so.
+fn possibly(failing: &Failing, chance: String) -> String {
+    match failing.interval {
+        Some((low, high)) if low <= 0.0 => format!(
+            "{chance}, and runs differ so much that B less A is between {} and {}",
+            points(low),
+            points(high)
+        ),
+        _ => chance,
+    }
+}
+
+/// A difference of shares.
+fn points(share: f64) -> String {
+    match share < 0.0 {
+        true => format!("−{}", percent(-share)),
+        false => format!("+{}", percent(share)),
+    }
+}
+
+fn sentence(change: &Change) -> String {
+    let name = name(change.quantile);
+    let (a, b) = (time(change.a_ns as f64), time(change.b_ns as f64));
+    if change.verdict == Verdict::NoDifferenceResolvable {
+        return format!(
+            "{name}: no difference resolvable ({a} and {b}); one of {} would have been seen.",
+            time(change.smallest_ns)
+        );
+    }
+    let share = change.difference_ns.abs() / (change.a_ns.max(1) as f64);
+    let (low, high) = change.interval_ns;
+    let moved = change.moved.iter().take(3).map(|one| {
+        let (place, cause) = (&one.place, one.cause.name());
+        let how = match one.how {
+            How::MovedOntoPath => " (moved onto the critical path; it takes no longer)",
+            How::MovedOffPath => " (moved off the critical path; it takes as long)",
+            How::Changed | How::OffPath => "",
+        };
+        format!("`{place}` {cause} {}{how}", signed(one.difference_ns))
+    });
+    let moved: Vec<String> = moved.collect();
+    let moved = match moved.is_empty() {
+        true => String::new(),
+        false => format!(" What moved: {}.", moved.join(", ")),
+    };
+    format!(
+        "{name}: B is {} by {} ({}; 95 % between {} and {}), {a} to {b}.{moved}",
+        verdict(change.verdict),
+        time(change.difference_ns.abs()),
+        percent(share),
+        signed(low),
+        signed(high),
+    )
+}
+
+impl Display for Comparison {
+    fn fmt(&self, text: &mut Formatter<'_>) -> Result {
+        for sentence in &self.sentences {
+            writeln!(text, "{sentence}")?;
+        }
+        let range = |(low, high)| format!("{} to {}", time(low as f64), time(high as f64));
+        let rows = self.changes.iter().map(|one| {
+            let (low, high) = one.interval_ns;
+            vec![
+                name(one.quantile),
+                range(one.a_range_ns),
+                range(one.b_range_ns),
+                signed(one.difference_ns),
+                format!("{} to {}", signed(low), signed(high)),
+                time(one.smallest_ns),
+                verdict(one.verdict).to_owned(),
+            ]
+        });
+        let heads = [
+            "",
+            "runs of A",
+            "runs of B",
+            "B less A",
+            "95 % between",
+            "visible from",
+            "verdict",
+        ];
+        table(text, &heads, &rows.collect::<Vec<_>>())?;
+        if !self.notes.is_empty() {
+            writeln!(text)?;
+        }
+        for note in &self.notes {
+            writeln!(text, "{note}")?;
+        }
+        Ok(())
+    }
+}

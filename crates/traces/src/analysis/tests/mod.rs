@@ -1,0 +1,7 @@
+mod paths;
+mod random;
+mod spans;
+
+use spans::*;
+
+use crate::{Span, SpanKind};

@@ -1,0 +1,154 @@
+//! How OTLP's JSON form differs from what Serde makes of the messages.
+
+use serde::de::Deserializer;
+use serde::{Deserialize, Serialize};
+
+use super::message;
+
+/// A number that may be written as a text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Lenient<N> {
+    Number(N),
+    Text(String),
+}
+
+/// Ids, as hexadecimal digits.
+pub(super) mod hex {
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        id: &[u8],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let text: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        serializer.serialize_str(&text)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
+        let text = std::borrow::Cow::<'_, str>::deserialize(deserializer)?;
+        let refuse = || D::Error::custom(format!("{text:?} is not an id in hexadecimal digits"));
+        let digits = text.as_bytes();
+        // Ids are 16 bytes at most; the reader checks how many there are.
+        if digits.len() % 2 != 0 || digits.len() > 32 {
+            return Err(refuse());
+        }
+        let pairs = digits.chunks_exact(2).map(|pair| {
+            let byte = crate::hex::read(pair)?;
+            u8::try_from(byte).ok()
+        });
+        pairs.collect::<Option<_>>().ok_or_else(refuse)
+    }
+}
+
+/// Numbers of 64 bits, which JSON's readers may not hold: as texts.
+pub(super) mod number {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+
+    use super::Lenient;
+
+    pub(in super::super) fn serialize<S: Serializer, N: Display>(
+        number: &N,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(number)
+    }
+
+    pub(in super::super) fn deserialize<'de, D, N>(deserializer: D) -> Result<N, D::Error>
+    where
+        D: Deserializer<'de>,
+        N: Deserialize<'de> + FromStr,
+    {
+        match Lenient::deserialize(deserializer)? {
+            Lenient::Number(number) => Ok(number),
+            Lenient::Text(text) => text
+                .parse()
+                .map_err(|_| D::Error::custom(format!("{text:?} is not a number of 64 bits"))),
+        }
+    }
+}
+
+/// The kind of a span: a number, or its name as some writers have it.
+pub(super) fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    let names = [
+        "UNSPECIFIED",
+        "INTERNAL",
+        "SERVER",
+        "CLIENT",
+        "PRODUCER",
+        "CONSUMER",
+    ];
+    enumeration(deserializer, "SPAN_KIND_", &names)
+}
+
+/// The code of a status, likewise.
+pub(super) fn code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    enumeration(deserializer, "STATUS_CODE_", &["UNSET", "OK", "ERROR"])
+}
+
+fn enumeration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    prefix: &str,
+    names: &[&str],
+) -> Result<i32, D::Error> {
+    Ok(match Lenient::deserialize(deserializer)? {
+        Lenient::Number(number) => number,
+        // A name that is not known counts as unspecified, as in protobuf.
+        Lenient::Text(text) => {
+            let name = text.strip_prefix(prefix).unwrap_or(&text);
+            let place = names.iter().position(|known| *known == name);
+            place.map_or(0, |place| place as i32)
+        }
+    })
+}
+
+/// The value of an attribute: one of these.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct AnyValue {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    string_value: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bool_value: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    int_value: Option<Int>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    double_value: Option<f64>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Int(#[serde(with = "number")] i64);
+
+impl From<AnyValue> for message::AnyValue {
+    fn from(value: AnyValue) -> Self {
+        use message::Value::{Bool, Double, Int, Text};
+        let text = value.string_value.map(Text);
+        let value = text
+            .or(value.bool_value.map(Bool))
+            .or(value.int_value.map(|int| Int(int.0)))
+            .or(value.double_value.map(Double));
+        Self { value }
+    }
+}
+
+impl From<message::AnyValue> for AnyValue {
+    fn from(value: message::AnyValue) -> Self {
+        let mut json = Self::default();
+        match value.value {
+            Some(message::Value::Text(text)) => json.string_value = Some(text),
+            Some(message::Value::Bool(yes)) => json.bool_value = Some(yes),
+            Some(message::Value::Int(int)) => json.int_value = Some(Int(int)),
+            Some(message::Value::Double(double)) => json.double_value = Some(double),
+            None => {}
+        }
+        json
+    }
+}

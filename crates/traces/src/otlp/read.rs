@@ -1,0 +1,121 @@
+//! Reading spans.
+
+use prost::Message;
+
+use super::message::{KeyValue, Resource, Span as Written, Traces, Value};
+use super::names;
+use crate::attributes::{self, Facts, Raw};
+use crate::clock::Epoch;
+use crate::names::Names;
+use crate::{Origin, ReadError, Span, SpanKind};
+use crate::{SpanId, TraceId};
+
+/// Reads the body of a request in protobuf.
+///
+/// # Errors
+/// When it is no such message, or a span's ids are not.
+pub fn read_protobuf(
+    body: &[u8],
+    origin: &Origin,
+    names: &mut Names,
+) -> Result<Vec<Span>, ReadError> {
+    let traces = Traces::decode(body).map_err(ReadError::form("OTLP in protobuf"))?;
+    read(&traces, origin, names)
+}
+
+/// Reads the body of a request in JSON.
+///
+/// # Errors
+/// When it is no such message, or a span's ids are not.
+pub fn read_json(body: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
+    let traces: Traces = serde_json::from_slice(body).map_err(ReadError::form("OTLP in JSON"))?;
+    read(&traces, origin, names)
+}
+
+fn read(traces: &Traces, origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
+    let mut spans = Vec::new();
+    for resource in &traces.resource_spans {
+        let (service, epoch) = of_resource(resource.resource.as_ref(), origin);
+        for span in resource.scope_spans.iter().flat_map(|scope| &scope.spans) {
+            let place = spans.len() + 1;
+            spans.push(span_of(span, place, service, epoch, names)?);
+        }
+    }
+    Ok(spans)
+}
+
+/// The service, and the clock by which its times are read: the writer's own, if it ran on
+/// this machine and said so, for then no reading of a wall clock stands between.
+fn of_resource<'a>(resource: Option<&'a Resource>, origin: &Origin) -> (&'a str, Epoch) {
+    let attributes = resource.map_or(&[][..], |resource| &resource.attributes);
+    let host = value(attributes, names::HOST).text();
+    let here = !origin.boot.is_empty() && host == Some(&*origin.boot);
+    let ahead = value(attributes, names::AHEAD).number().filter(|_| here);
+    let service = value(attributes, names::SERVICE)
+        .text()
+        .unwrap_or("unknown");
+    (service, ahead.map_or(origin.epoch, Epoch::ahead))
+}
+
+fn span_of(
+    span: &Written,
+    place: usize,
+    service: &str,
+    epoch: Epoch,
+    shared: &mut Names,
+) -> Result<Span, ReadError> {
+    let refuse = |what| ReadError::Id { place, what };
+    let trace = <[u8; 16]>::try_from(span.trace_id.as_slice()).map(u128::from_be_bytes);
+    let trace = trace.ok().filter(|id| *id != 0).map(TraceId);
+    let id = <[u8; 8]>::try_from(span.span_id.as_slice()).map(u64::from_be_bytes);
+    let id = id.ok().filter(|id| *id != 0).map(SpanId);
+    let parent = match span.parent_span_id.as_slice() {
+        [] => Ok(0),
+        bytes => <[u8; 8]>::try_from(bytes).map(u64::from_be_bytes),
+    };
+    let mut facts = Facts::default();
+    for one in &span.attributes {
+        facts.take(&one.key, plain(one));
+    }
+    if let Some(failed) = span.status.as_ref().filter(|status| status.code == 2) {
+        (facts.failed, facts.message) = (true, &failed.message);
+    }
+    let start = epoch.of_unix(span.start_time_unix_nano);
+    let length = span.end_time_unix_nano;
+    let length = length.saturating_sub(span.start_time_unix_nano);
+    let raw = Raw {
+        trace: trace.ok_or_else(|| refuse("traceId"))?,
+        id: id.ok_or_else(|| refuse("spanId"))?,
+        parent: parent.map(SpanId).map_err(|_| refuse("parentSpanId"))?,
+        kind: match span.kind {
+            2 | 5 => SpanKind::Server,
+            3 | 4 => SpanKind::Client,
+            _ => SpanKind::Internal,
+        },
+        service: Some(service),
+        name: &span.name,
+        start,
+        end: start.saturating_add(length),
+    };
+    Ok(facts.span(&raw, shared))
+}
+
+fn plain(attribute: &KeyValue) -> attributes::Value<'_> {
+    let value = attribute
+        .value
+        .as_ref()
+        .and_then(|value| value.value.as_ref());
+    match value {
+        Some(Value::Text(text)) => attributes::Value::Text(text),
+        Some(Value::Int(int)) => {
+            u64::try_from(*int).map_or(attributes::Value::Other, attributes::Value::Number)
+        }
+        Some(Value::Bool(yes)) => attributes::Value::Bool(*yes),
+        Some(Value::Double(_)) | None => attributes::Value::Other,
+    }
+}
+
+fn value<'a>(attributes: &'a [KeyValue], name: &str) -> attributes::Value<'a> {
+    let found = attributes.iter().find(|one| one.key == name);
+    found.map_or(attributes::Value::Other, plain)
+}

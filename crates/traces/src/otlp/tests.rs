@@ -1,0 +1,145 @@
+use std::io::Read;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::names::Names;
+use crate::random_spans::any_span;
+use crate::samples::server;
+use crate::{Epoch, Origin, Span, SpanKind};
+use crate::{SpanId, TraceId};
+
+fn origin(ahead: u64, boot: &str) -> Origin {
+    Origin {
+        epoch: Epoch::ahead(ahead),
+        boot: boot.into(),
+    }
+}
+
+fn sorted(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by_key(|span| (span.trace, span.id, span.start));
+    spans
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_to_the_nanosecond(
+        spans in proptest::collection::vec(any_span(), 0..8), ahead in 0_u64..1 << 60,
+    ) {
+        let (here, names) = (origin(ahead, "boot"), &mut Names::default());
+        let read = read_protobuf(&write_protobuf(&spans, &here), &here, names).unwrap();
+        prop_assert_eq!(sorted(read), sorted(spans.clone()));
+        let read = read_json(&write_json(&spans, &here), &here, names).unwrap();
+        prop_assert_eq!(sorted(read), sorted(spans));
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+        let (here, names) = (origin(0, ""), &mut Names::default());
+        let _ = read_protobuf(&bytes, &here, names);
+        let _ = read_json(&bytes, &here, names);
+    }
+}
+
+#[test]
+fn processes_of_one_machine_share_its_clock() {
+    let spans = [server(1, 2, 5_000, 9_000)];
+    let written = write_protobuf(&spans, &origin(1_000_000, "this"));
+    let times = |reader: &Origin| {
+        let spans = read_protobuf(&written, reader, &mut Names::default()).unwrap();
+        (spans[0].start, spans[0].end)
+    };
+    // The reader measured the wall clock 700 ns later than the writer did.
+    assert_eq!(times(&origin(1_000_700, "this")), (5_000, 9_000));
+    assert_eq!(times(&origin(1_000_700, "other")), (4_300, 8_300));
+    // What is older than the reader's clock keeps its length.
+    assert_eq!(times(&origin(2_000_000, "other")), (0, 4_000));
+    assert_eq!(times(&Origin::unix()), (1_005_000, 1_009_000));
+}
+
+#[test]
+fn another_implementation_is_understood() {
+    let packed = include_bytes!("../../tests/data/otlp-python-1.45.2.bin.gz");
+    let mut body = Vec::new();
+    let mut reader = flate2::read::GzDecoder::new(&packed[..]);
+    reader.read_to_end(&mut body).unwrap();
+    let spans = read_protobuf(&body, &Origin::unix(), &mut Names::default()).unwrap();
+    let spans = sorted(spans);
+    assert_eq!(spans.len(), 3);
+    const T: u64 = 1_700_000_000_000_000_000;
+    let [server, client, work] = &spans[..] else {
+        panic!("{spans:?}");
+    };
+    let trace = TraceId(0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
+    for span in &spans {
+        assert_eq!((span.trace, &*span.service), (trace, "checkout"));
+    }
+    assert_eq!((server.kind, &*server.name), (SpanKind::Server, "/cart"));
+    assert_eq!((server.status, server.cause), (503, "error"));
+    assert_eq!((server.start, server.end), (T, T + 5_000_000));
+    assert_eq!((client.kind, &*client.peer), (SpanKind::Client, "price"));
+    assert_eq!((client.parent, &*client.name), (SpanId(0x1001), "/price"));
+    assert_eq!((client.start, client.end), (T + 1_000_500, T + 3_000_000));
+    assert_eq!((work.kind, &*work.name), (SpanKind::Internal, "sieve"));
+}
+
+#[test]
+fn json_is_as_the_specification_has_it() {
+    let mut span = server(0x5b8e_fff7_9803_8103_d269_b633_813f_c60c, 0xeee1, 1, 2);
+    span.parent = SpanId(0xeee0);
+    let json = write_json(&[span], &origin(1_544_712_660_000_000_000, ""));
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let span = &json["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+    assert_eq!(span["traceId"], "5b8efff798038103d269b633813fc60c");
+    assert_eq!(span["parentSpanId"], "000000000000eee0");
+    assert_eq!(span["kind"], 2);
+    assert_eq!(span["startTimeUnixNano"], "1544712660000000001");
+    let attributes = span["attributes"].as_array().unwrap();
+    let status = serde_json::json!({
+        "key": "http.response.status_code", "value": { "intValue": "200" },
+    });
+    assert!(attributes.contains(&status), "{attributes:?}");
+}
+
+#[test]
+fn json_of_lenient_writers_is_read() {
+    let text = r#"{"resourceSpans":[{"resource":{"attributes":[
+        {"key":"service.name","value":{"stringValue":"s"}},
+        {"key":"list","value":{"arrayValue":{"values":[{"intValue":"1"}]}}}]},
+        "scopeSpans":[{"spans":[{"traceId":"5B8EFFF798038103D269B633813FC60C",
+        "spanId":"EEE19B7EC3C1B174","name":"n","kind":"SPAN_KIND_CLIENT","parentSpanId":"",
+        "startTimeUnixNano":7,"endTimeUnixNano":"9","status":{"code":"STATUS_CODE_ERROR"},
+        "attributes":[{"key":"http.status_code","value":{"intValue":404}}],
+        "events":[{"name":"e"}],"links":[]}]}]}]}"#;
+    let spans = read_json(text.as_bytes(), &Origin::unix(), &mut Names::default()).unwrap();
+    let [span] = &spans[..] else {
+        panic!("{spans:?}");
+    };
+    assert_eq!((span.kind, span.start, span.end), (SpanKind::Client, 7, 9));
+    assert_eq!((span.status, span.cause), (404, ""));
+    assert_eq!(span.parent, SpanId(0));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let names = &mut Names::default();
+    let id = |trace: &str, span: &str, parent: &str| {
+        let text = format!(
+            r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{"traceId":"{trace}","spanId":"{span}","parentSpanId":"{parent}"}}]}}]}}]}}"#
+        );
+        let read = read_json(text.as_bytes(), &Origin::unix(), &mut Names::default());
+        read.unwrap_err().to_string()
+    };
+    let good = "5b8efff798038103d269b633813fc60c";
+    assert_eq!(
+        id("00", "eee19b7ec3c1b174", ""),
+        "read spans: traceId of span 1 is not an id; expected 16 or 32 hexadecimal digits that are not all zero"
+    );
+    assert!(id(good, "0000000000000000", "").contains("spanId of span 1"));
+    assert!(id(good, "eee19b7ec3c1b174", "12").contains("parentSpanId"));
+    assert!(id("xyz", "", "").contains("\"xyz\" is not an id"));
+    let error = read_json(b"{", &Origin::unix(), names).unwrap_err();
+    assert!(error.to_string().contains("OTLP in JSON"), "{error}");
+    let error = read_protobuf(b"\x0a\xff", &Origin::unix(), names).unwrap_err();
+    assert!(error.to_string().contains("OTLP in protobuf"), "{error}");
+}

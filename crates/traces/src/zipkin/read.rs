@@ -1,0 +1,121 @@
+//! Reading spans.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::LEAST;
+use crate::SpanId;
+use crate::attributes::{Facts, Raw, Value};
+use crate::names::Names;
+use crate::{Origin, ReadError, Span, SpanKind, hex};
+
+/// Reads a list of spans. Those without a time stamp are left out: they have no place.
+///
+/// B3 lets a server share the span of its client. One that says so gets an id of its own
+/// below it; [`normalise`](crate::normalise) does the rest.
+///
+/// # Errors
+/// When it is no such list, or the ids of a span are not.
+pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
+    let list: Vec<Read<'_>> =
+        serde_json::from_slice(json).map_err(ReadError::form("Zipkin's JSON"))?;
+    let mut spans = Vec::with_capacity(list.len());
+    for (place, read) in list.iter().enumerate() {
+        spans.extend(read.span(place + 1, origin, names)?);
+    }
+    Ok(spans)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Read<'a> {
+    #[serde(borrow)]
+    trace_id: Cow<'a, str>,
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    #[serde(borrow, default)]
+    parent_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(default)]
+    timestamp: Option<u64>,
+    #[serde(default)]
+    duration: Option<u64>,
+    #[serde(borrow, default)]
+    local_endpoint: Option<Endpoint<'a>>,
+    #[serde(borrow, default)]
+    remote_endpoint: Option<Endpoint<'a>>,
+    #[serde(borrow, default)]
+    tags: HashMap<Cow<'a, str>, Cow<'a, str>>,
+    #[serde(default)]
+    shared: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Endpoint<'a> {
+    #[serde(borrow, default)]
+    service_name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    ipv4: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    ipv6: Option<Cow<'a, str>>,
+    #[serde(default)]
+    port: Option<u64>,
+}
+
+impl Read<'_> {
+    /// `None`: it has no time.
+    fn span(
+        &self,
+        place: usize,
+        origin: &Origin,
+        names: &mut Names,
+    ) -> Result<Option<Span>, ReadError> {
+        let refuse = |what| ReadError::Id { place, what };
+        let trace = hex::read_trace(self.trace_id.as_bytes()).ok_or_else(|| refuse("traceId"))?;
+        let id = hex::read_span(self.id.as_bytes()).ok_or_else(|| refuse("id"))?;
+        let parent = match self.parent_id.as_deref() {
+            None | Some("") => SpanId::default(),
+            // Some writers say zero for none.
+            Some(text) if text.bytes().all(|digit| digit == b'0') => SpanId::default(),
+            Some(text) => hex::read_span(text.as_bytes()).ok_or_else(|| refuse("parentId"))?,
+        };
+        let Some(timestamp) = self.timestamp.filter(|time| *time > 0) else {
+            return Ok(None);
+        };
+        let kind = match self.kind.as_deref() {
+            Some("SERVER" | "CONSUMER") => SpanKind::Server,
+            Some("CLIENT" | "PRODUCER") => SpanKind::Client,
+            _ => SpanKind::Internal,
+        };
+        let mut facts = Facts::default();
+        for (tag, value) in &self.tags {
+            facts.take(tag, Value::Text(value));
+        }
+        if let Some(other) = &self.remote_endpoint {
+            let name = other.service_name.as_deref().unwrap_or_default();
+            let address = other.ipv4.as_deref().or(other.ipv6.as_deref());
+            facts.endpoint(name, address.unwrap_or_default(), other.port);
+        }
+        let micros = (timestamp, self.duration.unwrap_or(0));
+        let (start, end) = facts.times(micros, LEAST, origin);
+        let is_shared = self.shared && kind == SpanKind::Server;
+        let service = self.local_endpoint.as_ref();
+        let raw = Raw {
+            trace,
+            id: if is_shared { id.child(trace, 0, 0) } else { id },
+            parent: if is_shared { id } else { parent },
+            kind,
+            service: service.and_then(|one| one.service_name.as_deref()),
+            name: self.name.as_deref().unwrap_or_default(),
+            start,
+            end,
+        };
+        Ok(Some(facts.span(&raw, names)))
+    }
+}

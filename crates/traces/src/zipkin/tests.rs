@@ -1,0 +1,144 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::names::Names;
+use crate::random_spans::any_span;
+use crate::{Epoch, Origin, ReadError, Span, SpanKind, normalise};
+use crate::{SpanId, TraceId};
+
+fn of(json: &str) -> Result<Vec<Span>, ReadError> {
+    let mut spans = read(json.as_bytes(), &Origin::unix(), &mut Names::default())?;
+    normalise(&mut spans);
+    Ok(spans)
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_to_the_nanosecond(
+        spans in proptest::collection::vec(any_span(), 0..8),
+    ) {
+        let here = Origin { epoch: Epoch::ahead(1_000_000_000), boot: "".into() };
+        let read = read(&write(&spans, &here), &here, &mut Names::default()).unwrap();
+        prop_assert_eq!(read, spans);
+    }
+
+    /// Whoever moves a span on its way to us knows better than what we once wrote.
+    #[test]
+    fn what_others_moved_has_the_microseconds_that_they_gave(start in 2_000_000_u64..1 << 50) {
+        let here = Origin::unix();
+        let json = write(&[crate::samples::server(1, 2, start, start + 5_499)], &here);
+        let mut json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        let before = start / 1000 - 7;
+        json[0]["timestamp"] = before.into();
+        let read = of(&json.to_string()).unwrap();
+        let length = json[0]["duration"].as_u64().unwrap() * 1000;
+        prop_assert_eq!((read[0].start, read[0].end), (before * 1000, before * 1000 + length));
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+        let _ = read(&bytes, &Origin::unix(), &mut Names::default());
+    }
+}
+
+#[test]
+fn a_span_is_as_zipkin_has_it() {
+    let span = Span {
+        trace: TraceId(0xabc),
+        id: SpanId(2),
+        parent: SpanId(1),
+        kind: SpanKind::Client,
+        service: "root".into(),
+        name: "/x".into(),
+        peer: "leaf".into(),
+        start: 1_500,
+        end: 3_400,
+        cpu: 0,
+        queue: 70,
+        status: 0,
+        attempt: 1,
+        revision: 0,
+        cause: "timeout",
+    };
+    let json = write(&[span], &Origin::unix());
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let expected = serde_json::json!([{
+        "traceId": "0000000000000abc", "id": "0000000000000002",
+        "parentId": "0000000000000001", "kind": "CLIENT", "name": "/x",
+        "timestamp": 1, "duration": 2,
+        "localEndpoint": { "serviceName": "root" },
+        "remoteEndpoint": { "serviceName": "leaf" },
+        "tags": {
+            "http.path": "/x", "error": "timeout", "error.type": "timeout",
+            "headroom.attempt": "1", "headroom.queue_ns": "70",
+            "headroom.start_ns": "1500", "headroom.duration_ns": "1900",
+        },
+    }]);
+    assert_eq!(json, expected);
+}
+
+#[test]
+fn another_implementation_is_understood() {
+    let spans = of(include_str!("../../tests/data/zipkin-python-1.45.2.json")).unwrap();
+    let [client, work, server] = &spans[..] else {
+        panic!("{spans:?}");
+    };
+    assert_eq!((server.kind, &*server.name), (SpanKind::Server, "/cart"));
+    assert_eq!((server.status, server.cause), (503, "error"));
+    assert_eq!(server.end - server.start, 5_000_000);
+    assert_eq!((client.kind, &*client.name), (SpanKind::Client, "/price"));
+    assert_eq!((&*client.peer, client.status), ("price", 200));
+    assert_eq!((work.kind, work.parent), (SpanKind::Internal, server.id));
+}
+
+#[test]
+fn a_server_that_shares_its_clients_span_gets_one_of_its_own() {
+    for shared in [r#","shared":true"#, ""] {
+        let text = format!(
+            r#"[{{"traceId":"00000000000000aa","id":"0000000000000002","parentId":"0000000000000001",
+                "kind":"CLIENT","timestamp":10,"duration":90,"localEndpoint":{{"serviceName":"root"}}}},
+            {{"traceId":"00000000000000aa","id":"0000000000000002","parentId":"0000000000000001",
+                "kind":"SERVER","timestamp":20,"duration":70,"localEndpoint":{{"serviceName":"leaf"}}{shared}}},
+            {{"traceId":"00000000000000aa","id":"0000000000000003","parentId":"0000000000000002",
+                "name":"busy","timestamp":30,"duration":10,"localEndpoint":{{"serviceName":"leaf"}}}},
+            {{"traceId":"00000000000000aa","id":"0000000000000004","parentId":"0000000000000002",
+                "name":"own","timestamp":30,"duration":10,"localEndpoint":{{"serviceName":"root"}}}}]"#
+        );
+        let spans = of(&text).unwrap();
+        let [client, server, busy, own] = &spans[..] else {
+            panic!("{spans:?}");
+        };
+        assert_eq!((client.id, client.parent), (SpanId(2), SpanId(1)));
+        assert_eq!(server.parent, SpanId(2));
+        assert!(![1, 2, 3, 4].contains(&server.id.0));
+        assert_eq!((busy.parent, own.parent), (server.id, SpanId(2)));
+    }
+    // The client's half comes from elsewhere.
+    let alone = r#"[{"traceId":"00000000000000aa","id":"0000000000000002","shared":true,
+        "kind":"SERVER","timestamp":20}]"#;
+    let spans = of(alone).unwrap();
+    assert_eq!(spans[0].parent, SpanId(2));
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_named() {
+    let id = r#""traceId":"aa","id":"1""#;
+    assert_eq!(of(&format!("[{{{id}}}]")).unwrap(), []);
+    let spans = of(&format!(
+        r#"[{{{id},"timestamp":5,"parentId":"0000000000000000"}}]"#
+    ))
+    .unwrap();
+    assert_eq!(
+        (&*spans[0].service, spans[0].parent),
+        ("unknown", SpanId(0))
+    );
+    let error = |text: &str| of(text).unwrap_err().to_string();
+    assert!(error("{}").contains("Zipkin's JSON"));
+    assert!(error(r#"[{"traceId":"aa"}]"#).contains("`id`"));
+    assert!(error(r#"[{"traceId":"0","id":"1"}]"#).contains("traceId of span 1"));
+    let long = format!(
+        r#"[{{{id},"timestamp":5}},{{"traceId":"aa","id":"{}1"}}]"#,
+        "1".repeat(16)
+    );
+    assert!(error(&long).contains("id of span 2"));
+}
