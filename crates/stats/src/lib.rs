@@ -5,6 +5,7 @@
 //! percentile: [`nearest_rank`].
 
 mod bessel;
+mod fisher;
 mod goodness;
 mod little;
 mod minimise;
@@ -12,6 +13,7 @@ mod moments;
 mod quantile_interval;
 mod random;
 mod rank;
+mod rank_sum;
 mod saturation;
 mod scalability;
 mod steps;
@@ -20,12 +22,14 @@ mod threshold;
 mod trend;
 mod warmup;
 
+pub use fisher::larger_by_chance;
 pub use goodness::{Goodness, kolmogorov_smirnov};
 pub use little::little_gap;
 pub use moments::{covariance, mean, share_of_variance, variance};
 pub use quantile_interval::quantile_ranks;
 pub use random::SplitMix;
 pub use rank::nearest_rank;
+pub use rank_sum::rank_sum;
 pub use saturation::{Saturation, saturation};
 pub use scalability::{Peak, Scalability, Scaling, TooLittle, scalability};
 pub use steps::Steps;

@@ -10,6 +10,7 @@
 //! What the requests would take without contention, taken apart by the same procedure, stands
 //! beside what was seen; so does the machine's own noise.
 
+mod blame;
 mod cause;
 mod compare;
 mod concurrency;
@@ -39,6 +40,7 @@ use serde::Serialize;
 
 use crate::Span;
 
+pub use blame::Culprit;
 pub use cause::Cause;
 pub use compare::{Change, Comparison, Failing, How, Moved, Run, Verdict, compare};
 pub use concurrency::{Concurrency, Plateau};

@@ -131,7 +131,11 @@ fn it_says_what_moved() {
     );
     assert!((moved.difference_ns - 1e6).abs() < 3e4, "{moved:?}");
     assert!(
-        comparison.sentences[0].contains("What moved: `leaf cpu` stolen +"),
+        comparison.sentences[0].starts_with("Behind what got worse: `leaf`."),
+        "{comparison}"
+    );
+    assert!(
+        comparison.sentences[1].contains("What moved: `leaf cpu` stolen +"),
         "{comparison}"
     );
     // Parts of a comparison are those of the analysis of one run.

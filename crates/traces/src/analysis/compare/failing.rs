@@ -7,6 +7,7 @@
 //! failures come in bursts, and one bad run is not yet a bad side.
 
 use serde::Serialize;
+use stats::larger_by_chance;
 
 use super::{CONFIDENT, Estimate, FEWEST_RUNS, Run, Verdict};
 
@@ -36,8 +37,8 @@ impl Failing {
         let (a_share, b_share) = (all_a.share()?, all_b.share()?);
         let is_more = b_share > a_share;
         let by_chance = match is_more {
-            true => all_b.by_chance(&all_a),
-            false => all_a.by_chance(&all_b),
+            true => larger_by_chance(all_a.pair(), all_b.pair()),
+            false => larger_by_chance(all_b.pair(), all_a.pair()),
         };
         let runs = of_runs(a, b);
         let agree = runs.as_ref().is_none_or(Estimate::excludes_zero);
@@ -96,77 +97,7 @@ impl Counted {
         (self.requests > 0).then(|| self.failed as f64 / self.requests as f64)
     }
 
-    /// How likely at least so many of all failures would be here if they fell on the
-    /// requests of both sides by chance: the upper tail of the hypergeometric distribution.
-    fn by_chance(&self, other: &Self) -> f64 {
-        let all = self.requests + other.requests;
-        let failed = self.failed + other.failed;
-        let mut here = self.failed;
-        let mut term = (ln_choices(failed, here) + ln_choices(all - failed, self.requests - here)
-            - ln_choices(all, self.requests))
-        .exp();
-        let mut sum = term;
-        // Each term from the one before it; they only shrink beyond the mean.
-        while here < failed.min(self.requests) && term > sum * f64::EPSILON {
-            let more = ((failed - here) * (self.requests - here)) as f64;
-            let fewer = ((here + 1) * (other.requests - (failed - here) + 1)) as f64;
-            term *= more / fewer;
-            sum += term;
-            here += 1;
-        }
-        sum.min(1.0)
-    }
-}
-
-/// The logarithm of the number of ways to choose `some` of `all`.
-fn ln_choices(all: u64, some: u64) -> f64 {
-    ln_factorial(all) - ln_factorial(some) - ln_factorial(all - some)
-}
-
-/// By Stirling's series, to 1e-9 (Abramowitz and Stegun, "Handbook of Mathematical
-/// Functions", 6.1.41); small ones as they are.
-fn ln_factorial(number: u64) -> f64 {
-    if number < 16 {
-        return (1..=number).map(|one| (one as f64).ln()).sum();
-    }
-    let n = number as f64;
-    let circle = (std::f64::consts::TAU * n).ln() / 2.0;
-    n * n.ln() - n + circle + 1.0 / (12.0 * n) - 1.0 / (360.0 * n.powi(3))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chance_is_that_of_fishers_test() {
-        let chance = |(failed, requests), (other_failed, others)| {
-            let one = Counted { failed, requests };
-            let other = Counted {
-                failed: other_failed,
-                requests: others,
-            };
-            one.by_chance(&other)
-        };
-        // The lady tasting tea: 1 and 17 of 70 ways.
-        assert!((chance((4, 4), (0, 4)) - 1.0 / 70.0).abs() < 1e-9);
-        assert!((chance((3, 4), (1, 4)) - 17.0 / 70.0).abs() < 1e-9);
-        // All of k failures in one of two equal halves: about 2 to the power of -k.
-        assert!((chance((1, 750), (0, 750)) - 0.5).abs() < 1e-9);
-        assert!((chance((6, 750), (0, 750)) / 0.015_47 - 1.0).abs() < 0.01);
-        assert!(chance((72, 750), (0, 750)) < 1e-20);
-        for (requests, others) in [(0, 5), (5, 0), (5, 5)] {
-            assert!((chance((0, requests), (0, others)) - 1.0).abs() < 1e-9);
-        }
-        assert!((chance((5, 5), (5, 5)) - 1.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn factorials_go_over_into_the_series_without_a_step() {
-        let mut sum = 0.0;
-        for number in 1..200_u64 {
-            sum += (number as f64).ln();
-            assert!((ln_factorial(number) - sum).abs() < 1e-8, "{number}");
-        }
+    fn pair(&self) -> (u64, u64) {
+        (self.failed, self.requests)
     }
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 use stats::{SplitMix, nearest_rank, student_quantile};
 use units::grouped;
 
+use super::blame::{Culprit, blame};
 use super::cause::Cause;
 use super::figures::FEWEST;
 use crate::Nanos;
@@ -119,9 +120,12 @@ pub struct Comparison {
     pub sentences: Vec<String>,
     /// What keeps them from saying more.
     pub notes: Vec<String>,
-    /// Worse if failures or any quantile are; else possibly so if failures are; else better
-    /// if any of these is.
+    /// Worse if failures or any quantile are, or if requests of any kind wait for what a service
+    /// does worse;
+    /// else possibly so if failures are; else better if any of these is.
     pub verdict: Verdict,
+    /// Services behind what got worse, of whatever requests; the likeliest first.
+    pub culprits: Vec<Culprit>,
     /// Runs of A.
     pub a_runs: usize,
     /// Runs of B.
@@ -183,11 +187,18 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         changes.push(change);
     }
     let failing = Failing::of(a, b);
+    let culprits = blame(
+        a.iter().map(|run| &run.places),
+        b.iter().map(|run| &run.places),
+    );
     let of_failures = failing.iter().map(|one| one.verdict);
+    let waited_for = culprits.iter().filter(|one| one.is_waited_for);
+    let of_culprits = waited_for.map(|_| Verdict::Worse);
     let verdicts: Vec<Verdict> = changes
         .iter()
         .map(|one| one.verdict)
         .chain(of_failures)
+        .chain(of_culprits)
         .collect();
     let decisive = [Verdict::Worse, Verdict::PossiblyWorse, Verdict::Better];
     let verdict = decisive.into_iter().find(|one| verdicts.contains(one));
@@ -199,6 +210,7 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         sentences: Vec::new(),
         notes,
         verdict: verdict.unwrap_or(Verdict::NoDifferenceResolvable),
+        culprits,
         a_runs: a.len(),
         b_runs: b.len(),
         a_requests: requests(a),
@@ -320,7 +332,7 @@ fn moved(change: &Change, a: &[Run], b: &[Run]) -> Vec<Moved> {
         0.99 => |share| share.tail,
         _ => return Vec::new(),
     };
-    let keys: std::collections::BTreeSet<_> = a.iter().chain(b).flat_map(Run::places).collect();
+    let keys: std::collections::BTreeSet<_> = a.iter().chain(b).flat_map(Run::parts).collect();
     let mut all = Vec::new();
     for key in keys {
         let of = |run: &Run| run.share(key).map_or(Some(0.0), value);

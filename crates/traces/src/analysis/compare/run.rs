@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::blame::Places;
 use super::super::cause::Cause;
 use super::super::report::{Component, report};
 use super::super::{Question, text};
@@ -18,6 +19,7 @@ pub struct Run {
     parts: BTreeMap<(String, Cause), Share>,
     /// Work wherever it ran, on the critical path or not, in nanoseconds a request.
     done: BTreeMap<(String, Cause), f64>,
+    pub(super) places: Places,
 }
 
 /// How much a part is of typical requests and of those of the tail, in nanoseconds.
@@ -28,7 +30,7 @@ pub(super) struct Share {
 }
 
 impl Run {
-    /// Of a run's spans: its most frequent entry's requests.
+    /// Of a run's spans. Latencies and parts are of its most frequent entry's requests.
     pub fn of_spans(spans: &[Span], known: Option<&Known>) -> Self {
         let question = Question {
             known,
@@ -51,6 +53,7 @@ impl Run {
             failed: analysis.counts.failed,
             parts: analysis.components.iter().map(share).collect(),
             done: done.collect(),
+            places: Places::of(spans),
         }
     }
 
@@ -76,7 +79,7 @@ impl Run {
         self.failed
     }
 
-    pub(super) fn places(&self) -> impl Iterator<Item = &(String, Cause)> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &(String, Cause)> {
         self.parts.keys()
     }
 

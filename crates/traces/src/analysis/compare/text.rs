@@ -6,7 +6,7 @@ use units::{grouped, show_share};
 
 use super::super::sentences::{percent, time};
 use super::failing::Failing;
-use super::{Change, Comparison, How, Moved, Verdict};
+use super::{Change, Comparison, Culprit, How, Moved, Verdict};
 use units::columns::table;
 
 fn name(quantile: f64) -> String {
@@ -34,6 +34,8 @@ pub(super) fn sentences(comparison: &Comparison) -> Vec<String> {
     if said.is_empty() {
         said.push("There are too few requests to compare.".to_owned());
     }
+    let culprits = comparison.culprits.iter().enumerate().map(culprit);
+    said.splice(0..0, culprits);
     said.extend(comparison.off_path.iter().take(3).map(off_path));
     let ((a, a_failed), (b, b_failed)) = (comparison.a_requests, comparison.b_requests);
     let of_a = format!(
@@ -55,6 +57,24 @@ pub(super) fn sentences(comparison: &Comparison) -> Vec<String> {
         None => {}
     }
     said
+}
+
+/// Reasons that are said; the others say the same in other words.
+const REASONS: usize = 2;
+
+fn culprit((at, one): (usize, &Culprit)) -> String {
+    let reasons: Vec<&str> = one
+        .reasons
+        .iter()
+        .take(REASONS)
+        .map(String::as_str)
+        .collect();
+    let who = match (at, one.is_waited_for) {
+        (0, true) => "Behind what got worse",
+        (_, true) => "Beside it",
+        (_, false) => "Slower, though no request waits for it",
+    };
+    format!("{who}: `{}`. In B, {}.", one.service, reasons.join("; "))
 }
 
 fn off_path(one: &Moved) -> String {
