@@ -101,7 +101,7 @@ impl Shop {
         for callee in calls {
             let ended = self.call(service, callee, id, now);
             now = ended + self.about(50 * US);
-            if self.fault.refuses == Some(callee) && self.random.uniform() < 0.4 {
+            if self.fault.refuses == Some(callee) && self.random.uniform() < 0.7 {
                 break;
             }
         }
