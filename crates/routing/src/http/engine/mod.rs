@@ -10,26 +10,21 @@
 //! level-triggered: one `recv` for each event, one `send` for what it led to, and the
 //! interest in a socket changes only when one side is slower than the other.
 
-mod accept;
-mod answer;
-mod attempt;
+mod backends;
 mod buffers;
-mod dial;
-mod hairpin;
+mod client;
+mod clients;
+mod context;
 mod http2;
-mod intake;
-mod links;
+mod listeners;
 mod log_writer;
-mod malformed;
-mod opening;
-mod pools;
+mod request;
 mod resolver;
 mod session;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod token;
-mod tunnel;
 mod worker;
 
 use std::fs::File;
@@ -42,11 +37,12 @@ use std::thread::JoinHandle;
 
 use wire::poller::Waker;
 
-use self::accept::Listener;
+use self::context::Shared;
+use self::listeners::Listener;
 use self::log_writer::LogWriter;
 use self::resolver::Resolver;
 use self::tls::Tls;
-use self::worker::{DRAINING, RUNNING, STOPPED, Shared, Worker};
+use self::worker::{DRAINING, RUNNING, STOPPED, Worker};
 use super::counters::Counters;
 use super::pipeline::Pipeline;
 use super::settings::HttpSettings;

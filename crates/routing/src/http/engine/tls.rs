@@ -1,19 +1,16 @@
-//! TLS towards both sides: what it is made of, and how its failures are told.
+//! TLS towards both sides.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use wire::stream::{Stream, StreamError};
 use wire::tls::{
-    ClientProof, Hello, TlsClient, TlsFailure as Broken, TlsOptions, TlsOptionsError, TlsServer,
-    TlsServerOptions, TlsStream, client_hello_name,
+    ClientProof, Hello, TlsClient, TlsOptions, TlsOptionsError, TlsServer, TlsServerOptions,
+    TlsStream, client_hello_name,
 };
 
 use super::StartError;
-use super::session::Session;
-use super::worker::Worker;
 use crate::http::identity::{MtlsDomain, find};
-use crate::http::pipeline::retry::{Failure, TlsFailure};
 use crate::http::settings::{ClientCertificates, HttpSettings};
 use crate::table::Endpoint;
 use document::Secret;
@@ -42,6 +39,8 @@ pub(super) enum Towards {
     Http2Backend,
     /// A route service.
     Service,
+    /// This router itself, as a route service: without TLS.
+    Itself,
 }
 
 impl Tls {
@@ -129,7 +128,7 @@ impl Tls {
         let client = match to {
             Towards::Backend => &self.backends,
             Towards::Http2Backend => &self.http2_backends,
-            Towards::Service => &self.services,
+            Towards::Service | Towards::Itself => &self.services,
         };
         client.begin_as(socket, name)
     }
@@ -179,42 +178,4 @@ fn to_backends(
             protocols: &[],
         },
     )
-}
-
-impl Worker {
-    /// The connection to the backend failed within TLS, or beside it: `otherwise`.
-    pub(super) fn fail_tls(
-        &mut self,
-        session: &mut Session,
-        error: &StreamError,
-        otherwise: Failure<'_>,
-    ) {
-        let Some(broken) = error.tls_failure() else {
-            self.fail(session, otherwise);
-            return;
-        };
-        let names;
-        let failure = match &broken {
-            Broken::OtherName { proven, expected } => {
-                names = proven.join(", ");
-                TlsFailure::Name {
-                    has: &names,
-                    wanted: expected,
-                }
-            }
-            Broken::UnknownAuthority | Broken::BadCertificate => TlsFailure::Authority,
-            Broken::Expired => TlsFailure::Expired("by this router's clock"),
-            Broken::NotTls => TlsFailure::NotTls,
-            Broken::AlertBadCertificate => TlsFailure::Certificate("bad certificate"),
-            Broken::AlertUnknownAuthority => {
-                TlsFailure::Certificate("unknown certificate authority")
-            }
-            Broken::AlertCertificateRequired => TlsFailure::Certificate("certificate required"),
-            Broken::AlertHandshakeFailure | Broken::Incompatible => {
-                TlsFailure::Handshake("handshake failure")
-            }
-            Broken::Alert(_) | Broken::Other => TlsFailure::Other("remote error: tls: alert"),
-        };
-        self.fail(session, Failure::Tls(failure));
-    }
 }
