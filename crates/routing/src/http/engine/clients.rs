@@ -2,20 +2,30 @@
 //! are to be looked at again.
 
 use std::mem;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
 
 use wire::deadlines::Deadlines;
-use wire::poller::Interest;
+use wire::poller::{Event, Interest};
 use wire::slab::{Key, Slab};
 use wire::stream::Stream;
 
-use super::client::ClientConnection;
+use super::backends::Backends;
+use super::client::{ClientConnection, Found};
 use super::context::Context;
 use super::listeners::Arrival;
-use super::session::Session;
+use super::request::{ActiveRequest, Course, Lent, Requests};
 use super::token;
 use super::worker::GRAIN;
-use crate::http::pipeline::Client;
+use crate::http::pipeline::{Client, TlsFacts};
 use crate::table::Nanos;
+
+/// What the connections of clients work with.
+pub(super) struct Parts {
+    pub(super) context: Context,
+    pub(super) backends: Backends,
+    pub(super) requests: Requests,
+}
 
 /// See the module.
 pub(super) struct Clients {
@@ -72,7 +82,8 @@ impl Clients {
         if let Some(key) = self.add(&stream, context) {
             context.counters.accepted.increment();
             let client = ClientConnection::accepted(key, stream, peer, tls, context);
-            self.put(Box::new(Session::new(client)), context);
+            let request = None;
+            self.put(Box::new(Session { client, request }), context);
         }
     }
 
@@ -81,7 +92,8 @@ impl Clients {
     pub(super) fn take_in(&mut self, stream: Stream, client: Client, context: &mut Context) {
         if let Some(key) = self.add(&stream, context) {
             let client = ClientConnection::internal(key, stream, client, context);
-            self.put(Box::new(Session::new(client)), context);
+            let request = None;
+            self.put(Box::new(Session { client, request }), context);
         }
     }
 
@@ -97,18 +109,43 @@ impl Clients {
         Some(key)
     }
 
-    /// Takes one out, to work on it; [`Clients::put`] brings it back.
-    pub(super) fn take(&mut self, key: Key) -> Option<Box<Session>> {
-        self.all.take(key)
+    /// Lets `act` work on a client, and does what comes of it. Gives a connection that goes
+    /// on with HTTP/2: it stays one of the open clients, beside those that its streams
+    /// become, until [`Clients::front_left`].
+    pub(super) fn work(
+        &mut self,
+        key: Key,
+        parts: &mut Parts,
+        act: impl FnOnce(&mut Session, &mut Parts),
+    ) -> Option<(Stream, Client)> {
+        let mut session = self.all.take(key)?;
+        act(&mut session, parts);
+        session.settle(parts);
+        let context = &mut parts.context;
+        if session.client.speaks_http2() {
+            self.fronts += 1;
+            return Some(self.remove(session, context));
+        }
+        self.put(session, context);
+        while let Some(socket) = parts.backends.connected_to_itself() {
+            // There is one at most for each of the others that wait for it, since what comes
+            // over it is signed, and what is signed goes to no further route service: no
+            // bound of clients counts here. Nothing leaves the process: it counts as
+            // encrypted, as gorouter's own listener is.
+            let itself = SocketAddr::from(([127, 0, 0, 1], 0));
+            let client = Client::new(itself, Some(TlsFacts::default()));
+            self.take_in(Stream::Plain(socket), client, context);
+        }
+        None
     }
 
     /// Waits for what a connection needs, or forgets it if it was closed.
-    pub(super) fn put(&mut self, mut session: Box<Session>, context: &mut Context) {
-        let key = session.key();
+    fn put(&mut self, mut session: Box<Session>, context: &mut Context) {
+        let key = session.client.key();
         if session.watch(context) && !self.again.contains(&key) {
             self.again.push(key);
         }
-        if session.is_closed() {
+        if session.client.is_closed() {
             // Counted before the socket is closed: who sees the end may look at the count.
             self.left(context);
             self.remove(session, context);
@@ -119,20 +156,10 @@ impl Clients {
     }
 
     fn remove(&mut self, session: Box<Session>, context: &mut Context) -> (Stream, Client) {
-        self.deadlines.clear(session.key().index());
-        self.all.release(session.key());
-        session.into_parts(&mut context.buffers)
-    }
-
-    /// One goes on with HTTP/2, as one of the open clients beside those that its streams
-    /// become, until [`Clients::front_left`].
-    pub(super) fn become_front(
-        &mut self,
-        session: Box<Session>,
-        context: &mut Context,
-    ) -> (Stream, Client) {
-        self.fronts += 1;
-        self.remove(session, context)
+        let key = session.client.key();
+        self.deadlines.clear(key.index());
+        self.all.release(key);
+        session.client.into_parts(&mut context.buffers)
     }
 
     /// One with HTTP/2 has gone.
@@ -164,5 +191,153 @@ impl Clients {
     /// All that there are now.
     pub(super) fn keys(&self) -> Vec<Key> {
         self.all.keys().collect()
+    }
+}
+
+/// A client's connection with the request that it carries: what happens to either side is
+/// handed to its part.
+pub(super) struct Session {
+    client: ClientConnection,
+    request: Option<Box<ActiveRequest>>,
+}
+
+impl Session {
+    /// When patience ends.
+    fn deadline(&self) -> Nanos {
+        let request = self.request.as_ref();
+        request.map_or(self.client.deadline(), |it| it.deadline())
+    }
+
+    /// Whether bytes of the client have a place now.
+    fn wants_bytes(&self) -> bool {
+        match &self.request {
+            Some(request) => request.wants_bytes(&self.client),
+            None => self.client.wants_bytes(),
+        }
+    }
+
+    /// Watches for what either side needs, where that changed. Whether one has bytes that
+    /// the poller does not know of.
+    fn watch(&mut self, context: &Context) -> bool {
+        let (wants, took_all) = (self.wants_bytes(), self.client.took_all());
+        self.client.watch(wants, context);
+        let request = self.request.as_mut();
+        let more = request.is_some_and(|it| it.watch(took_all, &context.poller));
+        more || (wants && self.client.holds_bytes())
+    }
+
+    /// Something happened to the client's socket.
+    pub(super) fn client_event(&mut self, event: Event, parts: &mut Parts) {
+        if self.client.is_opening() {
+            self.client.open(&mut parts.context);
+        } else if self.wants_bytes() {
+            if event.readable {
+                self.read_client(parts);
+            }
+        } else if event.broken && self.client.took_all() {
+            // Neither reading nor writing would find out.
+            self.give_up(parts);
+        }
+    }
+
+    /// Something happened to the connection to the backend.
+    pub(super) fn backend_event(&mut self, event: Event, parts: &mut Parts) {
+        self.carry(parts, |request, lent| request.event(event, lent));
+    }
+
+    /// Another look at bytes that the poller cannot see.
+    pub(super) fn revisit(&mut self, parts: &mut Parts) {
+        if !self.client.is_opening() && self.client.holds_bytes() && self.wants_bytes() {
+            self.read_client(parts);
+        }
+        self.carry(parts, ActiveRequest::revisit);
+    }
+
+    /// A name was resolved that a request may wait for.
+    pub(super) fn name_resolved(&mut self, parts: &mut Parts) {
+        self.carry(parts, ActiveRequest::name_resolved);
+    }
+
+    /// Patience may be over.
+    pub(super) fn expired(&mut self, parts: &mut Parts) {
+        if self.deadline() > parts.context.clock.now() {
+            return;
+        }
+        match self.request {
+            Some(_) => _ = self.carry(parts, ActiveRequest::expired),
+            None => self.client.expired(&mut parts.context),
+        }
+    }
+
+    /// The engine drains: closes the connection if it carries nothing.
+    pub(super) fn drain(&mut self, _: &mut Parts) {
+        self.client.close_if_idle();
+    }
+
+    /// The client went away: what it carries is of no use to anybody.
+    pub(super) fn give_up(&mut self, parts: &mut Parts) {
+        match self.request {
+            Some(_) => _ = self.carry(parts, ActiveRequest::give_up),
+            None => self.client.close(),
+        }
+    }
+
+    /// Takes in bytes of the client, once.
+    fn read_client(&mut self, parts: &mut Parts) {
+        self.client.receive(&mut parts.context);
+        if self.client.has_ended() {
+            self.carry(parts, ActiveRequest::client_ended);
+        }
+    }
+
+    /// Does everything that can be done without waiting, and sends what there is to send.
+    fn settle(&mut self, parts: &mut Parts) {
+        loop {
+            let waits = match self.request {
+                Some(_) => self.carry(parts, ActiveRequest::carry),
+                None => !self.client.settle(&mut parts.context) || !self.next_request(parts),
+            };
+            if waits {
+                break;
+            }
+        }
+    }
+
+    /// Begins the next request if its head is there. Whether there is more to be done.
+    fn next_request(&mut self, parts: &mut Parts) -> bool {
+        let mut request = parts.requests.take();
+        let found = self.client.head(request.head_mut(), &mut parts.context);
+        if found == Found::Head {
+            self.request = Some(request);
+            self.carry(parts, ActiveRequest::begin);
+        } else {
+            parts.requests.spare(request, &mut parts.context.buffers);
+        }
+        found != Found::Part
+    }
+
+    /// Moves the request on, if there is one: whether there still is.
+    fn carry(
+        &mut self,
+        parts: &mut Parts,
+        act: impl FnOnce(&mut ActiveRequest, &mut Lent<'_>) -> Course,
+    ) -> bool {
+        let Some(request) = &mut self.request else {
+            return false;
+        };
+        let mut lent = Lent {
+            client: &mut self.client,
+            context: &mut parts.context,
+            backends: &mut parts.backends,
+        };
+        if let ControlFlow::Continue(()) = act(request, &mut lent) {
+            return true;
+        }
+        request.leave_backend(lent.backends, lent.context);
+        if let Some(request) = self.request.take() {
+            let client = self.client.client();
+            parts.requests.end(request, client, &mut parts.context);
+        }
+        false
     }
 }

@@ -20,7 +20,6 @@ mod listeners;
 mod log_writer;
 mod request;
 mod resolver;
-mod session;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -1,7 +1,6 @@
 //! One thread: it waits for its sockets and hands on what happens to them.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,20 +11,17 @@ use rustix::io::Errno;
 use wire::deadlines::NEVER;
 use wire::poller::{Event, Poller, Waker};
 use wire::slab::Key;
-use wire::stream::Stream;
 
 use super::backends::Backends;
 use super::buffers::Buffers;
-use super::clients::Clients;
+use super::clients::{Clients, Parts, Session};
 use super::context::{Clock, Context, Shared};
 use super::http2::Fronts;
 use super::listeners::{Listener, Listeners};
 use super::log_writer::LogLines;
 use super::request::Requests;
-use super::session::{Parts, Session};
 use super::token;
 use crate::http::counters::ThreadCounters;
-use crate::http::pipeline::{Client, TlsFacts};
 use crate::table::Nanos;
 
 /// A turn of the loop that takes longer than this is counted as late.
@@ -141,7 +137,7 @@ impl Worker {
             let context = &mut self.parts.context;
             self.fronts.shut_all_down(&mut self.clients, context);
             for key in self.clients.keys() {
-                self.with_client(key, |session, _| session.close_if_idle());
+                self.with_client(key, Session::drain);
             }
         }
         state != STOPPED
@@ -194,28 +190,10 @@ impl Worker {
         }
     }
 
-    /// Lets `act` work on a client's connection, and does what comes of it.
     fn with_client(&mut self, key: Key, act: impl FnOnce(&mut Session, &mut Parts)) {
-        let Some(mut session) = self.clients.take(key) else {
-            return;
-        };
-        act(&mut session, &mut self.parts);
-        session.settle(&mut self.parts);
-        let context = &mut self.parts.context;
-        if session.speaks_http2() {
-            let connection = self.clients.become_front(session, context);
+        if let Some(connection) = self.clients.work(key, &mut self.parts, act) {
+            let context = &mut self.parts.context;
             self.fronts.begin(connection, &mut self.clients, context);
-        } else {
-            self.clients.put(session, context);
-        }
-        while let Some(socket) = self.parts.backends.connected_to_itself() {
-            // There is one at most for each of the others that wait for it, since what comes
-            // over it is signed, and what is signed goes to no further route service: no
-            // bound of clients counts here. Nothing leaves the process: it counts as
-            // encrypted, as gorouter's own listener is.
-            let itself = SocketAddr::from(([127, 0, 0, 1], 0));
-            let client = Client::new(itself, Some(TlsFacts::default()));
-            self.clients.take_in(Stream::Plain(socket), client, context);
         }
     }
 

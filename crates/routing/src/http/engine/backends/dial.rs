@@ -12,7 +12,7 @@ use super::{BackendConnection, Backends};
 use crate::http::engine::context::Context;
 use crate::http::engine::resolver::Resolved;
 use crate::http::engine::tls::Towards;
-use crate::http::pipeline::retry::{Failure, TlsFailure};
+use crate::http::pipeline::retry::Failure;
 use crate::table::Endpoint;
 
 impl Backends {
@@ -54,10 +54,7 @@ impl Backends {
                 // The handshake begins when the connection is there.
                 true => match context.shared.tls.to_backend(socket, endpoint, to) {
                     Ok(stream) => Stream::Tls(Box::new(stream)),
-                    Err(_) => {
-                        let failure = TlsFailure::Other("tls: the name cannot be proven");
-                        return Err(Failure::Tls(failure));
-                    }
+                    Err(_) => return Err(Failure::TlsOther("tls: the name cannot be proven")),
                 },
                 false => Stream::Plain(socket),
             }

@@ -8,15 +8,15 @@ use rustix::io::Errno;
 use wire::deadlines::NEVER;
 use wire::http1::{Expect, RequestHead};
 use wire::stream::StreamError;
-use wire::tls::TlsFailure as Broken;
+use wire::tls::TlsFailure;
 
 use super::answer::AnswerError;
 use super::{ActiveRequest, Course, Lent, ON, OVER};
 use crate::http::engine::backends::errno_text;
 use crate::http::engine::tls::Towards;
-use crate::http::pipeline::retry::{Attempt, Failure, Fate, TlsFailure, Verdict, judge};
-use crate::http::pipeline::{self, Refusal, Upgrade};
-use crate::selection::{Choice, Instance, Next, Sticky, Wish};
+use crate::http::pipeline::retry::{Attempt, Failure, Fate, Verdict, judge};
+use crate::http::pipeline::{Refusal, Upgrade};
+use crate::selection::{Choice, Next};
 use crate::table::{BackendProtocol, Endpoint, Nanos};
 
 /// How long a client that waits for `100 Continue` waits for the backend to say it; then
@@ -48,23 +48,7 @@ impl ActiveRequest {
             }));
             self.to_service = true;
         } else if let Some(pool) = self.exchange.pool() {
-            let wish = Wish {
-                sticky: self.exchange.sticky().map(|sticky| Sticky {
-                    id: sticky.instance,
-                    must: sticky.must,
-                }),
-                instance: self.exchange.instance().map(|instance| match instance {
-                    pipeline::Instance::App(app, index) => Instance::App {
-                        app: app.as_bytes(),
-                        index: index.as_bytes(),
-                    },
-                    pipeline::Instance::Process(process, index) => Instance::Process {
-                        process: process.as_bytes(),
-                        index: index.map(str::as_bytes),
-                    },
-                }),
-                hash: self.exchange.hash_value(&self.head),
-            };
+            let wish = self.exchange.wish(&self.head);
             let random = lent.context.random.next_u64();
             let pool = Arc::clone(pool);
             self.choice = Some(Choice::new(pool, &shared.selection, &wish, random));
@@ -225,7 +209,7 @@ impl ActiveRequest {
                 ON
             }
             Ok(false) => ON,
-            Err(error) => self.fail_tls(&error, Failure::Tls(TlsFailure::Other("EOF")), lent),
+            Err(error) => self.fail_tls(&error, Failure::TlsOther("EOF"), lent),
         }
     }
 
@@ -273,32 +257,8 @@ impl ActiveRequest {
         otherwise: Failure<'_>,
         lent: &mut Lent<'_>,
     ) -> Course {
-        let Some(broken) = error.tls_failure() else {
-            return self.fail(otherwise, lent);
-        };
-        let names;
-        let failure = match &broken {
-            Broken::OtherName { proven, expected } => {
-                names = proven.join(", ");
-                TlsFailure::Name {
-                    has: &names,
-                    wanted: expected,
-                }
-            }
-            Broken::UnknownAuthority | Broken::BadCertificate => TlsFailure::Authority,
-            Broken::Expired => TlsFailure::Expired("by this router's clock"),
-            Broken::NotTls => TlsFailure::NotTls,
-            Broken::AlertBadCertificate => TlsFailure::Certificate("bad certificate"),
-            Broken::AlertUnknownAuthority => {
-                TlsFailure::Certificate("unknown certificate authority")
-            }
-            Broken::AlertCertificateRequired => TlsFailure::Certificate("certificate required"),
-            Broken::AlertHandshakeFailure | Broken::Incompatible => {
-                TlsFailure::Handshake("handshake failure")
-            }
-            Broken::Alert(_) | Broken::Other => TlsFailure::Other("remote error: tls: alert"),
-        };
-        self.fail(Failure::Tls(failure), lent)
+        let failure = error.tls_failure();
+        self.fail(failure.as_ref().map_or(otherwise, Failure::Tls), lent)
     }
 
     /// The attempt failed: tries another one, answers, or cuts the answer off that has
@@ -346,11 +306,13 @@ impl ActiveRequest {
         }
         let counters = &context.counters;
         match failure {
-            Failure::Tls(TlsFailure::Name { .. }) => counters.invalid_backend_id.increment(),
-            Failure::Tls(TlsFailure::Authority | TlsFailure::Expired(_)) => {
-                counters.invalid_backend_certificate.increment();
+            Failure::Tls(TlsFailure::OtherName { .. }) => counters.invalid_backend_id.increment(),
+            Failure::Tls(
+                TlsFailure::UnknownAuthority | TlsFailure::BadCertificate | TlsFailure::Expired,
+            ) => counters.invalid_backend_certificate.increment(),
+            Failure::Tls(_) | Failure::TlsTimeout | Failure::TlsOther(_) => {
+                counters.failed_handshakes.increment();
             }
-            Failure::Tls(_) => counters.failed_handshakes.increment(),
             _ => {}
         }
         self.leave_backend(lent.backends, context);

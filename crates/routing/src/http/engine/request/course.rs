@@ -11,7 +11,7 @@ use super::{ActiveRequest, Course, Lent, ON, OVER};
 use crate::http::engine::backends::ConnectionState;
 use crate::http::engine::buffers::ROOM;
 use crate::http::engine::client::ClientConnection;
-use crate::http::pipeline::retry::{Failure, TlsFailure};
+use crate::http::pipeline::retry::Failure;
 use crate::http::pipeline::{Admission, Exchange, Pipeline};
 
 /// Bytes of a request's body that are kept for another attempt.
@@ -174,7 +174,7 @@ impl ActiveRequest {
             // The time for the whole attempt is over, whatever it was at.
             _ if self.attempt_ends <= now => Failure::Timeout,
             Some(ConnectionState::Connecting) | None => Failure::DialTimeout,
-            Some(ConnectionState::Handshaking) => Failure::Tls(TlsFailure::Timeout),
+            Some(ConnectionState::Handshaking) => Failure::TlsTimeout,
             Some(ConnectionState::Open) => Failure::Timeout,
         };
         self.fail(failure, lent)
