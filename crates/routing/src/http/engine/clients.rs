@@ -12,11 +12,10 @@ use wire::stream::Stream;
 
 use super::backends::Backends;
 use super::client::{ClientConnection, Found};
-use super::context::Context;
+use super::context::{Context, GRAIN};
 use super::listeners::Arrival;
 use super::request::{ActiveRequest, Course, Lent, Requests};
 use super::token;
-use super::worker::GRAIN;
 use crate::http::pipeline::{Client, TlsFacts};
 use crate::table::Nanos;
 

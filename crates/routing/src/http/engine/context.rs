@@ -23,6 +23,9 @@ use crate::table::{Nanos, Table};
 /// The difference between both clocks is looked at this often.
 const WALL_EVERY: Nanos = 20_000_000;
 
+/// Deadlines are late by up to this, so that many connections cost few wake-ups.
+pub(super) const GRAIN: Duration = Duration::from_millis(10);
+
 /// What all threads share.
 pub(super) struct Shared {
     pub(super) pipeline: Pipeline,

@@ -9,7 +9,6 @@ use wire::tls::{
     TlsStream, client_hello_name,
 };
 
-use super::StartError;
 use crate::http::identity::{MtlsDomain, find};
 use crate::http::settings::{ClientCertificates, HttpSettings};
 use crate::table::Endpoint;
@@ -44,19 +43,20 @@ pub(super) enum Towards {
 }
 
 impl Tls {
-    pub(super) fn new(settings: &HttpSettings) -> Result<Self, StartError> {
+    /// # Errors
+    /// What of the settings is of no use, and towards whom.
+    pub(super) fn new(settings: &HttpSettings) -> Result<Self, (&'static str, TlsOptionsError)> {
         let (mut clients, mut domains) = (None, Vec::new());
         if settings.listen_tls.is_some() {
             let side = "clients";
-            let failed = |source| StartError::Tls { side, source };
+            let failed = |source| (side, source);
             clients = Some(to_clients(settings, None).map_err(failed)?);
             for domain in &settings.domains {
                 domains.push(to_clients(settings, Some(domain)).map_err(failed)?);
             }
         }
         let to = |side, certificate, insecure| {
-            to_backends(settings, certificate, insecure)
-                .map_err(|source| StartError::Tls { side, source })
+            to_backends(settings, certificate, insecure).map_err(|source| (side, source))
         };
         let of = &settings.backends;
         let backends = to("backends", &of.certificate, of.insecure)?;

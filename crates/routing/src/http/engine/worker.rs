@@ -31,9 +31,6 @@ const AT_ONCE: usize = 32;
 /// How long accepting pauses when the system has no descriptors left.
 const PAUSE: Nanos = 100_000_000;
 
-/// Deadlines are late by up to this, so that many connections cost few wake-ups.
-pub(super) const GRAIN: Duration = Duration::from_millis(10);
-
 /// What an engine is doing.
 pub(super) const RUNNING: u8 = 0;
 pub(super) const DRAINING: u8 = 1;

@@ -84,12 +84,10 @@ impl BackendConnection {
         self.state
     }
 
-    /// Whether it has carried a request before this one.
     pub(crate) fn was_used(&self) -> bool {
         self.used
     }
 
-    /// Whether the backend will send no more.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }
@@ -153,7 +151,6 @@ impl BackendConnection {
         self.scanner.expect(answer);
     }
 
-    /// Takes in bytes, once.
     pub(crate) fn receive(
         &mut self,
         most: usize,
@@ -167,12 +164,10 @@ impl BackendConnection {
         self.inbox.bytes()
     }
 
-    /// Marks bytes as used.
     pub(crate) fn consume(&mut self, bytes: usize, buffers: &mut Buffers) {
         self.inbox.consume(bytes, buffers);
     }
 
-    /// Takes what came as it is.
     pub(crate) fn take_bytes(&mut self, into: &mut Vec<u8>, buffers: &mut Buffers) {
         into.extend_from_slice(self.inbox.bytes());
         self.inbox.clear(buffers);

@@ -19,9 +19,8 @@ use wire::stream::Stream;
 pub(super) use self::connection::{BackendConnection, ConnectionState};
 pub(super) use self::dial::errno_text;
 use self::pools::Pools;
-use super::context::Context;
+use super::context::{Context, GRAIN};
 use super::token;
-use super::worker::GRAIN;
 use crate::http::settings::ExtraField;
 use crate::table::{Endpoint, Nanos};
 

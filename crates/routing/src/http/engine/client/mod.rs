@@ -144,12 +144,10 @@ impl ClientConnection {
         &self.client
     }
 
-    /// What is on its way to it.
     pub(super) fn outbox(&mut self) -> &mut Outbox {
         &mut self.outbox
     }
 
-    /// Whether the client has taken all that was sent.
     pub(super) fn took_all(&self) -> bool {
         self.outbox.is_empty()
     }
@@ -159,12 +157,10 @@ impl ClientConnection {
         self.inbox.len()
     }
 
-    /// Whether it has bytes that the poller does not know of.
     pub(super) fn holds_bytes(&self) -> bool {
         self.stream.holds_bytes()
     }
 
-    /// Whether the client will send no more.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
@@ -303,7 +299,6 @@ impl ClientConnection {
         Ok(scan.ended)
     }
 
-    /// Takes what came as it is.
     pub(super) fn take_bytes(&mut self, into: &mut Vec<u8>, buffers: &mut Buffers) {
         into.extend_from_slice(self.inbox.bytes());
         self.inbox.clear(buffers);

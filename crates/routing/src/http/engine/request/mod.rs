@@ -95,7 +95,6 @@ impl ActiveRequest {
         &mut self.head
     }
 
-    /// When patience ends.
     pub(super) fn deadline(&self) -> Nanos {
         self.deadline
     }
