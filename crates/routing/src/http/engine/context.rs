@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 use rustix::io::Errno;
 use wire::clock;
 use wire::deadlines::NEVER;
-use wire::poller::{Interest, Poller, Waker};
+use wire::poller::{Poller, Waker};
 use wire::stream::StreamError;
 
 use super::buffers::Buffers;
@@ -101,15 +101,5 @@ impl Clock {
             mono: self.now,
             wall: self.now.wrapping_add(self.wall.0),
         }
-    }
-}
-
-/// What to watch a connection for.
-pub(super) fn interest(read: bool, write: bool) -> Interest {
-    match (read, write) {
-        (true, true) => Interest::Both,
-        (true, false) => Interest::Read,
-        (false, true) => Interest::Write,
-        (false, false) => Interest::Nothing,
     }
 }

@@ -11,7 +11,6 @@ use wire::slab::Key;
 use wire::stream::{Received, Stream, StreamError};
 
 use crate::http::engine::buffers::{Buffers, Inbox, Outbox};
-use crate::http::engine::context::interest;
 use crate::http::engine::token;
 use crate::http::settings::HttpSettings;
 use crate::table::{Endpoint, Text};
@@ -218,7 +217,7 @@ impl BackendConnection {
             // What the client does not take is not read.
             ConnectionState::Open => (sends, takes),
         };
-        let wanted = interest(read && !self.ended, write || self.stream.wants_write());
+        let wanted = Interest::of(read && !self.ended, write || self.stream.wants_write());
         if self.watched && wanted != self.interest {
             let token = self.key.token(token::BACKEND);
             if poller.change(&self.stream, token, wanted).is_ok() {

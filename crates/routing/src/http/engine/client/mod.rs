@@ -12,7 +12,7 @@ use wire::slab::Key;
 use wire::stream::{Received, Stream};
 
 use super::buffers::{Buffers, Inbox, Outbox, ROOM};
-use super::context::{Context, interest};
+use super::context::Context;
 use super::token;
 use crate::http::pipeline::Client;
 use crate::table::Nanos;
@@ -407,7 +407,7 @@ impl ClientConnection {
     /// place now.
     pub(super) fn watch(&mut self, read: bool, context: &Context) {
         let write = !self.outbox.is_empty() || self.stream.wants_write();
-        let wanted = interest(read, write);
+        let wanted = Interest::of(read, write);
         if wanted != self.interest {
             let token = self.key.token(token::CLIENT);
             match context.poller.change(&self.stream, token, wanted) {
