@@ -33,6 +33,16 @@ pub enum Interest {
 }
 
 impl Interest {
+    /// What is wanted of it: to `read`, to `write`, or both.
+    pub fn of(read: bool, write: bool) -> Self {
+        match (read, write) {
+            (true, false) => Self::Read,
+            (false, true) => Self::Write,
+            (true, true) => Self::Both,
+            (false, false) => Self::Nothing,
+        }
+    }
+
     fn flags(self) -> epoll::EventFlags {
         let (read, write) = (
             epoll::EventFlags::IN | epoll::EventFlags::RDHUP,

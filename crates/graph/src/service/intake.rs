@@ -291,12 +291,7 @@ impl EventLoop {
 
     /// Tells the poller what is wanted of a connection now.
     fn watch(&mut self, session: &mut Session) {
-        let interest = match (session.paused, session.writing) {
-            (false, false) => Interest::Read,
-            (false, true) => Interest::Both,
-            (true, true) => Interest::Write,
-            (true, false) => Interest::Nothing,
-        };
+        let interest = Interest::of(!session.paused, session.writing);
         let token = Token::Session(session.key).number();
         if self
             .poller

@@ -1,8 +1,9 @@
 //! The sections of the transcripts whose requests are known.
 
 use routing::http::pipeline::AnswerBody;
-use routing::http::pipeline::retry::{Failure, TlsFailure};
+use routing::http::pipeline::retry::Failure;
 use routing::table::PoolSettings;
+use wire::tls::TlsFailure;
 
 use super::router::{APP, Backend, Router};
 use super::transcript::{masked, section};
@@ -187,13 +188,13 @@ fn failures_are_told_as_gorouter_tells_them() {
     failed("backend closes, GET", "close.ex.com", Failure::Closed);
     failed("rst", "rst.ex.com", Failure::Reset);
     failed("hang>endpoint_timeout 3s", "hang.ex.com", Failure::Timeout);
-    let name = TlsFailure::Name {
-        has: "other-guid",
-        wanted: "inst-guid-1",
+    let name = TlsFailure::OtherName {
+        proven: vec!["other-guid".to_owned()],
+        expected: "inst-guid-1".to_owned(),
     };
-    failed("tlsbad", "echo.ex.com", Failure::Tls(name));
-    let required = TlsFailure::Certificate("certificate required");
-    failed("tlsreq", "echo.ex.com", Failure::Tls(required));
+    failed("tlsbad", "echo.ex.com", Failure::Tls(&name));
+    let required = TlsFailure::AlertCertificateRequired;
+    failed("tlsreq", "echo.ex.com", Failure::Tls(&required));
     check(
         FIRST,
         "backend closes, POST",
@@ -204,7 +205,7 @@ fn failures_are_told_as_gorouter_tells_them() {
         SECOND,
         "tlsunt",
         "GET / HTTP/1.1\nHost: echo.ex.com\n\n",
-        &Backend::Fails(Failure::Tls(TlsFailure::Authority)),
+        &Backend::Fails(Failure::Tls(&TlsFailure::UnknownAuthority)),
     );
     check(
         SECOND,

@@ -121,10 +121,7 @@ impl Driver {
     }
 
     fn interest(&self) -> Interest {
-        match self.writing {
-            true => Interest::Both,
-            false => Interest::Read,
-        }
+        Interest::of(true, self.writing)
     }
 
     /// Whether the last write found the socket full.

@@ -192,10 +192,7 @@ impl Engine {
 
     fn watch_writing(&mut self, place: u32, writing: bool) {
         let connection = &mut self.connections[place as usize];
-        let interest = match writing {
-            true => Interest::Both,
-            false => Interest::Read,
-        };
+        let interest = Interest::of(true, writing);
         let token = connection.token(place);
         if let Some(stream) = &connection.stream
             && self.poller.change(stream, token, interest).is_ok()

@@ -198,10 +198,7 @@ impl Engine {
         if stream.handshake().map_err(|error| error.cause())? {
             return self.upgrade(place);
         }
-        let interest = match stream.wants_write() {
-            true => Interest::Both,
-            false => Interest::Read,
-        };
+        let interest = Interest::of(true, stream.wants_write());
         let changed = self.poller.change(&*stream, token, interest);
         changed.map(|()| false).map_err(unwatched)
     }

@@ -1,35 +1,42 @@
 //! The HTTP data path: sockets, threads, timeouts.
 //!
 //! ```text
-//! client ──▶ inbox ──▶ head, body ──▶ upstream ──▶ backend      (intake, attempt)
-//! client ◀── outbox ◀── head, body ◀── inbox ◀──── backend      (answer)
+//! client ──▶ inbox ──▶ head, body ──▶ upstream ──▶ backend
+//! client ◀── outbox ◀── head, body ◀── inbox ◀──── backend
 //! ```
 //!
 //! Each thread has its own listeners, its own poller, its own connections and its own
 //! idle connections to backends; threads share the table and nothing else. Readiness is
 //! level-triggered: one `recv` for each event, one `send` for what it led to, and the
 //! interest in a socket changes only when one side is slower than the other.
+//!
+//! A thread is a `Worker` that waits for events and hands each to the part that owns what
+//! it is about. A part uses only those below it; what is for those above is given back:
+//!
+//! | part | owns |
+//! |---|---|
+//! | `http2` | clients' connections of HTTP/2, whose streams become clients |
+//! | `clients` | the clients: which there are, their deadlines, the request of each |
+//! | `listeners` | where clients come in, and whether it pauses |
+//! | `request` | a request from its head to its log line, and the tunnel behind an upgrade |
+//! | `backends` | connections to backends: pools, names, sockets, TLS, HTTP/2 |
+//! | `client` | a client's connection: its beginning, heads, bodies, answers, end |
+//! | `context` | the thread's tools: settings, poller, clock, counters, memory |
 
-mod accept;
-mod answer;
-mod attempt;
+mod backends;
 mod buffers;
-mod dial;
-mod hairpin;
+mod client;
+mod clients;
+mod context;
 mod http2;
-mod intake;
-mod links;
+mod listeners;
 mod log_writer;
-mod malformed;
-mod opening;
-mod pools;
+mod request;
 mod resolver;
-mod session;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod token;
-mod tunnel;
 mod worker;
 
 use std::fs::File;
@@ -42,11 +49,12 @@ use std::thread::JoinHandle;
 
 use wire::poller::Waker;
 
-use self::accept::Listener;
+use self::context::Shared;
+use self::listeners::Listener;
 use self::log_writer::LogWriter;
 use self::resolver::Resolver;
 use self::tls::Tls;
-use self::worker::{DRAINING, RUNNING, STOPPED, Shared, Worker};
+use self::worker::{DRAINING, RUNNING, STOPPED, Worker};
 use super::counters::Counters;
 use super::pipeline::Pipeline;
 use super::settings::HttpSettings;
@@ -115,6 +123,10 @@ pub struct Engine {
     tls_address: Option<SocketAddr>,
 }
 
+fn prepare_tls(settings: &HttpSettings) -> Result<Tls, StartError> {
+    Tls::new(settings).map_err(|(side, source)| StartError::Tls { side, source })
+}
+
 fn unopened(settings: &HttpSettings, source: io::Error) -> StartError {
     let file = settings.access_log.file.as_deref();
     StartError::AccessLog {
@@ -129,7 +141,7 @@ fn unopened(settings: &HttpSettings, source: io::Error) -> StartError {
 /// # Errors
 /// When a certificate or key is of no use, or the access log cannot be opened.
 pub fn check(settings: &HttpSettings) -> Result<(), StartError> {
-    Tls::new(settings)?;
+    prepare_tls(settings)?;
     if let Some(file) = &settings.access_log.file {
         let opened = File::options().append(true).create(true).open(file);
         opened.map_err(|source| unopened(settings, source))?;
@@ -145,7 +157,7 @@ pub fn check(settings: &HttpSettings) -> Result<(), StartError> {
 pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
     let settings = &config.settings;
     let count = threads(settings);
-    let tls = Tls::new(settings)?;
+    let tls = prepare_tls(settings)?;
     let mut addresses = [(settings.listen, false), (settings.listen_tls, true)];
     let mut listeners = Vec::new();
     for _ in 0..count {

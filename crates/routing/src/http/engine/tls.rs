@@ -1,19 +1,15 @@
-//! TLS towards both sides: what it is made of, and how its failures are told.
+//! TLS towards both sides.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use wire::stream::{Stream, StreamError};
 use wire::tls::{
-    ClientProof, Hello, TlsClient, TlsFailure as Broken, TlsOptions, TlsOptionsError, TlsServer,
-    TlsServerOptions, TlsStream, client_hello_name,
+    ClientProof, Hello, TlsClient, TlsOptions, TlsOptionsError, TlsServer, TlsServerOptions,
+    TlsStream, client_hello_name,
 };
 
-use super::StartError;
-use super::session::Session;
-use super::worker::Worker;
 use crate::http::identity::{MtlsDomain, find};
-use crate::http::pipeline::retry::{Failure, TlsFailure};
 use crate::http::settings::{ClientCertificates, HttpSettings};
 use crate::table::Endpoint;
 use document::Secret;
@@ -42,22 +38,25 @@ pub(super) enum Towards {
     Http2Backend,
     /// A route service.
     Service,
+    /// This router itself, as a route service: without TLS.
+    Itself,
 }
 
 impl Tls {
-    pub(super) fn new(settings: &HttpSettings) -> Result<Self, StartError> {
+    /// # Errors
+    /// What of the settings is of no use, and towards whom.
+    pub(super) fn new(settings: &HttpSettings) -> Result<Self, (&'static str, TlsOptionsError)> {
         let (mut clients, mut domains) = (None, Vec::new());
         if settings.listen_tls.is_some() {
             let side = "clients";
-            let failed = |source| StartError::Tls { side, source };
+            let failed = |source| (side, source);
             clients = Some(to_clients(settings, None).map_err(failed)?);
             for domain in &settings.domains {
                 domains.push(to_clients(settings, Some(domain)).map_err(failed)?);
             }
         }
         let to = |side, certificate, insecure| {
-            to_backends(settings, certificate, insecure)
-                .map_err(|source| StartError::Tls { side, source })
+            to_backends(settings, certificate, insecure).map_err(|source| (side, source))
         };
         let of = &settings.backends;
         let backends = to("backends", &of.certificate, of.insecure)?;
@@ -129,7 +128,7 @@ impl Tls {
         let client = match to {
             Towards::Backend => &self.backends,
             Towards::Http2Backend => &self.http2_backends,
-            Towards::Service => &self.services,
+            Towards::Service | Towards::Itself => &self.services,
         };
         client.begin_as(socket, name)
     }
@@ -179,42 +178,4 @@ fn to_backends(
             protocols: &[],
         },
     )
-}
-
-impl Worker {
-    /// The connection to the backend failed within TLS, or beside it: `otherwise`.
-    pub(super) fn fail_tls(
-        &mut self,
-        session: &mut Session,
-        error: &StreamError,
-        otherwise: Failure<'_>,
-    ) {
-        let Some(broken) = error.tls_failure() else {
-            self.fail(session, otherwise);
-            return;
-        };
-        let names;
-        let failure = match &broken {
-            Broken::OtherName { proven, expected } => {
-                names = proven.join(", ");
-                TlsFailure::Name {
-                    has: &names,
-                    wanted: expected,
-                }
-            }
-            Broken::UnknownAuthority | Broken::BadCertificate => TlsFailure::Authority,
-            Broken::Expired => TlsFailure::Expired("by this router's clock"),
-            Broken::NotTls => TlsFailure::NotTls,
-            Broken::AlertBadCertificate => TlsFailure::Certificate("bad certificate"),
-            Broken::AlertUnknownAuthority => {
-                TlsFailure::Certificate("unknown certificate authority")
-            }
-            Broken::AlertCertificateRequired => TlsFailure::Certificate("certificate required"),
-            Broken::AlertHandshakeFailure | Broken::Incompatible => {
-                TlsFailure::Handshake("handshake failure")
-            }
-            Broken::Alert(_) | Broken::Other => TlsFailure::Other("remote error: tls: alert"),
-        };
-        self.fail(session, Failure::Tls(failure));
-    }
 }

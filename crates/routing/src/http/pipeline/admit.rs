@@ -11,6 +11,7 @@ use super::target::Target;
 use super::{Admission, Client, Pipeline, Refusal, trace};
 use crate::http::identity::{CertificateFormat, Rules, check_host};
 use crate::http::settings::{ForwardedClientCert, HttpSettings};
+use crate::selection::is_overloaded;
 use crate::table::{Lookup, Table};
 
 impl Pipeline {
@@ -107,19 +108,11 @@ impl Pipeline {
             }
             _ => return Err(missing),
         };
-        {
-            let endpoints = pool.endpoints();
-            if instance.is_some_and(|wanted| !endpoints.iter().any(|known| wanted.is(known))) {
-                return Err(missing);
-            }
-            let most = self.settings.backends.in_flight;
-            if most > 0
-                && endpoints
-                    .iter()
-                    .all(|known| known.state.in_flight() >= most)
-            {
-                return Err(Refusal::Overloaded);
-            }
+        if instance.is_some_and(|wanted| !wanted.exists_in(&pool)) {
+            return Err(missing);
+        }
+        if is_overloaded(&pool, self.settings.backends.in_flight) {
+            return Err(Refusal::Overloaded);
         }
         exchange.pool = Some(pool);
         Ok(())

@@ -9,6 +9,7 @@ use super::target::Target;
 use super::trace::ClientTrace;
 use super::{Client, Refusal};
 use crate::http::identity::Rules;
+use crate::selection::{Instance, Sticky, Wish};
 use crate::table::{Endpoint, Nanos, Pool};
 
 /// One moment on two clocks.
@@ -30,24 +31,6 @@ pub enum Upgrade {
     WebSocket,
     /// Another one; it is passed on like a WebSocket.
     Other,
-}
-
-/// The instance that `X-CF-App-Instance` or `X-CF-Process-Instance` asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Instance<'a> {
-    /// Guid of the application and index of the instance.
-    App(&'a str, &'a str),
-    /// Guid of the process (tag `process_id`), and the index if one is named.
-    Process(&'a str, Option<&'a str>),
-}
-
-/// The instance that a cookie asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sticky<'a> {
-    /// Its `private_instance_id`.
-    pub instance: &'a [u8],
-    /// No other will do.
-    pub must: bool,
 }
 
 /// What the engine tells the log line of. All times are monotonic; 0: it did not happen.
@@ -205,34 +188,34 @@ impl Exchange {
 
     /// The instance that the client names by header: no other will do.
     pub fn instance(&self) -> Option<Instance<'_>> {
-        let text = |part| std::str::from_utf8(self.request.part(part)).ok();
-        if !self.seen.app_instance.is_empty() {
-            let (app, index) = text(self.seen.app_instance)?.split_once(':')?;
-            return Some(Instance::App(app, index));
+        let split = |named: &'_ [u8]| memchr::memchr(b':', named);
+        let named = self.request.part(self.seen.app_instance);
+        if !named.is_empty() {
+            let at = split(named)?;
+            return Some(Instance::App {
+                app: &named[..at],
+                index: &named[at + 1..],
+            });
         }
-        if self.seen.process_instance.is_empty() {
-            return None;
-        }
-        let named = text(self.seen.process_instance)?;
-        Some(match named.split_once(':') {
-            Some((process, index)) => Instance::Process(process, Some(index)),
-            None => Instance::Process(named, None),
+        let named = self.request.part(self.seen.process_instance);
+        let at = split(named);
+        (!named.is_empty()).then(|| Instance::Process {
+            process: &named[..at.unwrap_or(named.len())],
+            index: at.map(|at| &named[at + 1..]),
         })
     }
 
-    /// The instance that a cookie names.
-    pub fn sticky(&self) -> Option<Sticky<'_>> {
-        let instance = self.asked.instance();
-        (!instance.is_empty()).then_some(Sticky {
-            instance,
-            must: self.asked.negotiate,
-        })
-    }
-
-    /// The value to hash, if the pool hashes a field and the request has it.
-    pub fn hash_value<'h>(&self, head: &'h wire::http1::RequestHead) -> Option<&'h [u8]> {
-        let name = &self.pool.as_ref()?.settings().hash_header;
-        (!name.is_empty()).then(|| head.field(name)).flatten()
+    /// What it asks for beside any endpoint of its pool, which may hash a field of its head.
+    pub fn wish<'e>(&'e self, head: &'e wire::http1::RequestHead) -> Wish<'e> {
+        let id = self.asked.instance();
+        let must = self.asked.negotiate;
+        let hashed = self.pool.as_ref().map(|pool| &pool.settings().hash_header);
+        let hashed = hashed.filter(|name| !name.is_empty());
+        Wish {
+            sticky: (!id.is_empty()).then_some(Sticky { id, must }),
+            instance: self.instance(),
+            hash: hashed.and_then(|name| head.field(name)),
+        }
     }
 
     /// `X-Cf-RouterError`; empty: there is none.
@@ -287,21 +270,4 @@ fn is_set_early(name: &str) -> bool {
         name,
         "X-Vcap-Request-Id" | "B3" | "Traceparent" | "Tracestate"
     ) || name.starts_with("X-B3-")
-}
-
-impl Instance<'_> {
-    /// Whether an endpoint is that instance.
-    pub fn is(&self, endpoint: &Endpoint) -> bool {
-        let index_is = |index: &str| *endpoint.instance_index == *index;
-        match self {
-            Self::App(app, index) => *endpoint.app == **app && index_is(index),
-            Self::Process(process, index) => {
-                let tags = endpoint.tags.as_deref().unwrap_or_default();
-                let found = tags
-                    .iter()
-                    .any(|(name, value)| &**name == "process_id" && **value == **process);
-                found && index.is_none_or(index_is)
-            }
-        }
-    }
 }

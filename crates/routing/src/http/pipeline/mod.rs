@@ -37,7 +37,7 @@ use std::sync::Arc;
 pub use answer::{Answer, AnswerBody, ClientBody, Promise};
 pub use client::{Client, TlsFacts};
 pub use error_template::{ErrorTemplate, ErrorTemplateError};
-pub use exchange::{Exchange, Instance, Progress, RouteService, Sticky, Times, Upgrade};
+pub use exchange::{Exchange, Progress, RouteService, Times, Upgrade};
 pub use refusal::Refusal;
 
 use super::route_service::{HairpinHosts, Signer};

@@ -4,9 +4,10 @@ use wire::http1::RequestHead;
 
 use super::Pipeline;
 use super::answer::{write_options, write_own};
-use super::exchange::{Exchange, Instance, Times};
+use super::exchange::{Exchange, Times};
 use super::reason::reason;
 use crate::http::identity::Denial;
+use crate::selection::Instance;
 
 /// An answer that the router makes itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,15 +196,17 @@ impl Refusal {
             }
             Self::UnknownInstance => {
                 let (kind, guid, index) = match exchange.instance() {
-                    Some(Instance::App(guid, index)) => (&b"guid"[..], guid, Some(index)),
-                    Some(Instance::Process(guid, index)) => (&b"process guid"[..], guid, index),
-                    None => (&b"guid"[..], "", None),
+                    Some(Instance::App { app, index }) => (&b"guid"[..], app, Some(index)),
+                    Some(Instance::Process { process, index }) => {
+                        (&b"process guid"[..], process, index)
+                    }
+                    None => (&b"guid"[..], &b""[..], None),
                 };
                 write(&[b"Requested instance "]);
                 if let Some(index) = index {
-                    write(&[b"('", index.as_bytes(), b"') "]);
+                    write(&[b"('", index, b"') "]);
                 }
-                write(&[b"with ", kind, b" ('", guid.as_bytes()]);
+                write(&[b"with ", kind, b" ('", guid]);
                 write(&[b"') does not exist for route ('", host, b"')"]);
             }
             Self::RouteServiceDisabled => write(&[b"Support for route services is disabled."]),

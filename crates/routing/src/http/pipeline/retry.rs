@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
+use wire::tls::TlsFailure;
+
 use super::{Exchange, Refusal};
 
 /// How an attempt failed.
@@ -13,7 +15,11 @@ pub enum Failure<'a> {
     /// No connection in time.
     DialTimeout,
     /// TLS towards the endpoint.
-    Tls(TlsFailure<'a>),
+    Tls(&'a TlsFailure),
+    /// No end of TLS's handshake in time.
+    TlsTimeout,
+    /// No TLS for another reason: its text.
+    TlsOther(&'a str),
     /// The endpoint closed the connection before a whole head of an answer.
     Closed,
     /// The endpoint reset the connection while the answer was awaited.
@@ -26,33 +32,6 @@ pub enum Failure<'a> {
     Protocol(&'a str),
     /// The client went away.
     ClientGone,
-}
-
-/// How TLS towards an endpoint failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TlsFailure<'a> {
-    /// The certificate is for other names.
-    Name {
-        /// The names that it has, separated by `, `.
-        has: &'a str,
-        /// The name that it must have.
-        wanted: &'a str,
-    },
-    /// The certificate's authority is not trusted.
-    Authority,
-    /// It has expired, or is not yet valid: the text says which.
-    Expired(&'a str),
-    /// The endpoint wants a certificate, or another one: the alert's name
-    /// (`certificate required`, `bad certificate`, `unknown certificate authority`).
-    Certificate(&'a str),
-    /// The endpoint ended the handshake: the alert's name (`handshake failure`).
-    Handshake(&'a str),
-    /// The endpoint does not speak TLS.
-    NotTls,
-    /// No end of the handshake in time.
-    Timeout,
-    /// Anything else.
-    Other(&'a str),
 }
 
 /// The attempt that failed.
@@ -123,7 +102,8 @@ pub fn judge(
         return (Verdict::Resend, Fate::Stays);
     }
     let unsent = match failure {
-        Failure::Dial(_) | Failure::DialTimeout | Failure::Tls(_) => true,
+        Failure::Dial(_) | Failure::DialTimeout => true,
+        Failure::Tls(_) | Failure::TlsTimeout | Failure::TlsOther(_) => true,
         Failure::Closed => !attempt.head_sent || (idempotent && attempt.replayable),
         _ => !attempt.head_sent,
     };
@@ -150,12 +130,19 @@ pub fn note_cancelled(exchange: &mut Exchange) {
 
 fn refusal(failure: Failure<'_>) -> Refusal {
     match failure {
-        Failure::Tls(TlsFailure::Name { .. }) => Refusal::NameMismatch,
-        Failure::Tls(TlsFailure::Authority | TlsFailure::Expired(_)) => {
-            Refusal::UntrustedCertificate
-        }
-        Failure::Tls(TlsFailure::Certificate(_)) => Refusal::CertificateRequired,
-        Failure::Tls(TlsFailure::Handshake(_) | TlsFailure::NotTls) => Refusal::HandshakeFailure,
+        Failure::Tls(failure) => match failure {
+            TlsFailure::OtherName { .. } => Refusal::NameMismatch,
+            TlsFailure::UnknownAuthority | TlsFailure::BadCertificate | TlsFailure::Expired => {
+                Refusal::UntrustedCertificate
+            }
+            TlsFailure::AlertBadCertificate
+            | TlsFailure::AlertUnknownAuthority
+            | TlsFailure::AlertCertificateRequired => Refusal::CertificateRequired,
+            TlsFailure::AlertHandshakeFailure | TlsFailure::Incompatible | TlsFailure::NotTls => {
+                Refusal::HandshakeFailure
+            }
+            TlsFailure::Alert(_) | TlsFailure::Other => Refusal::EndpointFailure,
+        },
         Failure::ClientGone => Refusal::Cancelled,
         _ => Refusal::EndpointFailure,
     }
@@ -163,10 +150,13 @@ fn refusal(failure: Failure<'_>) -> Refusal {
 
 fn fate(failure: Failure<'_>, tls: bool) -> Fate {
     match failure {
-        Failure::Tls(TlsFailure::Other(_)) => Fate::Stays,
-        Failure::Dial(_) | Failure::DialTimeout | Failure::Tls(_) if tls => Fate::Remove,
-        Failure::Dial(_) | Failure::DialTimeout | Failure::Tls(_) | Failure::Reset => {
-            Fate::MarkFailed
+        Failure::Tls(TlsFailure::Alert(_) | TlsFailure::Other) => Fate::Stays,
+        Failure::Reset => Fate::MarkFailed,
+        Failure::Dial(_) | Failure::DialTimeout | Failure::Tls(_) | Failure::TlsTimeout => {
+            match tls {
+                true => Fate::Remove,
+                false => Fate::MarkFailed,
+            }
         }
         _ => Fate::Stays,
     }
@@ -181,6 +171,8 @@ fn note(failure: Failure<'_>, attempt: &Attempt<'_>, text: &mut String) {
         Failure::Dial(error) => write!(text, "dial tcp {}: connect: {error}", attempt.address),
         Failure::DialTimeout => write!(text, "dial tcp {}: i/o timeout", attempt.address),
         Failure::Tls(failure) => tls_text(failure, text),
+        Failure::TlsTimeout => text.write_str("net/http: TLS handshake timeout"),
+        Failure::TlsOther(error) => text.write_str(error),
         Failure::Closed => text.write_str("EOF"),
         Failure::Reset => connection(attempt, "read", text)
             .and_then(|()| text.write_str("connection reset by peer")),
@@ -199,25 +191,30 @@ fn note(failure: Failure<'_>, attempt: &Attempt<'_>, text: &mut String) {
     text.push(')');
 }
 
-fn tls_text(failure: TlsFailure<'_>, text: &mut String) -> std::fmt::Result {
+fn tls_text(failure: &TlsFailure, text: &mut String) -> std::fmt::Result {
     const VERIFY: &str = "tls: failed to verify certificate: x509: certificate";
-    match failure {
-        TlsFailure::Name { has, wanted } => {
-            write!(text, "{VERIFY} is valid for {has}, not {wanted}")
+    let alert = match failure {
+        TlsFailure::OtherName { proven, expected } => {
+            let proven = proven.join(", ");
+            return write!(text, "{VERIFY} is valid for {proven}, not {expected}");
         }
-        TlsFailure::Authority => write!(text, "{VERIFY} signed by unknown authority"),
-        TlsFailure::Expired(which) => {
-            write!(text, "{VERIFY} has expired or is not yet valid: {which}")
+        TlsFailure::UnknownAuthority | TlsFailure::BadCertificate => {
+            return write!(text, "{VERIFY} signed by unknown authority");
         }
-        TlsFailure::Certificate(alert) | TlsFailure::Handshake(alert) => {
-            write!(text, "remote error: tls: {alert}")
+        TlsFailure::Expired => {
+            let clock = "by this router's clock";
+            return write!(text, "{VERIFY} has expired or is not yet valid: {clock}");
         }
         TlsFailure::NotTls => {
-            text.write_str("tls: first record does not look like a TLS handshake")
+            return text.write_str("tls: first record does not look like a TLS handshake");
         }
-        TlsFailure::Timeout => text.write_str("net/http: TLS handshake timeout"),
-        TlsFailure::Other(error) => text.write_str(error),
-    }
+        TlsFailure::AlertBadCertificate => "bad certificate",
+        TlsFailure::AlertUnknownAuthority => "unknown certificate authority",
+        TlsFailure::AlertCertificateRequired => "certificate required",
+        TlsFailure::AlertHandshakeFailure | TlsFailure::Incompatible => "handshake failure",
+        TlsFailure::Alert(_) | TlsFailure::Other => "alert",
+    };
+    write!(text, "remote error: tls: {alert}")
 }
 
 /// `read tcp 127.0.0.1:48736->127.0.0.1:9108: read: `

@@ -86,12 +86,7 @@ impl Side {
         read: bool,
         write: bool,
     ) -> io::Result<()> {
-        let wanted = match (read, write) {
-            (false, false) => None,
-            (true, false) => Some(Interest::Read),
-            (false, true) => Some(Interest::Write),
-            (true, true) => Some(Interest::Both),
-        };
+        let wanted = (read || write).then(|| Interest::of(read, write));
         match (self.watched, wanted) {
             (before, after) if before == after => return Ok(()),
             (None, Some(interest)) => poller.add(&self.stream, token, interest)?,

@@ -172,13 +172,8 @@ fn sticky_wishes() {
     let wish = |fields: &str, negotiate: bool| {
         let mut fixture = Fixture::new(|settings| settings.sticky.auth_negotiate = negotiate);
         fixture.admit(&format!("GET / HTTP/1.1\nHost: a.ex.com\n{fields}\n"));
-        let sticky = fixture.exchange.sticky();
-        sticky.map(|sticky| {
-            (
-                String::from_utf8(sticky.instance.to_vec()).unwrap(),
-                sticky.must,
-            )
-        })
+        let sticky = fixture.exchange.wish(&fixture.head).sticky;
+        sticky.map(|sticky| (String::from_utf8(sticky.id.to_vec()).unwrap(), sticky.must))
     };
     let named = |must| Some(("i-1".to_owned(), must));
     assert_eq!(wish("Cookie: a=b; __VCAP_ID__=i-1\n", false), None);

@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::super::retry::{Attempt, Failure, Fate, TlsFailure, Verdict, judge};
+use super::super::retry::{Attempt, Failure, Fate, Verdict, judge};
 use super::super::target::Target;
 use super::super::text::{http_date, log_time};
 use super::*;
+use wire::tls::TlsFailure;
 
 fn attempt() -> Attempt<'static> {
     Attempt {
@@ -32,8 +33,8 @@ fn what_was_not_sent_is_tried_again() {
     let failures = [
         Failure::Dial("connection refused"),
         Failure::DialTimeout,
-        Failure::Tls(TlsFailure::NotTls),
-        Failure::Tls(TlsFailure::Timeout),
+        Failure::Tls(&TlsFailure::NotTls),
+        Failure::TlsTimeout,
     ];
     for failure in failures {
         let (verdict, fate) = judge(failure, &attempt(), 3, &mut exchange(false));

@@ -1,0 +1,334 @@
+//! The backend's side of a request: an endpoint, a connection to it, and what to do when
+//! either fails.
+
+use std::sync::Arc;
+
+use rand::Rng as _;
+use rustix::io::Errno;
+use wire::deadlines::NEVER;
+use wire::http1::{Expect, RequestHead};
+use wire::stream::StreamError;
+use wire::tls::TlsFailure;
+
+use super::answer::AnswerError;
+use super::{ActiveRequest, Course, Lent, ON, OVER};
+use crate::http::engine::backends::errno_text;
+use crate::http::engine::tls::Towards;
+use crate::http::pipeline::retry::{Attempt, Failure, Fate, Verdict, judge};
+use crate::http::pipeline::{Refusal, Upgrade};
+use crate::selection::{Choice, Next};
+use crate::table::{BackendProtocol, Endpoint, Nanos};
+
+/// How long a client that waits for `100 Continue` waits for the backend to say it; then
+/// it is told to go on. As Go's transport (`ExpectContinueTimeout`).
+const CONTINUE: Nanos = 1_000_000_000;
+
+/// What the request lets its answer be. gorouter sends `CONNECT` on as any method.
+fn expectation(head: &RequestHead) -> Expect {
+    match head.method() {
+        b"HEAD" => Expect::NoBody,
+        _ => Expect::Body,
+    }
+}
+
+impl ActiveRequest {
+    /// Sends the request to the next endpoint, or answers that there is none.
+    pub(super) fn attempt(&mut self, lent: &mut Lent<'_>) -> Course {
+        let shared = &lent.context.shared;
+        if let Some(service) = self.exchange.route_service() {
+            if shared.settings.route_services.attempts == 0 {
+                return self.refuse(Refusal::UnknownFailure, lent);
+            }
+            self.endpoint = Some(Arc::new(Endpoint {
+                identity: format!("{}:{}", service.host, service.port).into(),
+                // Within the router there is nobody to prove anything to.
+                tls: !service.hairpin,
+                server_name: service.host.as_str().into(),
+                ..Endpoint::default()
+            }));
+            self.to_service = true;
+        } else if let Some(pool) = self.exchange.pool() {
+            let wish = self.exchange.wish(&self.head);
+            let random = lent.context.random.next_u64();
+            let pool = Arc::clone(pool);
+            self.choice = Some(Choice::new(pool, &shared.selection, &wish, random));
+        }
+        self.next_attempt(Refusal::NoEndpoints, lent)
+    }
+
+    /// As [`ActiveRequest::attempt`]; without another endpoint, `otherwise` is the answer.
+    fn next_attempt(&mut self, otherwise: Refusal, lent: &mut Lent<'_>) -> Course {
+        let context = &lent.context;
+        let next = match (&mut self.choice, &self.endpoint) {
+            (_, Some(service)) if self.to_service => Next::Endpoint(Arc::clone(service)),
+            (Some(choice), _) => choice.next(&context.shared.selection, context.clock.now()),
+            (None, _) => Next::None,
+        };
+        match next {
+            Next::Endpoint(endpoint) => {
+                let scope = match self.to_service {
+                    true => Ok(()),
+                    false => self.exchange.check_scope(lent.client.client(), &endpoint),
+                };
+                if let Err(refusal) = scope {
+                    self.exchange.progress.endpoint = Some(endpoint);
+                    return self.refuse(refusal, lent);
+                }
+                self.attempts += 1;
+                if self.attempts > 1 {
+                    context.counters.retries.increment();
+                }
+                self.endpoint = Some(endpoint);
+                self.approach(false, lent)
+            }
+            Next::Overloaded => {
+                context.counters.exhausted.increment();
+                self.refuse(Refusal::Overloaded, lent)
+            }
+            Next::None => self.refuse(otherwise, lent),
+        }
+    }
+
+    /// Takes an idle connection to the endpoint, or begins a new one (`fresh`: in any
+    /// case), and prepares the request for it.
+    fn approach(&mut self, fresh: bool, lent: &mut Lent<'_>) -> Course {
+        let Some(endpoint) = self.endpoint.clone() else {
+            return ON;
+        };
+        let context = &mut *lent.context;
+        // What the router has spent so far is its own time, and is told as such.
+        let now = context.clock.look();
+        let timeout = context.shared.settings.backends.timeout;
+        self.attempt_began = now;
+        self.attempt_ends = context.clock.after(timeout);
+        self.exchange.progress.endpoint = (!self.to_service).then(|| Arc::clone(&endpoint));
+        if self.exchange.progress.backend_started == 0 {
+            self.exchange.progress.backend_started = now;
+        }
+        endpoint.state.begin();
+        self.counted = true;
+        self.sent = 0;
+        self.upstream_broken = false;
+        let sheet = self.upstream.fresh_sheet(&mut context.buffers);
+        context.shared.pipeline.write_request(
+            &self.head,
+            &mut self.exchange,
+            (!self.to_service).then_some(&*endpoint),
+            sheet,
+        );
+        self.head_bytes = sheet.len();
+        sheet.extend_from_slice(&self.kept);
+        let upgrades = self.exchange.upgrade() != Upgrade::None;
+        // A kept connection may speak HTTP/2, in which an upgrade has no form.
+        let fresh = fresh || (endpoint.protocol == BackendProtocol::Http2 && upgrades);
+        if !fresh {
+            let careful = !self.exchange.idempotent() || !self.kept_whole;
+            let (client, service) = (lent.client.key(), self.to_service);
+            let backends = &mut lent.backends;
+            if let Some(kept) = backends.idle(client, &endpoint, service, careful, context) {
+                context.counters.reused.increment();
+                self.connection = Some(kept);
+                self.begin_exchange(now);
+                return ON;
+            }
+        }
+        let settings = &context.shared.settings.backends;
+        let longest = match upgrades {
+            false => settings.dial_timeout,
+            true => settings.upgrade_dial_timeout,
+        };
+        self.deadline = context.clock.after(longest).min(self.attempt_ends);
+        self.dial(lent)
+    }
+
+    /// Begins a connection to the endpoint, whose name may have to be resolved first.
+    fn dial(&mut self, lent: &mut Lent<'_>) -> Course {
+        let Some(endpoint) = self.endpoint.clone() else {
+            return ON;
+        };
+        let upgrades = self.exchange.upgrade() != Upgrade::None;
+        let http2 = lent.context.shared.settings.http2;
+        let to = match (self.exchange.route_service(), endpoint.protocol) {
+            (Some(service), _) if service.hairpin => Towards::Itself,
+            (Some(_), _) => Towards::Service,
+            // An upgrade has no form in HTTP/2.
+            (None, BackendProtocol::Http2) if http2 && !upgrades => Towards::Http2Backend,
+            (None, _) => Towards::Backend,
+        };
+        let client = lent.client.key();
+        match lent.backends.dial(client, &endpoint, to, lent.context) {
+            Ok(connection) => {
+                self.resolving = connection.is_none();
+                self.connection = connection;
+                ON
+            }
+            Err(failure) => self.fail(failure, lent),
+        }
+    }
+
+    /// A name was resolved: if it is this request's, it goes on.
+    pub(crate) fn name_resolved(&mut self, lent: &mut Lent<'_>) -> Course {
+        match self.resolving {
+            true => self.dial(lent),
+            false => ON,
+        }
+    }
+
+    /// The connection is there, or cannot be made.
+    pub(super) fn connected(&mut self, lent: &mut Lent<'_>) -> Course {
+        let Some(connection) = &mut self.connection else {
+            return ON;
+        };
+        if let Err(errno) = connection.begin_handshake() {
+            return self.fail(Failure::Dial(errno_text(errno)), lent);
+        }
+        let clock = &lent.context.clock;
+        let longest = lent.context.shared.settings.backends.handshake_timeout;
+        let took = clock.now().saturating_sub(self.attempt_began);
+        self.exchange.progress.dial = took.max(1);
+        self.deadline = clock.after(longest).min(self.attempt_ends);
+        self.handshake(lent)
+    }
+
+    /// Goes on with TLS's handshake, if there is to be one.
+    pub(super) fn handshake(&mut self, lent: &mut Lent<'_>) -> Course {
+        let Some(connection) = &mut self.connection else {
+            return ON;
+        };
+        let now = lent.context.clock.now();
+        match connection.handshake() {
+            Ok(true) => {
+                if connection.has_tls() {
+                    let since = self.attempt_began + self.exchange.progress.dial;
+                    self.exchange.progress.tls = now.saturating_sub(since).max(1);
+                }
+                if let Err(errno) = lent.backends.opened(connection, lent.context) {
+                    return self.fail(Failure::Dial(errno_text(errno)), lent);
+                }
+                self.begin_exchange(now);
+                ON
+            }
+            Ok(false) => ON,
+            Err(error) => self.fail_tls(&error, Failure::TlsOther("EOF"), lent),
+        }
+    }
+
+    /// The connection is there: the request can go.
+    fn begin_exchange(&mut self, now: Nanos) {
+        if let Some(connection) = &mut self.connection {
+            connection.expect(expectation(&self.head));
+            self.exchange.progress.local = connection.known_local();
+        }
+        self.deadline = self.attempt_ends;
+        self.continue_at = NEVER;
+        if self.head.expects_continue() && !self.body_read {
+            self.continue_at = now.saturating_add(CONTINUE);
+            self.deadline = self.deadline.min(self.continue_at);
+        }
+    }
+
+    /// No answer comes.
+    pub(super) fn fail_answer(&mut self, error: &AnswerError, lent: &mut Lent<'_>) -> Course {
+        match error {
+            AnswerError::Closed => self.fail(Failure::Closed, lent),
+            AnswerError::Broken(StreamError::Socket(Errno::CONNRESET)) => {
+                self.fail(Failure::Reset, lent)
+            }
+            // In TLS 1.3 a server refuses the client's certificate only now.
+            AnswerError::Broken(error) => self.fail_tls(error, Failure::Closed, lent),
+            AnswerError::Protocol(text) => self.fail(Failure::Protocol(text), lent),
+        }
+    }
+
+    /// The request cannot be written.
+    pub(super) fn fail_write(&mut self, error: &StreamError, lent: &mut Lent<'_>) -> Course {
+        let failure = match error {
+            StreamError::Socket(Errno::CONNRESET) => Failure::Reset,
+            StreamError::Socket(errno) => Failure::Write(errno_text(*errno)),
+            StreamError::Tls(_) => Failure::Write("tls: broken connection"),
+        };
+        self.fail(failure, lent)
+    }
+
+    /// The connection failed within TLS, or beside it: `otherwise`.
+    fn fail_tls(
+        &mut self,
+        error: &StreamError,
+        otherwise: Failure<'_>,
+        lent: &mut Lent<'_>,
+    ) -> Course {
+        let failure = error.tls_failure();
+        self.fail(failure.as_ref().map_or(otherwise, Failure::Tls), lent)
+    }
+
+    /// The attempt failed: tries another one, answers, or cuts the answer off that has
+    /// begun already.
+    pub(super) fn fail(&mut self, failure: Failure<'_>, lent: &mut Lent<'_>) -> Course {
+        let context = &mut *lent.context;
+        if matches!(failure, Failure::Timeout | Failure::DialTimeout) {
+            context.counters.timeouts.increment();
+        }
+        if self.answered {
+            lent.client.cut_off();
+            return OVER;
+        }
+        let Some(endpoint) = self.endpoint.clone() else {
+            return ON;
+        };
+        let pool = self.exchange.pool().cloned();
+        let connection = self.connection.as_ref();
+        let attempt = Attempt {
+            number: self.attempts,
+            endpoints: pool.as_ref().map_or(0, |pool| pool.endpoints().len()),
+            address: endpoint.identity(),
+            local: connection.and_then(|it| it.local()),
+            reused: connection.is_some_and(|it| it.was_used()),
+            head_sent: self.sent >= self.head_bytes,
+            replayable: self.kept_whole,
+            tls: endpoint.tls,
+        };
+        let settings = &context.shared.settings;
+        let most = match self.to_service {
+            true => settings.route_services.attempts,
+            false => settings.backends.attempts,
+        };
+        let (verdict, fate) = judge(failure, &attempt, most, &mut self.exchange);
+        let now = context.clock.now();
+        match (fate, &pool) {
+            (Fate::MarkFailed, _) => {
+                let until = context.clock.after(settings.backends.failed_for);
+                endpoint.state.fail_until(until);
+            }
+            (Fate::Remove, Some(pool)) => {
+                context.shared.table.remove(pool, &endpoint, now);
+            }
+            (Fate::Remove, None) | (Fate::Stays, _) => {}
+        }
+        let counters = &context.counters;
+        match failure {
+            Failure::Tls(TlsFailure::OtherName { .. }) => counters.invalid_backend_id.increment(),
+            Failure::Tls(
+                TlsFailure::UnknownAuthority | TlsFailure::BadCertificate | TlsFailure::Expired,
+            ) => counters.invalid_backend_certificate.increment(),
+            Failure::Tls(_) | Failure::TlsTimeout | Failure::TlsOther(_) => {
+                counters.failed_handshakes.increment();
+            }
+            _ => {}
+        }
+        self.leave_backend(lent.backends, context);
+        match verdict {
+            Verdict::Resend => {
+                context.counters.stale_connections.increment();
+                self.approach(true, lent)
+            }
+            Verdict::Again(otherwise) => {
+                self.note_failed_attempt(now);
+                self.next_attempt(otherwise, lent)
+            }
+            Verdict::GiveUp(refusal) => {
+                self.note_failed_attempt(now);
+                self.refuse(refusal, lent)
+            }
+        }
+    }
+}
