@@ -22,6 +22,7 @@ use thiserror::Error;
 
 pub use kind::ReportKind;
 pub use write::{DelimiterError, write_report};
+pub(super) use write::{check, write_fields};
 
 use super::moment::Moment;
 use super::run_info::RunInfo;
@@ -234,6 +235,17 @@ impl<'a> RunLog<'a> {
             .find(|report| report.kind().is_log() && report.component == "abort run")
             .map(|report| (&*report.key_value, &*report.msg))
     }
+}
+
+/// Reads one report that stands alone: from `R: @@` to the end of the text, which is the
+/// message.
+pub(super) fn parse_one<'a>(text: &'a str, time: Moment, limits: &Limits) -> Option<Report<'a>> {
+    let length = text
+        .starts_with(lines::REPORT)
+        .then_some(lines::REPORT.len())?;
+    let (mut report, at) = Scanner::new(text, limits).fields(length, time)?;
+    report.msg = Cow::Borrowed(text.get(at..)?.trim_end_matches(['\r', '\n']));
+    (report.msg.len() <= limits.message_bytes).then_some(report)
 }
 
 fn is_marker(report: &Report<'_>, component: &str) -> bool {

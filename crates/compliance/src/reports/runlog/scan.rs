@@ -118,6 +118,24 @@ impl<'a> Scanner<'a> {
         }
         let (execution_datetime, at) = self.time(at)?;
         let at = at + self.rest(at).starts_with(REPORT).then_some(REPORT.len())?;
+        let (mut report, at) = self.fields(at, execution_datetime)?;
+        let (msg, next) = self.lines(at)?;
+        if msg.len() > self.message_bytes
+            || logs.iter().any(|log| log.msg.len() > self.message_bytes)
+        {
+            return None;
+        }
+        report.msg = msg;
+        self.at = next;
+        Some(Entry::Report(logs, report))
+    }
+
+    /// What follows the beginning of a report: all but the message, and where that begins.
+    pub(super) fn fields(
+        &mut self,
+        at: usize,
+        execution_datetime: Moment,
+    ) -> Option<(Report<'a>, usize)> {
         let (policy, at) = self.field(at)?;
         let (event_type, at) = self.field(at)?;
         let (rule_id, at) = self.field(at)?;
@@ -130,7 +148,6 @@ impl<'a> Scanner<'a> {
         let at = end + 2;
         let end = self.nodes.next(self.text, at)?;
         let node_id = self.text.get(at..end)?;
-        let (msg, next) = self.lines(end + 2)?;
         let fields = [
             policy,
             event_type,
@@ -140,13 +157,9 @@ impl<'a> Scanner<'a> {
             node_id,
         ];
         let sizes = fields.map(str::len).into_iter().sum::<usize>();
-        if sizes + component.len() + key_value.len() > self.field_bytes
-            || msg.len() > self.message_bytes
-            || logs.iter().any(|log| log.msg.len() > self.message_bytes)
-        {
+        if sizes + component.len() + key_value.len() > self.field_bytes {
             return None;
         }
-        self.at = next;
         let report = Report {
             start_datetime,
             rule_id,
@@ -154,13 +167,13 @@ impl<'a> Scanner<'a> {
             component,
             key_value: or(key_value, "None"),
             event_type,
-            msg,
+            msg: Cow::Borrowed(""),
             policy,
             node_id,
             execution_datetime,
             report_id: if report_id.is_empty() { "0" } else { report_id },
         };
-        Some(Entry::Report(logs, report))
+        Some((report, end + 2))
     }
 
     /// An entry of the agent's own log, with the lines that continue it.

@@ -26,6 +26,33 @@ pub struct DelimiterError {
 /// # Errors
 /// A field contains what ends it; nothing is appended then.
 pub fn write_report(out: &mut String, report: &Report<'_>) -> Result<(), DelimiterError> {
+    check(report)?;
+    let _ = write!(out, "{} ", report.execution_datetime);
+    write_fields(out, report);
+    out.push('\n');
+    Ok(())
+}
+
+/// Appends a report from `R: @@` to the end of its message.
+pub(crate) fn write_fields(out: &mut String, report: &Report<'_>) {
+    let _ = write!(
+        out,
+        "R: @@{}@@{}@@{}@@{}@@{}@@{}@@{}@@{}##{}@#{}",
+        report.policy,
+        report.event_type,
+        report.rule_id,
+        report.directive_id,
+        report.report_id,
+        report.component,
+        report.key_value,
+        report.start_datetime.as_run_start(),
+        report.node_id,
+        report.msg,
+    );
+}
+
+/// Can the report be read as it is written?
+pub(crate) fn check(report: &Report<'_>) -> Result<(), DelimiterError> {
     for (field, text) in [
         ("technique", report.policy),
         ("type", report.event_type),
@@ -51,23 +78,7 @@ pub fn write_report(out: &mut String, report: &Report<'_>) -> Result<(), Delimit
         return Err(DelimiterError { field, found });
     }
     unbroken("node", report.node_id, false)?;
-    unbroken("message", &report.msg, true)?;
-    let _ = writeln!(
-        out,
-        "{} R: @@{}@@{}@@{}@@{}@@{}@@{}@@{}@@{}##{}@#{}",
-        report.execution_datetime,
-        report.policy,
-        report.event_type,
-        report.rule_id,
-        report.directive_id,
-        report.report_id,
-        report.component,
-        report.key_value,
-        report.start_datetime.as_run_start(),
-        report.node_id,
-        report.msg,
-    );
-    Ok(())
+    unbroken("message", &report.msg, true)
 }
 
 /// Is the text of one line, or do its lines stay together?
