@@ -3,10 +3,18 @@
 //! An upload is unpacked ([`upload`]), its signature checked against the key of the node that
 //! sent it ([`signature`]), and its lines read ([`runlog`]); older agents send
 //! the same reports over syslog ([`syslog`]).
+//!
+//! What is expected of a node ([`expected`]) is matched with what it reports ([`matching`]); each
+//! report becomes one of fourteen statuses ([`status`]), which are counted and shown as percents
+//! ([`level`]).
 
+pub mod expected;
+pub mod level;
+pub mod matching;
 pub mod moment;
 pub mod run_info;
 pub mod runlog;
 pub mod signature;
+pub mod status;
 pub mod syslog;
 pub mod upload;
