@@ -6,9 +6,12 @@
 //!
 //! What is expected of a node ([`expected`]) is matched with what it reports ([`matching`]); each
 //! report becomes one of fourteen statuses ([`status`]), which are counted and shown as percents
-//! ([`level`]).
+//! ([`level`]). What a node's compliance rests on is decided by its last run and the time
+//! ([`decision`]), and all of it is kept current for a whole fleet ([`fleet`]).
 
+pub mod decision;
 pub mod expected;
+pub mod fleet;
 pub mod level;
 pub mod matching;
 pub mod moment;
