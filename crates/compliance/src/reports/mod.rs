@@ -7,11 +7,14 @@
 //! What is expected of a node ([`expected`]) is matched with what it reports ([`matching`]); each
 //! report becomes one of fourteen statuses ([`status`]), which are counted and shown as percents
 //! ([`level`]). What a node's compliance rests on is decided by its last run and the time
-//! ([`decision`]), and all of it is kept current for a whole fleet ([`fleet`]).
+//! ([`decision`]), and all of it is kept current for a whole fleet ([`fleet`]). Repairs are
+//! counted per six hours ([`changes`]), and compliance is held hour by hour ([`history`]).
 
+pub mod changes;
 pub mod decision;
 pub mod expected;
 pub mod fleet;
+pub mod history;
 pub mod level;
 pub mod matching;
 pub mod moment;
