@@ -10,6 +10,14 @@ pub(super) fn directive_level(shape: &Shape, levels: &[ComplianceLevel]) -> Comp
     tree.sum(0, shape.nodes.len())
 }
 
+/// The level of one component or block.
+pub(super) fn node_level(shape: &Shape, levels: &[ComplianceLevel], place: u32) -> ComplianceLevel {
+    let tree = Tree { shape, levels };
+    let place = place as usize;
+    let node = shape.nodes.get(place);
+    node.map_or(ComplianceLevel::EMPTY, |node| tree.level(place, node))
+}
+
 struct Tree<'a> {
     shape: &'a Shape,
     levels: &'a [ComplianceLevel],

@@ -116,6 +116,22 @@ impl Matcher {
         Matched { assigned, level }
     }
 
+    /// The same without reports: every value has one status.
+    pub fn without_reports(&mut self, entry: &DirectiveEntry, status: Status) -> Matched<'_> {
+        self.assigned.clear();
+        for (index, value) in (0_u32..).zip(&entry.shape.values) {
+            self.assigned.push(Assigned {
+                report: None,
+                value: Some(index),
+                component: Some(value.node),
+                status,
+            });
+        }
+        let level = self.level(&entry.shape);
+        let assigned = &self.assigned;
+        Matched { assigned, level }
+    }
+
     /// The level of a directive of which every value has the same status.
     pub fn uniform(&mut self, shape: &Shape, status: Status) -> ComplianceLevel {
         self.levels.clear();
@@ -253,4 +269,24 @@ impl Matcher {
             }),
         }
     }
+}
+
+/// Counts what belongs to each component, and what belongs to none.
+pub(super) fn component_levels(
+    shape: &Shape,
+    assigned: &[Assigned],
+    levels: &mut Vec<ComplianceLevel>,
+) -> ComplianceLevel {
+    levels.clear();
+    levels.resize(shape.nodes.len(), ComplianceLevel::EMPTY);
+    let mut unknown = ComplianceLevel::EMPTY;
+    for assigned in assigned {
+        let node = assigned.component.map(|node| node as usize);
+        let level = match node.and_then(|node| levels.get_mut(node)) {
+            Some(level) => level,
+            None => &mut unknown,
+        };
+        level.count(assigned.status, 1);
+    }
+    unknown
 }

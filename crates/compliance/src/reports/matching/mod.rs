@@ -10,7 +10,9 @@ mod pattern;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 pub use matcher::{Assigned, Matched, Matcher, Received};
 pub use node::{CompileError, DirectiveEntry, Ids, NodeExpected, Types};
 pub use shape::{Shape, ShapePool};
+pub use tree::{ComponentTree, Message, ValueTree, directive_tree};

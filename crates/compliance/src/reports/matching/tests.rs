@@ -1,9 +1,14 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Assigned, CompileError, Ids, Matcher, NodeExpected, Received, ShapePool, Types};
+use super::{
+    Assigned, CompileError, Ids, Matcher, NodeExpected, Received, ShapePool, Types, ValueTree,
+    directive_tree,
+};
 use crate::reports::expected::ExpectedReports;
 use crate::reports::level::ComplianceLevel;
+use crate::reports::run_info::RunInfo;
+use crate::reports::runlog::{Limits, RunLog};
 use crate::reports::status::Status;
 use Status::{
     AuditCompliant, Disabled, EnforceError as Error, EnforceRepaired as Repaired,
@@ -244,6 +249,93 @@ fn identifiers_are_bounded() {
     assert_eq!(
         (ids.text(2), ids.text(0), ids.known("c")),
         ("b", "(other)", None)
+    );
+}
+
+/// Each message with its value.
+fn shown(values: &[ValueTree<'_>]) -> Vec<(String, Status, Option<String>)> {
+    let mut shown = Vec::new();
+    for value in values {
+        for message in &value.messages {
+            let text = message.text.map(str::to_owned);
+            shown.push((value.value.to_owned(), message.status, text));
+        }
+    }
+    shown
+}
+
+#[test]
+fn a_tree_shows_what_came_and_what_did_not() {
+    let components = json!([
+        {"bid": "block", "rl": "worst-case-weighted-one", "scs": [
+            {"vid": "A", "vs": [["/home/me", "${home}"], ["x"]]},
+            {"vid": "B", "vs": [{"id": "7", "v": "y"}]},
+        ]},
+    ]);
+    let expected = expected(components, FULL);
+    let (mut ids, mut shapes) = (Ids::default(), ShapePool::default());
+    let node = NodeExpected::compile(&expected, &mut ids, &mut shapes).unwrap();
+    let line = |id: &str, component: &str, key: &str, msg: &str| {
+        format!(
+            "2018-08-24T15:55:01Z R: @@T@@result_success@@r@@d@@{id}@@{component}@@{key}@@\
+             2018-08-24 15:55:01+00:00##n@#{msg}\n"
+        )
+    };
+    let text = line("0", "A", "/home/me", "m0")
+        + &line("7", "As reported", "z", "m1")
+        + &line("0", "A", "other", "m2")
+        + &line("0", "C", "c", "m3")
+        + &line("0", "C", "d", "m4");
+    let info = RunInfo::from_file_name("n_2018-08-24T15:55:01Z.log")
+        .unwrap()
+        .0;
+    let run = RunLog::parse(info, &text, &Limits::default()).unwrap();
+    let received: Vec<Received<'_>> = (0..)
+        .zip(&run.reports)
+        .map(|(place, report)| Received {
+            report: place,
+            report_id: report.report_id,
+            component: &report.component,
+            key: &report.key_value,
+            status: Success,
+        })
+        .collect();
+    let entry = &node.entries()[0];
+    let mut matcher = Matcher::default();
+    let matched = matcher.directive(&node, entry, &received);
+    let directive = &expected.rules[0].directives[0];
+    let tree = directive_tree(directive, &entry.shape, matched.assigned, &run.reports);
+    let mut sum = ComplianceLevel::EMPTY;
+    tree.iter().for_each(|component| sum += &component.level);
+    assert_eq!(sum, matched.level);
+    let row = |value: &str, status, text: &str| {
+        (
+            value.to_owned(),
+            status,
+            (!text.is_empty()).then(|| text.to_owned()),
+        )
+    };
+    assert_eq!((tree.len(), tree[0].name, tree[1].name), (2, "block", "C"));
+    assert_eq!(tree[0].level, ComplianceLevel::of(Unexpected, 1));
+    let [a, b] = &tree[0].components[..] else {
+        panic!("two components in the block");
+    };
+    assert_eq!((a.name, b.name), ("A", "As reported"));
+    assert_eq!(a.values[0].unexpanded, Some("${home}"));
+    let of_a = [
+        row("/home/me", Success, "m0"),
+        row("x", Missing, ""),
+        row("other", Unexpected, "m2"),
+    ];
+    assert_eq!(shown(&a.values), of_a);
+    assert_eq!(shown(&b.values), [row("z", Success, "m1")]);
+    let of_c = [row("c", Unexpected, "m3"), row("d", Unexpected, "m4")];
+    assert_eq!(shown(&tree[1].values), of_c);
+    let silent = matcher.without_reports(entry, NoAnswer);
+    let tree = directive_tree(directive, &entry.shape, silent.assigned, &run.reports);
+    assert_eq!(
+        shown(&tree[0].components[1].values),
+        [row("y", NoAnswer, "")]
     );
 }
 
