@@ -28,7 +28,8 @@ const LEVELS: [(&str, &str); 17] = [
 /// The type of a log line that begins like this, and the bytes of its level. A colon and spaces
 /// after the level belong to it.
 pub(super) fn level(text: &str) -> Option<(&'static str, usize)> {
-    if !matches!(text.as_bytes().first()?, b'C' | b' ' | b'r' | b'R') {
+    // Most lines are reports.
+    if text.starts_with(REPORT) || !matches!(text.as_bytes().first()?, b'C' | b' ' | b'r' | b'R') {
         return None;
     }
     let (event_type, mut length) = LEVELS

@@ -147,7 +147,7 @@ impl<'a> Scanner<'a> {
         let start_datetime = self.start(self.text.get(at..end)?)?;
         let at = end + 2;
         let end = self.nodes.next(self.text, at)?;
-        let node_id = self.text.get(at..end)?;
+        let node_id = one_line(self.text.get(at..end)?)?;
         let fields = [
             policy,
             event_type,
@@ -248,7 +248,7 @@ impl<'a> Scanner<'a> {
     /// A field, and where the next begins.
     fn field(&mut self, at: usize) -> Option<(&'a str, usize)> {
         let end = self.fields.next(self.text, at)?;
-        Some((self.text.get(at..end)?, end + 2))
+        Some((one_line(self.text.get(at..end)?)?, end + 2))
     }
 
     /// A field of one line or several.
@@ -257,11 +257,9 @@ impl<'a> Scanner<'a> {
         while !self.rest(at).starts_with("@@") {
             let from = self.time(at).map_or(at, |(_, next)| next);
             let end = self.fields.next(self.text, from)?;
-            let last = self.text.get(from..end)?;
-            let (line, next) = if memchr2(b'\n', b'\r', last.as_bytes()).is_none() {
-                (last, end)
-            } else {
-                self.line(from)?
+            let (line, next) = match one_line(self.text.get(from..end)?) {
+                Some(last) => (last, end),
+                None => self.line(from)?,
             };
             at = next;
             match &mut joined {
@@ -279,6 +277,13 @@ impl<'a> Scanner<'a> {
     fn rest(&self, at: usize) -> &'a str {
         self.text.get(at..).unwrap_or_default()
     }
+}
+
+/// The text, if it has no end of a line in it.
+fn one_line(text: &str) -> Option<&str> {
+    memchr2(b'\n', b'\r', text.as_bytes())
+        .is_none()
+        .then_some(text)
 }
 
 fn or<'a>(text: Cow<'a, str>, otherwise: &'static str) -> Cow<'a, str> {

@@ -129,6 +129,19 @@ fn broken_lines_are_dropped_and_counted() {
     let text = format!("{}{LINE}", LINE.replace("2018-08-24 15", "2018-99-24 15"));
     let log = parse(&text);
     assert_eq!((log.reports.len(), log.broken), (1, 1));
+    // Only component, key and message may have several lines.
+    for from in [
+        "Common",
+        "result_repaired",
+        "@@rule",
+        "@@directive",
+        "@@0",
+        "##root",
+    ] {
+        let text = format!("{}{LINE}", LINE.replace(from, &format!("{from}\n")));
+        let log = parse(&text);
+        assert_eq!((log.reports.len(), log.broken), (1, 1), "{from}");
+    }
     // The end of the last line is missing: it may not be whole.
     let text = format!("{LINE}{}", LINE.trim_end());
     let log = parse(&text);
