@@ -6,6 +6,7 @@
 //! component instead of a tree.
 
 mod node;
+mod shown;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -14,11 +15,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 pub use node::DirectiveLevel;
+pub use shown::Changed;
 
 use super::decision::{Basis, UnixMillis};
 use super::expected::ExpectedReports;
-use super::level::FleetLevel;
-use super::matching::{CompileError, Ids, Matcher, NodeExpected, Received, ShapePool, Types};
+use super::matching::{CompileError, Ids, Matcher, NodeExpected, Received, ShapePool};
 use super::runlog::RunLog;
 use super::status::Status;
 use node::{Config, Node, Numbered, Run, run_levels};
@@ -57,7 +58,9 @@ pub struct Fleet {
     shapes: ShapePool,
     matcher: Matcher,
     numbers: HashMap<Arc<str>, u32>,
+    names: Vec<Arc<str>>,
     nodes: Vec<Node>,
+    changed_nodes: BTreeSet<u32>,
     expirations: BTreeSet<(UnixMillis, u32)>,
     sums: Sums,
     groups: HashMap<Box<str>, (u32, Vec<u32>)>,
@@ -200,6 +203,7 @@ impl Fleet {
             Some(group) => *group = fresh,
             None => self.sums.groups.push(fresh),
         }
+        self.sums.changed.groups.insert(number);
         for member in old {
             if let Some(node) = self.nodes.get_mut(member as usize) {
                 node.groups.retain(|group| *group != number);
@@ -216,73 +220,9 @@ impl Fleet {
         self.groups.insert(group.into(), (number, members));
     }
 
-    /// The level of all users' rules.
-    pub fn global(&self) -> &FleetLevel {
-        &self.sums.user
-    }
-
-    /// The level of the system's own rules.
-    pub fn system(&self) -> &FleetLevel {
-        &self.sums.system
-    }
-
-    /// The level of a rule over its nodes.
-    pub fn rule(&self, rule: &str) -> FleetLevel {
-        let sum = self
-            .ids
-            .known(rule)
-            .and_then(|rule| self.sums.rules.get(&rule));
-        sum.copied().unwrap_or_default()
-    }
-
-    /// The level of a directive over its nodes.
-    pub fn directive(&self, directive: &str) -> FleetLevel {
-        let number = self.ids.known(directive);
-        let sum = number.and_then(|number| self.sums.directives.get(&number));
-        sum.copied().unwrap_or_default()
-    }
-
-    /// The levels of a group: of all users' rules on its nodes, and of those that target it.
-    pub fn group(&self, group: &str) -> Option<(&FleetLevel, &FleetLevel)> {
-        let (number, _) = self.groups.get(group)?;
-        let group = self.sums.groups.get(*number as usize)?;
-        Some((&group.global, &group.targeted))
-    }
-
-    /// What a node shows by directive, sorted by the numbers of rules and directives, and what
-    /// that rests on.
-    pub fn node(&self, node: &str) -> Option<(Basis, &[DirectiveLevel])> {
-        let number = self.numbers.get(node)?;
-        let node = self.nodes.get(*number as usize)?;
-        Some((node.basis, &node.shown))
-    }
-
-    /// The level of a node's directives of these types.
-    pub fn node_level(&self, node: &str, types: Types) -> FleetLevel {
-        let mut sum = FleetLevel::default();
-        let (_, shown) = self.node(node).unwrap_or((Basis::Ignored, &[]));
-        for level in shown.iter().filter(|level| level.types.has(types)) {
-            sum += &level.level;
-        }
-        sum
-    }
-
-    /// Numbers of rules and directives.
-    pub fn ids(&self) -> &Ids {
-        &self.ids
-    }
-
     /// Lets go of what configurations that are gone left behind.
     pub fn sweep(&mut self) {
         self.shapes.sweep();
-    }
-
-    /// Bytes of memory: of nodes, and of the shapes that they share; without those of allocation.
-    pub fn bytes(&self) -> (usize, usize) {
-        (
-            self.nodes.iter().map(Node::bytes).sum(),
-            self.shapes.size().1,
-        )
     }
 
     fn number(&mut self, node: &str) -> u32 {
@@ -290,8 +230,10 @@ impl Fleet {
             return *number;
         }
         let number = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        let name: Arc<str> = Arc::from(node);
         self.nodes.push(Node::new());
-        self.numbers.insert(Arc::from(node), number);
+        self.names.push(Arc::clone(&name));
+        self.numbers.insert(name, number);
         number
     }
 
@@ -323,6 +265,9 @@ impl Fleet {
         node.basis = basis;
         node.expires = expires;
         node.shown = shown;
+        if changed {
+            self.changed_nodes.insert(number);
+        }
         changed
     }
 }

@@ -1,6 +1,6 @@
 //! Sums over the fleet, to which each change of a node is added.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::DirectiveLevel;
 use crate::reports::level::FleetLevel;
@@ -51,6 +51,15 @@ pub(super) struct Sums {
     pub(super) rules: HashMap<u32, FleetLevel>,
     pub(super) directives: HashMap<u32, FleetLevel>,
     pub(super) groups: Vec<Group>,
+    pub(super) changed: ChangedNumbers,
+}
+
+/// Numbers of what has changed since somebody asked: never more than there are.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ChangedNumbers {
+    pub(super) rules: BTreeSet<u32>,
+    pub(super) directives: BTreeSet<u32>,
+    pub(super) groups: BTreeSet<u32>,
 }
 
 impl Sums {
@@ -87,6 +96,8 @@ impl Sums {
     }
 
     fn change(&mut self, groups: &[u32], level: &DirectiveLevel, sign: Sign) {
+        self.changed.rules.insert(level.rule);
+        self.changed.directives.insert(level.directive);
         for (sum, types) in [
             (&mut self.user, Types::USER),
             (&mut self.system, Types::SYSTEM),
@@ -111,6 +122,7 @@ impl Sums {
     }
 
     pub(super) fn change_group(&mut self, group: u32, level: &DirectiveLevel, sign: Sign) {
+        self.changed.groups.insert(group);
         if let Some(group) = self.groups.get_mut(group as usize) {
             group.change(level, sign);
         }

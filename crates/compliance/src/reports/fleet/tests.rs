@@ -1,8 +1,10 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Basis, Configured, Fleet, FleetLevel, RunOutcome, Status, Types, UnixMillis};
+use super::{Basis, Changed, Configured, Fleet, RunOutcome, Status, UnixMillis};
 use crate::reports::expected::ExpectedReports;
+use crate::reports::level::FleetLevel;
+use crate::reports::matching::Types;
 use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
 use crate::reports::runlog::{Limits, RunLog};
@@ -235,6 +237,23 @@ fn shown(fleet: &Fleet) -> Vec<FleetLevel> {
     all
 }
 
+/// The levels of all that has a name.
+fn named(fleet: &Fleet) -> Vec<(String, Vec<FleetLevel>)> {
+    let rules = (0..3).map(|rule| format!("r{rule}"));
+    let rules = rules.map(|rule| (rule.clone(), vec![fleet.rule(&rule)]));
+    let directives = (0..8).map(|directive| format!("d{directive}"));
+    let directives = directives.map(|name| (name.clone(), vec![fleet.directive(&name)]));
+    let nodes = NODES.map(|node| {
+        let levels = [Types::USER, Types::SYSTEM].map(|types| fleet.node_level(node, types));
+        (node.to_owned(), levels.to_vec())
+    });
+    let groups = ["g0", "g1"].map(|group| {
+        let (global, targeted) = fleet.group(group).copied_or_default();
+        (group.to_owned(), vec![global, targeted])
+    });
+    rules.chain(directives).chain(nodes).chain(groups).collect()
+}
+
 trait CopiedOrDefault {
     fn copied_or_default(self) -> (FleetLevel, FleetLevel);
 }
@@ -257,6 +276,8 @@ proptest! {
         let mut groups = vec![None; 2];
         let mut now = 0;
         for event in events {
+            let before = named(&fleet);
+            fleet.take_changed();
             match event {
                 Event::Wait(minutes) => {
                     now += minutes;
@@ -325,6 +346,16 @@ proptest! {
                 scratch.update(scratch.numbers[*node], at(now));
             }
             prop_assert_eq!(shown(&fleet), shown(&scratch));
+            let changed = fleet.take_changed();
+            for ((name, old), (_, new)) in before.into_iter().zip(named(&fleet)) {
+                let told = changed.nodes.iter().map(|node| &**node)
+                    .chain(changed.rules.iter().map(|rule| &**rule))
+                    .chain(changed.directives.iter().map(|directive| &**directive))
+                    .chain(changed.groups.iter().map(|group| &**group))
+                    .any(|told| told == name);
+                prop_assert!(told || old == new, "{} changed and was not told", name);
+            }
+            prop_assert_eq!(fleet.take_changed(), Changed::default());
             let mut sum = FleetLevel::default();
             for node in NODES {
                 sum += &fleet.node_level(node, Types::USER);
