@@ -1,0 +1,274 @@
+//! What a node is expected to report.
+//!
+//! These types are the shared shape of expected reports: generation of policies makes them,
+//! compliance is computed from them, and their JSON is Rudder's since 7.1 (column
+//! `configuration` of `nodeconfigurations`), with its short names.
+
+mod json;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What is expected of one node with one configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpectedReports {
+    /// How the node works.
+    #[serde(rename = "ms")]
+    pub modes: Modes,
+    /// Schedules of directives; they are kept as they are.
+    #[serde(rename = "ss", default, skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<serde_json::Value>,
+    /// By rule.
+    #[serde(rename = "rs")]
+    pub rules: Vec<ExpectedRule>,
+    /// Directives that gave way to others.
+    #[serde(rename = "os", default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<Override>,
+}
+
+/// Global and node settings that reports depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Modes {
+    /// The global policy mode.
+    #[serde(rename = "gpm")]
+    pub global: GlobalPolicyMode,
+    /// The node's own policy mode.
+    #[serde(rename = "npm", default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<PolicyMode>,
+    /// Which reports agents send.
+    #[serde(rename = "gcm")]
+    pub compliance: ComplianceMode,
+    /// When agents run.
+    #[serde(rename = "gar")]
+    pub schedule: AgentSchedule,
+    /// When this agent runs.
+    #[serde(rename = "nar", default, skip_serializing_if = "Option::is_none")]
+    pub node_schedule: Option<AgentSchedule>,
+}
+
+/// The global policy mode, and whether others may override it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GlobalPolicyMode {
+    /// The mode.
+    #[serde(rename = "m")]
+    pub mode: PolicyMode,
+    /// May nodes and directives have another?
+    #[serde(rename = "o")]
+    pub overridable: bool,
+}
+
+/// What an agent does about what is not as it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyMode {
+    /// Tells it.
+    Audit,
+    /// Makes it so.
+    Enforce,
+}
+
+/// Which reports agents send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComplianceMode {
+    /// All.
+    FullCompliance,
+    /// What is not as it should be or was not; no report means that all is well.
+    ChangesOnly,
+    /// None.
+    ReportsDisabled,
+}
+
+/// When an agent runs, in minutes and hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentSchedule {
+    /// Minutes from run to run.
+    #[serde(rename = "i")]
+    pub interval: u32,
+    /// The minute of the first run of a day.
+    #[serde(rename = "sm", default)]
+    pub start_minute: u32,
+    /// The hour of the first run of a day.
+    #[serde(rename = "sh", default)]
+    pub start_hour: u32,
+    /// Minutes over which nodes spread.
+    #[serde(rename = "st", default)]
+    pub splay: u32,
+}
+
+/// What is expected of a rule's directives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpectedRule {
+    /// The rule.
+    #[serde(rename = "rid")]
+    pub id: String,
+    /// Its directives.
+    #[serde(rename = "ds")]
+    pub directives: Vec<ExpectedDirective>,
+}
+
+/// What is expected of a directive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpectedDirective {
+    /// The directive.
+    #[serde(rename = "did")]
+    pub id: String,
+    /// Its own policy mode.
+    #[serde(rename = "pm", default, skip_serializing_if = "Option::is_none")]
+    pub policy_mode: Option<PolicyMode>,
+    /// Its policy types (`rudderSystem` …); none means that it is a user's.
+    #[serde(rename = "t", default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<String>,
+    /// Its schedule.
+    #[serde(rename = "sid", default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+    /// Its components.
+    #[serde(rename = "cs")]
+    pub components: Vec<Component>,
+}
+
+/// A component, or a block of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "json::ComponentJson", into = "json::ComponentJson")]
+pub enum Component {
+    /// A component with its values.
+    Values {
+        /// Its name.
+        name: String,
+        /// One value for each of its instances.
+        values: Vec<ExpectedValue>,
+    },
+    /// Components that are reported together.
+    Block {
+        /// Its name.
+        name: String,
+        /// Its identifier.
+        id: Option<String>,
+        /// What becomes of its components' statuses.
+        logic: ReportingLogic,
+        /// Its components.
+        components: Vec<Component>,
+    },
+}
+
+/// A value that a component is expected to report as its key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "json::ValueJson", into = "json::ValueJson")]
+pub enum ExpectedValue {
+    /// Reports are found by component and key.
+    Key {
+        /// With the node's own values. What only the agent knows is still `${…}` in it.
+        expanded: String,
+        /// As it was written.
+        unexpanded: String,
+    },
+    /// Reports are found by the identifier of the method call.
+    Id {
+        /// The identifier.
+        id: String,
+        /// What is shown as the value while nothing is reported.
+        value: String,
+    },
+}
+
+/// What becomes of the statuses of a block's components.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum ReportingLogic {
+    /// All count.
+    Weighted,
+    /// Only components of this name count, at any depth.
+    Focus(String),
+    /// Only the component with the lowest compliance counts.
+    FocusWorst,
+    /// All count as the worst.
+    WorstCaseWeightedSum,
+    /// The worst counts, once.
+    WorstCaseWeightedOne,
+    /// None counts.
+    Disabled,
+}
+
+/// A directive of a rule that another took the place of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Override {
+    /// What gave way.
+    #[serde(rename = "p")]
+    pub policy: PolicyId,
+    /// What took its place.
+    #[serde(rename = "ob")]
+    pub overridden_by: PolicyId,
+}
+
+/// A directive as a rule brings it to a node.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PolicyId {
+    /// The rule.
+    #[serde(rename = "rid")]
+    pub rule: String,
+    /// The directive.
+    #[serde(rename = "did")]
+    pub directive: String,
+}
+
+/// Expected reports cannot be read.
+#[derive(Debug, Error)]
+pub enum ExpectedError {
+    /// More bytes than the limit.
+    #[error("reading expected reports: {found} bytes, expected at most {limit}")]
+    TooLong {
+        /// Bytes of the text.
+        found: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Other JSON.
+    #[error("reading expected reports: {0}; expected Rudder's JSON since 7.1")]
+    Json(#[from] serde_json::Error),
+}
+
+impl ExpectedReports {
+    /// Reads JSON. Keys that are not known are left out.
+    ///
+    /// # Errors
+    /// Other JSON, blocks nested more than some 60 deep, or more than `limit` bytes.
+    pub fn from_json(text: &str, limit: usize) -> Result<Self, ExpectedError> {
+        if text.len() > limit {
+            let found = text.len();
+            return Err(ExpectedError::TooLong { found, limit });
+        }
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// Writes JSON.
+    ///
+    /// # Errors
+    /// None that the types allow.
+    pub fn to_json(&self) -> Result<String, ExpectedError> {
+        Ok(serde_json::to_string(self)?)
+    }
+}
+
+impl Modes {
+    /// The schedule that counts for the node.
+    pub fn agent_schedule(&self) -> AgentSchedule {
+        self.node_schedule.unwrap_or(self.schedule)
+    }
+
+    /// The mode in which a directive runs on the node. Audit on either wins over enforce; what a
+    /// directive says wins over the global mode. What belongs to the system is always enforced.
+    pub fn policy_mode(&self, directive: Option<PolicyMode>, system: bool) -> PolicyMode {
+        if system {
+            return PolicyMode::Enforce;
+        }
+        if !self.global.overridable {
+            return self.global.mode;
+        }
+        if self.node == Some(PolicyMode::Audit) {
+            return PolicyMode::Audit;
+        }
+        directive.or(self.node).unwrap_or(self.global.mode)
+    }
+}

@@ -1,0 +1,99 @@
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::{Component, ExpectedReports, ExpectedValue, PolicyMode, ReportingLogic};
+
+const LIMIT: usize = 1 << 20;
+
+const JSON: &str = r#"{
+  "ms": {"gpm": {"m": "enforce", "o": true}, "npm": "audit", "gcm": "full-compliance",
+         "gar": {"i": 5, "sm": 0, "sh": 0, "st": 4}, "nar": {"i": 10, "sm": 1, "sh": 2, "st": 3}},
+  "rs": [{"rid": "rule", "ds": [{"did": "directive", "pm": "audit", "t": ["rudderSystem"],
+    "cs": [
+      {"vid": "Component", "vs": [[], ["v"], ["/home/me", "${home}"], {"id": "42", "v": "x"}]},
+      {"bid": "Block", "id": "b1", "rl": "focus:Component", "scs": [
+        {"bid": "Inner", "rl": "worst-case-weighted-one", "scs": []},
+        {"vid": "Empty", "vs": []}
+      ]}
+    ]}]}],
+  "os": [{"p": {"rid": "rule", "did": "other"}, "ob": {"rid": "rule2", "did": "third"}}]
+}"#;
+
+#[test]
+fn what_is_read_is_written() {
+    let expected = ExpectedReports::from_json(JSON, LIMIT).unwrap();
+    let written: Value = serde_json::from_str(&expected.to_json().unwrap()).unwrap();
+    assert_eq!(written, serde_json::from_str::<Value>(JSON).unwrap());
+    assert_eq!(expected.modes.agent_schedule().interval, 10);
+    let Component::Values { values, .. } = &expected.rules[0].directives[0].components[0] else {
+        panic!("a component with values");
+    };
+    let none = "None".to_owned();
+    let key = ExpectedValue::Key {
+        expanded: none.clone(),
+        unexpanded: none,
+    };
+    assert_eq!(values[0], key);
+}
+
+#[test]
+fn other_json_is_refused_with_its_place() {
+    for (from, to, problem) in [
+        ("\"vid\": \"Component\",", "", "vid"),
+        ("weighted-one", "weighted-two", "worst-case-weighted-two"),
+        ("[\"v\"]", "[\"v\", \"v\", \"v\"]", "two texts"),
+        ("\"enforce\"", "\"force\"", "line 2"),
+        ("full-compliance", "full", "changes-only"),
+    ] {
+        let text = JSON.replace(from, to);
+        let error = ExpectedReports::from_json(&text, LIMIT)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+    assert!(ExpectedReports::from_json(JSON, 10).is_err());
+    let deep = JSON.replace(
+        r#""scs": []"#,
+        &r#""scs": [{"bid": "b", "scs": "#.repeat(100),
+    );
+    assert!(ExpectedReports::from_json(&deep, LIMIT).is_err());
+}
+
+#[test]
+fn all_combinations_of_policy_modes() {
+    use PolicyMode::{Audit, Enforce};
+    let mut modes = ExpectedReports::from_json(JSON, LIMIT).unwrap().modes;
+    let some = [None, Some(Audit), Some(Enforce)];
+    for global in [Audit, Enforce] {
+        for node in some {
+            for directive in some {
+                modes.global.mode = global;
+                modes.node = node;
+                modes.global.overridable = false;
+                assert_eq!(modes.policy_mode(directive, false), global);
+                modes.global.overridable = true;
+                let expected = match (node, directive) {
+                    (Some(Audit), _) | (_, Some(Audit)) => Audit,
+                    (Some(Enforce), _) | (_, Some(Enforce)) => Enforce,
+                    (None, None) => global,
+                };
+                assert_eq!(modes.policy_mode(directive, false), expected);
+                assert_eq!(modes.policy_mode(directive, true), Enforce);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn logics_and_values_come_back(
+        name in "[a-z:]{0,8}", expanded in "[a-zN$]{0,5}", unexpanded in "[a-zN$]{0,5}",
+    ) {
+        let logic = ReportingLogic::Focus(name);
+        let text = String::from(logic.clone());
+        prop_assert_eq!(ReportingLogic::try_from(text), Ok(logic));
+        let value = ExpectedValue::Key { expanded, unexpanded };
+        let json = serde_json::to_string(&value).unwrap();
+        prop_assert_eq!(serde_json::from_str::<ExpectedValue>(&json).unwrap(), value);
+    }
+}
