@@ -18,7 +18,7 @@ pub enum Target {
     AllExceptPolicyServers,
     /// `special:all_policyServers`.
     AllPolicyServers,
-    /// `policyServer:ID`: that server and the nodes that have their policies from it.
+    /// `policyServer:ID`: that server alone.
     PolicyServer(String),
     /// `group:ID`, or the identity alone.
     Group(String),
