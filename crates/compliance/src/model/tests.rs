@@ -199,6 +199,18 @@ fn techniques_of_both_forms_are_data() {
 }
 
 #[test]
+fn parameters_of_a_method_keep_their_order() {
+    let text =
+        r#"[{"id": "c", "method": "m", "params": {"path": "/a", "lines": "b", "enforce": "c"}}]"#;
+    let items: Vec<super::technique::MethodItem> = serde_json::from_str(text).unwrap();
+    let super::technique::MethodItem::Call(call) = &items[0] else {
+        panic!("a call was read as a block");
+    };
+    let names: Vec<_> = call.params.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["path", "lines", "enforce"]);
+}
+
+#[test]
 fn conditions_of_a_group() {
     let group = Group::of_nodes("3F1A-22", "Web servers (Lyon)", vec![]);
     assert_eq!(

@@ -2,8 +2,11 @@
 
 pub mod compile;
 pub mod conflicts;
+pub mod content;
 pub mod digest;
 pub mod expression;
+pub mod generation;
 pub mod inheritance;
+pub mod node_policy;
 pub mod system;
 pub mod template;
