@@ -41,6 +41,12 @@ pub enum CompileError {
 /// The place of a text in [`Compiled::texts`].
 pub type TextRef = u32;
 
+/// A variable's name and its values.
+pub type VariableValues = (Arc<str>, Box<[TextRef]>);
+
+/// What compiling gave.
+pub type CompileResult = Result<Arc<Compiled>, CompileError>;
+
 /// A text of a directive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
@@ -132,7 +138,7 @@ pub struct Compiled {
     /// What is expected to be reported.
     pub components: Box<[Component]>,
     /// Variables and their values, of the form with sections.
-    pub variables: Box<[(Arc<str>, Box<[TextRef]>)]>,
+    pub variables: Box<[VariableValues]>,
     /// Calls of methods, of the form with methods.
     pub calls: Box<[Call]>,
     /// What is checked of an expanded text.

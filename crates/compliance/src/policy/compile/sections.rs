@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Call, CompileError, Component, ExpectedValue, TextRef, Texts};
+use super::{Call, CompileError, Component, ExpectedValue, TextRef, Texts, VariableValues};
 use crate::model::constraint::CompiledConstraint;
 use crate::model::directive::{Directive, SectionValues};
 use crate::model::technique::{Section, VariableKind, VariableSpec};
@@ -12,7 +12,7 @@ use crate::policy::template::{Substitutions, parse};
 #[derive(Default)]
 pub(super) struct Parts {
     pub(super) components: Vec<Component>,
-    pub(super) variables: Vec<(Arc<str>, Box<[TextRef]>)>,
+    pub(super) variables: Vec<VariableValues>,
     pub(super) calls: Vec<Call>,
 }
 
@@ -35,7 +35,7 @@ fn of_sections(
     sections: &[Section],
     around: &[&SectionValues],
     texts: &mut Texts,
-    variables: &mut Vec<(Arc<str>, Box<[TextRef]>)>,
+    variables: &mut Vec<VariableValues>,
 ) -> Result<Vec<Component>, CompileError> {
     let mut components = Vec::new();
     for section in sections {

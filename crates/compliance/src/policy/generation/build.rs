@@ -9,7 +9,7 @@ use crate::model::ids::{DenseId, DirectiveIx, GroupIx, NodeIx};
 use crate::model::mode;
 use crate::model::node::{Node, NodeKind, NodeState};
 use crate::model::schedule::AgentRun;
-use crate::policy::compile::{CompileError, Compiled, compile};
+use crate::policy::compile::{CompileError, CompileResult, compile};
 use crate::policy::conflicts::{self, Draft, Resolved};
 use crate::policy::content::{Content, ContentError};
 use crate::policy::inheritance::{GroupLayer, Inherited, Properties, inherit, lay_own};
@@ -29,6 +29,9 @@ impl AsRef<Draft> for Item {
     }
 }
 
+/// Directives of merged techniques, by their parts in order.
+pub(super) type Merged = HashMap<Vec<DirectiveIx>, CompileResult>;
+
 /// What nodes inherit, by the groups that matter to it.
 pub(super) type InheritedBy = HashMap<Box<[GroupIx]>, Arc<Properties>>;
 
@@ -40,7 +43,7 @@ pub(super) struct Shared<'e> {
     /// Groups with properties, or that inherit.
     pub(super) layers: Vec<GroupIx>,
     pub(super) inherited: InheritedBy,
-    pub(super) merged: Mutex<HashMap<Vec<DirectiveIx>, Result<Arc<Compiled>, CompileError>>>,
+    pub(super) merged: Mutex<Merged>,
 }
 
 /// What one thread found beside policies.
@@ -190,7 +193,7 @@ impl Shared<'_> {
         })
     }
 
-    fn compiled(&self, policy: &Resolved<Item>) -> Result<Arc<Compiled>, CompileError> {
+    fn compiled(&self, policy: &Resolved<Item>) -> CompileResult {
         let engine = self.engine;
         if let [part] = &policy.parts[..] {
             let entry = engine.directives.get(part.directive);

@@ -10,13 +10,13 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use apply::{Change, ChangeError};
 pub use outcome::{Cause, Clock, NodeFailure, NodeUpdate, Outcome, Problem, Step};
 
-use super::compile::{CompileError, Compiled};
+use super::compile::CompileResult;
 use super::content::Contents;
 use super::inheritance::Properties;
 use super::node_policy::{ComplianceMode, NodePolicy};
@@ -110,7 +110,7 @@ struct GroupEntry {
 struct DirectiveEntry {
     directive: Arc<Directive>,
     /// None until it is needed, or after its technique changed.
-    compiled: Option<Result<Arc<Compiled>, CompileError>>,
+    compiled: Option<CompileResult>,
 }
 
 /// What has changed since the last generation.
@@ -175,7 +175,7 @@ pub struct Engine {
     held: BTreeSet<NodeIx>,
     problems: Vec<Problem>,
     unstable: BTreeMap<NodeIx, BTreeSet<Problem>>,
-    merged: HashMap<Vec<DirectiveIx>, Result<Arc<Compiled>, CompileError>>,
+    merged: build::Merged,
     contents: Arc<Contents>,
 }
 
@@ -202,7 +202,7 @@ impl Engine {
             held: BTreeSet::new(),
             problems: Vec::new(),
             unstable: BTreeMap::new(),
-            merged: HashMap::new(),
+            merged: build::Merged::new(),
             contents: Arc::new(Contents::default()),
         };
         engine.add_system(system::of_all());

@@ -1,5 +1,6 @@
 //! A generation: from what has changed to new policies of the nodes that it affects.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -271,9 +272,9 @@ impl Engine {
         let mut inherited = InheritedBy::new();
         for node in dirty.iter() {
             let groups = layers_of(engine, &layers, node);
-            if !inherited.contains_key(&groups) {
-                let all = Arc::new(inherited_by(engine, &groups));
-                inherited.insert(groups, all);
+            if let Entry::Vacant(place) = inherited.entry(groups) {
+                let all = inherited_by(engine, place.key());
+                place.insert(Arc::new(all));
             }
         }
         Shared {

@@ -229,10 +229,9 @@ proptest! {
     /// Any text is read or refused, and a text without variables is itself.
     #[test]
     fn any_text_is_read_or_refused(text in "(\\PC|\\$\\{|\\}|node\\.properties\\[a\\]| \\| default ?= ?\"){0,30}") {
-        if let Ok(out) = expanded(&text) {
-            if !text.contains("${") {
-                prop_assert_eq!(out, text);
-            }
+        let out = expanded(&text);
+        if !text.contains("${") && !text.starts_with("eval") {
+            prop_assert_eq!(out, Ok(text));
         }
     }
 }

@@ -69,7 +69,7 @@ fn change(kind: u8, x: [u8; 6]) -> Change {
     let value = |byte: u8| json!(VALUES[usize::from(byte) % VALUES.len()]);
     let properties = || {
         let names = ["a", "b"].iter().zip([x[2], x[3]]);
-        let names = names.filter(|(_, byte)| byte % 3 == 0);
+        let names = names.filter(|(_, byte)| byte.is_multiple_of(3));
         names
             .map(|(name, byte)| Property::new(*name, value(byte / 3)))
             .collect()
@@ -131,7 +131,7 @@ fn change(kind: u8, x: [u8; 6]) -> Change {
                 }
             };
             group.properties = properties();
-            group.enabled = x[5] % 8 != 0;
+            group.enabled = !x[5].is_multiple_of(8);
             Change::SetGroup(group)
         }
         12 => Change::RemoveGroup(name("g", x[0], 5)),
@@ -140,8 +140,8 @@ fn change(kind: u8, x: [u8; 6]) -> Change {
             let texts = [x[2], x[3]].map(|byte| TEXTS[usize::from(byte) % TEXTS.len()]);
             let mut directive = directive(&name("d", x[0], 6), technique, &texts);
             directive.priority = x[4] % 3;
-            directive.enabled = x[5] % 8 != 0;
-            directive.policy_mode = (x[5] % 5 == 0).then_some(PolicyMode::Audit);
+            directive.enabled = !x[5].is_multiple_of(8);
+            directive.policy_mode = x[5].is_multiple_of(5).then_some(PolicyMode::Audit);
             Change::SetDirective(directive)
         }
         18 => Change::RemoveDirective(name("d", x[0], 6)),
@@ -159,7 +159,7 @@ fn change(kind: u8, x: [u8; 6]) -> Change {
                 target,
             );
             rule.display_name = name("name", x[5], 5);
-            rule.enabled = x[5] % 8 != 0;
+            rule.enabled = !x[5].is_multiple_of(8);
             Change::SetRule(rule)
         }
         23 => Change::RemoveRule(name("r", x[0], 4)),
@@ -178,7 +178,7 @@ fn change(kind: u8, x: [u8; 6]) -> Change {
         29 => Change::RemoveTechnique("ntp".into(), "1.0".into()),
         _ => Change::SetSettings(Settings {
             policy_mode: GlobalPolicyMode {
-                overridable: x[0] % 2 == 0,
+                overridable: x[0].is_multiple_of(2),
                 ..GlobalPolicyMode::default()
             },
             ..Settings::default()
