@@ -1,5 +1,8 @@
 //! Techniques: what can be configured, with which variables, and what an agent reports of it.
 
+mod check;
+mod in_order;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -348,114 +351,14 @@ impl Technique {
         check_name("technique", &self.id, &self.name)?;
         let mut items = 0;
         let found = match &self.body {
-            Body::Sections(sections) => check_sections(sections, 0, &mut items),
-            Body::Methods(methods) => check_methods(&methods.items, 0, &mut items),
+            Body::Sections(sections) => check::check_sections(sections, 0, &mut items),
+            Body::Methods(methods) => check::check_methods(&methods.items, 0, &mut items),
         };
         found.map_err(|message| ModelError::new("technique", &self.key(), message))
-    }
-}
-
-/// Entries of an object in the order in which they are written, which is that of a method's
-/// parameters.
-mod in_order {
-    use std::fmt;
-
-    use serde::de::{MapAccess, Visitor};
-    use serde::{Deserializer, Serializer};
-    use serde_json::Value;
-
-    pub(super) fn serialize<S: Serializer>(
-        entries: &[(String, Value)],
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        to.collect_map(entries.iter().map(|(key, value)| (key, value)))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Vec<(String, Value)>, D::Error> {
-        struct Entries;
-
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Vec<(String, Value)>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of parameters and values")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(entries)
-            }
-        }
-
-        from.deserialize_map(Entries)
     }
 }
 
 /// Identity and version of a technique as one text: `userManagement/8.0`.
 pub fn technique_key(id: &str, version: &str) -> String {
     format!("{id}/{version}")
-}
-
-fn check_sections(sections: &[Section], depth: usize, items: &mut usize) -> Result<(), String> {
-    if depth > DEPTH {
-        return Err(format!("sections are nested deeper than {DEPTH}"));
-    }
-    for section in sections {
-        let keys = section.variables.iter().map(|one| one.report_keys.len());
-        *items += 1 + section.variables.len() + keys.sum::<usize>();
-        if *items > ITEMS {
-            return Err(format!("more than {ITEMS} sections and variables"));
-        }
-        for variable in &section.variables {
-            variable
-                .constraint
-                .check_itself()
-                .map_err(|error| format!("the variable \"{}\": {error}", variable.name))?;
-        }
-        if let Some(key) = &section.component_key
-            && !section.variables.iter().any(|one| &one.name == key)
-        {
-            return Err(format!(
-                "the section \"{}\" has no variable \"{key}\", which is to be its component key",
-                section.name
-            ));
-        }
-        check_sections(&section.sections, depth + 1, items)?;
-    }
-    Ok(())
-}
-
-fn check_methods(list: &[MethodItem], depth: usize, items: &mut usize) -> Result<(), String> {
-    if depth > DEPTH {
-        return Err(format!("blocks are nested deeper than {DEPTH}"));
-    }
-    for item in list {
-        let (id, reporting, foreach) = match item {
-            MethodItem::Call(call) => (&call.id, &call.reporting, &call.foreach),
-            MethodItem::Block(block) => (&block.id, &block.reporting, &block.foreach),
-        };
-        *items += 1 + foreach.len();
-        if *items > ITEMS {
-            return Err(format!("more than {ITEMS} calls and blocks"));
-        }
-        if foreach.len() > FOREACH {
-            return Err(format!(
-                "foreach of \"{id}\" has {} sets; at most {FOREACH} are kept",
-                foreach.len()
-            ));
-        }
-        check_id("method call", id).map_err(|error| error.to_string())?;
-        reporting
-            .logic()
-            .map_err(|error| format!("the item \"{id}\": {error}"))?;
-        if let MethodItem::Block(block) = item {
-            check_methods(&block.items, depth + 1, items)?;
-        }
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@ mod apply;
 mod build;
 mod membership;
 mod outcome;
+mod publish;
 mod run;
 
 #[cfg(test)]
