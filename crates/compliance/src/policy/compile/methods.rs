@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::sections::{Parts, wrong};
-use super::{Call, CompileError, Component, ExpectedValue, TextRef, Texts};
+use super::{Call, CompileError, Component, ExpectedValue, TEXTS, TextRef, Texts};
 use crate::model::directive::Directive;
 use crate::model::mode::PolicyMode;
 use crate::model::property::text_of;
@@ -42,6 +42,7 @@ pub(super) fn compile(
         let mut compiler = Compiler {
             texts,
             calls: &mut parts.calls,
+            items: 0,
         };
         let around = Around {
             condition: String::new(),
@@ -58,6 +59,8 @@ pub(super) fn compile(
 struct Compiler<'t> {
     texts: &'t mut Texts,
     calls: &'t mut Vec<Call>,
+    /// Calls and blocks so far: `foreach` within `foreach` multiplies them.
+    items: usize,
 }
 
 /// What holds around an item.
@@ -106,6 +109,10 @@ impl Compiler<'_> {
         substitutions: &Substitutions,
         components: &mut Vec<Component>,
     ) -> Result<(), CompileError> {
+        self.items += 1;
+        if self.items > TEXTS {
+            return Err(CompileError::Size);
+        }
         match item {
             MethodItem::Call(call) => components.extend(self.call(call, around, substitutions)?),
             MethodItem::Block(block) => self.block(block, around, substitutions, components)?,

@@ -459,6 +459,31 @@ fn merged_directives_come_together_and_must_have_one_mode() {
 }
 
 #[test]
+fn foreach_within_foreach_is_bounded() {
+    let sets: Vec<_> = (0..100).map(|number| json!({"n": number})).collect();
+    let mut items = json!([]);
+    for depth in 0..8 {
+        let id = format!("b{depth}");
+        items = json!([{"id": id, "name": "B", "items": items, "foreach": sets}]);
+    }
+    let technique = json!({"id": "many", "version": "1.0", "name": "Many",
+        "multiInstance": true, "body": {"methods": {"items": items}}});
+    let mut engine = engine();
+    engine
+        .apply(vec![
+            Change::SetTechnique(serde_json::from_value(technique).unwrap()),
+            Change::SetDirective(directive("motd", "many", &[])),
+        ])
+        .unwrap();
+    assert_eq!(generate(&mut engine).failed, 4);
+    let (_, failure) = engine.failures().next().unwrap();
+    assert!(
+        failure.to_string().contains("foreach within foreach"),
+        "{failure}"
+    );
+}
+
+#[test]
 fn overridden_directives_are_named_with_what_holds_instead() {
     let mut engine = engine();
     let mut strict = directive("strict", "unique", &["/etc/issue"]);

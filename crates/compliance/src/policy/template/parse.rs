@@ -7,6 +7,12 @@ use super::super::expression::Expression;
 use super::{DEPTH, EXPRESSION_PREFIX, NodeFact, SOURCE_BYTES, Template, Token};
 use crate::model::property::is_name_char;
 
+/// What a variable counts where texts stand for it, in bytes.
+const TOKEN_BYTES: usize = 64;
+
+/// Most that stands for one variable of an expression, in bytes.
+const EXPRESSION_VARIABLE_BYTES: usize = 16 * 1024;
+
 /// Names of variables that stand for other texts, such as parameters of a technique.
 pub type Substitutions = HashMap<String, Template>;
 
@@ -48,6 +54,7 @@ pub fn parse(text: &str, substitutions: &Substitutions) -> Result<Template, Temp
         text,
         at: 0,
         substitutions,
+        substituted: 0,
     };
     let tokens = reader.tokens("", 0)?;
     Ok(joined(tokens))
@@ -63,6 +70,8 @@ pub(in crate::policy) fn variable_at(
         text,
         at,
         substitutions,
+        // An expression may have thousands of variables: each may stand for little.
+        substituted: SOURCE_BYTES - EXPRESSION_VARIABLE_BYTES,
     };
     let mut tokens = Vec::new();
     reader.variable(&mut tokens, 0)?;
@@ -94,6 +103,8 @@ struct Reader<'t> {
     text: &'t str,
     at: usize,
     substitutions: &'t Substitutions,
+    /// Bytes that came from substitutions: they must not grow without bound.
+    substituted: usize,
 }
 
 impl<'t> Reader<'t> {
@@ -217,7 +228,17 @@ impl<'t> Reader<'t> {
         let name = self.rest()[..end].trim();
         self.at = name_at + end + 1;
         match self.substitutions.get(name) {
-            Some(replaced) => tokens.extend_from_slice(replaced),
+            Some(replaced) => {
+                let bytes = replaced.iter().map(|token| match token {
+                    Token::Text(text) => text.len(),
+                    _ => TOKEN_BYTES,
+                });
+                self.substituted += bytes.sum::<usize>();
+                if self.substituted > SOURCE_BYTES {
+                    return self.wrong("the values that stand for variables are too long here");
+                }
+                tokens.extend_from_slice(replaced);
+            }
             None => tokens.push(Token::Text(self.text[start..self.at].into())),
         }
         Ok(())

@@ -225,6 +225,19 @@ fn substitutions_stand_for_texts_with_variables() {
     assert_eq!(tokens[2], Token::Text(".pool ${ntp.other}".into()));
 }
 
+#[test]
+fn substitutions_do_not_grow_without_bound() {
+    let mut substitutions = Substitutions::new();
+    substitutions.insert("a".into(), vec![Token::Text("x".repeat(10_000).into())]);
+    substitutions.insert("b".into(), vec![Token::Fact(NodeFact::Id); 1_000]);
+    assert!(parse(&"${a}".repeat(100), &substitutions).is_ok());
+    assert!(parse("eval: ${a} + '!'", &substitutions).is_ok());
+    for text in ["${a}".repeat(200), "${b}".repeat(200), "eval: ${b}".into()] {
+        let error = parse(&text, &substitutions).unwrap_err();
+        assert!(error.message.contains("too long"), "{error}");
+    }
+}
+
 proptest! {
     /// Any text is read or refused, and a text without variables is itself.
     #[test]
