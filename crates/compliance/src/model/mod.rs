@@ -1,1 +1,91 @@
-//! What is managed: nodes, groups and their queries, techniques, directives, rules, parameters.
+//! What an administrator defines and what nodes are: nodes and their inventories, groups and
+//! their queries, techniques, directives, rules, parameters, and the small rules that need
+//! nothing else. JSON shapes are those of Rudder's REST API where it shows the object.
+
+pub mod attributes;
+pub mod constraint;
+pub mod directive;
+pub mod group;
+pub mod ids;
+pub mod inventory;
+pub mod mode;
+pub mod node;
+pub mod node_set;
+pub mod property;
+pub mod query;
+pub mod rule;
+pub mod schedule;
+pub mod target;
+pub mod technique;
+
+#[cfg(test)]
+mod tests;
+
+/// Longest identity of an object, in bytes.
+pub const ID_BYTES: usize = 255;
+/// Longest name of an object, in bytes.
+pub const NAME_BYTES: usize = 1_024;
+
+/// An object that cannot be accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} \"{id}\": {message}")]
+pub struct ModelError {
+    /// What it is: `rule`, `group` and so on.
+    pub kind: &'static str,
+    /// Its identity, shortened if it is too long.
+    pub id: String,
+    /// What was found, what was expected.
+    pub message: String,
+}
+
+impl ModelError {
+    /// An error about the object of this kind and identity.
+    pub fn new(kind: &'static str, id: &str, message: impl Into<String>) -> Self {
+        let end = id.floor_char_boundary(64);
+        Self {
+            kind,
+            id: id[..end].to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
+/// Checks an identity: 1 to [`ID_BYTES`] bytes, without control characters and without the
+/// delimiters of a run log, which no report could carry.
+///
+/// # Errors
+/// Names the kind of object and what is wrong.
+pub fn check_id(kind: &'static str, id: &str) -> Result<(), ModelError> {
+    let wrong = |message: &str| Err(ModelError::new(kind, id, message));
+    if id.is_empty() {
+        return wrong("the identity is empty");
+    }
+    if id.len() > ID_BYTES {
+        return wrong("the identity is longer than 255 bytes");
+    }
+    if id.chars().any(char::is_control) {
+        return wrong("the identity has a control character");
+    }
+    if ["@@", "##", "@#"].iter().any(|mark| id.contains(mark)) {
+        return wrong("the identity has @@, ## or @#, which delimit reports");
+    }
+    Ok(())
+}
+
+/// Checks a name for people: not empty, at most [`NAME_BYTES`] bytes.
+///
+/// # Errors
+/// Names the object and what is wrong.
+pub fn check_name(kind: &'static str, id: &str, name: &str) -> Result<(), ModelError> {
+    if name.is_empty() {
+        return Err(ModelError::new(kind, id, "the name is empty"));
+    }
+    if name.len() > NAME_BYTES {
+        return Err(ModelError::new(
+            kind,
+            id,
+            "the name is longer than 1,024 bytes",
+        ));
+    }
+    Ok(())
+}

@@ -1,1 +1,12 @@
-//! From the model and its nodes to one policy a node, and to the reports that are expected of it.
+//! From what is defined to what each node is asked to be.
+
+pub mod compile;
+pub mod conflicts;
+pub mod content;
+pub mod digest;
+pub mod expression;
+pub mod generation;
+pub mod inheritance;
+pub mod node_policy;
+pub mod system;
+pub mod template;

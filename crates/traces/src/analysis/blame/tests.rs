@@ -83,7 +83,7 @@ impl Shop {
             now += self.about(more);
         }
         let calls: &[&'static str] = match service {
-            "front" if orders => &["stock", "cart", "order"],
+            "front" if orders => &["order", "stock", "cart"],
             "front" => &["stock", "cart"],
             "order" => &["stock", "pay"],
             _ => &[],

@@ -1,0 +1,188 @@
+//! Properties of nodes and groups, and global parameters.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ModelError;
+
+/// Longest name of a property, in bytes.
+pub const PROPERTY_NAME_BYTES: usize = 255;
+/// Longest value of a property, in bytes of its JSON.
+pub const PROPERTY_BYTES: usize = 64 * 1024;
+/// Most properties of one node or group.
+pub const PROPERTIES: usize = 1_000;
+
+/// A named JSON value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Property {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: Value,
+    /// Who set it: `inventory`, a data source; nobody for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+}
+
+impl Property {
+    /// A property that a person sets.
+    pub fn new(name: impl Into<String>, value: Value) -> Self {
+        Self {
+            name: name.into(),
+            value,
+            provider: None,
+        }
+    }
+}
+
+/// A parameter of all nodes: each inherits it as a property.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GlobalParameter {
+    /// Its name; `${rudder.param.NAME}` and `${node.properties[NAME]}` name it.
+    #[serde(alias = "name")]
+    pub id: String,
+    /// Its value.
+    pub value: Value,
+    /// For people.
+    #[serde(default)]
+    pub description: String,
+}
+
+impl GlobalParameter {
+    /// Checks name and size.
+    ///
+    /// # Errors
+    /// Names the parameter and what is wrong.
+    pub fn check(&self) -> Result<(), ModelError> {
+        check_property("parameter", &self.id, &self.id, &self.value)
+    }
+}
+
+/// Checks the properties of one object: their number, names and sizes, and that none is there
+/// twice.
+///
+/// # Errors
+/// Names the object, the property and what is wrong.
+pub fn check_properties(
+    kind: &'static str,
+    id: &str,
+    properties: &[Property],
+) -> Result<(), ModelError> {
+    if properties.len() > PROPERTIES {
+        let found = properties.len();
+        let message = format!("{found} properties; at most {PROPERTIES} are kept");
+        return Err(ModelError::new(kind, id, message));
+    }
+    let mut names = std::collections::HashSet::new();
+    for property in properties {
+        check_property(kind, id, &property.name, &property.value)?;
+        if !names.insert(&property.name) {
+            let message = format!("the property \"{}\" is there twice", property.name);
+            return Err(ModelError::new(kind, id, message));
+        }
+    }
+    Ok(())
+}
+
+/// May this be a letter of a property's name? Variables must be able to name it.
+pub fn is_name_char(letter: char) -> bool {
+    !letter.is_control()
+        && !letter.is_whitespace()
+        && !['"', '$', '{', '}', '[', ']'].contains(&letter)
+}
+
+fn check_property(
+    kind: &'static str,
+    id: &str,
+    name: &str,
+    value: &Value,
+) -> Result<(), ModelError> {
+    let wrong = |message: String| Err(ModelError::new(kind, id, message));
+    if name.is_empty() || name.len() > PROPERTY_NAME_BYTES {
+        let found = name.len();
+        return wrong(format!(
+            "a property's name has {found} bytes; expected 1 to {PROPERTY_NAME_BYTES}"
+        ));
+    }
+    if let Some(letter) = name.chars().find(|&letter| !is_name_char(letter)) {
+        return wrong(format!(
+            "the property \"{}\" has {letter:?} in its name; names have no spaces and none of \
+             \" $ {{ }} [ ]",
+            name.escape_debug()
+        ));
+    }
+    let bytes = value.to_string().len();
+    if bytes > PROPERTY_BYTES {
+        return wrong(format!(
+            "the property \"{name}\" has {bytes} bytes; at most {PROPERTY_BYTES} are kept"
+        ));
+    }
+    Ok(())
+}
+
+/// A value with another laid over it: objects key by key, anything else is replaced.
+#[must_use]
+pub fn merge(under: &Value, over: &Value) -> Value {
+    match (under, over) {
+        (Value::Object(under), Value::Object(over)) => {
+            let mut merged = under.clone();
+            for (key, value) in over {
+                let value = match merged.get(key) {
+                    Some(below) => merge(below, value),
+                    None => value.clone(),
+                };
+                merged.insert(key.clone(), value);
+            }
+            Value::Object(merged)
+        }
+        _ => over.clone(),
+    }
+}
+
+/// The text that a value becomes where a text is expected: a string itself, anything else
+/// its JSON.
+pub fn text_of(value: &Value) -> std::borrow::Cow<'_, str> {
+    match value {
+        Value::String(text) => text.into(),
+        other => other.to_string().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_are_merged_key_by_key_and_all_else_is_replaced() {
+        let under = json!({"a": 1, "b": {"x": 1, "y": [1, 2]}, "c": "text"});
+        let over = json!({"a": {"deep": true}, "b": {"y": [3], "z": null}});
+        let merged = json!({
+            "a": {"deep": true}, "b": {"x": 1, "y": [3], "z": null}, "c": "text"
+        });
+        assert_eq!(merge(&under, &over), merged);
+        assert_eq!(merge(&json!([1]), &json!([2])), json!([2]));
+        assert_eq!(merge(&json!({"a": 1}), &json!("x")), json!("x"));
+    }
+
+    #[test]
+    fn names_and_sizes_are_checked() {
+        let check = |properties: &[Property]| check_properties("node", "n1", properties);
+        let good = [
+            Property::new("dns", json!("1.1.1.1")),
+            Property::new("emo😄ji", json!(1)),
+        ];
+        assert_eq!(check(&good), Ok(()));
+        for name in ["", "a b", "a\"b", "a$b", "a[b", "a}b", "a\u{10}b"] {
+            assert!(check(&[Property::new(name, json!(1))]).is_err(), "{name:?}");
+        }
+        let twice = check(&[good[0].clone(), good[0].clone()]).unwrap_err();
+        assert_eq!(
+            twice.to_string(),
+            "node \"n1\": the property \"dns\" is there twice"
+        );
+        let long = Property::new("long", json!("x".repeat(PROPERTY_BYTES)));
+        assert!(check(&[long]).unwrap_err().message.contains("65538 bytes"));
+    }
+}

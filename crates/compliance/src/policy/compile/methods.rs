@@ -1,0 +1,249 @@
+//! Techniques of method calls.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::sections::{Parts, wrong};
+use super::{Call, CompileError, Component, ExpectedValue, TEXTS, TextRef, Texts};
+use crate::model::directive::Directive;
+use crate::model::mode::PolicyMode;
+use crate::model::property::text_of;
+use crate::model::technique::{
+    MethodBlock, MethodCall, MethodItem, Methods, Reporting, ReportingLogic,
+};
+use crate::policy::template::{Substitutions, Token, parse};
+
+pub(super) fn compile(
+    technique: &str,
+    body: &Methods,
+    directives: &[&Directive],
+    texts: &mut Texts,
+) -> Result<Parts, CompileError> {
+    let mut parts = Parts::default();
+    for directive in directives {
+        let mut substitutions = Substitutions::new();
+        let values = &directive.parameters.section;
+        for parameter in &body.params {
+            let found = values.value_anywhere(&parameter.name);
+            let found = found.or_else(|| values.value_anywhere(&parameter.id));
+            let default = parameter.constraints.default.as_deref();
+            let source = found.or(default).unwrap_or_default();
+            let name = parameter.name.as_str();
+            let template = parse(source, &Substitutions::new())
+                .map_err(|error| wrong(name, error.to_string()))?;
+            let constraint = parameter.constraints.compile();
+            let constraint = Arc::new(constraint.map_err(|message| wrong(name, message))?);
+            let text = texts.add(name, source, template.clone())?;
+            texts.check(name, text, &constraint)?;
+            substitutions.insert(format!("{technique}.{name}"), template);
+            parts.variables.push((name.into(), [text].into()));
+        }
+        let mut compiler = Compiler {
+            texts,
+            calls: &mut parts.calls,
+            items: 0,
+        };
+        let around = Around {
+            condition: String::new(),
+            mode: None,
+            reported: true,
+            id_suffix: String::new(),
+        };
+        let components = compiler.items(&body.items, &around, &substitutions)?;
+        parts.components.extend(components);
+    }
+    Ok(parts)
+}
+
+struct Compiler<'t> {
+    texts: &'t mut Texts,
+    calls: &'t mut Vec<Call>,
+    /// Calls and blocks so far: `foreach` within `foreach` multiplies them.
+    items: usize,
+}
+
+/// What holds around an item.
+struct Around {
+    condition: String,
+    mode: Option<PolicyMode>,
+    reported: bool,
+    /// Distinguishes instances of `foreach`.
+    id_suffix: String,
+}
+
+impl Compiler<'_> {
+    fn items(
+        &mut self,
+        items: &[MethodItem],
+        around: &Around,
+        substitutions: &Substitutions,
+    ) -> Result<Vec<Component>, CompileError> {
+        let mut components = Vec::new();
+        for item in items {
+            let (foreach, name) = match item {
+                MethodItem::Call(call) => (&call.foreach, &call.foreach_name),
+                MethodItem::Block(block) => (&block.foreach, &block.foreach_name),
+            };
+            let name = name.as_deref().unwrap_or("item");
+            if foreach.is_empty() {
+                self.item(item, around, substitutions, &mut components)?;
+            }
+            for (set, number) in foreach.iter().zip(0..) {
+                let substitutions = with_set(substitutions, name, set)?;
+                let around = Around {
+                    condition: around.condition.clone(),
+                    id_suffix: format!("{}-{number}", around.id_suffix),
+                    ..*around
+                };
+                self.item(item, &around, &substitutions, &mut components)?;
+            }
+        }
+        Ok(components)
+    }
+
+    fn item(
+        &mut self,
+        item: &MethodItem,
+        around: &Around,
+        substitutions: &Substitutions,
+        components: &mut Vec<Component>,
+    ) -> Result<(), CompileError> {
+        self.items += 1;
+        if self.items > TEXTS {
+            return Err(CompileError::Size);
+        }
+        match item {
+            MethodItem::Call(call) => components.extend(self.call(call, around, substitutions)?),
+            MethodItem::Block(block) => self.block(block, around, substitutions, components)?,
+        }
+        Ok(())
+    }
+
+    fn text(
+        &mut self,
+        variable: &str,
+        source: &str,
+        substitutions: &Substitutions,
+    ) -> Result<TextRef, CompileError> {
+        let template =
+            parse(source, substitutions).map_err(|error| wrong(variable, error.to_string()))?;
+        self.texts.add(variable, source, template)
+    }
+
+    fn block(
+        &mut self,
+        block: &MethodBlock,
+        around: &Around,
+        substitutions: &Substitutions,
+        components: &mut Vec<Component>,
+    ) -> Result<(), CompileError> {
+        let logic = logic(&block.id, &block.reporting)?;
+        let within = Around {
+            condition: both(&around.condition, &block.condition),
+            mode: block.policy_mode_override.or(around.mode),
+            reported: around.reported && logic.is_some(),
+            id_suffix: around.id_suffix.clone(),
+        };
+        let inner = self.items(&block.items, &within, substitutions)?;
+        let Some(logic) = logic.filter(|_| around.reported) else {
+            return Ok(());
+        };
+        let logic = match logic {
+            // Components are summed up by their names.
+            ReportingLogic::Focus(id) => ReportingLogic::Focus(name_of(&block.items, &id)),
+            other => other,
+        };
+        components.push(Component::Block {
+            name: self.text(&block.id, &block.name, substitutions)?,
+            id: Some(format!("{}{}", block.id, around.id_suffix).into()),
+            logic,
+            components: inner.into(),
+        });
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        call: &MethodCall,
+        around: &Around,
+        substitutions: &Substitutions,
+    ) -> Result<Option<Component>, CompileError> {
+        let name = match call.name.as_str() {
+            "" => &call.method,
+            name => name,
+        };
+        let name = self.text(&call.id, name, substitutions)?;
+        let condition = both(&around.condition, &call.condition);
+        let condition = self.text(&call.id, &condition, substitutions)?;
+        let mut params = Vec::with_capacity(call.params.len());
+        for (parameter, value) in &call.params {
+            let value = self.text(parameter, &text_of(value), substitutions)?;
+            params.push((Arc::from(parameter.as_str()), value));
+        }
+        let key = params.first().map(|(_, value)| *value);
+        let id: Arc<str> = format!("{}{}", call.id, around.id_suffix).into();
+        let reported = around.reported && logic(&call.id, &call.reporting)?.is_some();
+        self.calls.push(Call {
+            id: Arc::clone(&id),
+            method: call.method.as_str().into(),
+            name,
+            condition,
+            mode: call.policy_mode_override.or(around.mode),
+            reported,
+            params: params.into(),
+        });
+        if !reported {
+            return Ok(None);
+        }
+        let key = match key {
+            Some(key) => key,
+            None => self.texts.plain("None")?,
+        };
+        Ok(Some(Component::Values {
+            name,
+            values: [ExpectedValue::WithId(id, key)].into(),
+        }))
+    }
+}
+
+fn logic(id: &str, reporting: &Reporting) -> Result<Option<ReportingLogic>, CompileError> {
+    reporting.logic().map_err(|message| wrong(id, message))
+}
+
+/// The name of the item of this identity, or the identity.
+fn name_of(items: &[MethodItem], id: &str) -> String {
+    let found = items.iter().find_map(|item| match item {
+        MethodItem::Call(call) if call.id == id && call.name.is_empty() => Some(&call.method),
+        MethodItem::Call(call) if call.id == id => Some(&call.name),
+        MethodItem::Block(block) if block.id == id => Some(&block.name),
+        _ => None,
+    });
+    found.map_or(id, |name| name.as_str()).to_owned()
+}
+
+/// Two conditions that must both hold.
+fn both(outer: &str, inner: &str) -> String {
+    match (outer, inner) {
+        ("", one) | (one, "") => one.to_owned(),
+        (outer, inner) => format!("({outer}).({inner})"),
+    }
+}
+
+fn with_set(
+    substitutions: &Substitutions,
+    name: &str,
+    set: &Map<String, Value>,
+) -> Result<Substitutions, CompileError> {
+    let mut all = substitutions.clone();
+    for (key, value) in set {
+        let text = text_of(value);
+        let template = match parse(&text, substitutions) {
+            Ok(template) if template.is_empty() => vec![Token::Text("".into())],
+            Ok(template) => template,
+            Err(error) => return Err(wrong(key, error.to_string())),
+        };
+        all.insert(format!("{name}.{key}"), template);
+    }
+    Ok(all)
+}

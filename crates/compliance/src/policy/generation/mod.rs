@@ -1,0 +1,257 @@
+//! Generation of policies as an incremental computation: changes go in, and only what they
+//! affect is computed again. The result is that of a computation from nothing.
+
+mod apply;
+mod build;
+mod membership;
+mod outcome;
+mod publish;
+mod run;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub use apply::{Change, ChangeError};
+pub use outcome::{Cause, Clock, NodeFailure, NodeUpdate, Outcome, Problem, Step};
+
+use super::compile::CompileResult;
+use super::content::Contents;
+use super::inheritance::Properties;
+use super::node_policy::{ComplianceMode, NodePolicy};
+use super::system;
+use super::template::Mentions;
+use crate::model::directive::Directive;
+use crate::model::group::Group;
+use crate::model::ids::{DenseId, DirectiveIx, GroupIx, Interner, NodeIx, RuleIx};
+use crate::model::inventory::{InventoryPool, PooledInventory};
+use crate::model::mode::GlobalPolicyMode;
+use crate::model::node::Node;
+use crate::model::node_set::NodeSet;
+use crate::model::query::{CompiledQuery, QueryError};
+use crate::model::rule::Rule;
+use crate::model::schedule::AgentRun;
+use crate::model::technique::Technique;
+
+/// What holds for all nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// The mode of all nodes.
+    pub policy_mode: GlobalPolicyMode,
+    /// What agents report.
+    pub compliance_mode: ComplianceMode,
+    /// The schedule of all nodes.
+    pub agent_run: AgentRun,
+    /// Identity of this installation.
+    pub instance_id: String,
+}
+
+/// Objects by their numbers.
+#[derive(Debug, Clone)]
+struct Table<I, T> {
+    names: Interner<I>,
+    entries: Vec<Option<T>>,
+}
+
+impl<I, T> Default for Table<I, T> {
+    fn default() -> Self {
+        Self {
+            names: Interner::default(),
+            entries: Vec::new(),
+        }
+    }
+}
+
+impl<I: DenseId, T> Table<I, T> {
+    fn get(&self, id: I) -> Option<&T> {
+        self.entries.get(id.index())?.as_ref()
+    }
+
+    fn named(&self, id: &str) -> Option<(I, &T)> {
+        let ix = self.names.get(id)?;
+        Some((ix, self.get(ix)?))
+    }
+
+    /// The place of an object that exists or may come to be.
+    fn place(&mut self, id: &str) -> (I, &mut Option<T>) {
+        let ix = self.names.intern(id);
+        if self.entries.len() <= ix.index() {
+            self.entries.resize_with(ix.index() + 1, || None);
+        }
+        (ix, &mut self.entries[ix.index()])
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (I, &T)> {
+        let all = self.entries.iter().zip(0..);
+        all.filter_map(|(entry, number)| Some((I::from_number(number), entry.as_ref()?)))
+    }
+}
+
+#[derive(Debug, Clone)]
+struct NodeEntry {
+    node: Arc<Node>,
+    inventory: PooledInventory,
+}
+
+#[derive(Debug, Clone)]
+struct GroupEntry {
+    group: Arc<Group>,
+    /// None for a static group.
+    query: Option<Result<CompiledQuery, QueryError>>,
+    /// Groups that its query mentions.
+    needs: Vec<GroupIx>,
+    /// Identities of groups that it inherits from.
+    parents: Vec<String>,
+    conditions: [Arc<str>; 2],
+}
+
+#[derive(Debug, Clone)]
+struct DirectiveEntry {
+    directive: Arc<Directive>,
+    /// None until it is needed, or after its technique changed.
+    compiled: Option<CompileResult>,
+}
+
+/// What has changed since the last generation.
+#[derive(Debug, Clone, Default)]
+struct Pending {
+    /// Nodes whose policies must be made again.
+    dirty: NodeSet,
+    /// Nodes whose facts or inventory have changed.
+    nodes: NodeSet,
+    /// Groups whose query, list of nodes or existence have changed.
+    groups: BTreeSet<GroupIx>,
+    /// Groups of which something that members see has changed.
+    seen_groups: BTreeSet<GroupIx>,
+    /// Rules that have changed.
+    rules: BTreeSet<RuleIx>,
+    /// Directives that have changed.
+    directives: BTreeSet<DirectiveIx>,
+    /// Techniques that have changed.
+    techniques: BTreeSet<String>,
+    /// Names of properties that have changed: on all nodes, or on members of a group.
+    properties: BTreeMap<String, Scope>,
+    /// Policy servers of which something has changed that nodes behind them see.
+    servers: BTreeSet<String>,
+}
+
+/// Where a property has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Scope {
+    All,
+    Groups(BTreeSet<GroupIx>),
+}
+
+/// All that is defined and computed.
+///
+/// A clone shares what it can with the original: to see what changes would do, apply them to a
+/// clone and generate.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    settings: Settings,
+    nodes: Table<NodeIx, NodeEntry>,
+    pool: InventoryPool,
+    groups: Table<GroupIx, GroupEntry>,
+    techniques: BTreeMap<String, Arc<Technique>>,
+    directives: Table<DirectiveIx, DirectiveEntry>,
+    rules: Table<RuleIx, Arc<Rule>>,
+    parameters: Properties,
+    /// What values with variables name, by the name of the property that holds them. It is never
+    /// less than what is true: too much costs time only.
+    nested: BTreeMap<String, Mentions>,
+    pending: Pending,
+
+    // What is computed.
+    members: Vec<NodeSet>,
+    /// Groups that had no members because their queries led back to them.
+    circular: BTreeSet<GroupIx>,
+    rule_nodes: Vec<NodeSet>,
+    /// The newest policy of each node, and the one that is given out: they differ while the
+    /// node's policy server has failed.
+    newest: Vec<Option<Arc<NodePolicy>>>,
+    published: Vec<Option<Arc<NodePolicy>>>,
+    failures: BTreeMap<NodeIx, NodeFailure>,
+    held: BTreeSet<NodeIx>,
+    problems: Vec<Problem>,
+    unstable: BTreeMap<NodeIx, BTreeSet<Problem>>,
+    merged: build::Merged,
+    contents: Arc<Contents>,
+}
+
+impl Engine {
+    /// Nothing but what the server has itself.
+    pub fn new(settings: Settings) -> Self {
+        let mut engine = Self {
+            settings,
+            nodes: Table::default(),
+            pool: InventoryPool::default(),
+            groups: Table::default(),
+            techniques: BTreeMap::new(),
+            directives: Table::default(),
+            rules: Table::default(),
+            parameters: Properties::new(),
+            nested: BTreeMap::new(),
+            pending: Pending::default(),
+            members: Vec::new(),
+            circular: BTreeSet::new(),
+            rule_nodes: Vec::new(),
+            newest: Vec::new(),
+            published: Vec::new(),
+            failures: BTreeMap::new(),
+            held: BTreeSet::new(),
+            problems: Vec::new(),
+            unstable: BTreeMap::new(),
+            merged: build::Merged::new(),
+            contents: Arc::new(Contents::default()),
+        };
+        engine.add_system(system::of_all());
+        engine
+    }
+
+    /// The policy that a node is given; none if it has none yet, or gets none.
+    pub fn policy(&self, node: &str) -> Option<&Arc<NodePolicy>> {
+        let ix = self.nodes.names.get(node)?;
+        self.published.get(ix.index())?.as_ref()
+    }
+
+    /// All policies that are given out, by the order in which nodes came.
+    pub fn policies(&self) -> impl Iterator<Item = &Arc<NodePolicy>> {
+        self.published.iter().flatten()
+    }
+
+    /// Nodes whose last generation failed, by their identities.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &NodeFailure)> {
+        let all = self.failures.iter();
+        all.map(|(&node, failure)| (self.nodes.names.text(node), failure))
+    }
+
+    /// What is wrong in what is defined, as the last generation found it.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// A node.
+    pub fn node(&self, id: &str) -> Option<&Arc<Node>> {
+        self.nodes.named(id).map(|(_, entry)| &entry.node)
+    }
+
+    /// Identities of a group's members, as the last generation found them.
+    pub fn members(&self, group: &str) -> Vec<&str> {
+        let Some(group) = self.groups.names.get(group) else {
+            return Vec::new();
+        };
+        let members = self.members.get(group.index());
+        let members = members.into_iter().flat_map(NodeSet::iter);
+        members.map(|node| self.nodes.names.text(node)).collect()
+    }
+}
+
+/// The entry at a place, which is made if it is not there.
+fn slot<T: Default>(list: &mut Vec<T>, at: usize) -> &mut T {
+    if list.len() <= at {
+        list.resize_with(at + 1, T::default);
+    }
+    &mut list[at]
+}

@@ -1,0 +1,177 @@
+//! The policy of one node, and what it expects to be reported.
+
+mod json;
+
+use std::sync::Arc;
+
+pub use json::{ExpectedReports, PolicyDocument};
+
+use super::conflicts::Draft;
+use super::content::Content;
+use super::digest::{Digest, Digester};
+use crate::model::mode::{GlobalPolicyMode, PolicyMode};
+use crate::model::node::NodeKind;
+use crate::model::schedule::AgentRun;
+
+/// What agents report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComplianceMode {
+    /// Everything.
+    #[default]
+    FullCompliance,
+    /// What is not as it should be.
+    ChangesOnly,
+    /// Nothing.
+    ReportsDisabled,
+}
+
+impl ComplianceMode {
+    /// Rudder's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FullCompliance => "full-compliance",
+            Self::ChangesOnly => "changes-only",
+            Self::ReportsDisabled => "reports-disabled",
+        }
+    }
+}
+
+/// What a node's agent must know of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Identity of the node.
+    pub node_id: Arc<str>,
+    /// Its name in the network.
+    pub hostname: Arc<str>,
+    /// What it is in the tree of servers.
+    pub kind: NodeKind,
+    /// Identity of its policy server.
+    pub server_id: Arc<str>,
+    /// Name of its policy server in the network; empty while that is not known.
+    pub server_hostname: Arc<str>,
+    /// The mode of all nodes.
+    pub global_mode: GlobalPolicyMode,
+    /// The node's own mode.
+    pub node_mode: Option<PolicyMode>,
+    /// What agents report.
+    pub compliance_mode: ComplianceMode,
+    /// The schedule of all nodes.
+    pub global_run: AgentRun,
+    /// The node's own schedule.
+    pub node_run: Option<AgentRun>,
+    /// The schedule that holds.
+    pub run: AgentRun,
+    /// Seconds after midnight of the first run of a day.
+    pub first_run: u32,
+    /// Conditions that its groups set, in their order.
+    pub conditions: Box<[Arc<str>]>,
+}
+
+/// A directive on a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The rule that brings it, and the directive.
+    pub draft: Arc<Draft>,
+    /// Audit or enforce.
+    pub mode: PolicyMode,
+    /// What it asks.
+    pub content: Arc<Content>,
+}
+
+/// A draft that does not hold on a node, and the one that does instead.
+pub type OverriddenPair = (Arc<Draft>, Arc<Draft>);
+
+/// The policy of a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodePolicy {
+    /// `yyyyMMdd-HHmmss-` of the generation that made it, and eight hexadecimal digits of the
+    /// hash.
+    pub config_id: Arc<str>,
+    /// Hash of all that the agent sees.
+    pub digest: Digest,
+    /// What the agent knows of itself.
+    pub header: Header,
+    /// Directives in their order.
+    pub entries: Box<[Entry]>,
+    /// What does not hold; no part of the hash, since the agent does not see it.
+    pub overridden: Box<[OverriddenPair]>,
+}
+
+impl NodePolicy {
+    /// A policy without config id.
+    pub(super) fn new(
+        header: Header,
+        entries: Vec<Entry>,
+        overridden: Vec<OverriddenPair>,
+    ) -> Self {
+        let digest = hash(&header, &entries);
+        Self {
+            config_id: "".into(),
+            digest,
+            header,
+            entries: entries.into(),
+            overridden: overridden.into(),
+        }
+    }
+
+    /// Do two policies ask the same, whatever generation made them?
+    pub fn same_content(&self, other: &Self) -> bool {
+        self.digest == other.digest && self.overridden == other.overridden
+    }
+
+    /// How many values are expected to be reported.
+    pub fn value_count(&self) -> u64 {
+        let counts = self
+            .entries
+            .iter()
+            .map(|entry| entry.content.compiled.value_count);
+        counts.map(u64::from).sum()
+    }
+}
+
+fn hash(header: &Header, entries: &[Entry]) -> Digest {
+    let mut all = Digester::new("policy");
+    let Header {
+        node_id,
+        hostname,
+        kind,
+        server_id,
+        server_hostname,
+        global_mode,
+        node_mode,
+        compliance_mode,
+        global_run,
+        node_run,
+        run,
+        first_run,
+        conditions,
+    } = header;
+    for text in [node_id, hostname, server_id, server_hostname] {
+        all.text(text);
+    }
+    all.number(*kind as u64);
+    all.text(global_mode.mode.name());
+    all.number(u64::from(global_mode.overridable));
+    all.optional(node_mode.map(PolicyMode::name));
+    all.text(compliance_mode.name());
+    for run in [Some(*global_run), *node_run, Some(*run)] {
+        all.number(u64::from(run.is_some()));
+        let run = run.unwrap_or_default();
+        for number in [run.interval, run.start_minute, run.start_hour, run.splay] {
+            all.number(number.into());
+        }
+    }
+    all.number((*first_run).into());
+    all.number(conditions.len() as u64);
+    conditions.iter().for_each(|one| all.text(one));
+    for entry in entries {
+        all.text(&entry.draft.rule_id);
+        all.text(&entry.draft.directive_id);
+        all.text(&entry.draft.directive_name);
+        all.number(u64::from(entry.draft.system));
+        all.text(entry.mode.name());
+        all.digest(&entry.content.digest);
+    }
+    all.finish()
+}
