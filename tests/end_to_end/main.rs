@@ -16,3 +16,4 @@ mod mutual_tls;
 mod router;
 mod router_experiments;
 mod runs;
+mod traces;

@@ -10,6 +10,7 @@ use crate::graph::GraphCommand;
 use crate::load::{AFTER_HELP, LoadArgs};
 use crate::router::RouterCommand;
 use crate::target::TargetArgs;
+use crate::traces::TracesCommand;
 
 /// A scale laboratory for distributed platforms: find out how far it goes before
 /// your users do.
@@ -51,6 +52,9 @@ pub(crate) enum Command {
     /// Service graphs whose every service does calibrated work, and where their latency goes
     #[command(subcommand)]
     Graph(Box<GraphCommand>),
+    /// Where the latency of any system's requests comes from, and what got worse, by its spans
+    #[command(subcommand)]
+    Traces(TracesCommand),
     /// Print a script that completes commands and flags
     #[command(after_help = COMPLETIONS)]
     Completions {

@@ -17,6 +17,7 @@ mod ready;
 mod router;
 mod shell;
 mod target;
+mod traces;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Cells(part) => cells::serve(*part).map(|()| Outcome::Pass),
         Command::Router(command) => router::serve(*command).map(|()| Outcome::Pass),
         Command::Graph(command) => graph::run(*command),
+        Command::Traces(command) => traces::run(&command),
         Command::Completions { shell } => shell::completions(shell).map(|()| Outcome::Pass),
         Command::Man(args) => shell::man(&args).map(|()| Outcome::Pass),
         Command::Reaper => return processes::reaper_main(),

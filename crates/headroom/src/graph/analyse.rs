@@ -1,8 +1,7 @@
-//! `headroom graph analyse` and `headroom graph compare`: where latency comes from, and
-//! what moved.
+//! `headroom graph analyse`: where the latency of a graph's requests comes from.
 
 use std::fmt::{self, Display, Formatter};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use graph::analysis::Question;
@@ -10,16 +9,15 @@ use graph::noise::Noise;
 use graph::topology::Topology;
 use graph::topology::budget::Costs;
 use graph::work::Calibration;
-use lab_store::Outcome;
 use serde::Serialize;
 use serde_json::Value;
 use traces::Span;
-use traces::analysis::{Analysis, Comparison, Floors, Run, Verdict, compare as compare_runs};
+use traces::analysis::{Analysis, Floors};
 
-use super::args::{AnalyseArgs, CompareArgs};
+use super::args::AnalyseArgs;
 use super::make::whole;
 use super::spans::{self, Running};
-use crate::output::print;
+use crate::traces::{of_file as spans_of_file, show};
 
 /// Longest file of a machine's noise; it has a few kilobytes.
 const NOISE_BYTES: u64 = 1 << 20;
@@ -52,7 +50,7 @@ pub(super) fn analyse(args: &AnalyseArgs) -> Result<()> {
             let (spans, (running, graph, incomplete)) = of_running(args)?;
             (spans, Some(running), Some(graph), Some(incomplete))
         }
-        false => (spans::of_file(Path::new(&args.source))?, None, None, None),
+        false => (spans_of_file(Path::new(&args.source))?, None, None, None),
     };
     let topology = given.or(running);
     let noise = args.noise.as_deref().map(noise).transpose()?;
@@ -164,32 +162,4 @@ fn noise(file: &Path) -> Result<Noise> {
             file.display()
         )
     })
-}
-
-/// Says whether B is slower than A, or fails more: pass, unless it does.
-pub(super) fn compare(args: &CompareArgs) -> Result<Outcome> {
-    let runs = |files: &[PathBuf]| -> Result<Vec<Run>> {
-        let each = files.iter().map(|file| {
-            let spans = spans::of_file(file)?;
-            Ok(Run::of_spans(&spans, None))
-        });
-        each.collect()
-    };
-    let comparison: Comparison = compare_runs(&runs(&args.a)?, &runs(&args.b)?);
-    show(&comparison, args.json)?;
-    Ok(match comparison.verdict {
-        Verdict::Worse => Outcome::Fail,
-        Verdict::PossiblyWorse => Outcome::Inconclusive,
-        _ if comparison.changes.is_empty() => Outcome::Inconclusive,
-        Verdict::Better | Verdict::NoDifferenceResolvable => Outcome::Pass,
-    })
-}
-
-/// Text, or JSON.
-fn show(what: &(impl Serialize + Display), json: bool) -> Result<()> {
-    let text = match json {
-        true => serde_json::to_string_pretty(what)?,
-        false => what.to_string(),
-    };
-    print(&(text.trim_end().to_owned() + "\n"))
 }

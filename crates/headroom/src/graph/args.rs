@@ -27,7 +27,7 @@ pub(crate) enum GraphCommand {
     /// Say where the latency of a graph's requests comes from
     Analyse(AnalyseArgs),
     /// Say whether one environment is slower than another, and what moved
-    #[command(after_help = COMPARE)]
+    #[command(after_help = crate::traces::COMPARE)]
     Compare(CompareArgs),
     /// Measure what this machine takes from services that run on it
     #[command(after_help = NOISE)]
@@ -51,13 +51,6 @@ Environment, without --file (as testapi's):
   PRIME_MAX       largest number of /prime
   JOBFILE         stress-ng job of /stress-ng
   LOADFILE        stress-ng job of /load";
-
-const COMPARE: &str = "\
-Exit codes:
-  0  B is not slower, as far as can be told
-  1  B is slower, or fails more
-  2  B may fail more, or there are too few requests to tell
-  4  error";
 
 /// A topology, and what shall be other than its file says.
 #[derive(Debug, Clone, Args)]

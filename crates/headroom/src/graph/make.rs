@@ -10,7 +10,6 @@ use graph::topology::generate::{RandomShape, chain, random, tree};
 use graph::topology::import::{self, Imported, RowLimits};
 
 use super::args::{Form, GenerateCommand, ImportArgs};
-use super::spans;
 use crate::output::print;
 
 /// Prints the topology that a file of another tool describes.
@@ -35,7 +34,7 @@ fn imported(form: Form, file: &Path) -> Result<Imported> {
             import::rows(name, rows, RowLimits::default()).with_context(reading)?
         }
         Form::Spans => {
-            let spans = spans::of_file(file)?;
+            let spans = crate::traces::of_file(file)?;
             import::spans(name, &spans).with_context(reading)?
         }
     })
@@ -58,7 +57,7 @@ pub(super) fn generate(command: &GenerateCommand) -> Result<()> {
 }
 
 /// Reads a whole file of at most so many bytes.
-pub(super) fn whole(file: &Path, most: u64) -> Result<Vec<u8>> {
+pub(crate) fn whole(file: &Path, most: u64) -> Result<Vec<u8>> {
     let reading = || format!("read {}", file.display());
     let opened = File::open(file).with_context(reading)?;
     let mut bytes = Vec::new();

@@ -28,6 +28,7 @@ use graph::topology::budget::Costs;
 use graph::topology::{self, Checked, Machine, Topology};
 use graph::work::Calibration;
 use lab_store::Outcome;
+pub(crate) use make::whole;
 
 use crate::output::tell;
 
@@ -52,7 +53,7 @@ fn done(command: GraphCommand) -> Result<Outcome> {
         GraphCommand::Generate(command) => make::generate(&command)?,
         GraphCommand::Kubernetes(args) => kubernetes::kubernetes(&args)?,
         GraphCommand::Analyse(args) => analyse::analyse(&args)?,
-        GraphCommand::Compare(args) => return analyse::compare(&args),
+        GraphCommand::Compare(args) => return crate::traces::compare(&args.a, &args.b, args.json),
         GraphCommand::Noise(args) => return noise::noise(&args),
     }
     Ok(Outcome::Pass)

@@ -1,35 +1,16 @@
 //! Spans of files and of running graphs.
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use graph::topology::Topology;
 use http::Uri;
 use net::{Client, ClientOptions};
-use traces::{Origin, Span, SpanKind};
-
-use super::make::whole;
-
-/// Longest file of spans.
-const FILE_BYTES: u64 = 1 << 30;
+use traces::{Span, SpanKind};
 
 /// Longest answer of a running graph.
 const ANSWER_BYTES: usize = 1 << 30;
-
-/// The spans of a file.
-pub(super) fn of_file(file: &Path) -> Result<Vec<Span>> {
-    let bytes = whole(file, FILE_BYTES)?;
-    if bytes.is_empty() {
-        bail!("read {}: it is empty; expected spans", file.display());
-    }
-    // Wherever it comes from, its times count from 1970.
-    traces::read(&bytes, &Origin::unix()).with_context(|| {
-        let file = file.display();
-        format!("read {file}: expected spans of OTLP, Zipkin or Jaeger")
-    })
-}
 
 /// Longest wait for spans that are on their way.
 const SETTLE_WITHIN: Duration = Duration::from_secs(3);

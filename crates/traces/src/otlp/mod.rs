@@ -10,11 +10,14 @@ mod read;
 mod tests;
 mod write;
 
-pub use read::{read_json, read_protobuf};
+pub use read::{read_json, read_json_lines, read_protobuf};
 pub use write::{write_json, write_protobuf};
 
 /// Where spans are posted.
 pub const PATH: &str = "/v1/traces";
+
+/// The one key of a body in JSON.
+pub const KEY: &str = "resourceSpans";
 
 /// Content type of protobuf.
 pub const PROTOBUF: &str = "application/x-protobuf";

@@ -32,6 +32,24 @@ pub fn read_json(body: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<
     read(&traces, origin, names)
 }
 
+/// Reads several such bodies, one after the other, as files have them.
+///
+/// # Errors
+/// When one is no such message, or a span's ids are not.
+pub fn read_json_lines(
+    bodies: &[u8],
+    origin: &Origin,
+    names: &mut Names,
+) -> Result<Vec<Span>, ReadError> {
+    let bodies = serde_json::Deserializer::from_slice(bodies).into_iter::<Traces>();
+    let mut spans = Vec::new();
+    for traces in bodies {
+        let traces = traces.map_err(ReadError::form("OTLP in JSON"))?;
+        spans.extend(read(&traces, origin, names)?);
+    }
+    Ok(spans)
+}
+
 fn read(traces: &Traces, origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
     let mut spans = Vec::new();
     for resource in &traces.resource_spans {

@@ -10,6 +10,8 @@ mod changes;
 mod hubs;
 mod places;
 mod sentences;
+#[cfg(test)]
+pub(crate) mod shop;
 
 use serde::Serialize;
 

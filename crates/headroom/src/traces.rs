@@ -1,0 +1,141 @@
+//! `headroom traces`: where the latency of requests of any system comes from, and what got
+//! worse, from the spans that the system sends to its collector.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use lab_store::Outcome;
+use serde::Serialize;
+use traces::analysis::{Question, Run, Verdict, compare as compare_runs};
+use traces::{Origin, Span};
+
+use crate::graph::whole;
+use crate::output::print;
+
+/// Longest file of spans.
+const FILE_BYTES: u64 = 1 << 30;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TracesCommand {
+    /// Say where the latency of requests comes from: each kind of request by itself
+    #[command(after_help = FORMS)]
+    Analyse(AnalyseArgs),
+    /// Say whether B got worse than A, for any kind of request, and which service is behind it
+    #[command(after_help = COMPARE)]
+    Compare(CompareArgs),
+}
+
+const FORMS: &str = "\
+A file holds spans of whole traces: OTLP (JSON or protobuf, as exporters post them), Zipkin v2
+JSON, or Jaeger's JSON (what its API and its \"Download Results\" give). Services, kinds, failures
+and clocks are made the same whatever form they come in.
+
+Requests that enter at one place and reach the same endpoints are one kind.";
+
+pub(crate) const COMPARE: &str = "\
+Exit codes:
+  0  B is not slower, as far as can be told
+  1  B is slower, fails more, or requests of some kind wait for a service that does worse
+  2  B may fail more, or there are too few requests to tell
+  4  error
+
+For instance: headroom traces compare before.json after.json
+Runs that took turns: headroom traces compare --a a1.json a2.json a3.json --b b1.json b2.json b3.json";
+
+#[derive(Debug, Args)]
+pub(crate) struct AnalyseArgs {
+    /// Files of spans, taken together
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Requests to this path of the entry alone (or to the entry's span of this name)
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
+    /// Take all requests of the most frequent entry together, and show every part
+    #[arg(long)]
+    together: bool,
+    /// Print JSON, times in nanoseconds
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Spans of before and of after
+    #[arg(value_names = ["A", "B"], num_args = 2, conflicts_with_all = ["a", "b"], required_unless_present_all = ["a", "b"])]
+    both: Vec<PathBuf>,
+    /// Spans of the first environment, a file for each run
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "b")]
+    a: Vec<PathBuf>,
+    /// Spans of the second one, of runs that took turns with those
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "a")]
+    b: Vec<PathBuf>,
+    /// Print JSON, times in nanoseconds
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(command: &TracesCommand) -> Result<Outcome> {
+    match command {
+        TracesCommand::Analyse(args) => analyse(args).map(|()| Outcome::Pass),
+        TracesCommand::Compare(args) => match args.both.as_slice() {
+            [a, b] => compare(std::slice::from_ref(a), std::slice::from_ref(b), args.json),
+            _ => compare(&args.a, &args.b, args.json),
+        },
+    }
+}
+
+fn analyse(args: &AnalyseArgs) -> Result<()> {
+    let spans: Result<Vec<Vec<Span>>> = args.files.iter().map(|file| of_file(file)).collect();
+    let spans = spans?.concat();
+    let question = Question {
+        path: args.path.as_deref(),
+        ..Question::default()
+    };
+    match args.together {
+        true => show(&question.analyse(&spans), args.json),
+        false => show(&question.analyse_groups(&spans), args.json),
+    }
+}
+
+/// Says whether B is slower than A, or fails more, or who is behind what got worse: pass,
+/// unless it does.
+pub(crate) fn compare(a: &[PathBuf], b: &[PathBuf], json: bool) -> Result<Outcome> {
+    let runs = |files: &[PathBuf]| -> Result<Vec<Run>> {
+        let each = files
+            .iter()
+            .map(|file| Ok(Run::of_spans(&of_file(file)?, None)));
+        each.collect()
+    };
+    let comparison = compare_runs(&runs(a)?, &runs(b)?);
+    show(&comparison, json)?;
+    Ok(match comparison.verdict {
+        Verdict::Worse => Outcome::Fail,
+        Verdict::PossiblyWorse => Outcome::Inconclusive,
+        _ if comparison.changes.is_empty() => Outcome::Inconclusive,
+        Verdict::Better | Verdict::NoDifferenceResolvable => Outcome::Pass,
+    })
+}
+
+/// The spans of a file.
+pub(crate) fn of_file(file: &Path) -> Result<Vec<Span>> {
+    let bytes = whole(file, FILE_BYTES)?;
+    if bytes.is_empty() {
+        bail!("read {}: it is empty; expected spans", file.display());
+    }
+    // Wherever it comes from, its times count from 1970.
+    traces::read(&bytes, &Origin::unix()).with_context(|| {
+        let file = file.display();
+        format!("read {file}: expected spans of OTLP, Zipkin or Jaeger")
+    })
+}
+
+/// Text, or JSON.
+pub(crate) fn show(what: &(impl Serialize + Display), json: bool) -> Result<()> {
+    let text = match json {
+        true => serde_json::to_string_pretty(what)?,
+        false => what.to_string(),
+    };
+    print(&(text.trim_end().to_owned() + "\n"))
+}

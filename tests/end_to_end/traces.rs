@@ -1,0 +1,125 @@
+//! Spans of a system that nobody described: which service is behind what got worse.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::lab::Lab;
+
+/// A shop as its collector has it, in OTLP's JSON without kinds: one request in 25 also pays,
+/// for so long. Times scatter by a sequence that repeats after a prime number of requests.
+fn shop(lab: &Lab, name: &str, paying_us: u64) -> PathBuf {
+    let mut front = Vec::new();
+    let mut pay = Vec::new();
+    let span = |trace: u64, id: u64, parent: u64, name: &str, (from, to): (u64, u64)| {
+        let mut span = json!({
+            "traceId": format!("{trace:032x}"),
+            "spanId": format!("{id:016x}"),
+            "name": name,
+            "startTimeUnixNano": (from * 1000).to_string(),
+            "endTimeUnixNano": (to * 1000).to_string(),
+        });
+        if parent > 0 {
+            span["parentSpanId"] = json!(format!("{parent:016x}"));
+        }
+        span
+    };
+    for number in 1..=1_000_u64 {
+        let begin = 1_700_000_000_000_000 + number * 20_000;
+        let scatter = number * 7_919 % 997;
+        let own = 2_000 + scatter;
+        let pays = number.is_multiple_of(25);
+        let length = own + if pays { paying_us + 400 } else { 0 };
+        front.push(span(number, 1, 0, "GET /cart", (begin, begin + length)));
+        if pays {
+            let (call, answer) = (begin + 1_000, begin + 1_400 + paying_us);
+            front.push(span(number, 2, 1, "POST /charge", (call, answer)));
+            pay.push(span(number, 3, 2, "/charge", (call + 200, answer - 200)));
+        }
+    }
+    let resource = |name: &str, spans: Vec<Value>| {
+        json!({
+            "resource": { "attributes": [
+                { "key": "service.name", "value": { "stringValue": name } }
+            ] },
+            "scopeSpans": [{ "spans": spans }],
+        })
+    };
+    let all = json!({ "resourceSpans": [resource("front", front), resource("pay", pay)] });
+    let file = lab.path(name);
+    std::fs::write(&file, all.to_string()).expect("a file");
+    file
+}
+
+fn traces(lab: &Lab, args: &[&str], files: &[&Path]) -> (String, String, Option<i32>) {
+    let output = lab.command().arg("traces").args(args).args(files).output();
+    let output = output.expect("the binary");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        text(&output.stdout),
+        text(&output.stderr),
+        output.status.code(),
+    )
+}
+
+#[test]
+fn who_slows_one_request_in_25_is_named_and_nobody_where_nothing_changed() {
+    let lab = Lab::new();
+    let before = shop(&lab, "before.json", 3_000);
+    let after = shop(&lab, "after.json", 6_000);
+    let (said, _, status) = traces(&lab, &["compare"], &[&before, &after]);
+    assert!(
+        said.starts_with("Behind what got worse: `pay`. In B, `/charge` in `pay` takes 6 ms"),
+        "{said}"
+    );
+    assert_eq!(status, Some(1), "{said}");
+    let (said, _, status) = traces(&lab, &["compare", "--json"], &[&before, &before]);
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(said["culprits"], json!([]));
+    assert_eq!(status, Some(0));
+    let a = before.to_str().expect("a name");
+    let (_, said, status) = traces(&lab, &["compare", "--a", a], &[]);
+    assert!(said.contains("--b"), "{said}");
+    assert_eq!(status, Some(4));
+}
+
+#[test]
+fn each_kind_of_request_is_analysed_by_itself() {
+    let lab = Lab::new();
+    let file = shop(&lab, "spans.json", 50_000);
+    let (said, _, status) = traces(&lab, &["analyse"], &[&file]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(
+        said.contains("1. front GET /cart, reaching nothing else: 960 requests, 96 % of all"),
+        "{said}"
+    );
+    assert!(
+        said.contains("2. front GET /cart, reaching 2 endpoints, as pay /charge: 40 requests"),
+        "{said}"
+    );
+    assert!(said.contains("`pay`'s own handling"), "{said}");
+    let (said, _, _) = traces(&lab, &["analyse", "--together"], &[&file]);
+    assert!(
+        said.contains("front GET /cart: 1,000 requests, 0 failed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_no_span_is_refused_with_its_file() {
+    let lab = Lab::new();
+    let file = lab.path("log.txt");
+    for (text, why) in [
+        ("", "it is empty"),
+        ("{\"level\":3}", "its first key is \"level\""),
+        ("[{}]", "traceId"),
+    ] {
+        std::fs::write(&file, text).expect("a file");
+        let (_, said, status) = traces(&lab, &["analyse"], &[&file]);
+        assert!(said.contains("log.txt") && said.contains(why), "{said}");
+        assert_eq!(status, Some(4));
+    }
+    let (_, said, status) = traces(&lab, &["analyse"], &[&lab.path("none.json")]);
+    assert!(said.contains("none.json"), "{said}");
+    assert_eq!(status, Some(4));
+}
