@@ -1,6 +1,9 @@
 //! Spans of a system that nobody described: which service is behind what got worse.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -122,4 +125,88 @@ fn what_is_no_span_is_refused_with_its_file() {
     let (_, said, status) = traces(&lab, &["analyse"], &[&lab.path("none.json")]);
     assert!(said.contains("none.json"), "{said}");
     assert_eq!(status, Some(4));
+}
+
+/// Posts a body, and gives the answer as it came.
+fn post(address: &str, path: &str, body: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).expect("the collector");
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).expect("a head");
+    stream.write_all(body).expect("a body");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+#[test]
+fn a_collector_keeps_what_comes_over_http_and_grpc_and_writes_it_at_the_end() {
+    let lab = Lab::new();
+    let spans = std::fs::read(shop(&lab, "spans.json", 3_000)).expect("a file");
+    let kept = lab.path("kept.json");
+    let mut child = lab
+        .command()
+        .args([
+            "traces",
+            "collect",
+            "--listen",
+            "127.0.0.1:0",
+            "--grpc",
+            "127.0.0.1:0",
+            "--out",
+        ])
+        .arg(&kept)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the collector");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("its output");
+    BufReader::new(stdout).read_line(&mut line).expect("a line");
+    let mut addresses = line.split(' ').filter(|word| word.starts_with("127."));
+    let (http, grpc) = (
+        addresses.next().expect(&line),
+        addresses.next().expect(&line),
+    );
+
+    assert!(post(http, "/v1/traces", &spans).starts_with("HTTP/1.1 200"));
+    assert!(post(http, "/v1/traces", b"{\"resourceSpans\":3}").starts_with("HTTP/1.1 400"));
+    assert!(post(http, "/else", b"").starts_with("HTTP/1.1 405"));
+    // A message without spans is one, and another call is none.
+    let call = |path: &str| {
+        let url =
+            format!("grpc://{grpc}/opentelemetry.proto.collector.trace.v1.TraceService/{path}");
+        let args = [
+            "load",
+            &url,
+            "--requests",
+            "5",
+            "--closed",
+            "-c",
+            "1",
+            "--json",
+        ];
+        let output = lab.command().args(args).output().expect("the binary");
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")["requests"].clone()
+    };
+    let (known, unknown) = (call("Export"), call("Else"));
+    assert_eq!(
+        (&known["answered"], &known["failed"]),
+        (&json!(5), &json!(0)),
+        "{known}"
+    );
+    assert_eq!(unknown["failed"], 5, "{unknown}");
+
+    let id = nix::unistd::Pid::from_raw(i32::try_from(child.id()).expect("an id"));
+    nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGINT).expect("a signal");
+    let output = child.wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("1,080 spans of 1,000 traces; 1,080 came in, 0 were dropped"),
+        "{said}"
+    );
+    let (said, _, status) = traces(&lab, &["compare"], &[&lab.path("spans.json"), &kept]);
+    assert_eq!(status, Some(0), "{said}");
 }

@@ -1,4 +1,4 @@
-//! HTTP/1.1 for control planes: servers with limits, pooled clients, streams of events, and
+//! HTTP for control planes: servers with limits, pooled clients, streams of events, and
 //! TLS.
 //!
 //! Data paths (load, routing) do not use this crate; they count every
@@ -16,7 +16,7 @@ pub mod tls;
 pub use body::{Body, BodyError, empty, full, read_body, stream};
 pub use client::{Answer, Client, ClientError, ClientOptions};
 pub use hyper::body::Incoming;
-pub use server::{Handler, Limits, Shutdown, bind, serve, shutdown};
+pub use server::{Handler, Limits, Shutdown, bind, serve, serve_http2, shutdown};
 
 /// A future that is compiled in the crate that makes it. Those of an `async fn` are compiled, with
 /// everything that they spawn, by each program that awaits them.

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -130,6 +130,41 @@ pub fn serve<H: Handler>(
     serve_any(listener, tls, limits, handler, shutdown)
 }
 
+/// As [`serve`] without TLS, for peers that speak HTTP/2 from the first byte, as gRPC's do.
+pub fn serve_http2<H: Handler>(
+    listener: TcpListener,
+    limits: Limits,
+    handler: Arc<H>,
+    shutdown: Shutdown,
+) -> BoxFuture<()> {
+    let connections = Connections {
+        version: Version::Http2,
+        tls: None,
+        limits,
+        handler,
+    };
+    Box::pin(accept(listener, connections, shutdown))
+}
+
+/// What a server's connections speak.
+#[derive(Debug, Clone, Copy)]
+enum Version {
+    Http1,
+    Http2,
+}
+
+/// How a server's connections are served.
+#[derive(Clone)]
+struct Connections {
+    version: Version,
+    tls: Option<TlsAcceptor>,
+    limits: Limits,
+    handler: Arc<dyn Answer>,
+}
+
+/// Requests of one HTTP/2 connection at once.
+const STREAMS: u32 = 128;
+
 /// Not generic: everything below is compiled here, not by each crate that serves.
 fn serve_any(
     listener: TcpListener,
@@ -138,18 +173,18 @@ fn serve_any(
     handler: Arc<dyn Answer>,
     shutdown: Shutdown,
 ) -> BoxFuture<()> {
-    Box::pin(accept(listener, tls, limits, handler, shutdown))
+    let connections = Connections {
+        version: Version::Http1,
+        tls: tls.map(TlsAcceptor::from),
+        limits,
+        handler,
+    };
+    Box::pin(accept(listener, connections, shutdown))
 }
 
-async fn accept(
-    listener: TcpListener,
-    tls: Option<Arc<rustls::ServerConfig>>,
-    limits: Limits,
-    handler: Arc<dyn Answer>,
-    mut shutdown: Shutdown,
-) {
+async fn accept(listener: TcpListener, connections: Connections, mut shutdown: Shutdown) {
+    let limits = connections.limits;
     let places = Arc::new(Semaphore::new(limits.connections));
-    let tls = tls.map(TlsAcceptor::from);
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
             break;
@@ -167,9 +202,9 @@ async fn accept(
                 continue;
             }
         };
-        let (handler, tls, shutdown) = (Arc::clone(&handler), tls.clone(), shutdown.clone());
+        let (connections, shutdown) = (connections.clone(), shutdown.clone());
         tokio::spawn(async move {
-            serve_stream(stream, tls, limits, handler, shutdown).await;
+            connections.serve_stream(stream, shutdown).await;
             drop(place);
         });
     }
@@ -178,54 +213,68 @@ async fn accept(
     let _ = tokio::time::timeout(limits.drain, places.acquire_many(all)).await;
 }
 
-async fn serve_stream(
-    stream: TcpStream,
-    tls: Option<TlsAcceptor>,
-    limits: Limits,
-    handler: Arc<dyn Answer>,
-    shutdown: Shutdown,
-) {
-    // Without it small answers wait for the peer's delayed acknowledgement.
-    let _ = stream.set_nodelay(true);
-    match tls {
-        None => serve_connection(stream, limits, handler, shutdown).await,
-        Some(tls) => {
-            let handshake = tokio::time::timeout(limits.handshake_within, tls.accept(stream));
-            if let Ok(Ok(stream)) = handshake.await {
-                serve_connection(stream, limits, handler, shutdown).await;
+impl Connections {
+    async fn serve_stream(self, stream: TcpStream, shutdown: Shutdown) {
+        // Without it small answers wait for the peer's delayed acknowledgement.
+        let _ = stream.set_nodelay(true);
+        match &self.tls {
+            None => self.serve(stream, shutdown).await,
+            Some(tls) => {
+                let within = self.limits.handshake_within;
+                if let Ok(Ok(stream)) = tokio::time::timeout(within, tls.accept(stream)).await {
+                    self.serve(stream, shutdown).await;
+                }
             }
         }
     }
-}
 
-async fn serve_connection<S>(
-    stream: S,
-    limits: Limits,
-    handler: Arc<dyn Answer>,
-    mut shutdown: Shutdown,
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let service = service_fn(move |request| {
-        let handler = Arc::clone(&handler);
-        async move { Ok::<_, std::convert::Infallible>(handler.answer(request).await) }
-    });
-    let io = TokioIo::new(StallGuard::new(stream, limits.write_stall));
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.head_within)
-        // As Go writes them, for peers that compare bytes.
-        .title_case_headers(true)
-        .max_buf_size(limits.head_bytes.max(8192))
-        .serve_connection(io, service);
-    let mut connection = std::pin::pin!(connection);
-    // A connection's error concerns that peer alone, who sees it closed.
-    let result = tokio::select! {
-        result = connection.as_mut() => result,
-        () = shutdown.asked() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    /// A connection's error concerns that peer alone, who sees it closed.
+    async fn serve<S>(&self, stream: S, mut shutdown: Shutdown)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (limits, handler) = (self.limits, Arc::clone(&self.handler));
+        let service = service_fn(move |request| {
+            let handler = Arc::clone(&handler);
+            async move { Ok::<_, std::convert::Infallible>(handler.answer(request).await) }
+        });
+        let io = TokioIo::new(StallGuard::new(stream, limits.write_stall));
+        match self.version {
+            Version::Http1 => {
+                let connection = http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(limits.head_within)
+                    // As Go writes them, for peers that compare bytes.
+                    .title_case_headers(true)
+                    .max_buf_size(limits.head_bytes.max(8192))
+                    .serve_connection(io, service);
+                let mut connection = std::pin::pin!(connection);
+                let _ = tokio::select! {
+                    result = connection.as_mut() => result,
+                    () = shutdown.asked() => {
+                        connection.as_mut().graceful_shutdown();
+                        connection.await
+                    }
+                };
+            }
+            Version::Http2 => {
+                let head_bytes = u32::try_from(limits.head_bytes).unwrap_or(u32::MAX);
+                let connection = http2::Builder::new(TokioExecutor::new())
+                    .timer(TokioTimer::new())
+                    .max_concurrent_streams(STREAMS)
+                    .max_header_list_size(head_bytes)
+                    // A peer that is gone is found out.
+                    .keep_alive_interval(limits.head_within)
+                    .serve_connection(io, service);
+                let mut connection = std::pin::pin!(connection);
+                let _ = tokio::select! {
+                    result = connection.as_mut() => result,
+                    () = shutdown.asked() => {
+                        connection.as_mut().graceful_shutdown();
+                        connection.await
+                    }
+                };
+            }
         }
-    };
-    let _ = result;
+    }
 }

@@ -19,10 +19,7 @@
 //! Times in answers are nanoseconds, rates are per second, ids are hexadecimal digits.
 //! What is refused is answered with a JSON object whose `error` says why.
 
-mod answer;
 mod graph;
-mod ingest;
-mod kept_traces;
 mod page;
 mod peers;
 mod server;

@@ -2,29 +2,26 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use collector::answer::{Query, Refusal, json, whole};
+use collector::{BODY_BYTES, BODY_WITHIN, Form, Intake, aside, kept, stopping, unread};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
-use net::{Body, BodyError, Handler, Incoming, Limits, Shutdown, read_body};
+use net::{Body, Handler, Incoming, Limits, Shutdown, read_body};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use super::answer::{Query, Refusal, json, whole};
-use super::ingest::{BODY_BYTES, Form, Intake};
 use super::peers::{Peer, Watch};
 use super::stats::Stats;
-use super::{Control, graph, kept_traces};
+use super::{Control, graph};
 use crate::metrics::{self, Metrics};
 use crate::trace::Tracer;
 use traces::otlp;
 
 /// Most bytes of a profile.
 const PROFILE_BYTES: usize = 16 << 20;
-
-/// Longest wait for a body.
-const BODY_WITHIN: Duration = Duration::from_secs(30);
 
 /// Requests that read or compute much at once; others wait for their turn.
 const HEAVY: usize = 4;
@@ -78,7 +75,10 @@ impl Admin {
         Arc::new(Self {
             control: config.control,
             watch: Arc::new(Watch::new(config.metrics)),
-            intake: Arc::new(Intake::new(config.tracer.clone())),
+            intake: Arc::new(Intake::new(
+                config.tracer.store().clone(),
+                config.tracer.origin().clone(),
+            )),
             tracer: config.tracer,
             page: config.page,
             testapi_names: config.testapi_names,
@@ -145,13 +145,13 @@ impl Admin {
             "/analysis" => self.analysis(query).await?,
             "/traces" => {
                 self.tracer.collect();
-                json(&kept_traces::list(store, origin, query)?)
+                json(&kept::list(store, origin, wire::clock::now(), query)?)
             }
             "/spans" => self.spans(query).await?,
             path => match path.strip_prefix("/traces/") {
                 Some(id) => {
                     self.tracer.collect();
-                    kept_traces::one(store, origin, id, query)?
+                    kept::one(store, origin, id, query)?
                 }
                 None => return Err(unknown(path)),
             },
@@ -212,10 +212,10 @@ impl Admin {
 
     async fn spans(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
         let format = query.text("format").unwrap_or_else(|| "otlp".to_owned());
-        let (content_type, write) = kept_traces::form(&format)?;
+        let (content_type, write) = kept::form(&format)?;
         let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
         self.tracer.collect();
-        let spans = kept_traces::whole(self.tracer.store(), query, SPANS_OF)?;
+        let spans = kept::whole(self.tracer.store(), wire::clock::now(), query, SPANS_OF)?;
         let origin = self.tracer.origin().clone();
         let write = move || whole(content_type, write(&spans.concat(), &origin));
         aside("writing the spans", write).await
@@ -224,7 +224,12 @@ impl Admin {
     async fn analysis(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
         let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
         self.tracer.collect();
-        let traces = kept_traces::whole(self.tracer.store(), query, kept_traces::MOST_WHOLE)?;
+        let traces = kept::whole(
+            self.tracer.store(),
+            wire::clock::now(),
+            query,
+            kept::MOST_WHOLE,
+        )?;
         let control = Arc::clone(&self.control);
         let analysed = aside("the analysis", move || control.analysis(traces)).await?;
         let refused = |why| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why);
@@ -294,31 +299,4 @@ fn unknown(path: &str) -> Refusal {
             "nothing is at {path}; there are /topology, /stats, /metrics, /counters, /traces, /spans, /analysis, /profile, /ping"
         ),
     )
-}
-
-fn unread(error: &BodyError) -> Refusal {
-    let status = match error {
-        BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
-        BodyError::Broken(_) => StatusCode::BAD_REQUEST,
-    };
-    Refusal::new(status, error.to_string())
-}
-
-fn stopping() -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server stops")
-}
-
-/// Does what takes long where that hurts nobody.
-async fn aside<T: Send + 'static>(
-    what: &str,
-    act: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Refusal> {
-    let done = tokio::task::spawn_blocking(act).await;
-    done.map_err(|_| {
-        Refusal::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("{what} failed by an error of this program; its log says more"),
-        )
-    })
 }

@@ -162,8 +162,7 @@ async fn spans_of_others_come_in_and_go_out() {
     }
     // A megabyte of zeros takes a kilobyte, and so on.
     let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    bomb.write_all(&vec![0; super::ingest::BODY_BYTES + 1])
-        .unwrap();
+    bomb.write_all(&vec![0; collector::BODY_BYTES + 1]).unwrap();
     let answer = post(otlp::PATH, packed, bomb.finish().unwrap()).await;
     assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(running.tracer.store().counts().traces, 4);
@@ -172,11 +171,10 @@ async fn spans_of_others_come_in_and_go_out() {
 #[test]
 fn headers_of_an_intake_are_read_leniently() {
     let mut headers = HeaderMap::new();
-    let tracer = Tracer::new(StoreLimits::default(), Vec::new());
-    let intake = ingest::Intake::new(tracer);
+    let intake = collector::Intake::new(traces::Store::new(StoreLimits::default()), Origin::unix());
     let take = |headers: &HeaderMap, body: &'static [u8]| {
         intake
-            .take(ingest::Form::Otlp, headers, Bytes::from_static(body))
+            .take(collector::Form::Otlp, headers, Bytes::from_static(body))
             .map(|answer| answer.status())
     };
     assert_eq!(take(&headers, b""), Ok(StatusCode::OK));

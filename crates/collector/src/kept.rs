@@ -1,11 +1,11 @@
-//! Traces as JSON.
+//! What is kept, as JSON and in the forms of collectors.
 
 use http::{Response, StatusCode};
 use net::Body;
 use serde_json::{Value, json};
 
-use super::answer::{self, Query, Refusal};
-use crate::Nanos;
+use crate::answer::{self, Query, Refusal};
+use traces::Nanos;
 use traces::{
     Origin, Span, SpanKind, Store, Summary, Wanted, hex, jaeger, normalise, otlp, zipkin,
 };
@@ -15,7 +15,7 @@ use traces::{SpanId, TraceId};
 const MOST: usize = 10_000;
 
 /// Most traces that are looked at as a whole.
-pub(super) const MOST_WHOLE: usize = 20_000;
+pub const MOST_WHOLE: usize = 20_000;
 
 /// Most spans of those: they take some 700 bytes each as JSON.
 const MOST_SPANS: usize = 200_000;
@@ -26,12 +26,20 @@ const SETTLED: Nanos = 300_000_000;
 /// Traces of one answer if nothing is said.
 const USUAL: usize = 50;
 
-/// The answer of `/traces`: the slowest, those that changed since a change, or the latest.
-pub(super) fn list(store: &Store, origin: &Origin, query: Query<'_>) -> Result<Value, Refusal> {
+/// The answer of `/traces` at a time by the clock of the spans: the slowest, those that changed since a change, or the latest.
+///
+/// # Errors
+/// When what is asked for is not a number, form or trace that is known.
+pub fn list(
+    store: &Store,
+    origin: &Origin,
+    now: Nanos,
+    query: Query<'_>,
+) -> Result<Value, Refusal> {
     let limit = query.number("limit", 1, MOST)?.unwrap_or(USUAL);
     let next = store.counts().changes;
     let traces = if let Some(most) = query.number("slowest", 1, MOST)? {
-        let from = began(query)?;
+        let from = began(query, now)?;
         store.slowest(most, from)
     } else if let Some(after) = query.number("since", 0, u64::MAX)? {
         store.since(after, limit)
@@ -49,7 +57,7 @@ pub(super) fn list(store: &Store, origin: &Origin, query: Query<'_>) -> Result<V
 }
 
 /// The time that `seconds` reaches back to; 0: it is not asked for.
-fn began(query: Query<'_>) -> Result<Nanos, Refusal> {
+fn began(query: Query<'_>, now: Nanos) -> Result<Nanos, Refusal> {
     let seconds = query.number("seconds", 0.0, 1e9)?;
     Ok(seconds.map_or(0, |seconds: f64| {
         #[expect(
@@ -58,20 +66,24 @@ fn began(query: Query<'_>) -> Result<Nanos, Refusal> {
             reason = "at most 10^18"
         )]
         let length = (seconds * 1e9) as Nanos;
-        wire::clock::now().saturating_sub(length)
+        now.saturating_sub(length)
     }))
 }
 
 /// The whole traces that `limit`, `seconds` and `path` ask for.
-pub(super) fn whole(
+///
+/// # Errors
+/// When what is asked for is not a number, form or trace that is known.
+pub fn whole(
     store: &Store,
+    now: Nanos,
     query: Query<'_>,
     usual: usize,
 ) -> Result<Vec<Vec<Span>>, Refusal> {
     let path = query.text("path");
     let mut traces = store.whole(&Wanted {
-        from: began(query)?,
-        ended: wire::clock::now().saturating_sub(SETTLED),
+        from: began(query, now)?,
+        ended: now.saturating_sub(SETTLED),
         path: path.as_deref(),
         traces: query.number("limit", 1, MOST_WHOLE)?.unwrap_or(usual),
         spans: MOST_SPANS,
@@ -96,7 +108,10 @@ fn summary(of: &Summary, origin: &Origin) -> Value {
 }
 
 /// The answer of `/traces/ID`.
-pub(super) fn one(
+///
+/// # Errors
+/// When what is asked for is not a number, form or trace that is known.
+pub fn one(
     store: &Store,
     origin: &Origin,
     id: &str,
@@ -128,10 +143,13 @@ pub(super) fn one(
 }
 
 /// Writes spans in some form.
-type Write = fn(&[Span], &Origin) -> Vec<u8>;
+pub type Write = fn(&[Span], &Origin) -> Vec<u8>;
 
 /// A form that is asked for: its content type, and who writes it.
-pub(super) fn form(name: &str) -> Result<(&'static str, Write), Refusal> {
+///
+/// # Errors
+/// When what is asked for is not a number, form or trace that is known.
+pub fn form(name: &str) -> Result<(&'static str, Write), Refusal> {
     Ok(match name {
         "otlp" => ("application/json", otlp::write_json),
         "protobuf" => (otlp::PROTOBUF, otlp::write_protobuf),

@@ -1,46 +1,56 @@
 //! Spans of other processes.
 
 use std::io::Read;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, Response, StatusCode, header};
 use net::Body;
 
-use super::answer::{self, Refusal};
-use crate::lock;
-use crate::trace::Tracer;
+use crate::answer::{self, Refusal};
 use traces::names::Names;
-use traces::{ReadError, Span, otlp, zipkin};
+use traces::{Origin, ReadError, Span, Store, otlp, zipkin};
 
 /// Most bytes of a posted body, as it comes and as it is unpacked.
-pub(super) const BODY_BYTES: usize = 32 << 20;
+pub const BODY_BYTES: usize = 32 << 20;
 
-/// Reads spans into the store of a process.
+/// Longest wait for a body.
+pub const BODY_WITHIN: Duration = Duration::from_secs(30);
+
+/// Reads spans into a store.
 #[derive(Debug)]
-pub(super) struct Intake {
-    tracer: Tracer,
+pub struct Intake {
+    store: Store,
+    origin: Origin,
     names: Mutex<Names>,
 }
 
 /// Which of the two collectors a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub enum Form {
+    /// Zipkin's, version 2.
     Zipkin,
+    /// OpenTelemetry's.
     Otlp,
 }
 
 impl Intake {
-    pub(super) fn new(tracer: Tracer) -> Self {
+    /// Into a store, whose times count from an origin.
+    pub fn new(store: Store, origin: Origin) -> Self {
         Self {
-            tracer,
+            store,
+            origin,
             names: Mutex::default(),
         }
     }
 
     /// Takes a posted body in, and answers as the collector whose form it has.
-    pub(super) fn take(
+    ///
+    /// # Errors
+    /// When the body is packed in a way that is not known, is too long, or holds no spans.
+    pub fn take(
         &self,
         form: Form,
         headers: &HeaderMap,
@@ -51,7 +61,7 @@ impl Intake {
         let spans = self
             .read(form, json, &body)
             .map_err(|error| Refusal::bad(error.to_string()))?;
-        self.tracer.store().extend(spans);
+        self.store.extend(spans);
         Ok(match (form, json) {
             (Form::Zipkin, _) => {
                 let mut accepted = Response::new(net::empty());
@@ -64,9 +74,19 @@ impl Intake {
         })
     }
 
+    /// Takes in a message of OTLP in protobuf.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn take_message(&self, message: &[u8]) -> Result<(), ReadError> {
+        let spans = self.read(Form::Otlp, false, message)?;
+        self.store.extend(spans);
+        Ok(())
+    }
+
     fn read(&self, form: Form, json: bool, body: &[u8]) -> Result<Vec<Span>, ReadError> {
-        let origin = self.tracer.origin();
-        let mut names = lock(&self.names);
+        let origin = &self.origin;
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         match (form, json) {
             (Form::Zipkin, _) => zipkin::read(body, origin, &mut names),
             (Form::Otlp, true) => otlp::read_json(body, origin, &mut names),
@@ -99,8 +119,13 @@ fn unpacked(headers: &HeaderMap, body: Bytes) -> Result<Bytes, Refusal> {
             ));
         }
     }
+    gunzip(&body)
+}
+
+/// Unpacks within the bound of a body.
+pub(crate) fn gunzip(body: &[u8]) -> Result<Bytes, Refusal> {
     let mut unpacked = Vec::new();
-    let mut reader = MultiGzDecoder::new(&*body).take(BODY_BYTES as u64 + 1);
+    let mut reader = MultiGzDecoder::new(body).take(BODY_BYTES as u64 + 1);
     reader
         .read_to_end(&mut unpacked)
         .map_err(|error| Refusal::bad(format!("unpack the body: {error}")))?;

@@ -1,6 +1,8 @@
 //! `headroom traces`: where the latency of requests of any system comes from, and what got
 //! worse, from the spans that the system sends to its collector.
 
+mod collect;
+
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +27,9 @@ pub(crate) enum TracesCommand {
     /// Say whether B got worse than A, for any kind of request, and which service is behind it
     #[command(after_help = COMPARE)]
     Compare(CompareArgs),
+    /// Take spans in as a collector, keep the newest, and answer questions about them
+    #[command(after_help = collect::AFTER_HELP)]
+    Collect(collect::CollectArgs),
 }
 
 const FORMS: &str = "\
@@ -79,6 +84,7 @@ pub(crate) struct CompareArgs {
 pub(crate) fn run(command: &TracesCommand) -> Result<Outcome> {
     match command {
         TracesCommand::Analyse(args) => analyse(args).map(|()| Outcome::Pass),
+        TracesCommand::Collect(args) => collect::collect(args).map(|()| Outcome::Pass),
         TracesCommand::Compare(args) => match args.both.as_slice() {
             [a, b] => compare(std::slice::from_ref(a), std::slice::from_ref(b), args.json),
             _ => compare(&args.a, &args.b, args.json),

@@ -9,13 +9,16 @@ use serde::Serialize;
 
 /// A request that is not answered as asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) status: StatusCode,
-    pub(super) error: String,
+pub struct Refusal {
+    /// What the answer's status is.
+    pub status: StatusCode,
+    /// Why, and what was expected.
+    pub error: String,
 }
 
 impl Refusal {
-    pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+    /// With a status, and why.
+    pub fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self {
             status,
             error: error.into(),
@@ -23,18 +26,20 @@ impl Refusal {
     }
 
     /// The request itself is wrong.
-    pub(super) fn bad(error: impl Into<String>) -> Self {
+    pub fn bad(error: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    pub(super) fn answer(&self) -> Response<Body> {
+    /// As JSON: `{"error": …}`.
+    pub fn answer(&self) -> Response<Body> {
         let mut answer = json(&serde_json::json!({ "error": self.error }));
         *answer.status_mut() = self.status;
         answer
     }
 }
 
-pub(super) fn json(value: &impl Serialize) -> Response<Body> {
+/// A value as JSON.
+pub fn json(value: &impl Serialize) -> Response<Body> {
     match serde_json::to_vec(value) {
         Ok(text) => whole("application/json", text),
         Err(error) => {
@@ -46,7 +51,7 @@ pub(super) fn json(value: &impl Serialize) -> Response<Body> {
 }
 
 /// A whole answer, which nobody keeps.
-pub(super) fn whole(content_type: &'static str, body: impl Into<bytes::Bytes>) -> Response<Body> {
+pub fn whole(content_type: &'static str, body: impl Into<bytes::Bytes>) -> Response<Body> {
     let mut answer = Response::new(full(body));
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -56,17 +61,21 @@ pub(super) fn whole(content_type: &'static str, body: impl Into<bytes::Bytes>) -
 
 /// The part of a request's target behind `?`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Query<'a>(pub(super) &'a str);
+pub struct Query<'a>(pub &'a str);
 
 impl Query<'_> {
-    pub(super) fn text(self, name: &str) -> Option<String> {
+    /// The first value of a name, decoded; `None`: it is not asked for.
+    pub fn text(self, name: &str) -> Option<String> {
         let mut pairs = url::form_urlencoded::parse(self.0.as_bytes());
         let found = pairs.find(|(key, _)| key == name);
         found.map(|(_, value)| value.into_owned())
     }
 
     /// A number between two; `None`: it is not asked for.
-    pub(super) fn number<N>(self, name: &str, from: N, to: N) -> Result<Option<N>, Refusal>
+    ///
+    /// # Errors
+    /// When it is no number, or not between them.
+    pub fn number<N>(self, name: &str, from: N, to: N) -> Result<Option<N>, Refusal>
     where
         N: FromStr + PartialOrd + std::fmt::Display,
     {

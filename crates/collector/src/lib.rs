@@ -1,0 +1,12 @@
+//! A collector of spans: it takes them in over OTLP (HTTP and gRPC) and Zipkin's API, keeps
+//! the newest within bounds, and answers questions about them. Graphs have one inside.
+
+pub mod answer;
+mod grpc;
+mod intake;
+pub mod kept;
+mod server;
+
+pub use grpc::Grpc;
+pub use intake::{BODY_BYTES, BODY_WITHIN, Form, Intake};
+pub use server::{Collector, aside, stopping, unread};

@@ -1,0 +1,259 @@
+//! The collector's server: what posts spans, and what is asked about them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use http::header::{ALLOW, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use net::{Body, BodyError, Handler, Incoming, read_body};
+use telemetry::prometheus::Page;
+use tokio::sync::Semaphore;
+use traces::analysis::Question;
+use traces::{Nanos, Origin, Store, StoreLimits, otlp, zipkin};
+
+use crate::answer::{Query, Refusal, json, whole};
+use crate::intake::{BODY_BYTES, BODY_WITHIN, Form, Intake};
+use crate::kept;
+
+/// Bodies that are read, and answers that are made of many spans, at once: each may take as
+/// much memory as the longest body.
+const HEAVY: usize = 4;
+
+/// Traces of an answer with whole traces, if nothing is said.
+const USUAL: usize = 10_000;
+
+/// A collector by itself. Nobody is asked for a name: its listener belongs on a loopback
+/// address, unless all who can reach it may send and read spans.
+pub struct Collector {
+    store: Store,
+    origin: Origin,
+    intake: Arc<Intake>,
+    heavy: Semaphore,
+    refused: AtomicU64,
+}
+
+impl Collector {
+    /// One that keeps so much. Times of spans count from 1970.
+    pub fn new(limits: StoreLimits) -> Arc<Self> {
+        let (store, origin) = (Store::new(limits), Origin::unix());
+        Arc::new(Self {
+            intake: Arc::new(Intake::new(store.clone(), origin.clone())),
+            store,
+            origin,
+            heavy: Semaphore::new(HEAVY),
+            refused: AtomicU64::new(0),
+        })
+    }
+
+    /// What it keeps.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// A place among those that may take much memory.
+    ///
+    /// # Errors
+    /// When the server stops.
+    pub(crate) async fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Refusal> {
+        self.heavy.acquire().await.map_err(|_| stopping())
+    }
+
+    pub(crate) fn intake(&self) -> Arc<Intake> {
+        Arc::clone(&self.intake)
+    }
+
+    pub(crate) fn count_refused(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        let path = request.uri().path().to_owned();
+        let form = match path.as_str() {
+            otlp::PATH => Some(Form::Otlp),
+            zipkin::PATH => Some(Form::Zipkin),
+            _ => None,
+        };
+        match (request.method(), form) {
+            (&Method::POST, Some(form)) => {
+                let taken = self.take(form, request).await;
+                taken.inspect_err(|_| self.count_refused())
+            }
+            (&Method::GET | &Method::HEAD, None) => {
+                let query = request.uri().query().unwrap_or_default().to_owned();
+                self.show(&path, Query(&query)).await
+            }
+            (method, Some(_)) => Err(Refusal::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                format!("{path} does not know {method}: spans are posted"),
+            )),
+            (method, None) => Err(Refusal::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                format!(
+                    "{path} does not know {method}: expected GET, or POST of spans to {} or {}",
+                    otlp::PATH,
+                    zipkin::PATH
+                ),
+            )),
+        }
+    }
+
+    async fn take(
+        &self,
+        form: Form,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Refusal> {
+        let _place = self.place().await?;
+        let (head, body) = request.into_parts();
+        let body = read_body(body, BODY_BYTES, BODY_WITHIN).await;
+        let body = body.map_err(|error| unread(&error))?;
+        let intake = self.intake();
+        aside("reading the spans", move || {
+            intake.take(form, &head.headers, body)
+        })
+        .await?
+    }
+
+    async fn show(&self, path: &str, query: Query<'_>) -> Result<Response<Body>, Refusal> {
+        let (store, origin) = (&self.store, &self.origin);
+        Ok(match path {
+            "/ping" => whole("text/plain; charset=utf-8", "pong\n"),
+            "/metrics" => whole(telemetry::prometheus::CONTENT_TYPE, self.metrics()),
+            "/traces" => json(&kept::list(store, origin, now(), query)?),
+            "/spans" => {
+                let format = query.text("format").unwrap_or_else(|| "otlp".to_owned());
+                let (content_type, write) = kept::form(&format)?;
+                let _place = self.place().await?;
+                let spans = kept::whole(store, now(), query, USUAL)?.concat();
+                let origin = origin.clone();
+                aside("writing the spans", move || {
+                    whole(content_type, write(&spans, &origin))
+                })
+                .await?
+            }
+            "/analysis" => {
+                let _place = self.place().await?;
+                let spans = kept::whole(store, now(), query, USUAL)?.concat();
+                aside("the analysis", move || {
+                    json(&Question::default().analyse_groups(&spans))
+                })
+                .await?
+            }
+            path => match path.strip_prefix("/traces/") {
+                Some(id) => kept::one(store, origin, id, query)?,
+                None => {
+                    return Err(Refusal::new(
+                        StatusCode::NOT_FOUND,
+                        format!(
+                            "nothing is at {path}; there are /traces, /traces/ID, /spans, /analysis, /metrics, /ping"
+                        ),
+                    ));
+                }
+            },
+        })
+    }
+
+    fn metrics(&self) -> String {
+        let counts = self.store.counts();
+        let mut page = Page::new();
+        let kept = [
+            (
+                "headroom_collector_traces",
+                "Traces that are kept.",
+                counts.traces as f64,
+            ),
+            (
+                "headroom_collector_spans",
+                "Spans that are kept.",
+                counts.spans as f64,
+            ),
+            (
+                "headroom_collector_kept_bytes",
+                "Memory of the spans that are kept, names not counted.",
+                counts.bytes as f64,
+            ),
+        ];
+        for (name, help, value) in kept {
+            page.gauge(name, help, value);
+        }
+        let counted = [
+            (
+                "headroom_collector_received_spans_total",
+                "Spans that came in.",
+                counts.received,
+            ),
+            (
+                "headroom_collector_dropped_spans_total",
+                "Spans of traces that had too many.",
+                counts.dropped,
+            ),
+            (
+                "headroom_collector_forgotten_spans_total",
+                "Spans that were forgotten to make room.",
+                counts.forgotten,
+            ),
+            (
+                "headroom_collector_refused_bodies_total",
+                "Bodies that held no spans, or too many.",
+                self.refused.load(Relaxed),
+            ),
+        ];
+        for (name, help, value) in counted {
+            page.counter(name, help, value);
+        }
+        page.into_text()
+    }
+}
+
+impl Handler for Collector {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let answer = self.answer(request).await;
+        answer.unwrap_or_else(|refusal| {
+            let mut answer = refusal.answer();
+            if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
+                answer
+                    .headers_mut()
+                    .insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+            }
+            answer
+        })
+    }
+}
+
+/// By the clock of the spans: since 1970.
+fn now() -> Nanos {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Why a body was not read, as an answer.
+pub fn unread(error: &BodyError) -> Refusal {
+    let status = match error {
+        BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
+        BodyError::Broken(_) => StatusCode::BAD_REQUEST,
+    };
+    Refusal::new(status, error.to_string())
+}
+
+/// Nothing new is begun.
+pub fn stopping() -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server stops")
+}
+
+/// Does what takes long where that hurts nobody.
+///
+/// # Errors
+/// When it panics.
+pub async fn aside<T: Send + 'static>(
+    what: &str,
+    act: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(act).await;
+    done.map_err(|_| {
+        Refusal::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("{what} failed by an error of this program; its log says more"),
+        )
+    })
+}

@@ -1,0 +1,133 @@
+//! `headroom traces collect`: a collector that understands what it keeps.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use collector::{Collector, Grpc};
+use net::Limits;
+use tokio::runtime::Builder;
+use traces::{Nanos, Origin, StoreLimits, Wanted, normalise, otlp};
+use units::grouped;
+
+use crate::cells::on_signal;
+use crate::cli::duration;
+use crate::output::{print, tell};
+
+pub(super) const AFTER_HELP: &str = "\
+Send it spans as to any collector (OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318, or :4317 for
+gRPC; Zipkin's v2 API is on the first one too). While it runs:
+  curl http://127.0.0.1:4318/analysis      where the latency of each kind of request comes from
+  curl http://127.0.0.1:4318/traces        the newest; also ?slowest=10, and /traces/ID
+  curl http://127.0.0.1:4318/spans         whole traces; also ?format=zipkin, jaeger or protobuf
+  curl http://127.0.0.1:4318/metrics       what came in, was dropped and forgotten
+
+To compare: headroom traces collect --for 5m --out before.json
+            headroom traces collect --for 5m --out after.json      (with the change)
+            headroom traces compare before.json after.json";
+
+/// Connections of one address at once.
+const CONNECTIONS: usize = 1024;
+
+#[derive(Debug, Args)]
+pub(crate) struct CollectArgs {
+    /// Address for OTLP over HTTP, Zipkin, and questions; whoever reaches it may send and read spans
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4318")]
+    listen: SocketAddr,
+    /// Address for OTLP over gRPC
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4317")]
+    grpc: SocketAddr,
+    /// Most spans that are kept; beyond, traces that changed longest ago are forgotten
+    #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    spans: u32,
+    /// Most memory that they take, names not counted
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = bytes)]
+    memory: usize,
+    /// Stop after this time instead of at a signal
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    length: Option<Duration>,
+    /// Write what is kept to this file at the end, as OTLP's JSON
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn collect(args: &CollectArgs) -> Result<()> {
+    let collector = Collector::new(StoreLimits {
+        spans: args.spans as usize,
+        bytes: args.memory,
+        ..StoreLimits::default()
+    });
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    runtime.block_on(net::local(serve(args, Arc::clone(&collector))))?;
+    if let Some(file) = &args.out {
+        keep(&collector, file)?;
+    }
+    Ok(())
+}
+
+async fn serve(args: &CollectArgs, collector: Arc<Collector>) -> Result<()> {
+    let http = net::bind(args.listen).await?;
+    let grpc = net::bind(args.grpc).await?;
+    print(&format!(
+        "listening on {} (OTLP over HTTP, Zipkin, questions) and {} (OTLP over gRPC)\n",
+        http.local_addr()?,
+        grpc.local_addr()?
+    ))?;
+    let limits = Limits {
+        connections: CONNECTIONS,
+        ..Limits::default()
+    };
+    let (ask, shutdown) = net::shutdown();
+    let mut signal = on_signal()?;
+    let over = async {
+        match args.length {
+            Some(length) => tokio::time::sleep(length).await,
+            None => std::future::pending().await,
+        }
+    };
+    let stop = async {
+        tokio::select! {
+            () = signal.asked() => {}
+            () = over => {}
+        }
+        let _ = ask.send(true);
+    };
+    let face = Arc::new(Grpc(Arc::clone(&collector)));
+    tokio::join!(
+        net::serve(http, None, limits, collector, shutdown.clone()),
+        net::serve_http2(grpc, limits, face, shutdown),
+        stop,
+    );
+    Ok(())
+}
+
+/// Writes all that is kept, whole or not.
+fn keep(collector: &Collector, file: &Path) -> Result<()> {
+    let mut traces = collector.store().whole(&Wanted::ended(Nanos::MAX));
+    normalise(traces.iter_mut().flatten());
+    let spans = traces.concat();
+    let text = otlp::write_json(&spans, &Origin::unix());
+    std::fs::write(file, text).with_context(|| format!("keep the spans in {}", file.display()))?;
+    let counts = collector.store().counts();
+    let (kept, came) = (grouped(spans.len() as u64), grouped(counts.received));
+    tell(format_args!(
+        "{}: {kept} spans of {} traces; {came} came in, {} were dropped, {} forgotten",
+        file.display(),
+        grouped(traces.len() as u64),
+        grouped(counts.dropped),
+        grouped(counts.forgotten),
+    ));
+    Ok(())
+}
+
+fn bytes(text: &str) -> Result<usize, String> {
+    let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
+    usize::try_from(bytes).map_err(|_| "it is more than this machine can address".to_owned())
+}
