@@ -189,3 +189,17 @@ fn commands_of_the_readme_exist() {
         );
     }
 }
+
+#[test]
+fn places_that_the_architecture_names_are_there() {
+    let root = root();
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the document");
+    let tables = text.lines().filter(|line| line.starts_with('|'));
+    let names = tables.flat_map(|line| line.split('`').skip(1).step_by(2));
+    let places: Vec<_> = names.filter(|name| name.contains('/')).collect();
+    assert!(places.len() > 30, "{places:?}");
+    for place in places {
+        let found = root.join(place).exists() || root.join("crates").join(place).exists();
+        assert!(found, "ARCHITECTURE.md names {place}, which is not there");
+    }
+}

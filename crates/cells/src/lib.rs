@@ -3,6 +3,14 @@
 //! Three processes: the [`bbs`] keeps what is desired and what is actual, the
 //! [`auctioneer`] decides which cell runs what, and the [`rep`] of each cell runs
 //! it. They meet only over sockets. The [`driver`] makes and counts work for experiments.
+//!
+//! # What always holds
+//!
+//! - Cores do no I/O: `bbs::model`, the auctioneer's placement and the rep's container states take
+//!   time and randomness as arguments.
+//! - A simulated cell is the real rep with another executor behind the same trait.
+//! - A call that the BBS answered with success is on disk. One writer applies commands in batches; a
+//!   batch is one transaction with one sync; answers and events go out after it.
 
 pub mod auctioneer;
 pub mod bbs;

@@ -1,5 +1,5 @@
 //! Service graphs: any directed acyclic graph of services, each of which does calibrated
-//! work and calls others; and the analysis of where the latency of a request goes.
+//! work and calls others. Where the latency of a request goes is for [`traces`] to say.
 //!
 //! ```text
 //! file ──topology──▶ Topology ──script──▶ Program (one for each endpoint)
@@ -7,12 +7,23 @@
 //! client ──▶ service (thread per core, many services a thread) ──▶ other services
 //!               │ work (calibrated)          │ spans
 //!               ▼                            ▼
-//!            workers                 trace (store, OTLP, Zipkin) ──▶ analysis
+//!            workers                 trace (recorded, sent on) ──▶ crate traces
 //! ```
 //!
-//! `topology`, `script`, `trace`'s formats and `analysis` do no I/O: time and randomness
+//! `topology` and `script` do no I/O: time and randomness
 //! come in as arguments. What a request does follows from the seed and its trace context
 //! alone (see [`draw`]), whatever runs beside it.
+//!
+//! # What always holds
+//!
+//! - What a request does follows from the seed and its trace context, and from nothing else; virtual
+//!   time makes the very spans of the real run.
+//! - An instance lives on one thread: its listener, connections and requests take no lock. Long work
+//!   goes to its workers through bounded queues and comes back through an inbox.
+//! - One request, one revision: the entry decides which profile a request runs under and the wire
+//!   carries it on; a profile is swapped whole, and the newest four are kept.
+//! - Work is what it takes, never how long it lasts: no work looks at the wall clock to know when it
+//!   is done; what passed beyond its processor time is reported.
 
 pub mod admin;
 pub mod amount;

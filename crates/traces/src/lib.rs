@@ -7,6 +7,13 @@
 //! ```
 //!
 //! Everything but the reading of clocks is pure.
+//!
+//! # What always holds
+//!
+//! - The parts of a latency add up: each request is cut along its critical path, to the nanosecond,
+//!   and parts are averaged over the same requests.
+//! - Nobody is accused by chance: a suspect or culprit is above what machine and chance do, and worth
+//!   saying.
 
 // Test code that `graph` shares names this crate as others do.
 #[cfg(test)]

@@ -113,7 +113,7 @@ pub enum Command {
 pub struct Failure {
     /// The edge whose call failed; `None`: this service itself.
     pub edge: Option<EdgeId>,
-    /// In a word: one of [`cause`], or what the shell said.
+    /// In a word: one of [`traces::failure`], or what the shell said.
     pub cause: &'static str,
 }
 

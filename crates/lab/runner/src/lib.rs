@@ -5,6 +5,12 @@
 //! starts child processes, talks to their sockets, and reads their logs and `/proc`.
 //! Whatever happens to the laboratory itself, no process, port, cgroup or work file
 //! of the run outlives it; see the crate `processes`.
+//!
+//! # What always holds
+//!
+//! - No crate of the laboratory uses one of a system. What it must know of those that come with it
+//!   (names, flags, fleets, drivers) reaches it as plain data, the `Catalogue`, which the binary fills
+//!   from its own command line.
 
 mod alarm;
 mod drivers;
