@@ -125,7 +125,7 @@ isolation_segments = ["gold"]
 
 #[test]
 fn the_example_of_the_documentation_serves() {
-    let document = include_str!("../../../../../docs/routing.md");
+    let document = include_str!("../../../../../../docs/routing.md");
     let example = document.split("```toml\n").nth(1).unwrap();
     let example = example.split("```").next().unwrap();
     let folder = tempfile::tempdir().unwrap();
