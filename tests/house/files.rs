@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Lines that a source file may have; a longer one holds more than one idea.
 const LINES_MAX: usize = 700;
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 

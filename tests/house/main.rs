@@ -5,4 +5,5 @@
 
 mod dependencies;
 mod files;
+mod page_types;
 mod pages;
