@@ -10,9 +10,10 @@ use std::error::Error;
 use std::fmt::Write;
 use std::io::Write as _;
 
+use compliance::model::mode::{ComplianceMode, GlobalPolicyMode, Modes};
+use compliance::model::schedule::AgentRun;
 use compliance::reports::expected::{
-    AgentSchedule, ComplianceMode, Component, ExpectedDirective, ExpectedReports, ExpectedRule,
-    ExpectedValue, GlobalPolicyMode, Modes, PolicyMode,
+    Component, ExpectedDirective, ExpectedReports, ExpectedRule, ExpectedValue,
 };
 use compliance::reports::fleet::{Fleet, RunOutcome};
 use compliance::reports::moment::Moment;
@@ -181,23 +182,13 @@ fn expected(node: usize, components: usize) -> ExpectedReports {
             }],
         }
     });
-    let mode = PolicyMode::Enforce;
-    let schedule = AgentSchedule {
-        interval: 5,
-        start_minute: 0,
-        start_hour: 0,
-        splay: 4,
-    };
     ExpectedReports {
         modes: Modes {
-            global: GlobalPolicyMode {
-                mode,
-                overridable: true,
-            },
+            global: GlobalPolicyMode::default(),
             node: None,
             compliance: ComplianceMode::FullCompliance,
-            schedule,
-            node_schedule: None,
+            run: AgentRun::default(),
+            node_run: None,
         },
         schedules: Vec::new(),
         rules: directives.collect(),

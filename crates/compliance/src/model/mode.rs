@@ -1,6 +1,8 @@
-//! Whether a policy is enforced or only audited.
+//! Whether a policy is enforced or only audited, and what agents report of it.
 
 use serde::{Deserialize, Serialize};
+
+use super::schedule::AgentRun;
 
 /// What an agent does about a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -59,6 +61,63 @@ pub fn resolve(
         PolicyMode::Audit
     } else {
         directive.or(node).unwrap_or(global.mode)
+    }
+}
+
+/// Which reports agents send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComplianceMode {
+    /// All.
+    #[default]
+    FullCompliance,
+    /// What is not as it should be or was not; no report means that all is well.
+    ChangesOnly,
+    /// None.
+    ReportsDisabled,
+}
+
+impl ComplianceMode {
+    /// Rudder's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FullCompliance => "full-compliance",
+            Self::ChangesOnly => "changes-only",
+            Self::ReportsDisabled => "reports-disabled",
+        }
+    }
+}
+
+/// Global and node settings that reports depend on, in the short names of Rudder's expected
+/// reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Modes {
+    /// The global policy mode.
+    #[serde(rename = "gpm")]
+    pub global: GlobalPolicyMode,
+    /// The node's own policy mode.
+    #[serde(rename = "npm", default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<PolicyMode>,
+    /// Which reports agents send.
+    #[serde(rename = "gcm")]
+    pub compliance: ComplianceMode,
+    /// When agents run.
+    #[serde(rename = "gar")]
+    pub run: AgentRun,
+    /// When this agent runs.
+    #[serde(rename = "nar", default, skip_serializing_if = "Option::is_none")]
+    pub node_run: Option<AgentRun>,
+}
+
+impl Modes {
+    /// The schedule that counts for the node.
+    pub fn agent_run(&self) -> AgentRun {
+        self.node_run.unwrap_or(self.run)
+    }
+
+    /// The mode in which a directive runs on the node, by [`resolve`].
+    pub fn policy_mode(&self, directive: Option<PolicyMode>, system: bool) -> PolicyMode {
+        resolve(system, self.global, self.node, directive)
     }
 }
 

@@ -14,14 +14,19 @@ pub struct AgentRun {
     #[serde(rename = "i", alias = "interval")]
     pub interval: u16,
     /// Minute of the hour of the first run.
-    #[serde(rename = "sm", alias = "startMinute")]
+    #[serde(rename = "sm", alias = "startMinute", default)]
     pub start_minute: u16,
     /// Hour of the day of the first run.
-    #[serde(rename = "sh", alias = "startHour")]
+    #[serde(rename = "sh", alias = "startHour", default)]
     pub start_hour: u16,
     /// Minutes over which the starts of nodes are spread.
-    #[serde(rename = "st", alias = "splaytime")]
+    #[serde(rename = "st", alias = "splaytime", default = "usual_splay")]
     pub splay: u16,
+}
+
+/// Nodes whose schedule says nothing of it must not all start at once.
+fn usual_splay() -> u16 {
+    AgentRun::default().splay
 }
 
 impl Default for AgentRun {

@@ -9,33 +9,9 @@ pub use json::{ExpectedReports, PolicyDocument};
 use super::conflicts::Draft;
 use super::content::Content;
 use super::digest::{Digest, Digester};
-use crate::model::mode::{GlobalPolicyMode, PolicyMode};
+use crate::model::mode::{Modes, PolicyMode};
 use crate::model::node::NodeKind;
 use crate::model::schedule::AgentRun;
-
-/// What agents report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ComplianceMode {
-    /// Everything.
-    #[default]
-    FullCompliance,
-    /// What is not as it should be.
-    ChangesOnly,
-    /// Nothing.
-    ReportsDisabled,
-}
-
-impl ComplianceMode {
-    /// Rudder's word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::FullCompliance => "full-compliance",
-            Self::ChangesOnly => "changes-only",
-            Self::ReportsDisabled => "reports-disabled",
-        }
-    }
-}
 
 /// What a node's agent must know of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,16 +26,8 @@ pub struct Header {
     pub server_id: Arc<str>,
     /// Name of its policy server in the network; empty while that is not known.
     pub server_hostname: Arc<str>,
-    /// The mode of all nodes.
-    pub global_mode: GlobalPolicyMode,
-    /// The node's own mode.
-    pub node_mode: Option<PolicyMode>,
-    /// What agents report.
-    pub compliance_mode: ComplianceMode,
-    /// The schedule of all nodes.
-    pub global_run: AgentRun,
-    /// The node's own schedule.
-    pub node_run: Option<AgentRun>,
+    /// Modes and schedules of all nodes and its own.
+    pub modes: Modes,
     /// The schedule that holds.
     pub run: AgentRun,
     /// Seconds after midnight of the first run of a day.
@@ -138,11 +106,7 @@ fn hash(header: &Header, entries: &[Entry]) -> Digest {
         kind,
         server_id,
         server_hostname,
-        global_mode,
-        node_mode,
-        compliance_mode,
-        global_run,
-        node_run,
+        modes,
         run,
         first_run,
         conditions,
@@ -151,11 +115,11 @@ fn hash(header: &Header, entries: &[Entry]) -> Digest {
         all.text(text);
     }
     all.number(*kind as u64);
-    all.text(global_mode.mode.name());
-    all.number(u64::from(global_mode.overridable));
-    all.optional(node_mode.map(PolicyMode::name));
-    all.text(compliance_mode.name());
-    for run in [Some(*global_run), *node_run, Some(*run)] {
+    all.text(modes.global.mode.name());
+    all.number(u64::from(modes.global.overridable));
+    all.optional(modes.node.map(PolicyMode::name));
+    all.text(modes.compliance.name());
+    for run in [Some(modes.run), modes.node_run, Some(*run)] {
         all.number(u64::from(run.is_some()));
         let run = run.unwrap_or_default();
         for number in [run.interval, run.start_minute, run.start_hour, run.splay] {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Cause, Clock, Engine, NodeFailure, Problem};
 use crate::model::ids::{DenseId, DirectiveIx, GroupIx, NodeIx};
-use crate::model::mode;
+use crate::model::mode::{self, Modes};
 use crate::model::node::{Node, NodeKind, NodeState};
 use crate::model::schedule::AgentRun;
 use crate::policy::compile::{CompileError, CompileResult, compile};
@@ -258,11 +258,13 @@ impl Shared<'_> {
             kind: node.kind,
             server_id: node.policy_server_id.as_str().into(),
             server_hostname: server.map_or("", |server| &server.hostname).into(),
-            global_mode: settings.policy_mode,
-            node_mode: node.policy_mode,
-            compliance_mode: settings.compliance_mode,
-            global_run: settings.agent_run,
-            node_run: node.agent_run,
+            modes: Modes {
+                global: settings.policy_mode,
+                node: node.policy_mode,
+                compliance: settings.compliance_mode,
+                run: settings.agent_run,
+                node_run: node.agent_run,
+            },
             run,
             first_run,
             conditions: conditions.into(),

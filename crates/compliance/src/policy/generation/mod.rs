@@ -20,14 +20,14 @@ pub use outcome::{Cause, Clock, NodeFailure, NodeUpdate, Outcome, Problem, Step}
 use super::compile::CompileResult;
 use super::content::Contents;
 use super::inheritance::Properties;
-use super::node_policy::{ComplianceMode, NodePolicy};
+use super::node_policy::NodePolicy;
 use super::system;
 use super::template::Mentions;
 use crate::model::directive::Directive;
 use crate::model::group::Group;
 use crate::model::ids::{DenseId, DirectiveIx, GroupIx, Interner, NodeIx, RuleIx};
 use crate::model::inventory::{InventoryPool, PooledInventory};
-use crate::model::mode::GlobalPolicyMode;
+use crate::model::mode::{ComplianceMode, GlobalPolicyMode};
 use crate::model::node::Node;
 use crate::model::node_set::NodeSet;
 use crate::model::query::{CompiledQuery, QueryError};

@@ -14,6 +14,7 @@ use crate::model::target::{RuleTarget, Target};
 use crate::policy::node_policy::{ExpectedReports, PolicyDocument};
 
 mod random;
+mod reported;
 
 /// 2018-08-24 13:00:07 UTC.
 const NOW: i64 = 1_535_115_607;

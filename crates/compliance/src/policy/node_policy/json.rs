@@ -38,29 +38,10 @@ impl Serialize for ExpectedReports<'_> {
             }
         }
         let mut map = to.serialize_map(None)?;
-        map.serialize_entry("ms", &Modes(policy))?;
+        map.serialize_entry("ms", &policy.header.modes)?;
         map.serialize_entry("rs", &Each(|| rules.iter().map(Rule)))?;
         let overridden = Each(|| policy.overridden.iter().map(Overridden));
         map.serialize_entry("os", &overridden)?;
-        map.end()
-    }
-}
-
-struct Modes<'p>(&'p NodePolicy);
-
-impl Serialize for Modes<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let header = &self.0.header;
-        let mut map = to.serialize_map(None)?;
-        map.serialize_entry("gpm", &header.global_mode)?;
-        if let Some(mode) = header.node_mode {
-            map.serialize_entry("npm", &mode)?;
-        }
-        map.serialize_entry("gcm", &header.compliance_mode)?;
-        map.serialize_entry("gar", &header.global_run)?;
-        if let Some(run) = header.node_run {
-            map.serialize_entry("nar", &run)?;
-        }
         map.end()
     }
 }
@@ -202,7 +183,7 @@ impl Serialize for PolicyDocument<'_> {
         map.serialize_entry("kind", &header.kind)?;
         map.serialize_entry("policyServerId", &*header.server_id)?;
         map.serialize_entry("policyServerHostname", &*header.server_hostname)?;
-        map.serialize_entry("complianceMode", &header.compliance_mode)?;
+        map.serialize_entry("complianceMode", &header.modes.compliance)?;
         map.serialize_entry("schedule", &Schedule(header.run, header.first_run))?;
         let conditions = Each(|| header.conditions.iter().map(|one| &**one));
         map.serialize_entry("conditions", &conditions)?;

@@ -1,8 +1,7 @@
 //! What a node is expected to report.
 //!
-//! These types are the shared shape of expected reports: generation of policies makes them,
-//! compliance is computed from them, and their JSON is Rudder's since 7.1 (column
-//! `configuration` of `nodeconfigurations`), with its short names.
+//! Compliance is computed from these types. Their JSON, which generation of policies writes, is
+//! Rudder's since 7.1 (column `configuration` of `nodeconfigurations`), with its short names.
 
 mod json;
 #[cfg(test)]
@@ -10,6 +9,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::model::mode::{Modes, PolicyMode};
 
 /// What is expected of one node with one configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,78 +25,8 @@ pub struct ExpectedReports {
     #[serde(rename = "rs")]
     pub rules: Vec<ExpectedRule>,
     /// Directives that gave way to others.
-    #[serde(rename = "os", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "os", default)]
     pub overrides: Vec<Override>,
-}
-
-/// Global and node settings that reports depend on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Modes {
-    /// The global policy mode.
-    #[serde(rename = "gpm")]
-    pub global: GlobalPolicyMode,
-    /// The node's own policy mode.
-    #[serde(rename = "npm", default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<PolicyMode>,
-    /// Which reports agents send.
-    #[serde(rename = "gcm")]
-    pub compliance: ComplianceMode,
-    /// When agents run.
-    #[serde(rename = "gar")]
-    pub schedule: AgentSchedule,
-    /// When this agent runs.
-    #[serde(rename = "nar", default, skip_serializing_if = "Option::is_none")]
-    pub node_schedule: Option<AgentSchedule>,
-}
-
-/// The global policy mode, and whether others may override it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GlobalPolicyMode {
-    /// The mode.
-    #[serde(rename = "m")]
-    pub mode: PolicyMode,
-    /// May nodes and directives have another?
-    #[serde(rename = "o")]
-    pub overridable: bool,
-}
-
-/// What an agent does about what is not as it should be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PolicyMode {
-    /// Tells it.
-    Audit,
-    /// Makes it so.
-    Enforce,
-}
-
-/// Which reports agents send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ComplianceMode {
-    /// All.
-    FullCompliance,
-    /// What is not as it should be or was not; no report means that all is well.
-    ChangesOnly,
-    /// None.
-    ReportsDisabled,
-}
-
-/// When an agent runs, in minutes and hours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentSchedule {
-    /// Minutes from run to run.
-    #[serde(rename = "i")]
-    pub interval: u32,
-    /// The minute of the first run of a day.
-    #[serde(rename = "sm", default)]
-    pub start_minute: u32,
-    /// The hour of the first run of a day.
-    #[serde(rename = "sh", default)]
-    pub start_hour: u32,
-    /// Minutes over which nodes spread.
-    #[serde(rename = "st", default)]
-    pub splay: u32,
 }
 
 /// What is expected of a rule's directives.
@@ -248,27 +179,5 @@ impl ExpectedReports {
     /// None that the types allow.
     pub fn to_json(&self) -> Result<String, ExpectedError> {
         Ok(serde_json::to_string(self)?)
-    }
-}
-
-impl Modes {
-    /// The schedule that counts for the node.
-    pub fn agent_schedule(&self) -> AgentSchedule {
-        self.node_schedule.unwrap_or(self.schedule)
-    }
-
-    /// The mode in which a directive runs on the node. Audit on either wins over enforce; what a
-    /// directive says wins over the global mode. What belongs to the system is always enforced.
-    pub fn policy_mode(&self, directive: Option<PolicyMode>, system: bool) -> PolicyMode {
-        if system {
-            return PolicyMode::Enforce;
-        }
-        if !self.global.overridable {
-            return self.global.mode;
-        }
-        if self.node == Some(PolicyMode::Audit) {
-            return PolicyMode::Audit;
-        }
-        directive.or(self.node).unwrap_or(self.global.mode)
     }
 }

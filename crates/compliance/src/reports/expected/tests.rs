@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{Component, ExpectedReports, ExpectedValue, PolicyMode, ReportingLogic};
+use super::{Component, ExpectedReports, ExpectedValue, ReportingLogic};
+use crate::model::mode::PolicyMode;
 
 const LIMIT: usize = 1 << 20;
 
@@ -24,7 +25,7 @@ fn what_is_read_is_written() {
     let expected = ExpectedReports::from_json(JSON, LIMIT).unwrap();
     let written: Value = serde_json::from_str(&expected.to_json().unwrap()).unwrap();
     assert_eq!(written, serde_json::from_str::<Value>(JSON).unwrap());
-    assert_eq!(expected.modes.agent_schedule().interval, 10);
+    assert_eq!(expected.modes.agent_run().interval, 10);
     let Component::Values { values, .. } = &expected.rules[0].directives[0].components[0] else {
         panic!("a component with values");
     };

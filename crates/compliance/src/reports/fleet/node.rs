@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::model::mode::ComplianceMode;
 use crate::reports::decision::{Basis, ConfigTime, NodeFacts, RunConfig, UnixMillis};
-use crate::reports::expected::ComplianceMode;
 use crate::reports::level::ComplianceLevel;
 use crate::reports::matching::{Matcher, NodeExpected, Received, Types};
 use crate::reports::status::Status;

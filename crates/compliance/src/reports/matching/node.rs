@@ -7,7 +7,8 @@ use thiserror::Error;
 
 use super::shape::OwnTexts;
 use super::{Shape, ShapePool};
-use crate::reports::expected::{ComplianceMode, ExpectedReports, PolicyMode};
+use crate::model::mode::{ComplianceMode, PolicyMode};
+use crate::reports::expected::ExpectedReports;
 use crate::reports::status::Status;
 
 /// Expected reports are larger than what can be held.
@@ -179,7 +180,7 @@ impl NodeExpected {
             text: own.text.into(),
             ends: own.ends.into(),
             compliance_mode: expected.modes.compliance,
-            interval: expected.modes.agent_schedule().interval.saturating_mul(60),
+            interval: u32::from(expected.modes.agent_run().interval) * 60,
         })
     }
 

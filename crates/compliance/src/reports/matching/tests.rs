@@ -159,7 +159,7 @@ fn what_no_report_means_depends_on_the_mode() {
         [(Disabled, 1)]
     );
     let mut audit = expected(components, "changes-only");
-    audit.modes.node = Some(crate::reports::expected::PolicyMode::Audit);
+    audit.modes.node = Some(crate::model::mode::PolicyMode::Audit);
     let (mut ids, mut shapes) = (Ids::default(), ShapePool::default());
     let node = NodeExpected::compile(&audit, &mut ids, &mut shapes).unwrap();
     assert_eq!(level(&node, &[]), [(AuditCompliant, 1)]);
