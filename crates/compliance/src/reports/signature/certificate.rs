@@ -99,6 +99,29 @@ impl NodeCertificate {
         self.uid.as_deref()
     }
 
+    /// Is it a certificate of the same key?
+    pub fn has_key_of(&self, other: &Self) -> bool {
+        self.algorithm == other.algorithm && self.key == other.key
+    }
+
+    /// Did this key sign these bytes by RSA, PKCS #1 with SHA-512? None if it is no RSA key.
+    pub(crate) fn verify_rsa_sha512(&self, bytes: &[u8], signature: &[u8]) -> Option<bool> {
+        if self.algorithm != KeyAlgorithm::Rsa {
+            return None;
+        }
+        let key = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA512, &self.key);
+        Some(key.verify(bytes, signature).is_ok())
+    }
+
+    /// The last four bytes of an RSA key's modulus, by which agents name the key.
+    pub(crate) fn rsa_key_id(&self) -> Option<[u8; 4]> {
+        if self.algorithm != KeyAlgorithm::Rsa {
+            return None;
+        }
+        let mut key = Elements::new(&self.key).ok()?.inside(Tag::Sequence).ok()?;
+        key.value(Tag::Integer).ok()?.last_chunk().copied()
+    }
+
     /// The name of the issuer, encoded, and the number.
     pub(super) fn issuer_and_serial(&self) -> (&[u8], &[u8]) {
         (&self.issuer, &self.serial)

@@ -3,7 +3,8 @@
 use aws_lc_rs::digest;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
+    ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, RSA_PKCS1_SHA256,
+    RSA_PKCS1_SHA512, RsaKeyPair,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -87,6 +88,27 @@ impl SigningKey {
         let digest_oid = element(Tag::Sequence, &[&digest_oid.to_der()?])?;
         let signature = element(Tag::Sequence, &[&signature.concat()])?;
         Ok((digest, digest_oid, signature))
+    }
+
+    /// Signs by RSA, PKCS #1 with SHA-512.
+    pub(crate) fn sign_rsa_sha512(&self, bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
+        let failed = |problem: &str| SigningError {
+            problem: problem.to_owned(),
+        };
+        let Pair::Rsa(pair) = &self.0 else {
+            return Err(failed(
+                "the key is not RSA, which inventories are signed with",
+            ));
+        };
+        let mut signature = vec![0; pair.public_modulus_len()];
+        pair.sign(
+            &RSA_PKCS1_SHA512,
+            &SystemRandom::new(),
+            bytes,
+            &mut signature,
+        )
+        .map_err(|_| failed("the key refuses"))?;
+        Ok(signature)
     }
 
     fn sign(&self, bytes: &[u8]) -> Result<Vec<u8>, aws_lc_rs::error::Unspecified> {

@@ -1,0 +1,336 @@
+//! From records to what the model holds.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::fields::{MAPPINGS, Unit};
+use super::records::{self, Record};
+use super::{InventoryError, Limits, NodeFacts, SoftwareUpdate};
+use crate::model::attributes::ObjectType;
+use crate::model::inventory::{ELEMENTS, Inventory, VALUE_BYTES};
+use crate::model::node::{LIST_ENTRIES, Node, NodeKind, ROOT};
+use crate::model::property::Property;
+use crate::reports::moment::Moment;
+
+const MEGABYTE: u64 = 1 << 20;
+
+pub(super) fn read(xml: &[u8], limits: &Limits) -> Result<NodeFacts, InventoryError> {
+    let mut gathered = Gathered::default();
+    records::read(xml, limits, |record| gathered.take(record))?;
+    gathered.finish()
+}
+
+/// What has been read so far; texts are empty until they are found.
+#[derive(Default)]
+struct Gathered {
+    node: Node,
+    fqdn: String,
+    agent_name: String,
+    server: String,
+    owner: String,
+    certificate: String,
+    agent_version: String,
+    package_version: String,
+    date: String,
+    offset: String,
+    capabilities: Vec<String>,
+    inventory: Inventory,
+    elements: usize,
+    updates: Vec<SoftwareUpdate>,
+    machine: Vec<(&'static str, String)>,
+}
+
+impl Gathered {
+    fn take(&mut self, record: &Record) -> Result<(), InventoryError> {
+        let text = |path| record.text(path).unwrap_or_default().to_owned();
+        match record.name.as_str() {
+            "RUDDER" => return self.rudder(record),
+            "OPERATINGSYSTEM" => {
+                let os = &mut self.node.os;
+                os.name = system_name(&text("NAME"));
+                os.version = text("VERSION");
+                os.full_name = text("FULL_NAME");
+                os.service_pack = record.text("SERVICE_PACK").map(str::to_owned);
+                os.kernel_version = text("KERNEL_VERSION");
+                os.kernel = match text("KERNEL_NAME").to_ascii_lowercase().as_str() {
+                    "linux" => "Linux".into(),
+                    "mswin32" => "Windows".into(),
+                    _ => text("KERNEL_NAME"),
+                };
+                self.node.architecture_description = text("ARCH");
+                self.fqdn = text("FQDN");
+                self.offset = text("TIMEZONE/OFFSET");
+            }
+            "HARDWARE" => {
+                self.node.ram = megabytes(record.text("MEMORY"));
+                self.node.swap = megabytes(record.text("SWAP"));
+                let system = text("VMSYSTEM");
+                let physical = system.is_empty() || system.eq_ignore_ascii_case("physical");
+                let kind = if physical { "Physical" } else { "Virtual" };
+                self.machine.push(("machineType", kind.into()));
+                if !physical {
+                    self.machine.push(("vmType", system.to_ascii_lowercase()));
+                }
+                self.machine.push(("motherBoardUuid", text("UUID")));
+            }
+            "ACCESSLOG" => self.date = text("LOGDATE"),
+            "LOCAL_USERS" => {
+                if let Some(login) = record.text("LOGIN")
+                    && self.node.accounts.len() < LIST_ENTRIES
+                {
+                    self.node.accounts.push(login.to_owned());
+                }
+            }
+            "SOFTWAREUPDATES" => {
+                self.count()?;
+                self.updates.push(SoftwareUpdate {
+                    name: text("NAME"),
+                    version: text("VERSION"),
+                    arch: text("ARCH"),
+                    from: text("FROM"),
+                    kind: text("KIND"),
+                    severity: text("SEVERITY"),
+                });
+            }
+            "BIOS" => {
+                for (field, attribute) in [
+                    ("SMANUFACTURER", "manufacturer"),
+                    ("SSN", "componentSerialNumber"),
+                ] {
+                    self.machine.push((attribute, text(field)));
+                }
+            }
+            "NETWORKS" => {
+                let found = record.all("IPADDRESS").chain(record.all("IPADDRESS6"));
+                for address in found {
+                    let known = self.node.ip_addresses.iter().any(|one| one == address);
+                    if !known && self.node.ip_addresses.len() < LIST_ENTRIES {
+                        self.node.ip_addresses.push(address.to_owned());
+                    }
+                }
+            }
+            "SOFTWARES" if record.text("NAME") == Some("rudder-agent") => {
+                self.package_version = text("VERSION");
+            }
+            _ => {}
+        }
+        self.element(record)
+    }
+
+    fn count(&mut self) -> Result<(), InventoryError> {
+        self.elements += 1;
+        if self.elements > ELEMENTS {
+            let (what, limit) = ("software, processes and the like", ELEMENTS);
+            return Err(InventoryError::TooLarge { what, limit });
+        }
+        Ok(())
+    }
+
+    fn element(&mut self, record: &Record) -> Result<(), InventoryError> {
+        let Some((_, kind, fields)) = MAPPINGS.iter().find(|(name, ..)| *name == record.name)
+        else {
+            return Ok(());
+        };
+        self.count()?;
+        let mut element = std::collections::BTreeMap::new();
+        for (field, attribute, unit) in *fields {
+            let Some(text) = record.text(field) else {
+                continue;
+            };
+            let value = match unit {
+                Unit::Text => Some(text.to_owned()),
+                Unit::Megabytes => megabytes(Some(text)).map(|bytes| bytes.to_string()),
+                Unit::Date => Some(day(text)),
+            };
+            if let Some(mut value) = value {
+                value.truncate(value.floor_char_boundary(VALUE_BYTES));
+                element.entry((*attribute).to_owned()).or_insert(value);
+            }
+        }
+        if !element.is_empty() {
+            let elements = self.inventory.elements.entry(*kind).or_default();
+            elements.push(element);
+        }
+        Ok(())
+    }
+
+    fn rudder(&mut self, record: &Record) -> Result<(), InventoryError> {
+        let text = |path| record.text(path).unwrap_or_default().to_owned();
+        self.node.id = text("UUID");
+        self.node.hostname = text("HOSTNAME");
+        self.agent_name = text("AGENT/AGENT_NAME");
+        self.certificate = text("AGENT/AGENT_CERT");
+        self.owner = text("AGENT/OWNER");
+        self.server = text("AGENT/POLICY_SERVER_UUID");
+        self.agent_version = text("AGENT_VERSION");
+        let capabilities = record.all("AGENT_CAPABILITIES/AGENT_CAPABILITY");
+        self.capabilities = capabilities.take(1_000).map(str::to_owned).collect();
+        if let Some(json) = record.text("CUSTOM_PROPERTIES") {
+            let all: Map<String, Value> =
+                serde_json::from_str(json).map_err(|error| InventoryError::Field {
+                    field: "RUDDER/CUSTOM_PROPERTIES",
+                    found: format!("{}: {error}", shortened(json)),
+                    expected: "an object of JSON",
+                })?;
+            self.node.properties = all
+                .into_iter()
+                .map(|(name, value)| Property {
+                    provider: Some("inventory".into()),
+                    ..Property::new(name, value)
+                })
+                .collect();
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<NodeFacts, InventoryError> {
+        let node = &mut self.node;
+        if node.hostname.is_empty() {
+            node.hostname = self.fqdn;
+        }
+        let system = [&node.os.full_name, &node.os.kernel, &node.os.name];
+        let named = system.iter().any(|name| !name.is_empty());
+        for (field, found) in [
+            ("RUDDER/UUID", !node.id.is_empty()),
+            (
+                "RUDDER/HOSTNAME or OPERATINGSYSTEM/FQDN",
+                !node.hostname.is_empty(),
+            ),
+            ("RUDDER/AGENT/AGENT_NAME", !self.agent_name.is_empty()),
+            ("RUDDER/AGENT/AGENT_CERT", !self.certificate.is_empty()),
+            ("RUDDER/AGENT/OWNER", !self.owner.is_empty()),
+            ("RUDDER/AGENT/POLICY_SERVER_UUID", !self.server.is_empty()),
+            ("OPERATINGSYSTEM/FULL_NAME, KERNEL_NAME or NAME", named),
+            (
+                "OPERATINGSYSTEM/KERNEL_VERSION",
+                !node.os.kernel_version.is_empty(),
+            ),
+        ] {
+            if !found {
+                return Err(InventoryError::Missing { field });
+            }
+        }
+        for (field, id) in [
+            ("RUDDER/UUID", &node.id),
+            ("RUDDER/AGENT/POLICY_SERVER_UUID", &self.server),
+        ] {
+            if !is_node_id(id) {
+                return Err(InventoryError::Field {
+                    field,
+                    found: shortened(id),
+                    expected: "a UUID or root",
+                });
+            }
+        }
+        if node.id == ROOT {
+            node.kind = NodeKind::Root;
+        }
+        node.policy_server_id = self.server;
+        node.agent.name = agent_name(&self.agent_name)?;
+        node.agent.owner = self.owner;
+        node.agent.version = match (self.agent_version.as_str(), self.package_version.as_str()) {
+            ("", version) | (version, _) => version.to_owned(),
+        };
+        let date = date(&self.date, &self.offset)?;
+        node.last_inventory = date.map(Timestamp::as_second);
+        self.machine.retain(|(_, value)| !value.is_empty());
+        if !self.machine.is_empty() {
+            let fields: Vec<_> = self
+                .machine
+                .iter()
+                .map(|(name, value)| (*name, &value[..value.floor_char_boundary(VALUE_BYTES)]))
+                .collect();
+            self.inventory.push(ObjectType::Machine, &fields);
+        }
+        self.inventory.check(&self.node.id)?;
+        self.node.check()?;
+        Ok(NodeFacts {
+            node: self.node,
+            certificate: self.certificate,
+            date,
+            capabilities: self.capabilities,
+            inventory: self.inventory,
+            updates: self.updates,
+        })
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+/// `root`, or a UUID in its usual form.
+pub(super) fn is_node_id(id: &str) -> bool {
+    let bytes = id.as_bytes();
+    let dash = |at: usize| matches!(at, 8 | 13 | 18 | 23);
+    let fits = |(at, byte): (usize, &u8)| match dash(at) {
+        true => *byte == b'-',
+        false => byte.is_ascii_hexdigit(),
+    };
+    id == ROOT || (bytes.len() == 36 && bytes.iter().enumerate().all(fits))
+}
+
+fn agent_name(name: &str) -> Result<String, InventoryError> {
+    match name.to_ascii_lowercase().as_str() {
+        "cfengine-community" | "cfengine community" | "community" => {
+            Ok("cfengine-community".into())
+        }
+        "dsc" => Ok("dsc".into()),
+        _ => Err(InventoryError::Field {
+            field: "RUDDER/AGENT/AGENT_NAME",
+            found: shortened(name),
+            expected: "cfengine-community or dsc",
+        }),
+    }
+}
+
+/// Rudder's word for a distribution.
+fn system_name(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    let known = [
+        ("red hat", "Redhat"),
+        ("redhat", "Redhat"),
+        ("suse", "Suse"),
+        ("sles", "Suse"),
+        ("centos", "Centos"),
+        ("almalinux", "AlmaLinux"),
+        ("rocky", "Rocky"),
+        ("oracle", "Oracle"),
+        ("amazon", "AmazonLinux"),
+    ];
+    let found = known.iter().find(|(begin, _)| lower.starts_with(begin));
+    found.map_or(name, |(_, word)| word).to_owned()
+}
+
+/// Bytes of a number of MB; none of what is no number.
+fn megabytes(text: Option<&str>) -> Option<u64> {
+    let number: f64 = text?.parse().ok()?;
+    let most = (u64::MAX / MEGABYTE) as f64;
+    (0.0..most)
+        .contains(&number)
+        .then_some((number * MEGABYTE as f64) as u64)
+}
+
+/// `MM/DD/YYYY` as `YYYY-MM-DD`.
+fn day(text: &str) -> String {
+    let found = jiff::civil::Date::strptime("%m/%d/%Y", text);
+    found.map_or_else(|_| text.to_owned(), |date| date.to_string())
+}
+
+/// The date of an inventory, which is that of the node's clock.
+fn date(text: &str, offset: &str) -> Result<Option<Timestamp>, InventoryError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    // Without a zone that can be read it is taken as UTC: the limits leave room for this.
+    let zoned = Moment::from_run_start(&format!("{text} {offset}"));
+    let moment = zoned.or_else(|| Moment::from_run_start(&format!("{text}+00:00")));
+    match moment {
+        Some(moment) => Ok(Some(moment.instant())),
+        None => Err(InventoryError::Field {
+            field: "ACCESSLOG/LOGDATE",
+            found: shortened(text),
+            expected: "a date as 2025-01-13 07:00:41",
+        }),
+    }
+}

@@ -1,0 +1,132 @@
+//! XML as inventories use it: records of a `CONTENT`, each with texts by their paths.
+
+use quick_xml::Reader;
+use quick_xml::events::Event;
+
+use super::{InventoryError, Limits};
+
+/// An element directly below `CONTENT`.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    pub(super) name: String,
+    /// Path below the record, with `/`, and text without space around it; in order.
+    fields: Vec<(String, String)>,
+}
+
+impl Record {
+    /// The first text at a path that is not empty.
+    pub(super) fn text(&self, path: &str) -> Option<&str> {
+        let mut all = self.fields.iter();
+        let found = all.find(|(at, text)| at == path && !text.is_empty());
+        found.map(|(_, text)| text.as_str())
+    }
+
+    /// All texts at a path that are not empty.
+    pub(super) fn all<'r>(&'r self, path: &'r str) -> impl Iterator<Item = &'r str> {
+        let all = self.fields.iter();
+        let found = all.filter(move |(at, text)| at == path && !text.is_empty());
+        found.map(|(_, text)| text.as_str())
+    }
+}
+
+/// Passes the records to `take`, one after another.
+pub(super) fn read(
+    xml: &[u8],
+    limits: &Limits,
+    mut take: impl FnMut(&Record) -> Result<(), InventoryError>,
+) -> Result<(), InventoryError> {
+    let too_large = |what, limit| Err(InventoryError::TooLarge { what, limit });
+    if xml.len() > limits.bytes {
+        return too_large("bytes", limits.bytes);
+    }
+    let text = str::from_utf8(xml).map_err(|error| InventoryError::Xml {
+        at: error.valid_up_to() as u64,
+        problem: "bytes that are not UTF-8".into(),
+    })?;
+    let mut reader = Reader::from_str(text);
+    reader.config_mut().expand_empty_elements = true;
+    let mut path: Vec<String> = Vec::new();
+    let (mut elements, mut own) = (0, String::new());
+    let mut record = Record::default();
+    loop {
+        let at = reader.buffer_position();
+        let wrong = |problem: String| InventoryError::Xml { at, problem };
+        let event = reader
+            .read_event()
+            .map_err(|error| wrong(error.to_string()))?;
+        match event {
+            Event::Start(start) => {
+                elements += 1;
+                if elements > limits.elements {
+                    return too_large("elements", limits.elements);
+                }
+                if path.len() >= limits.depth {
+                    return too_large("elements inside of each other", limits.depth);
+                }
+                let name = start.name().as_ref().to_owned();
+                match (path.len(), name.as_str()) {
+                    (0, "REQUEST") => {}
+                    (0, other) => {
+                        let other: String = other.chars().take(64).collect();
+                        return Err(wrong(format!("the root is {other}, not REQUEST")));
+                    }
+                    (2, _) => {
+                        record.fields.clear();
+                        record.name.clone_from(&name);
+                    }
+                    _ => {}
+                }
+                path.push(name);
+                own.clear();
+            }
+            Event::End(_) => {
+                if path.get(1).is_some_and(|name| name == "CONTENT") {
+                    if path.len() > 3 {
+                        let place = path.get(3..).unwrap_or_default().join("/");
+                        record.fields.push((place, own.trim().to_owned()));
+                    } else if path.len() == 3 {
+                        take(&record)?;
+                    }
+                }
+                own.clear();
+                path.pop();
+            }
+            Event::Text(text) => own.push_str(&text.xml10_content()),
+            Event::CData(text) => own.push_str(&text.xml10_content()),
+            Event::GeneralRef(reference) => {
+                let character = reference
+                    .resolve_char_ref()
+                    .map_err(|error| wrong(error.to_string()))?;
+                let name: &str = &reference;
+                match (character, name) {
+                    (Some(character), _) => own.push(character),
+                    (_, "lt") => own.push('<'),
+                    (_, "gt") => own.push('>'),
+                    (_, "amp") => own.push('&'),
+                    (_, "quot") => own.push('"'),
+                    (_, "apos") => own.push('\''),
+                    (_, other) => {
+                        let other: String = other.chars().take(64).collect();
+                        return Err(wrong(format!("the entity &{other};, which XML has not")));
+                    }
+                }
+            }
+            Event::DocType(_) => return Err(wrong("a document type".into())),
+            Event::Decl(_) | Event::PI(_) | Event::Comment(_) | Event::Empty(_) => {}
+            Event::Eof => break,
+        }
+        if own.len() > limits.text_bytes {
+            return too_large("bytes of one text", limits.text_bytes);
+        }
+    }
+    if let Some(open) = path.last() {
+        let at = reader.buffer_position();
+        let problem = format!("the end, while {open} is open");
+        return Err(InventoryError::Xml { at, problem });
+    }
+    if elements == 0 {
+        let problem = "no element".to_owned();
+        return Err(InventoryError::Xml { at: 0, problem });
+    }
+    Ok(())
+}

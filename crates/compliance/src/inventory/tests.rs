@@ -1,0 +1,303 @@
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use proptest::prelude::*;
+use rcgen::{CertificateParams, DnType, KeyPair};
+
+use super::*;
+use crate::model::attributes::ObjectType;
+use crate::model::property::Property;
+use crate::reports::signature::{NodeCertificate, SigningKey};
+use InventorySignatureError as Refused;
+
+const AGENT1: &[u8] = include_bytes!("../../tests/data/inventories/agent1.ocs");
+const AGENT1_SIGN: &[u8] = include_bytes!("../../tests/data/inventories/agent1.ocs.sign");
+const BAD: &[u8] = include_bytes!("../../tests/data/inventories/windows-bad-certificate.ocs");
+const BAD_SIGN: &[u8] =
+    include_bytes!("../../tests/data/inventories/windows-bad-certificate.ocs.sign");
+const ID: &str = "c6642a36-b1ed-43e4-a7b7-7d0e1f85063e";
+
+fn read(xml: &[u8]) -> Result<NodeFacts, InventoryError> {
+    NodeFacts::read(xml, &Limits::default())
+}
+
+fn now() -> Timestamp {
+    "2026-03-01T12:00:00Z".parse().unwrap()
+}
+
+fn hollow_facts(seed: u64, certificate: &str) -> NodeFacts {
+    hollow::node(seed, ID, "web-1.example.org", "root", certificate, now())
+}
+
+#[test]
+fn an_inventory_of_rudder_is_read() {
+    let facts = read(AGENT1).unwrap();
+    let node = &facts.node;
+    assert_eq!((node.id.as_str(), node.hostname.as_str()), (ID, "agent1"));
+    assert_eq!(
+        (node.agent.name.as_str(), node.policy_server_id.as_str()),
+        ("dsc", "root")
+    );
+    assert_eq!(node.agent.owner, "nt authority\\system");
+    assert_eq!(
+        (node.os.kernel.as_str(), node.os.name.as_str()),
+        ("Windows", "Windows")
+    );
+    assert_eq!(node.os.kernel_version, "10.0.26100");
+    assert_eq!(node.ram, Some(2_047 << 20));
+    assert_eq!(facts.inventory.elements[&ObjectType::Software].len(), 57);
+    // 07:00:41 in Los Angeles.
+    assert_eq!(facts.date, Some("2025-01-13T15:00:41Z".parse().unwrap()));
+    assert_eq!(facts.inventory.elements[&ObjectType::Machine].len(), 1);
+}
+
+#[test]
+fn a_signature_of_rudder_is_checked() {
+    let facts = read(AGENT1).unwrap();
+    let signature = InventorySignature::parse(AGENT1_SIGN).unwrap();
+    let told = signature.verify(AGENT1, &facts, None).unwrap();
+    assert!(signature.verify(AGENT1, &facts, Some(&told)).is_ok());
+    let mut altered = AGENT1.to_vec();
+    let last = altered.len() - 1;
+    altered[last] ^= 1;
+    assert_eq!(
+        signature.verify(&altered, &facts, None),
+        Err(Refused::Invalid)
+    );
+    // Another node's known key.
+    let other = NodeCertificate::from_pem(read(BAD).unwrap().certificate.as_bytes()).unwrap();
+    assert!(matches!(
+        signature.verify(AGENT1, &facts, Some(&other)),
+        Err(Refused::OtherKey { .. })
+    ));
+    // Rudder's own vector of a certificate that is not the node's.
+    let facts = read(BAD).unwrap();
+    let signature = InventorySignature::parse(BAD_SIGN).unwrap();
+    let error = signature.verify(BAD, &facts, None).unwrap_err();
+    assert_eq!(
+        error,
+        Refused::OtherNode {
+            node: "b73ea451-c42a-420d-a540-47b445e58313".into(),
+            found: "not-the-correct-node-id".into(),
+        }
+    );
+}
+
+#[test]
+fn what_an_agent_signs_is_accepted() {
+    let key = KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap();
+    let mut params = CertificateParams::default();
+    let uid = DnType::CustomDnType(vec![0, 9, 2342, 19_200_300, 100, 1, 1]);
+    params.distinguished_name.push(uid, ID);
+    let pem = params.self_signed(&key).unwrap().pem();
+    let signing = SigningKey::from_pem(key.serialize_pem().as_bytes()).unwrap();
+    let certificate = NodeCertificate::from_pem(pem.as_bytes()).unwrap();
+    let xml = write(&hollow_facts(1, &pem));
+    let signed =
+        InventorySignature::sign(xml.as_bytes(), &signing, &certificate, "web-1", "today").unwrap();
+    let read_back = InventorySignature::parse(signed.to_file().as_bytes()).unwrap();
+    assert_eq!(read_back, signed);
+    let facts = read(xml.as_bytes()).unwrap();
+    assert!(read_back.verify(xml.as_bytes(), &facts, None).is_ok());
+    let elliptic = KeyPair::generate().unwrap();
+    let elliptic = SigningKey::from_pem(elliptic.serialize_pem().as_bytes()).unwrap();
+    let refused = InventorySignature::sign(b"", &elliptic, &certificate, "", "");
+    assert!(refused.unwrap_err().to_string().contains("RSA"));
+}
+
+#[test]
+fn other_signature_files_are_refused() {
+    let good = String::from_utf8(AGENT1_SIGN.to_vec()).unwrap();
+    for (from, to, field) in [
+        ("rudder-signature-v1", "rudder-signature-v2", "header"),
+        ("sha512", "sha256", "algorithm"),
+        ("digest=", "digest=zz", "digest"),
+        ("digest=", "other=", "digest"),
+    ] {
+        let text = good.replace(from, to);
+        let error = InventorySignature::parse(text.as_bytes()).unwrap_err();
+        assert!(error.to_string().contains(field), "{error}");
+    }
+    assert!(InventorySignature::parse(&[b'a'; 20_000]).is_err());
+    assert!(InventorySignature::parse(&[0xff, 0xfe]).is_err());
+}
+
+#[test]
+fn each_mandatory_field_is_missed() {
+    let xml = write(&hollow_facts(1, "a certificate"));
+    let mut named = BTreeMap::new();
+    for (remove, field) in [
+        (vec!["UUID"], "RUDDER/UUID"),
+        (
+            vec!["HOSTNAME", "FQDN"],
+            "RUDDER/HOSTNAME or OPERATINGSYSTEM/FQDN",
+        ),
+        (vec!["AGENT_NAME"], "RUDDER/AGENT/AGENT_NAME"),
+        (vec!["AGENT_CERT"], "RUDDER/AGENT/AGENT_CERT"),
+        (vec!["OWNER"], "RUDDER/AGENT/OWNER"),
+        (
+            vec!["POLICY_SERVER_UUID"],
+            "RUDDER/AGENT/POLICY_SERVER_UUID",
+        ),
+        (
+            vec!["FULL_NAME", "KERNEL_NAME", "NAME"],
+            "OPERATINGSYSTEM/FULL_NAME, KERNEL_NAME or NAME",
+        ),
+        (vec!["KERNEL_VERSION"], "OPERATINGSYSTEM/KERNEL_VERSION"),
+    ] {
+        let mut text = xml.clone();
+        for name in remove {
+            text = text.replace(&format!("<{name}>"), "<GONE>");
+            text = text.replace(&format!("</{name}>"), "</GONE>");
+        }
+        assert_eq!(
+            read(text.as_bytes()),
+            Err(InventoryError::Missing { field })
+        );
+        named.insert(field, ());
+    }
+    assert_eq!(named.len(), 8);
+    // One of two is enough.
+    let text = xml.replace("HOSTNAME>", "GONE>");
+    assert_eq!(
+        read(text.as_bytes()).unwrap().node.hostname,
+        "web-1.example.org"
+    );
+    let text = xml.replace(ID, "../../etc/passwd");
+    assert!(matches!(
+        read(text.as_bytes()),
+        Err(InventoryError::Field {
+            field: "RUDDER/UUID",
+            ..
+        })
+    ));
+}
+
+#[test]
+fn hostile_xml_is_refused() {
+    let wrap = |inner: &str| format!("<REQUEST><CONTENT>{inner}</CONTENT></REQUEST>");
+    let deep = wrap(&"<A>".repeat(100));
+    for (xml, problem) in [
+        (String::new(), "no element"),
+        ("<html></html>".into(), "not REQUEST"),
+        (
+            "<!DOCTYPE a [<!ENTITY b \"c\">]><REQUEST></REQUEST>".into(),
+            "document type",
+        ),
+        (wrap("<ENVS><KEY>&b;</KEY></ENVS>"), "entity &b;"),
+        (wrap("<ENVS><KEY>&#0;</KEY></ENVS>"), "character"),
+        (wrap("<ENVS></KEY>"), "reading an inventory"),
+        ("<REQUEST><CONTENT>".into(), "is open"),
+        (deep, "16 elements inside"),
+    ] {
+        let error = read(xml.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(problem), "{xml}: {error}");
+    }
+    let small = Limits {
+        bytes: 1_000,
+        depth: 4,
+        elements: 20,
+        text_bytes: 50,
+    };
+    let many = wrap(&"<ENVS/>".repeat(30));
+    let long = wrap(&format!("<ENVS><KEY>{}</KEY></ENVS>", "a".repeat(60)));
+    for xml in [many, long, "<REQUEST>".repeat(200)] {
+        let error = NodeFacts::read(xml.as_bytes(), &small).unwrap_err();
+        assert!(matches!(error, InventoryError::TooLarge { .. }), "{error}");
+    }
+    let error = read(b"<REQUEST>\xff</REQUEST>").unwrap_err().to_string();
+    assert!(error.contains("UTF-8"), "{error}");
+}
+
+#[test]
+fn dates_have_limits() {
+    let mut facts = hollow_facts(1, "a certificate");
+    let seconds = |hours: i64, more: i64| SignedDuration::from_secs(hours * 3_600 + more);
+    for (age, accepted) in [
+        (seconds(48, 0), true),
+        (seconds(48, 1), false),
+        (seconds(-12, 0), true),
+        (seconds(-12, -1), false),
+        (seconds(0, 0), true),
+    ] {
+        facts.date = Some(now() - age);
+        assert_eq!(facts.check_date(now()).is_ok(), accepted, "{age:?}");
+    }
+    facts.date = None;
+    assert_eq!(facts.check_date(now()), Ok(()));
+}
+
+#[test]
+fn packed_inventories_have_a_bound() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(AGENT1).unwrap();
+    let packed = encoder.finish().unwrap();
+    assert_eq!(
+        &*unpack("a.ocs.gz", &packed, &Limits::default()).unwrap(),
+        AGENT1
+    );
+    assert_eq!(
+        &*unpack("a.ocs", AGENT1, &Limits::default()).unwrap(),
+        AGENT1
+    );
+    let small = Limits {
+        bytes: AGENT1.len() - 1,
+        ..Limits::default()
+    };
+    assert!(unpack("a.ocs.gz", &packed, &small).is_err());
+}
+
+#[test]
+fn hollow_nodes_are_as_large_as_real_ones_and_differ() {
+    let (mut sizes, mut systems, mut packages) = (Vec::new(), BTreeMap::new(), Vec::new());
+    for seed in 0..300 {
+        let facts = hollow_facts(seed, "a certificate");
+        assert_eq!(facts, hollow_facts(seed, "a certificate"));
+        sizes.push(write(&facts).len());
+        packages.push(facts.inventory.elements[&ObjectType::Software].len());
+        *systems.entry(facts.node.os.full_name).or_insert(0) += 1;
+    }
+    sizes.sort_unstable();
+    assert!(
+        sizes[0] > 50_000 && sizes[299] < 350_000,
+        "{} {}",
+        sizes[0],
+        sizes[299]
+    );
+    assert!((90_000..200_000).contains(&sizes[150]), "{}", sizes[150]);
+    assert_eq!(packages.iter().min(), Some(&160));
+    assert_eq!(packages.iter().max(), Some(&418));
+    assert_eq!(systems.len(), 8);
+    assert!(systems["Debian GNU/Linux 12 (bookworm)"] > 45);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_written_is_read(seed: u64, key in "[a-z]{1,5}", value in "[ -~é\n]{0,40}", login in "[a-z<&\"']{1,9}") {
+        let mut facts = hollow_facts(seed, "-----BEGIN-----\nabc\n-----END-----");
+        let property = Property::new(key, value.clone().into());
+        facts.node.properties = vec![Property { provider: Some("inventory".into()), ..property }];
+        facts.node.accounts.push(login);
+        facts.inventory.push(ObjectType::Environment, &[("name", "X"), ("value", &format!("v{value}v"))]);
+        let read = read(write(&facts).as_bytes()).unwrap();
+        prop_assert_eq!(&read.node, &facts.node);
+        prop_assert_eq!(&read.updates, &facts.updates);
+        prop_assert_eq!(&read.capabilities, &facts.capabilities);
+        prop_assert_eq!(&read.inventory, &facts.inventory);
+        prop_assert_eq!(read.date, facts.date);
+    }
+
+    #[test]
+    fn damage_is_never_worse_than_an_error(cut in 0_usize..45_162, at in 0_usize..45_162, byte: u8) {
+        let mut damaged = AGENT1.to_vec();
+        damaged[at] = byte;
+        if let Ok(facts) = read(&damaged) {
+            prop_assert!(facts.node.check().is_ok());
+        }
+        prop_assert!(read(&AGENT1[..cut]).is_err());
+    }
+}
