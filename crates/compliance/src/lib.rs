@@ -8,6 +8,7 @@
 //! Everything here is pure: time, randomness and I/O come in as arguments.
 
 pub mod acceptance;
+pub mod agent;
 pub mod inventory;
 pub mod model;
 pub mod policy;

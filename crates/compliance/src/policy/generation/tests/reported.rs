@@ -1,6 +1,7 @@
 //! What is generated for a node is what compliance is computed from.
 
 use super::*;
+use crate::agent::{self, AgentPolicy, Hollow, Outcome, Rates, RunOutcome, RunSettings};
 use crate::reports::expected::{self, Component};
 use crate::reports::level::{ComplianceLevel, FleetLevel};
 use crate::reports::matching::{Ids, Matcher, NodeExpected, Received, ShapePool};
@@ -41,6 +42,7 @@ fn values(components: &[Component], out: &mut Vec<(String, String, String)>) {
 }
 
 struct Reported {
+    document: String,
     expected: expected::ExpectedReports,
     config_id: String,
     all: Vec<Sent>,
@@ -93,15 +95,20 @@ fn reported(node: &str) -> Reported {
     let config_id = policy.config_id.to_string();
     assert_eq!(all.len() as u64, policy.value_count());
     Reported {
+        document: serde_json::to_string(&PolicyDocument(policy)).unwrap(),
         expected,
         config_id,
         all,
     }
 }
 
+fn start() -> Moment {
+    Moment::from_rfc3339("2018-08-24T13:00:10+00:00").unwrap()
+}
+
 /// Writes the run log of these reports, reads it, matches it, and sums up the node.
 fn level(reported: &Reported, node: &str, sent: &[Sent]) -> ComplianceLevel {
-    let start = Moment::from_rfc3339("2018-08-24T13:00:10+00:00").unwrap();
+    let start = start();
     let marker = |component: &str| Sent {
         rule: "rudder".into(),
         directive: "run".into(),
@@ -128,11 +135,16 @@ fn level(reported: &Reported, node: &str, sent: &[Sent]) -> ComplianceLevel {
         };
         write_report(&mut text, &report).unwrap();
     }
+    level_of_log(reported, node, &text)
+}
+
+/// Reads a run log, matches it, and sums up the node.
+fn level_of_log(reported: &Reported, node: &str, text: &str) -> ComplianceLevel {
     let info = RunInfo {
         node_id: node.into(),
-        timestamp: start,
+        timestamp: start(),
     };
-    let log = RunLog::parse(info, &text, &Limits::default()).unwrap();
+    let log = RunLog::parse(info, text, &Limits::default()).unwrap();
     assert_eq!((log.is_run(), log.broken), (true, 0));
     assert_eq!(log.config_id.as_deref(), Some(&*reported.config_id));
     let (mut ids, mut shapes) = (Ids::default(), ShapePool::default());
@@ -211,4 +223,38 @@ fn an_error_a_missing_and_an_unexpected_component_are_told_apart() {
     sent[place("c2-1")].kind = ReportKind::ResultError;
     let focused = level(&reported, "web1", &sent);
     assert_eq!(focused[Status::EnforceError], 1, "{:?}", counts(&focused));
+}
+
+/// What a hollow agent with these rates makes of what is generated for a node.
+fn run_hollow(node: &str, rates: Rates) -> (ComplianceLevel, RunOutcome) {
+    let reported = reported(node);
+    let policy = AgentPolicy::from_json(&reported.document, 1 << 20).unwrap();
+    let mut methods = Hollow::new(rates, 7, 1).unwrap();
+    let settings = RunSettings::default();
+    let outcome = agent::run(&policy, &mut methods, &settings, start(), || Duration::ZERO);
+    (level_of_log(&reported, node, &outcome.log), outcome)
+}
+
+#[test]
+fn an_agent_that_runs_what_is_generated_is_as_compliant_as_it_is_in_order() {
+    for node in ["root", "web1", "web2", "db1"] {
+        let (level, outcome) = run_hollow(node, Rates::NONE);
+        let all = outcome.count(Outcome::Success) + outcome.count(Outcome::NotApplicable);
+        assert_eq!(
+            FleetLevel::from(level).global_percent(),
+            Some(100),
+            "{:?}",
+            counts(&level)
+        );
+        assert_eq!(level[Status::Missing] + level[Status::Unexpected], 0);
+        // One call of them is made and not reported.
+        assert_eq!(all, reported(node).all.len() as u64 + 1);
+    }
+    let failing = Rates {
+        error: 1.0,
+        ..Rates::NONE
+    };
+    let (level, _) = run_hollow("web1", failing);
+    assert_eq!(level[Status::EnforceSuccess] + level[Status::Missing], 0);
+    assert!(level[Status::EnforceError] > 0 && level[Status::AuditError] == 1);
 }

@@ -1,0 +1,51 @@
+//! One run at a time.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::Path;
+
+use thiserror::Error;
+
+/// Why a run may not start.
+#[derive(Debug, Error)]
+pub enum LockError {
+    /// Another run goes on.
+    #[error("another run of the agent goes on; this one is left out")]
+    Busy,
+    /// Somebody disabled the agent.
+    #[error("the agent is disabled; remove the file disable-agent from its folder to enable it")]
+    Disabled,
+    /// The lock's file cannot be used.
+    #[error("locking the agent's run: {0}; check its folder")]
+    File(#[from] io::Error),
+}
+
+/// The right to run, until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct RunLock {
+    _file: File,
+}
+
+impl RunLock {
+    /// Takes the lock of an agent whose files are in this folder, without waiting.
+    ///
+    /// # Errors
+    /// Another run has it, the agent is disabled by a file `disable-agent`, or the folder cannot
+    /// be used.
+    pub fn take(folder: &Path) -> Result<Self, LockError> {
+        if folder.join("disable-agent").try_exists()? {
+            return Err(LockError::Disabled);
+        }
+        fs::create_dir_all(folder)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(folder.join("run.lock"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(LockError::Busy),
+            Err(TryLockError::Error(error)) => Err(LockError::File(error)),
+        }
+    }
+}

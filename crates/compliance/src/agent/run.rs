@@ -1,0 +1,239 @@
+//! One run of a policy.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use super::condition::{canonify, holds};
+use super::policy::{AgentPolicy, Call, DirectivePolicy};
+use super::{Applied, Invocation, Methods, Outcome};
+use crate::model::mode::{ComplianceMode, PolicyMode};
+use crate::reports::moment::Moment;
+use crate::reports::run_info::RunInfo;
+use crate::reports::runlog::{Report, ReportKind, write_report};
+
+/// Bytes of a message that are reported.
+const MESSAGE_BYTES: usize = 4_096;
+
+/// How a run goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSettings {
+    /// How long it may take: no call starts later, and what it had reported is missing.
+    pub budget: Duration,
+    /// Audit everything, whatever the policy says.
+    pub force_audit: bool,
+    /// Campaigns whose windows are open: directives of others are left out.
+    pub open_schedules: HashSet<String>,
+}
+
+impl Default for RunSettings {
+    /// Four minutes, which ends before the next run of every five.
+    fn default() -> Self {
+        Self {
+            budget: Duration::from_secs(240),
+            force_audit: false,
+            open_schedules: HashSet::new(),
+        }
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunOutcome {
+    /// Node and start of the run, by which its file is named.
+    pub info: RunInfo,
+    /// The run log.
+    pub log: String,
+    /// Calls by how they ended, in the order of [`Outcome`].
+    pub counts: [u64; 5],
+    /// Calls that were not made because the time was over.
+    pub skipped: u64,
+}
+
+impl RunOutcome {
+    /// How many calls ended so.
+    pub fn count(&self, outcome: Outcome) -> u64 {
+        self.counts[outcome as usize]
+    }
+}
+
+/// Runs a policy. `elapsed` tells the time since `start`.
+pub fn run(
+    policy: &AgentPolicy,
+    methods: &mut impl Methods,
+    settings: &RunSettings,
+    start: Moment,
+    mut elapsed: impl FnMut() -> Duration,
+) -> RunOutcome {
+    let mut known: HashSet<String> = methods.conditions().into_iter().collect();
+    known.extend(policy.conditions.iter().cloned());
+    let mut log = Log {
+        policy,
+        start,
+        now: start,
+        text: String::new(),
+    };
+    let (mut counts, mut skipped) = ([0; 5], 0);
+    log.marker("start", "Start execution");
+    for directive in &policy.policies {
+        let closed = |schedule| !settings.open_schedules.contains(schedule);
+        if directive.schedule.as_ref().is_some_and(closed) {
+            continue;
+        }
+        for call in &directive.calls {
+            let time = elapsed();
+            log.now = at(start, time);
+            if time >= settings.budget {
+                skipped += 1;
+                continue;
+            }
+            let mode = if settings.force_audit {
+                PolicyMode::Audit
+            } else {
+                call.mode.unwrap_or(directive.mode)
+            };
+            let invocation = Invocation {
+                id: &call.id,
+                method: &call.method,
+                params: &call.params,
+            };
+            let applied = match holds(&call.condition, &known) {
+                Ok(true) => methods.apply(&invocation, mode),
+                Ok(false) => Applied::new(Outcome::NotApplicable, "its condition does not hold"),
+                Err(error) => Applied::new(Outcome::Error, error.to_string()),
+            };
+            let name = canonify(&format!("{}_{}", call.method, invocation.key()));
+            for ending in applied.outcome.conditions() {
+                known.insert(format!("{name}_{ending}"));
+            }
+            known.extend(applied.conditions.iter().map(|name| canonify(name)));
+            counts[applied.outcome as usize] += 1;
+            log.now = at(start, elapsed());
+            if call.reported {
+                log.call(
+                    directive,
+                    call,
+                    applied.outcome.report(mode),
+                    &applied.message,
+                );
+            }
+        }
+    }
+    log.now = at(start, elapsed());
+    log.marker("end", "End execution");
+    let info = RunInfo {
+        node_id: policy.node_id.clone(),
+        timestamp: start,
+    };
+    RunOutcome {
+        info,
+        log: log.text,
+        counts,
+        skipped,
+    }
+}
+
+fn at(start: Moment, elapsed: Duration) -> Moment {
+    let later = SignedDuration::try_from(elapsed)
+        .ok()
+        .and_then(|elapsed| start.instant().checked_add(elapsed).ok());
+    later.map_or(start, Moment::utc)
+}
+
+struct Log<'p> {
+    policy: &'p AgentPolicy,
+    start: Moment,
+    now: Moment,
+    text: String,
+}
+
+impl Log<'_> {
+    fn marker(&mut self, component: &str, message: &str) {
+        let config_id = self.policy.config_id.clone();
+        self.write(&Report {
+            start_datetime: self.start,
+            execution_datetime: self.now,
+            rule_id: "rudder",
+            directive_id: "run",
+            component: component.into(),
+            key_value: config_id.into(),
+            event_type: ReportKind::Control.name(),
+            msg: message.into(),
+            policy: "Common",
+            node_id: &self.policy.node_id,
+            report_id: "0",
+        });
+    }
+
+    fn call(&mut self, directive: &DirectivePolicy, call: &Call, kind: ReportKind, message: &str) {
+        use ReportKind as K;
+        let fine = matches!(
+            kind,
+            K::ResultSuccess | K::ResultNotApplicable | K::AuditCompliant | K::AuditNotApplicable
+        );
+        match self.policy.compliance_mode {
+            ComplianceMode::FullCompliance => {}
+            ComplianceMode::ChangesOnly if !fine => {}
+            ComplianceMode::ChangesOnly | ComplianceMode::ReportsDisabled => return,
+        }
+        let key = call.params.first().map_or("None", |(_, key)| key.as_str());
+        self.write(&Report {
+            start_datetime: self.start,
+            execution_datetime: self.now,
+            rule_id: &directive.rule,
+            directive_id: &directive.directive,
+            component: call.component.as_str().into(),
+            key_value: if key.is_empty() { "None" } else { key }.into(),
+            event_type: kind.name(),
+            msg: message[..message.floor_char_boundary(MESSAGE_BYTES)].into(),
+            policy: &directive.technique,
+            node_id: &self.policy.node_id,
+            report_id: if call.id.is_empty() { "0" } else { &call.id },
+        });
+    }
+
+    /// Writes a report; one that could not be read as it is loses what stands in the way.
+    fn write(&mut self, report: &Report<'_>) {
+        if write_report(&mut self.text, report).is_ok() {
+            return;
+        }
+        let [component, key, message, technique, id] = [
+            &*report.component,
+            &*report.key_value,
+            &*report.msg,
+            report.policy,
+            report.report_id,
+        ]
+        .map(harmless);
+        let harmless = Report {
+            component: component.into(),
+            key_value: key.into(),
+            msg: message.into(),
+            policy: &technique,
+            report_id: &id,
+            ..report.clone()
+        };
+        // Identities of rules, directives and nodes are checked where they are defined.
+        let _ = write_report(&mut self.text, &harmless);
+    }
+}
+
+/// The text in one line, without what delimits fields.
+fn harmless(text: &str) -> String {
+    let mut line = text.replace(['\r', '\n'], " ");
+    for mark in ["@@", "##", "@#"] {
+        let (first, second) = mark.split_at(1);
+        while line.contains(mark) {
+            line = line.replace(mark, &format!("{first} {second}"));
+        }
+    }
+    if line.ends_with(['@', '#']) {
+        line.push(' ');
+    }
+    // It may begin like a line of the agent's log, or like the time of one.
+    if line.starts_with(|c: char| c.is_ascii_digit() || " CRr".contains(c)) {
+        line.insert_str(0, "- ");
+    }
+    line
+}

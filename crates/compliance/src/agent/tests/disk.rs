@@ -1,0 +1,277 @@
+//! Methods on a real disk, in a temporary folder.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use super::*;
+
+type Snapshot = BTreeMap<String, (String, u32, Vec<u8>)>;
+
+/// Kind, mode and content of all that is in a folder.
+fn snapshot(folder: &Path) -> Snapshot {
+    let (mut all, mut folders) = (Snapshot::new(), vec![folder.to_owned()]);
+    while let Some(one) = folders.pop() {
+        for entry in fs::read_dir(&one).unwrap() {
+            let path = entry.unwrap().path();
+            let data = fs::symlink_metadata(&path).unwrap();
+            let content = if data.is_file() {
+                fs::read(&path).unwrap()
+            } else if data.is_symlink() {
+                fs::read_link(&path)
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned()
+                    .into_bytes()
+            } else {
+                folders.push(path.clone());
+                Vec::new()
+            };
+            let kind = format!("{:?}", data.file_type());
+            all.insert(path.display().to_string(), (kind, data.mode(), content));
+        }
+    }
+    all
+}
+
+fn on(folder: &Path) -> OnSystem<Disk> {
+    OnSystem {
+        system: Disk::new(folder),
+        command_limit: Duration::from_secs(1),
+        conditions: Vec::new(),
+    }
+}
+
+fn apply(folder: &Path, call: &Call, mode: PolicyMode) -> Applied {
+    let (id, method, params) = (&*call.id, &*call.method, &*call.params);
+    on(folder).apply(&Invocation { id, method, params }, mode)
+}
+
+/// `/f` with this content, a directory `/d` with a file in it, a link `/l` to `/f`.
+fn folder(content: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("f"), content).unwrap();
+    fs::set_permissions(at("f"), fs::Permissions::from_mode(0o640)).unwrap();
+    fs::create_dir(at("d")).unwrap();
+    fs::write(at("d/x"), "x").unwrap();
+    symlink("f", at("l")).unwrap();
+    folder
+}
+
+/// The rule of all methods: audits change nothing, what they find is what enforcing does, and
+/// what was repaired is in order.
+fn check(folder: &Path, call: &Call) -> Outcome {
+    let before = snapshot(folder);
+    let audited = apply(folder, call, Audit);
+    assert_eq!(
+        snapshot(folder),
+        before,
+        "{call:?} changed something in audit"
+    );
+    let enforced = apply(folder, call, Enforce);
+    let after = snapshot(folder);
+    match audited.outcome {
+        Outcome::Success => {
+            assert_eq!(enforced.outcome, Outcome::Success);
+            assert_eq!(after, before);
+        }
+        Outcome::NonCompliant if enforced.outcome == Outcome::Repaired => {
+            assert_ne!(after, before, "{call:?} repaired nothing");
+            for mode in [Audit, Enforce] {
+                let again = apply(folder, call, mode);
+                assert_eq!(
+                    again.outcome,
+                    Outcome::Success,
+                    "{call:?}: {}",
+                    again.message
+                );
+            }
+            assert_eq!(snapshot(folder), after, "{call:?} repaired twice");
+        }
+        _ => {
+            assert_eq!(
+                enforced.outcome,
+                Outcome::Error,
+                "{call:?}: {}",
+                enforced.message
+            );
+            assert_eq!(after, before, "{call:?} failed half way");
+        }
+    }
+    enforced.outcome
+}
+
+#[test]
+fn files_are_repaired_once_and_keep_their_permissions() {
+    use Outcome::{Error, Repaired, Success};
+    for (method, params, outcome) in [
+        (
+            "file_content",
+            &[("path", "/f"), ("lines", "a\nb")][..],
+            Repaired,
+        ),
+        (
+            "file_content",
+            &[("path", "/new/deep/f"), ("lines", "a")],
+            Repaired,
+        ),
+        (
+            "file_content",
+            &[("path", "/f"), ("lines", "one\ntwo")],
+            Success,
+        ),
+        (
+            "file_content",
+            &[("path", "/f"), ("lines", "three"), ("enforce", "false")],
+            Repaired,
+        ),
+        (
+            "file_content",
+            &[("path", "/l"), ("lines", "through the link")],
+            Repaired,
+        ),
+        ("file_content", &[("path", "/d"), ("lines", "a")], Error),
+        (
+            "file_lines_present",
+            &[("path", "/f"), ("lines", "two\nthree")],
+            Repaired,
+        ),
+        (
+            "file_lines_present",
+            &[("path", "/f"), ("lines", "two")],
+            Success,
+        ),
+        (
+            "file_lines_absent",
+            &[("path", "/f"), ("lines", "one")],
+            Repaired,
+        ),
+        (
+            "file_lines_absent",
+            &[("path", "/nothing"), ("lines", "one")],
+            Success,
+        ),
+        (
+            "file_key_value_present",
+            &[("path", "/f"), ("key", "k"), ("value", "v")],
+            Repaired,
+        ),
+        ("file_absent", &[("path", "/f")], Repaired),
+        ("file_absent", &[("path", "/l")], Repaired),
+        ("file_absent", &[("path", "/f/below")], Success),
+        ("file_absent", &[("path", "/d")], Error),
+        ("directory_present", &[("path", "/d/e/g")], Repaired),
+        ("directory_present", &[("path", "/d")], Success),
+        ("directory_present", &[("path", "/f")], Error),
+        (
+            "directory_absent",
+            &[("path", "/d"), ("recursive", "true")],
+            Repaired,
+        ),
+        ("directory_absent", &[("path", "/d")], Error),
+        ("directory_absent", &[("path", "/e")], Success),
+        (
+            "file_symlink_present",
+            &[("path", "/l"), ("target", "d")],
+            Repaired,
+        ),
+        (
+            "file_symlink_present",
+            &[("path", "/l"), ("target", "f")],
+            Success,
+        ),
+        (
+            "file_symlink_present",
+            &[("path", "/f"), ("target", "d")],
+            Error,
+        ),
+        ("permissions", &[("path", "/f"), ("mode", "0600")], Repaired),
+        ("permissions", &[("path", "/f"), ("mode", "640")], Success),
+        ("permissions", &[("path", "/l"), ("mode", "0600")], Error),
+        ("permissions", &[("path", "/f"), ("owner", "nobody")], Error),
+        ("file_absent", &[("path", "/../f")], Error),
+        ("file_absent", &[("path", "f")], Error),
+        ("package_present", &[("name", "ntp")], Error),
+        ("audit_from_command", &[("command", "true")], Error),
+    ] {
+        let folder = folder("one\ntwo\n");
+        let call = call("1", method, params);
+        assert_eq!(check(folder.path(), &call), outcome, "{call:?}");
+        if let Ok(data) = fs::metadata(folder.path().join("f"))
+            && method != "permissions"
+        {
+            assert_eq!(data.mode() & 0o7777, 0o640, "{call:?}");
+        }
+    }
+}
+
+#[test]
+fn a_whole_policy_runs_on_a_disk() {
+    let folder = folder("one\n");
+    let mut second = call(
+        "2",
+        "file_lines_present",
+        &[("path", "/f"), ("lines", "after")],
+    );
+    second.condition = "file_content__f_repaired".into();
+    let calls = vec![
+        call("1", "file_content", &[("path", "/f"), ("lines", "new")]),
+        second,
+    ];
+    let policy = policy(Enforce, calls);
+    let outcome = run_on(&policy, &mut on(folder.path()));
+    assert_eq!(kinds(&outcome), ["result_repaired", "result_repaired"]);
+    assert_eq!(
+        fs::read_to_string(folder.path().join("f")).unwrap(),
+        "new\nafter\n"
+    );
+    let data = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(data, 3, "something temporary remains");
+}
+
+fn any_call() -> impl Strategy<Value = Call> {
+    let path = prop_oneof![
+        Just("/f"),
+        Just("/d"),
+        Just("/l"),
+        Just("/new"),
+        Just("/d/x")
+    ];
+    let text = "[ab=\n ]{0,6}";
+    let flag = prop_oneof![Just("true"), Just("false")];
+    let mode = prop_oneof![Just("0600"), Just("0755"), Just("640")];
+    (0..9_usize, path, text, text, flag, mode).prop_map(|(which, path, one, two, flag, mode)| {
+        let path = ("path", path);
+        let lines = ("lines", one.as_str());
+        match which {
+            0 => call("1", "file_content", &[path, lines, ("enforce", flag)]),
+            1 => call("1", "file_lines_present", &[path, lines]),
+            2 => call("1", "file_lines_absent", &[path, lines]),
+            3 => call(
+                "1",
+                "file_key_value_present",
+                &[path, ("key", &one), ("value", &two)],
+            ),
+            4 => call("1", "file_absent", &[path]),
+            5 => call("1", "directory_present", &[path]),
+            6 => call("1", "directory_absent", &[path, ("recursive", flag)]),
+            7 => call("1", "file_symlink_present", &[path, ("target", "f")]),
+            _ => call("1", "permissions", &[path, ("mode", mode)]),
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn audits_change_nothing_and_repairs_last(
+        content in "[ab=\n ]{0,12}",
+        calls in proptest::collection::vec(any_call(), 1..5),
+    ) {
+        let folder = folder(&content);
+        for call in &calls {
+            check(folder.path(), call);
+        }
+    }
+}
