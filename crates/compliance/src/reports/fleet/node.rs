@@ -33,10 +33,12 @@ impl DirectiveLevel {
         (self.rule, self.directive)
     }
 
-    /// The same with all of its reports unexpected.
+    /// The same with all of its reports unexpected. What nobody expects is a user's, or what is
+    /// shown would depend on whether the run came while its configuration was still held.
     fn unexpected(&self) -> Self {
         Self {
             expected: false,
+            types: Types::USER,
             level: ComplianceLevel::of(Status::Unexpected, self.received),
             ..*self
         }
