@@ -54,6 +54,14 @@ fn an_inventory_of_rudder_is_read() {
 }
 
 #[test]
+fn an_inventory_of_rudder_is_written_as_it_was_read() {
+    for xml in [AGENT1, BAD] {
+        let facts = read(xml).unwrap();
+        assert_eq!(read(write(&facts).as_bytes()), Ok(facts));
+    }
+}
+
+#[test]
 fn a_signature_of_rudder_is_checked() {
     let facts = read(AGENT1).unwrap();
     let signature = InventorySignature::parse(AGENT1_SIGN).unwrap();

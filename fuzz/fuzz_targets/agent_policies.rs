@@ -1,0 +1,25 @@
+//! Any text as a policy: what is read is run by a hollow agent, and each call is one report.
+
+#![no_main]
+
+use std::time::Duration;
+
+use compliance::agent::{AgentPolicy, Hollow, Rates, RunSettings, run};
+use compliance::reports::moment::Moment;
+use compliance::reports::runlog::{Limits, RunLog};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(policy) = AgentPolicy::from_json(&String::from_utf8_lossy(data), 65_536) else {
+        return;
+    };
+    let start = Moment::from_rfc3339("2018-08-24T15:55:01Z").expect("a time");
+    let mut hollow = Hollow::new(Rates::NONE, 1, 1).expect("rates");
+    let outcome = run(&policy, &mut hollow, &RunSettings::default(), start, || {
+        Duration::ZERO
+    });
+    // Identities that no server would give out may make the log unreadable, and no more.
+    if let Ok(log) = RunLog::parse(outcome.info, &outcome.log, &Limits::default()) {
+        assert!(log.reports.len() as u64 <= outcome.counts.iter().sum::<u64>() + 2);
+    }
+});
