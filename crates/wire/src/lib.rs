@@ -6,6 +6,7 @@ pub mod deadlines;
 pub mod framing;
 pub mod http1;
 pub mod http2;
+pub mod listeners;
 pub mod poller;
 pub mod proxy_protocol;
 pub mod signal;

@@ -4,42 +4,64 @@
 //! what carries no request. The others go on for those that still work, until no thread
 //! has a request in hand.
 
+use std::sync::Arc;
+
 use wire::clock;
 
-use super::event_loop::EventLoop;
-use super::host::{DRAINING, STOPPED};
-use super::session::Phase;
+use super::host::{DRAINING, Orders, RUNNING, STOPPED};
 use crate::Nanos;
 
 /// For how long no thread must have a request in hand: what one thread says of itself may
 /// be old when another one looks at it.
-pub(super) const QUIET: Nanos = 5_000_000;
+const QUIET: Nanos = 5_000_000;
 
-impl EventLoop {
-    /// Does what the host's state asks for; `false`: end.
-    pub(super) fn follow(&mut self) -> bool {
-        let state = self.orders.state();
-        if state != self.state {
-            self.state = state;
-            if state == DRAINING {
-                self.leave();
-            }
+/// What the host wants of a thread, as that saw it last.
+pub(super) struct Draining {
+    orders: Arc<Orders>,
+    /// Its place among the threads.
+    thread: usize,
+    state: u8,
+    /// When some thread last had a request in hand, while the host drains.
+    busy_at: Nanos,
+}
+
+/// What to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Go on.
+    Running,
+    /// Let those leave whom nobody calls from here; told once.
+    Leaving,
+    /// Go on until nobody [`has anything in hand`](Draining::is_over).
+    Draining,
+    /// End at once.
+    Stopped,
+}
+
+impl Draining {
+    pub(super) fn new(orders: Arc<Orders>, thread: usize) -> Self {
+        Self {
+            orders,
+            thread,
+            state: RUNNING,
+            busy_at: 0,
         }
+    }
+
+    /// Looks what the host wants now.
+    pub(super) fn look(&mut self) -> Stage {
+        let state = self.orders.state();
+        let before = std::mem::replace(&mut self.state, state);
         match state {
-            STOPPED => false,
-            DRAINING => !self.is_quiet(),
-            _ => true,
+            STOPPED => Stage::Stopped,
+            DRAINING if state != before => Stage::Leaving,
+            DRAINING => Stage::Draining,
+            _ => Stage::Running,
         }
     }
 
     /// Says how much this thread has in hand, and whether no thread had any for a while.
-    fn is_quiet(&mut self) -> bool {
-        let leaving = |instance: usize| self.is_leaving(instance);
-        let sessions = self.sessions.values();
-        let sessions = sessions.filter(|session| leaving(session.instance)).count();
-        let fronts = self.fronts.values();
-        let fronts = fronts.filter(|front| leaving(front.instance)).count();
-        let busy = self.flights.taken() + sessions + fronts;
+    pub(super) fn is_over(&mut self, busy: usize) -> bool {
         let now = clock::now();
         if !self.orders.say_busy(self.thread, busy) {
             self.busy_at = now;
@@ -47,42 +69,11 @@ impl EventLoop {
         now.saturating_sub(self.busy_at) >= QUIET
     }
 
-    /// Whether an instance accepts nothing more.
-    pub(super) fn is_leaving(&self, instance: usize) -> bool {
-        let instance = self.instances.get(instance);
-        instance.is_none_or(|instance| instance.leaving)
-    }
-
-    /// Those whom nobody calls from here accept nothing more, and close the connections
-    /// that carry no request.
-    fn leave(&mut self) {
-        for index in 0..self.instances.len() {
-            if self.current_plan(index).is_some_and(|plan| plan.inner) {
-                continue;
-            }
-            // Those that were made already are not turned away.
-            self.accept(index);
-            if let Some(instance) = self.instances.get_mut(index) {
-                instance.listener = None;
-                instance.leaving = true;
-            }
+    /// When to look again at the latest.
+    pub(super) fn next_deadline(&self) -> Nanos {
+        match self.state {
+            DRAINING => clock::now() + QUIET / 2,
+            _ => Nanos::MAX,
         }
-        let keys: Vec<_> = self.sessions.keys().collect();
-        for key in keys {
-            let Some(mut session) = self.sessions.take(key) else {
-                continue;
-            };
-            let leaving = self.is_leaving(session.instance);
-            if leaving && session.phase == Phase::Head && session.rest.is_empty() {
-                // A request may be there already.
-                self.read(&mut session);
-                if session.phase == Phase::Head && session.rest.is_empty() {
-                    session.phase = Phase::Closed;
-                }
-            }
-            self.put_session(session);
-        }
-        self.shut_fronts_down();
-        self.settle();
     }
 }

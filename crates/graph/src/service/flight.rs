@@ -1,4 +1,4 @@
-//! A request in hand.
+//! A request in hand, and the attempts of its calls.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use wire::slab::Key;
 use super::plan::Plan;
 use crate::Nanos;
 use crate::script::{Request, Ticket};
-use crate::topology::{EdgeId, Protocol, StepId};
+use crate::topology::{EdgeId, StepId};
+use traces::context::Outgoing;
 use traces::{SpanId, TraceId};
 
 /// Most bytes of the bodies of its calls that an answer repeats; the rest is left out.
@@ -17,19 +18,30 @@ pub(super) const MOST_ECHO: usize = 64 * 1024;
 /// Bytes of memory that a request leaves to the next one, for each of its parts.
 const KEEP: usize = 4 * 1024;
 
+/// A request in hand with what its instance does under the revision that it runs under.
+pub(super) struct Active {
+    pub(super) key: Key,
+    pub(super) plan: Arc<Plan>,
+    pub(super) flight: Box<Flight>,
+}
+
+impl Active {
+    /// Whether the answer repeats the bodies of its calls.
+    pub(super) fn echoes(&self) -> bool {
+        let endpoint = self.plan.endpoint(self.flight.endpoint);
+        endpoint.is_some_and(|endpoint| endpoint.echo)
+    }
+}
+
 /// A request in hand: from its head to the end of all that it began.
 #[derive(Default)]
 pub(super) struct Flight {
     /// Place of the instance in its thread.
     pub(super) instance: usize,
-    /// Set from its head on.
-    pub(super) plan: Option<Arc<Plan>>,
     /// The caller's connection, until the answer is sent.
     pub(super) session: Option<Key>,
     /// The caller's connection of HTTP/2 and the stream there, in place of a session.
     pub(super) stream: Option<(Key, StreamKey)>,
-    /// What the caller speaks.
-    pub(super) protocol: Protocol,
     pub(super) request: Request,
     /// What it waits for.
     pub(super) open: Vec<Open>,
@@ -79,15 +91,12 @@ pub(super) struct Open {
 }
 
 impl Open {
+    /// Something that does not end by time.
     pub(super) fn new(ticket: Ticket, what: What) -> Self {
-        Self::until(ticket, what, NEVER)
-    }
-
-    pub(super) fn until(ticket: Ticket, what: What, until: Nanos) -> Self {
         Self {
             ticket,
             what,
-            until,
+            until: NEVER,
         }
     }
 }
@@ -99,14 +108,62 @@ pub(super) enum What {
     Call(Key),
     /// A call over this connection of HTTP/2.
     Stream(Key),
-    /// A call that waits for a connection, at a callee's slot and instance.
-    Queued(usize, usize),
+    /// A call that waits for a connection.
+    Queued(PoolId),
     /// Work in hand, by its job.
     Job(Key),
     /// A sleep, since then.
     Sleep(StepId, SpanId, Nanos),
     /// A pause between attempts, or before an answer.
     Pause,
+}
+
+/// Which pool, and whose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PoolId {
+    pub(super) instance: usize,
+    pub(super) slot: usize,
+    pub(super) place: usize,
+}
+
+/// One attempt of a call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Attempt {
+    pub(super) flight: Key,
+    /// Whose connections it goes over.
+    pub(super) pool: PoolId,
+    pub(super) ticket: Ticket,
+    pub(super) edge: EdgeId,
+    pub(super) step: StepId,
+    pub(super) bytes: u64,
+    pub(super) deadline: Nanos,
+    pub(super) number: u8,
+    /// Not over a connection that was kept.
+    pub(super) fresh: bool,
+    pub(super) span: SpanId,
+    /// When the step wanted it.
+    pub(super) wanted: Nanos,
+    /// When its first byte was sent.
+    pub(super) sent: Nanos,
+}
+
+impl Attempt {
+    /// Whether it is what a request waits for by a ticket.
+    pub(super) fn is(&self, flight: Key, ticket: Ticket) -> bool {
+        self.flight == flight && self.ticket == ticket
+    }
+
+    /// The context that it carries.
+    pub(super) fn context<'a>(&self, flight: &'a Flight) -> Outgoing<'a> {
+        Outgoing {
+            trace: flight.trace,
+            span: self.span,
+            parent: flight.span,
+            sampled: flight.sampled,
+            debug: flight.debug,
+            passed: &flight.passed,
+        }
+    }
 }
 
 /// The body of a call's answer.
@@ -122,10 +179,8 @@ pub(super) struct Part {
 impl Flight {
     /// Makes it ready for another request; memory that has grown much is given back.
     pub(super) fn clear(&mut self) {
-        self.plan = None;
         self.session = None;
         self.stream = None;
-        self.protocol = Protocol::Http1;
         self.request.reset();
         self.open.clear();
         self.parts.clear();

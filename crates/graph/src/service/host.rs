@@ -11,28 +11,32 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use wire::listeners::BACKLOG;
 use wire::poller::{Poller, Waker};
+use wire::slab::Key;
 use wire::socket;
 
+use super::context::Context;
 use super::directory::Directory;
-use super::event_loop::{Beginning, EventLoop, Instance};
+use super::event_loop::{Beginning, EventLoop};
+use super::instances::{Instances, KEPT_REVISIONS};
+use super::jobs::Jobs;
 use super::plan::{self, Plan, Planner};
-use super::token::Token;
+use super::recordings::Recordings;
+use super::token;
 use super::{HostConfig, Hosted, StartError, SwapError};
 use crate::lock;
 use crate::metrics::Metrics;
 use crate::topology::{ServiceId, Topology};
+use crate::trace::Tracer;
 use crate::work::{Inbox, pin};
+use traces::ids::Run;
 
 /// What a host is doing.
 pub(super) const RUNNING: u8 = 0;
 pub(super) const DRAINING: u8 = 1;
 pub(super) const STOPPED: u8 = 2;
 
-/// Connections that wait to be accepted.
-const BACKLOG: u32 = 4096;
-/// Revisions that requests may still ask for.
-pub(super) const KEPT_REVISIONS: usize = 4;
 /// How often it is looked whether threads have ended.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -157,20 +161,21 @@ impl Control {
 struct Seat {
     /// Processors that it is pinned to; empty: any.
     cpus: Vec<u32>,
-    instances: Vec<Instance>,
-    poller: Poller,
+    listeners: Vec<OwnedFd>,
+    context: Context,
     waker: Waker,
     inbox: Arc<Inbox>,
 }
 
 impl Seat {
-    fn new() -> io::Result<Self> {
+    fn new(run: Run, tracer: &Tracer) -> io::Result<Self> {
         let poller = Poller::new()?;
-        let waker = Waker::new(&poller, Token::Waker.number())?;
+        let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
+        let recordings = Recordings::new(tracer.recorder());
         Ok(Self {
             cpus: Vec::new(),
-            instances: Vec::new(),
-            poller,
+            listeners: Vec::new(),
+            context: Context::new(poller, Instances::new(run), recordings),
             inbox: Inbox::new(waker.clone()),
             waker,
         })
@@ -197,7 +202,8 @@ impl Host {
             let (listener, address) = listen(&service.name, hosted.listen)?;
             directory.set(&service.name, hosted.replica, address);
             while seats.len() <= thread {
-                seats.push(Seat::new().map_err(StartError::Threads)?);
+                let seat = Seat::new(config.run, &config.tracer);
+                seats.push(seat.map_err(StartError::Threads)?);
             }
             let Some(seat) = seats.get_mut(thread) else {
                 continue;
@@ -205,7 +211,8 @@ impl Host {
             seat.cpus = cpus;
             let step = u64::from(service.replicas.max(1));
             let number = u64::from(hosted.replica);
-            seat.instances.push(Instance::new(listener, number, step));
+            seat.context.instances.add(number, step);
+            seat.listeners.push(listener);
             placed.push(Placed {
                 service: service.name.clone(),
                 replica: hosted.replica,
@@ -232,7 +239,7 @@ impl Host {
             // Until a thread has said something, it may have anything.
             busy: (0..seats.len()).map(|_| AtomicUsize::new(1)).collect(),
         });
-        let most_sessions =
+        let most_callers =
             usize::try_from(descriptors / 2).unwrap_or(usize::MAX) / seats.len().max(1);
         let mut host = Self {
             orders: Arc::clone(&orders),
@@ -244,14 +251,11 @@ impl Host {
             let event_loop = EventLoop::new(Beginning {
                 orders: Arc::clone(&orders),
                 thread,
-                poller: seat.poller,
                 waker: seat.waker.clone(),
-                inbox: seat.inbox,
-                site: Arc::clone(&config.site),
-                recorder: config.tracer.recorder(),
-                run: config.run,
-                instances: seat.instances,
-                most_sessions: most_sessions.max(16),
+                listeners: seat.listeners,
+                most_callers: most_callers.max(16),
+                context: seat.context,
+                jobs: Jobs::new(&config.site, seat.inbox),
             })
             .map_err(StartError::Threads)?;
             let builder = std::thread::Builder::new().name(format!("services-{thread}"));

@@ -3,8 +3,7 @@
 use http::StatusCode;
 use wire::http1::write;
 
-use super::flight::Flight;
-use super::link::{Attempt, FAILED};
+use super::flight::{Active, Attempt};
 use super::outbox::Outbox;
 use super::plan::{CallPlan, Plan, REVISION};
 use crate::Nanos;
@@ -13,17 +12,21 @@ use wire::deadlines::NEVER;
 
 /// How many milliseconds the caller will wait (Envoy's field).
 pub(super) const TIMEOUT: &str = "x-envoy-expected-rq-timeout-ms";
+/// The field of an answer that says which edge failed, and why.
+pub(super) const FAILED: &str = "x-headroom-failed";
+/// Bytes of that which are kept.
+pub(super) const MOST_FAILED: usize = 256;
 const MILLISECOND: Nanos = 1_000_000;
 
 /// Writes the request of a call, as a whole.
 pub(super) fn write_request(
-    plan: &Plan,
+    active: &Active,
     call: &CallPlan,
-    flight: &Flight,
     attempt: &Attempt,
     now: Nanos,
     outbox: &mut Outbox,
 ) {
+    let (plan, flight) = (&active.plan, &active.flight);
     let out = outbox.sheet();
     let method: &[u8] = if attempt.bytes > 0 { b"POST " } else { b"GET " };
     out.extend_from_slice(method);

@@ -34,28 +34,30 @@
 //! request is sent once more over a new one (RFC 9110 section 9.2.2). So a request that a
 //! fault drops may reach a service twice; draws are the same both times.
 
-mod accepting;
-mod answering;
-mod calling;
+mod bounds;
+mod calls;
+mod context;
 mod directory;
 mod draining;
 mod event_loop;
-mod exchange;
 mod flight;
+mod flights;
+mod fronts;
 mod host;
 mod http2;
-mod intake;
-mod link;
+mod instances;
+mod jobs;
 mod message;
 mod outbox;
 mod plan;
-mod recording;
-mod session;
+mod recordings;
+mod reply;
+mod requests;
+mod sessions;
 #[cfg(test)]
 mod tests;
-mod timers;
+mod timed;
 mod token;
-mod working;
 
 use std::io;
 use std::net::SocketAddr;

@@ -9,24 +9,24 @@ use wire::http2::{Answer, Payload, grpc as framing};
 
 use super::grpc;
 use crate::script::Outcome;
-use crate::service::flight::Flight;
-use crate::service::link::{Attempt, FAILED, MOST_FAILED};
-use crate::service::message::{self, TIMEOUT};
+use crate::service::flight::{Active, Attempt};
+use crate::service::message::{self, FAILED, MOST_FAILED, TIMEOUT};
 use crate::service::outbox::FILLER;
-use crate::service::plan::{CallPlan, Plan, REVISION};
+use crate::service::plan::{CallPlan, REVISION};
+use crate::service::reply::Reply;
 use crate::{Nanos, topology::Protocol};
 use traces::context;
 use traces::failure;
 
 /// The request of a call; `None`: its path or callee has no form in HTTP/2.
-pub(super) fn request(
-    plan: &Plan,
+pub(in crate::service) fn request(
+    active: &Active,
     call: &CallPlan,
-    flight: &Flight,
     attempt: &Attempt,
     protocol: Protocol,
     now: Nanos,
 ) -> Option<(Request<()>, Payload)> {
+    let (plan, flight) = (&active.plan, &active.flight);
     let path = call.path_or(&flight.path);
     let is_grpc = protocol == Protocol::Grpc;
     let mut uri = http::uri::Parts::default();
@@ -64,15 +64,15 @@ pub(super) fn request(
 }
 
 /// What a request asks for.
-pub(super) struct Ask<'a> {
-    pub(super) path: &'a [u8],
-    pub(super) deadline: Nanos,
+pub(in crate::service) struct Ask<'a> {
+    pub(in crate::service) path: &'a [u8],
+    pub(in crate::service) deadline: Nanos,
     /// The method is HEAD.
-    pub(super) bodiless: bool,
+    pub(in crate::service) bodiless: bool,
 }
 
 /// What a head asks for; `Err`: the status, or gRPC's code, that refuses it.
-pub(super) fn ask(
+pub(in crate::service) fn ask(
     head: &http::request::Parts,
     protocol: Protocol,
     started: Nanos,
@@ -104,7 +104,7 @@ pub(super) fn ask(
 }
 
 /// An answer without a body that says no more than its status.
-pub(super) fn refusal(status: u16, protocol: Protocol) -> Response<()> {
+pub(in crate::service) fn refusal(status: u16, protocol: Protocol) -> Response<()> {
     if protocol == Protocol::Grpc && status != 415 {
         // All that gRPC says of such a call stands in the head ("Trailers-Only").
         let mut response = Response::new(());
@@ -123,58 +123,44 @@ fn head_of(status: u16) -> Response<()> {
     head
 }
 
-/// The body of an answer.
-pub(in crate::service) enum Body {
-    Filler(u64),
-    Text(Vec<u8>),
-}
-
 /// A whole answer: head, body, trailers.
-pub(super) fn answer(
-    plan: &Plan,
-    flight: &Flight,
+pub(in crate::service) fn answer(
+    active: &mut Active,
     protocol: Protocol,
-    status: u16,
-    body: Body,
-    failed: Option<&[u8]>,
+    reply: Reply,
 ) -> (Response<()>, Payload, Option<HeaderMap>) {
     let is_grpc = protocol == Protocol::Grpc;
-    if is_grpc && grpc::code(status) != 0 {
-        let mut head = refusal(status, protocol);
-        put(head.headers_mut(), REVISION, &plan.fingerprint);
-        if let Some(failed) = failed {
-            put(head.headers_mut(), FAILED, failed);
-            put(head.headers_mut(), "grpc-message", failed);
+    let refused = is_grpc && grpc::code(reply.status) != 0;
+    let mut head = match refused {
+        true => refusal(reply.status, protocol),
+        false => head_of(reply.status),
+    };
+    let fields = head.headers_mut();
+    put(fields, REVISION, &active.plan.fingerprint);
+    if let Some(failed) = reply.failed(&active.flight) {
+        put(fields, FAILED, failed);
+        if refused {
+            put(fields, "grpc-message", failed);
         }
+    }
+    if refused {
         return (head, Payload::default(), None);
     }
-    let mut head = head_of(status);
-    let fields = head.headers_mut();
-    put(fields, REVISION, &plan.fingerprint);
-    if let Some(failed) = failed {
-        put(fields, FAILED, failed);
-    }
+    let mut text = match is_grpc {
+        true => grpc::prefix(reply.length(active)),
+        false => Vec::new(),
+    };
+    let bytes = reply.write(active, &mut text);
+    let body = filled(text, bytes);
     if is_grpc {
         put_kind(fields, grpc::CONTENT_TYPE);
         let mut trailers = HeaderMap::with_capacity(1);
         trailers.insert(grpc::STATUS, HeaderValue::from_static("0"));
-        let body = match body {
-            Body::Filler(bytes) => message_of(bytes),
-            Body::Text(text) => {
-                let mut message = grpc::prefix(text.len() as u64);
-                message.extend_from_slice(&text);
-                filled(message, 0)
-            }
-        };
         return (head, body, Some(trailers));
     }
     put_kind(fields, "text/plain; charset=utf-8");
-    let body = match body {
-        Body::Filler(bytes) => filled(Vec::new(), bytes),
-        Body::Text(text) => filled(text, 0),
-    };
     fields.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    let body = if flight.bodiless {
+    let body = if active.flight.bodiless {
         Payload::default()
     } else {
         body
@@ -184,7 +170,7 @@ pub(super) fn answer(
 
 /// How a call was answered: its outcome, what its answer says about a failure, the part of
 /// the body that was kept.
-pub(super) fn outcome(answer: &Answer, protocol: Protocol) -> (Outcome, &[u8], &[u8]) {
+pub(in crate::service) fn outcome(answer: &Answer, protocol: Protocol) -> (Outcome, &[u8], &[u8]) {
     let failed = answer
         .headers
         .get(FAILED)

@@ -1,4 +1,4 @@
-//! HTTP/2 and gRPC at both edges, many streams to a connection.
+//! What HTTP/2 and gRPC say at both edges, many streams to a connection.
 //!
 //! ```text
 //! caller ══▶ front: a flight for each stream          channel ══▶ callee
@@ -9,17 +9,8 @@
 //! carries as many calls at a time as the edge has connections; a cold edge makes a
 //! channel for each call.
 
-mod calling;
-mod channel;
-mod front;
 mod grpc;
-mod message;
-
-pub(super) use channel::Channel;
-pub(super) use front::Front;
-pub(super) use message::Body as StreamBody;
+pub(super) mod message;
 
 /// Bytes of a message that stand before its body, at most.
-const MESSAGE_PREFIX: usize = 16;
-/// Most streams of one caller's connection.
-const STREAMS: u32 = 250;
+pub(super) const MESSAGE_PREFIX: usize = 16;

@@ -4,6 +4,7 @@
 use std::mem;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
 
 use wire::deadlines::Deadlines;
 use wire::poller::{Event, Interest};
@@ -13,7 +14,6 @@ use wire::stream::Stream;
 use super::backends::Backends;
 use super::client::{ClientConnection, Found};
 use super::context::{Context, GRAIN};
-use super::listeners::Arrival;
 use super::request::{ActiveRequest, Course, Lent, Requests};
 use super::token;
 use crate::http::pipeline::{Client, TlsFacts};
@@ -24,6 +24,14 @@ pub(super) struct Parts {
     pub(super) context: Context,
     pub(super) backends: Backends,
     pub(super) requests: Requests,
+}
+
+/// A connection that was accepted.
+pub(super) struct Arrival {
+    pub(super) socket: OwnedFd,
+    pub(super) peer: SocketAddr,
+    /// Whether its client speaks TLS.
+    pub(super) tls: bool,
 }
 
 /// See the module.

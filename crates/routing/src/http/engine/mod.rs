@@ -17,7 +17,6 @@
 //! |---|---|
 //! | `http2` | clients' connections of HTTP/2, whose streams become clients |
 //! | `clients` | the clients: which there are, their deadlines, the request of each |
-//! | `listeners` | where clients come in, and whether it pauses |
 //! | `request` | a request from its head to its log line, and the tunnel behind an upgrade |
 //! | `backends` | connections to backends: pools, names, sockets, TLS, HTTP/2 |
 //! | `client` | a client's connection: its beginning, heads, bodies, answers, end |
@@ -29,7 +28,6 @@ mod client;
 mod clients;
 mod context;
 mod http2;
-mod listeners;
 mod log_writer;
 mod request;
 mod resolver;
@@ -42,15 +40,18 @@ mod worker;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::JoinHandle;
 
+use rustix::io::Errno;
+use wire::listeners::BACKLOG;
 use wire::poller::Waker;
+use wire::socket;
 
 use self::context::Shared;
-use self::listeners::Listener;
 use self::log_writer::LogWriter;
 use self::resolver::Resolver;
 use self::tls::Tls;
@@ -166,14 +167,15 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
             let Some(at) = *address else {
                 continue;
             };
-            let failed = |source| StartError::Listen {
+            let failed = |errno: Errno| StartError::Listen {
                 address: at,
-                source,
+                source: errno.into(),
             };
-            let listener = Listener::bind(at, *is_tls).map_err(failed)?;
+            // Each thread has its own queue of new connections.
+            let listener = socket::listen_tcp(at, BACKLOG, true).map_err(failed)?;
             // The first one is given a port; the others share it.
-            *address = Some(listener.address().map_err(failed)?);
-            own.push(listener);
+            *address = Some(socket::local_address(&listener).map_err(failed)?);
+            own.push((listener, *is_tls));
         }
         listeners.push(own);
     }
@@ -217,7 +219,7 @@ impl Engine {
     fn add_thread(
         &mut self,
         index: usize,
-        listeners: Vec<Listener>,
+        listeners: Vec<(OwnedFd, bool)>,
         most: usize,
     ) -> io::Result<()> {
         let counters = self.counters.thread(index).cloned().unwrap_or_default();

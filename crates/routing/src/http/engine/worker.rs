@@ -1,6 +1,7 @@
 //! One thread: it waits for its sockets and hands on what happens to them.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,15 +10,15 @@ use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use rustix::io::Errno;
 use wire::deadlines::NEVER;
+use wire::listeners::{AT_ONCE, Listeners, PAUSE};
 use wire::poller::{Event, Poller, Waker};
 use wire::slab::Key;
 
 use super::backends::Backends;
 use super::buffers::Buffers;
-use super::clients::{Clients, Parts, Session};
+use super::clients::{Arrival, Clients, Parts, Session};
 use super::context::{Clock, Context, Shared};
 use super::http2::Fronts;
-use super::listeners::{Listener, Listeners};
 use super::log_writer::LogLines;
 use super::request::Requests;
 use super::token;
@@ -26,10 +27,6 @@ use crate::table::Nanos;
 
 /// A turn of the loop that takes longer than this is counted as late.
 const LATE: Nanos = 50_000_000;
-/// Connections accepted at one wake-up: a flood of new ones must not hold up the others.
-const AT_ONCE: usize = 32;
-/// How long accepting pauses when the system has no descriptors left.
-const PAUSE: Nanos = 100_000_000;
 
 /// What an engine is doing.
 pub(super) const RUNNING: u8 = 0;
@@ -40,6 +37,8 @@ pub(super) const STOPPED: u8 = 2;
 pub(super) struct Worker {
     parts: Parts,
     listeners: Listeners,
+    /// At which of them clients speak TLS.
+    tls: Vec<bool>,
     clients: Clients,
     fronts: Fronts,
     /// The engine's state as this thread saw it last.
@@ -50,13 +49,14 @@ impl Worker {
     pub(super) fn new(
         shared: Arc<Shared>,
         counters: Arc<ThreadCounters>,
-        listeners: Vec<Listener>,
+        listeners: Vec<(OwnedFd, bool)>,
         most_clients: usize,
         log: Option<LogLines>,
     ) -> io::Result<Self> {
         let poller = Poller::new()?;
         let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
-        let listeners = Listeners::watch(listeners, &poller)?;
+        let (listeners, tls) = listeners.into_iter().unzip();
+        let listeners = Listeners::watch(listeners, token::LISTENER, &poller)?;
         let context = Context {
             shared,
             counters,
@@ -74,6 +74,7 @@ impl Worker {
                 requests: Requests::new(log),
             },
             listeners,
+            tls,
             clients: Clients::new(most_clients),
             fronts: Fronts::default(),
             state: RUNNING,
@@ -130,7 +131,7 @@ impl Worker {
         if state != self.state {
             self.state = state;
             self.parts.context.running = state == RUNNING;
-            self.listeners.close();
+            self.listeners.close_all();
             let context = &mut self.parts.context;
             self.fronts.shut_all_down(&mut self.clients, context);
             for key in self.clients.keys() {
@@ -204,7 +205,11 @@ impl Worker {
                 return;
             }
             match self.listeners.accept(index) {
-                Ok(Some(arrival)) => self.clients.welcome(arrival, context),
+                Ok(Some((socket, peer))) => {
+                    let tls = self.tls.get(index).is_some_and(|tls| *tls);
+                    let arrival = Arrival { socket, peer, tls };
+                    self.clients.welcome(arrival, context);
+                }
                 Ok(None) => return,
                 Err(Errno::MFILE | Errno::NFILE) if backends.make_room(context) => {}
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {

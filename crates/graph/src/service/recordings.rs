@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::event_loop::EventLoop;
-use super::flight::Flight;
-use super::link::Attempt;
+use super::flight::{Active, Attempt, Flight};
 use super::plan::{Plan, WorkPlan};
 use crate::Nanos;
+use crate::trace::Recorder;
 use traces::SpanId;
 use traces::failure;
 use traces::names::cut;
@@ -45,15 +44,23 @@ impl Piece {
     }
 }
 
-impl EventLoop {
+/// Where requests, calls and work are recorded, beside the counters of their plans.
+pub(super) struct Recordings(Recorder);
+
+impl Recordings {
+    pub(super) fn new(recorder: Recorder) -> Self {
+        Self(recorder)
+    }
+
     /// A request is answered, or never will be.
-    pub(super) fn conclude(&mut self, flight: &mut Flight, plan: &Plan, why: &'static str) {
+    pub(super) fn conclude(&mut self, active: &mut Active, why: &'static str, now: Nanos) {
+        let (plan, flight) = (&active.plan, &mut active.flight);
         flight.concluded = true;
         flight.session = None;
         flight.stream = None;
         let status = flight.answer.map_or(0, |(status, _)| status);
         let counters = plan.server_counters(flight.endpoint);
-        let end = self.now.max(flight.started);
+        let end = now.max(flight.started);
         match status {
             0 => counters.dropped(),
             status => counters.answered(status, end - flight.started),
@@ -65,7 +72,7 @@ impl EventLoop {
             return;
         }
         let (name, peer) = (path(flight, plan), &plan.nobody);
-        self.recorder.record(Span {
+        self.0.record(Span {
             id: flight.span,
             parent: flight.parent,
             start: flight.started,
@@ -78,20 +85,19 @@ impl EventLoop {
     }
 
     /// An attempt of a call has ended; status 0: without an answer.
-    pub(super) fn record_call(
+    pub(super) fn call(
         &mut self,
-        flight: &Flight,
+        active: &Active,
         attempt: &Attempt,
         status: u16,
         why: &'static str,
+        now: Nanos,
     ) {
-        let Some(plan) = &flight.plan else {
-            return;
-        };
+        let (plan, flight) = (&active.plan, &active.flight);
         let Some(call) = plan.call(attempt.step) else {
             return;
         };
-        let end = self.now.max(attempt.wanted);
+        let end = now.max(attempt.wanted);
         // One that was never sent waited all the time.
         let begun = if attempt.sent == 0 { end } else { attempt.sent };
         let queue = begun.min(end).saturating_sub(attempt.wanted);
@@ -108,7 +114,7 @@ impl EventLoop {
         }
         let own = call.path.clone();
         let name = own.unwrap_or_else(|| path(flight, plan));
-        self.recorder.record(Span {
+        self.0.record(Span {
             id: attempt.span,
             start: attempt.wanted,
             end,
@@ -121,13 +127,8 @@ impl EventLoop {
     }
 
     /// A piece of work has ended.
-    pub(super) fn record_work(
-        &mut self,
-        flight: &Flight,
-        plan: &Plan,
-        work: &WorkPlan,
-        piece: &Piece,
-    ) {
+    pub(super) fn work(&mut self, active: &Active, work: &WorkPlan, piece: &Piece) {
+        let (plan, flight) = (&active.plan, &active.flight);
         let queue = piece.begun.saturating_sub(piece.wanted);
         if piece.cause.is_empty() {
             let wall = piece.ended.saturating_sub(piece.begun);
@@ -139,7 +140,7 @@ impl EventLoop {
             return;
         }
         let (name, peer) = (Arc::clone(&work.name), &plan.nobody);
-        self.recorder.record(Span {
+        self.0.record(Span {
             id: piece.span,
             start: piece.wanted,
             end: piece.ended.max(piece.wanted),

@@ -1,4 +1,4 @@
-//! Connections to callees.
+//! A connection to a callee, which carries calls side by side.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -14,39 +14,40 @@ use wire::stream::Stream;
 
 use traces::failure;
 
+use super::causes::why;
 use crate::Nanos;
 use crate::metrics::ClientCounters;
 use crate::script::Ticket;
-use crate::service::exchange::why;
-use crate::service::link::{Attempt, PoolId};
-use crate::service::token::Token;
+use crate::service::context::{Context, Todo};
+use crate::service::flight::{Attempt, PoolId};
+use crate::service::token;
 use crate::topology::Protocol;
 
-/// A connection to a callee, which carries calls side by side.
-pub(in crate::service) struct Channel {
+/// See the module.
+pub(super) struct Channel {
     pub(super) key: Key,
     pub(super) pool: PoolId,
     pub(super) counters: Arc<ClientCounters>,
-    pub(super) address: SocketAddr,
+    address: SocketAddr,
     pub(super) protocol: Protocol,
-    pub(super) stage: Stage,
+    stage: Stage,
     /// Calls whose requests the callee does not take yet.
-    pub(super) unsent: VecDeque<Unsent>,
+    unsent: VecDeque<Unsent>,
     /// Calls that wait for their answers, by the slots of their streams.
-    pub(super) calls: Vec<Option<(StreamKey, Attempt)>>,
+    calls: Vec<Option<(StreamKey, Attempt)>>,
     /// It has carried a call to its end: that it breaks now may be a race with the callee
     /// closing what was idle.
     pub(super) reused: bool,
     /// When the callee last said anything.
     pub(super) heard: Nanos,
     /// It carries one call only.
-    pub(super) once: bool,
+    once: bool,
     /// It is to be driven, which is among the things to do.
-    pub(super) pending: bool,
+    pending: bool,
 }
 
 /// How far a connection is.
-pub(super) enum Stage {
+enum Stage {
     Dialing(Stream),
     Open(Box<Exchanges>),
     Ended,
@@ -64,6 +65,50 @@ pub(super) struct Unsent {
 pub(super) type Ended = (Attempt, Result<Answer, StreamError>);
 
 impl Channel {
+    /// One that is being made; `once`: for one call only.
+    pub(super) fn new(
+        key: Key,
+        pool: PoolId,
+        counters: Arc<ClientCounters>,
+        address: SocketAddr,
+        protocol: Protocol,
+        once: bool,
+        stream: Stream,
+    ) -> Self {
+        Self {
+            key,
+            pool,
+            counters,
+            address,
+            protocol,
+            stage: Stage::Dialing(stream),
+            unsent: VecDeque::new(),
+            calls: Vec::new(),
+            reused: false,
+            heard: 0,
+            once,
+            pending: false,
+        }
+    }
+
+    /// It is to be driven soon.
+    fn drive_later(&mut self, context: &mut Context) {
+        if !mem::replace(&mut self.pending, true) {
+            context.todo.push_back(Todo::Channel(self.key));
+        }
+    }
+
+    /// Sends a request as soon as the callee takes it.
+    pub(super) fn send(&mut self, unsent: Unsent, context: &mut Context) {
+        self.unsent.push_back(unsent);
+        self.drive_later(context);
+    }
+
+    /// Calls that were not sent, when no more will be.
+    pub(super) fn take_unsent(&mut self) -> VecDeque<Unsent> {
+        mem::take(&mut self.unsent)
+    }
+
     /// Begins to speak as soon as the connection is made.
     pub(super) fn begin(&mut self, event: Event, poller: &Poller) -> Result<(), &'static str> {
         if let Stage::Dialing(stream) = &self.stage {
@@ -77,7 +122,7 @@ impl Channel {
                 let watched = poller.remove(&stream);
                 let mut connection = Exchanges::start(stream, ClientSettings::default());
                 watched
-                    .and_then(|()| connection.watch(poller, Token::Channel(self.key).number()))
+                    .and_then(|()| connection.watch(poller, self.key.token(token::CHANNEL)))
                     .map_err(|_| failure::NO_DESCRIPTORS)?;
                 self.stage = Stage::Open(Box::new(connection));
             }
@@ -89,8 +134,10 @@ impl Channel {
     pub(super) fn drive(
         &mut self,
         mut readable: bool,
+        poller: &Poller,
         ended: &mut Vec<Ended>,
     ) -> Result<(), &'static str> {
+        self.pending = false;
         let Stage::Open(connection) = &mut self.stage else {
             return Ok(());
         };
@@ -129,23 +176,30 @@ impl Channel {
                 sent = true;
             }
             if !sent {
-                return Ok(());
+                return connection.rewatch(poller).map_err(|_| failure::RESET);
             }
         }
     }
 
     /// Gives up a call; `None`: it is not there.
-    pub(super) fn cancel(&mut self, flight: Key, ticket: Ticket) -> Option<Attempt> {
-        let is = |attempt: &Attempt| attempt.flight == flight && attempt.ticket == ticket;
-        if let Some(at) = self.unsent.iter().position(|one| is(&one.attempt)) {
+    pub(super) fn cancel(
+        &mut self,
+        flight: Key,
+        ticket: Ticket,
+        context: &mut Context,
+    ) -> Option<Attempt> {
+        let mut unsent = self.unsent.iter();
+        if let Some(at) = unsent.position(|one| one.attempt.is(flight, ticket)) {
             return self.unsent.remove(at).map(|unsent| unsent.attempt);
         }
-        let mut calls = self.calls.iter_mut();
-        let place = calls.find(|place| place.is_some_and(|(_, attempt)| is(&attempt)))?;
-        let (key, attempt) = place.take()?;
+        let is = |place: &&mut Option<_>| {
+            place.is_some_and(|(_, attempt): (_, Attempt)| attempt.is(flight, ticket))
+        };
+        let (key, attempt) = self.calls.iter_mut().find(is)?.take()?;
         if let Stage::Open(connection) = &mut self.stage {
             connection.cancel(key);
         }
+        self.drive_later(context);
         Some(attempt)
     }
 

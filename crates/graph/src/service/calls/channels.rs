@@ -1,0 +1,341 @@
+//! Calls over HTTP/2 and gRPC: which connection, what becomes of a call without an answer.
+
+use std::sync::Arc;
+
+use traces::failure;
+use wire::deadlines::NEVER;
+use wire::http2::{Answer, StreamError};
+use wire::poller::{Event, Interest};
+use wire::slab::Key;
+use wire::socket;
+use wire::stream::Stream;
+
+use super::causes::why;
+use super::channel::{Channel, Ended, Unsent};
+use super::routes::Routes;
+use crate::Nanos;
+use crate::script::{Outcome, Ticket};
+use crate::service::context::Context;
+use crate::service::flight::{Active, Attempt, MOST_ECHO, Open, PoolId, What};
+use crate::service::http2::{MESSAGE_PREFIX, message};
+use crate::service::plan::CallPlan;
+use crate::service::timed::Timed;
+use crate::service::token;
+use crate::topology::Protocol;
+
+/// See the module. Each is looked at again when the time of its first call is over.
+#[derive(Default)]
+pub(super) struct Channels(Timed<Box<Channel>>);
+
+impl Channels {
+    /// Sends the request of an attempt over the channel that is kept, or over a new one.
+    pub(super) fn attempt(
+        &mut self,
+        active: &mut Active,
+        mut attempt: Attempt,
+        routes: &mut Routes,
+        context: &mut Context,
+    ) {
+        attempt.sent = context.now;
+        match self.send(active, attempt, routes, context) {
+            Ok(key) => {
+                let open = Open::new(attempt.ticket, What::Stream(key));
+                active.flight.open.push(open);
+            }
+            Err(why) => context.unanswered(active, &attempt, why),
+        }
+    }
+
+    /// Hands the request of an attempt to a channel.
+    fn send(
+        &mut self,
+        active: &Active,
+        attempt: Attempt,
+        routes: &mut Routes,
+        context: &mut Context,
+    ) -> Result<Key, &'static str> {
+        let id = attempt.pool;
+        let plan = &active.plan;
+        let call = plan.call(attempt.step).ok_or(failure::REFUSED)?;
+        let callee = plan.callees.get(call.slot).and_then(Option::as_ref);
+        let protocol = callee.map_or(Protocol::Http2, |callee| callee.protocol);
+        let (request, body) = message::request(active, call, &attempt, protocol, context.now)
+            .ok_or(failure::MALFORMED)?;
+        let kept = match attempt.fresh {
+            true => None,
+            false => self.kept(id, routes),
+        };
+        let key = kept.map_or_else(|| self.open(id, call, protocol, routes, context), Ok)?;
+        if let Some(pool) = routes.pool(id) {
+            pool.load += 1;
+        }
+        if let Some(channel) = self.0.values.get_mut(key) {
+            let keep = match active.echoes() {
+                true => MOST_ECHO + MESSAGE_PREFIX,
+                false => 0,
+            };
+            let unsent = Unsent {
+                attempt,
+                request,
+                body,
+                keep,
+            };
+            channel.send(unsent, context);
+            self.0.deadlines.lower(key.index(), attempt.deadline);
+        }
+        Ok(key)
+    }
+
+    /// The channel of a pool that takes more calls.
+    fn kept(&mut self, id: PoolId, routes: &mut Routes) -> Option<Key> {
+        let pool = routes.pool(id)?;
+        let (address, key) = (pool.address, pool.channel?);
+        let channel = self.0.values.get_mut(key)?;
+        channel.takes_more(address).then_some(key)
+    }
+
+    fn open(
+        &mut self,
+        id: PoolId,
+        call: &CallPlan,
+        protocol: Protocol,
+        routes: &mut Routes,
+        context: &Context,
+    ) -> Result<Key, &'static str> {
+        let once = routes.route(id).is_some_and(|route| !route.warm);
+        let pool = routes.pool(id).ok_or(failure::REFUSED)?;
+        let connected = socket::connect_tcp(pool.address);
+        let stream = Stream::Plain(connected.map_err(|errno| why(socket::cause(errno)))?);
+        let (kind, poller) = (token::CHANNEL, &context.poller);
+        let key = self.0.watch(&stream, kind, Interest::Write, poller);
+        let key = key.ok_or(failure::NO_DESCRIPTORS)?;
+        call.counters.opened();
+        let counters = Arc::clone(&call.counters);
+        let channel = Channel::new(key, id, counters, pool.address, protocol, once, stream);
+        self.0.values.put(key, Box::new(channel));
+        if !once {
+            pool.channel = Some(key);
+        }
+        Ok(key)
+    }
+
+    pub(super) fn event(
+        &mut self,
+        key: Key,
+        event: Event,
+        routes: &mut Routes,
+        context: &mut Context,
+    ) {
+        let Some(channel) = self.0.values.get_mut(key) else {
+            return;
+        };
+        if let Err(why) = channel.begin(event, &context.poller) {
+            if let Some(channel) = self.0.values.take(key) {
+                self.broke(channel, why, Vec::new(), routes, context);
+            }
+            return;
+        }
+        if event.readable {
+            channel.heard = context.now;
+        }
+        self.drive(key, event.readable, routes, context);
+    }
+
+    /// Sends and reads what can be now, and tells of the calls that ended.
+    pub(super) fn drive(
+        &mut self,
+        key: Key,
+        readable: bool,
+        routes: &mut Routes,
+        context: &mut Context,
+    ) {
+        let Some(mut channel) = self.0.values.take(key) else {
+            return;
+        };
+        let mut ended = Vec::new();
+        if let Err(why) = channel.drive(readable, &context.poller, &mut ended) {
+            self.broke(channel, why, ended, routes, context);
+            return;
+        }
+        for (attempt, answer) in ended {
+            self.ended(&mut channel, attempt, answer, routes, context);
+        }
+        // One that carries no more calls is forgotten.
+        let kept = routes
+            .pool(channel.pool)
+            .is_some_and(|pool| pool.channel == Some(key) && channel.takes_more(pool.address));
+        if !kept && channel.is_idle() {
+            self.forget(channel, routes);
+        } else {
+            self.0.values.put(key, channel);
+        }
+    }
+
+    #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
+    fn forget(&mut self, channel: Box<Channel>, routes: &mut Routes) {
+        channel.counters.closed();
+        routes.forget_channel(channel.pool, channel.key);
+        self.0.release(channel.key);
+    }
+
+    /// A channel is of no more use: its calls have ended with it.
+    fn broke(
+        &mut self,
+        mut channel: Box<Channel>,
+        why: &'static str,
+        ended: Vec<Ended>,
+        routes: &mut Routes,
+        context: &mut Context,
+    ) {
+        routes.forget_channel(channel.pool, channel.key);
+        for (attempt, answer) in ended {
+            self.ended(&mut channel, attempt, answer, routes, context);
+        }
+        for unsent in channel.take_unsent() {
+            let why = (why, channel.reused);
+            self.unheard(&channel, unsent.attempt, why, routes, context);
+        }
+        self.forget(channel, routes);
+    }
+
+    /// A call's stream has ended.
+    fn ended(
+        &mut self,
+        channel: &mut Channel,
+        attempt: Attempt,
+        answer: Result<Answer, StreamError>,
+        routes: &mut Routes,
+        context: &mut Context,
+    ) {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                let why = match error {
+                    StreamError::Protocol(_) => failure::MALFORMED,
+                    _ => failure::RESET,
+                };
+                // Those that the callee surely did nothing with, or that met its end.
+                let race = channel.reused
+                    && matches!(
+                        error,
+                        StreamError::Refused
+                            | StreamError::GoAway(_)
+                            | StreamError::Closed
+                            | StreamError::Io(_)
+                    );
+                self.unheard(channel, attempt, (why, race), routes, context);
+                return;
+            }
+        };
+        channel.reused = true;
+        routes.unload(channel.pool, context);
+        let Some(mut active) = context.flights.take(attempt.flight) else {
+            return;
+        };
+        let (outcome, failed, body) = message::outcome(&answer, channel.protocol);
+        let (status, why) = match outcome {
+            Outcome::Unanswered(why) => (0, why),
+            Outcome::Answered(status) => (status, ""),
+            _ => (0, failure::MALFORMED),
+        };
+        let echoes = active.echoes();
+        let flight = &mut active.flight;
+        if status >= 400 && !failed.is_empty() {
+            flight.failed.clear();
+            flight.failed.extend_from_slice(failed);
+            flight.failed_edge = Some(attempt.edge);
+        } else if echoes && (200..400).contains(&status) {
+            flight.keep(attempt.step, attempt.ticket, body);
+        }
+        let recordings = &mut context.recordings;
+        recordings.call(&active, &attempt, status, why, context.now);
+        context.flights.put(active);
+        context.ended(attempt.flight, attempt.ticket, outcome);
+    }
+
+    /// A call got no answer, and why; and whether the callee may have closed the connection
+    /// while it was idle, so that it is made once more over a new one.
+    fn unheard(
+        &mut self,
+        channel: &Channel,
+        mut attempt: Attempt,
+        (why, race): (&'static str, bool),
+        routes: &mut Routes,
+        context: &mut Context,
+    ) {
+        routes.unload(channel.pool, context);
+        let Some(mut active) = context.flights.take(attempt.flight) else {
+            return;
+        };
+        active.flight.close(attempt.ticket);
+        if race {
+            // The first of those that failed together opens the channel for all.
+            attempt.fresh = self.kept(channel.pool, routes) == Some(channel.key);
+            self.attempt(&mut active, attempt, routes, context);
+        } else {
+            context.unanswered(&mut active, &attempt, why);
+        }
+        context.flights.put(active);
+    }
+
+    /// A call is of no use to anybody any more; `None`: it has ended.
+    pub(super) fn cancel(
+        &mut self,
+        channel: Key,
+        flight: Key,
+        ticket: Ticket,
+        routes: &mut Routes,
+        context: &mut Context,
+    ) -> Option<Attempt> {
+        let channel = self.0.values.get_mut(channel)?;
+        let attempt = channel.cancel(flight, ticket, context)?;
+        routes.unload(attempt.pool, context);
+        Some(attempt)
+    }
+
+    /// Handles calls whose time is over; `false`: there are none.
+    pub(super) fn expire(&mut self, routes: &mut Routes, context: &mut Context) -> bool {
+        let Some(key) = self.0.late(context.now) else {
+            return false;
+        };
+        let Some(channel) = self.0.values.get_mut(key) else {
+            return true;
+        };
+        let (mut late, mut next) = (Vec::new(), NEVER);
+        for attempt in channel.attempts() {
+            if attempt.deadline <= context.now {
+                late.push(attempt);
+            } else {
+                next = next.min(attempt.deadline);
+            }
+        }
+        self.0.deadlines.lower(key.index(), next);
+        // Nothing was heard since: the callee may be gone without a word. Who comes next
+        // finds out over a new connection.
+        if late.iter().any(|attempt| attempt.sent > channel.heard) {
+            routes.forget_channel(channel.pool, key);
+        }
+        for attempt in late {
+            self.cancel(key, attempt.flight, attempt.ticket, routes, context);
+            if let Some(mut active) = context.flights.take(attempt.flight) {
+                active.flight.close(attempt.ticket);
+                context.unanswered(&mut active, &attempt, failure::TIMEOUT);
+                context.flights.put(active);
+            }
+        }
+        true
+    }
+
+    pub(super) fn next_deadline(&self) -> Nanos {
+        self.0.deadlines.next()
+    }
+
+    /// The end of all.
+    pub(super) fn end(&mut self, routes: &mut Routes) {
+        for key in self.0.keys() {
+            if let Some(channel) = self.0.values.take(key) {
+                self.forget(channel, routes);
+            }
+        }
+    }
+}

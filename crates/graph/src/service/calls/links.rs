@@ -1,0 +1,245 @@
+//! Calls over HTTP/1.1: each has a connection to itself.
+
+use std::mem;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use traces::failure;
+use wire::clock;
+use wire::poller::{Event, Interest};
+use wire::slab::Key;
+use wire::socket;
+use wire::stream::Stream;
+
+use super::causes::why;
+use super::link::{Answered, Link};
+use super::routes::Routes;
+use crate::Nanos;
+use crate::service::context::Context;
+use crate::service::flight::{Active, Attempt, Open, PoolId, What};
+use crate::service::message::write_request;
+use crate::service::plan::CallPlan;
+use crate::service::timed::Timed;
+use crate::service::token;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Links(Timed<Box<Link>>);
+
+impl Links {
+    /// Sends the request of an attempt, over a connection that is kept, or over a new one.
+    pub(super) fn attempt(
+        &mut self,
+        active: &mut Active,
+        mut attempt: Attempt,
+        routes: &mut Routes,
+        context: &mut Context,
+    ) {
+        let Some(call) = active.plan.call(attempt.step) else {
+            context.unanswered(active, &attempt, failure::REFUSED);
+            return;
+        };
+        loop {
+            let idle = routes
+                .pool(attempt.pool)
+                .filter(|_| !attempt.fresh)
+                .and_then(|pool| pool.idle.pop())
+                .and_then(|key| self.0.values.take(key));
+            let opened = idle.map_or_else(|| self.open(attempt.pool, call, routes, context), Ok);
+            let mut link = match opened {
+                Ok(link) => link,
+                Err(cause) => {
+                    context.unanswered(active, &attempt, cause);
+                    return;
+                }
+            };
+            context.now = clock::now();
+            attempt.sent = context.now;
+            link.attempt = Some(attempt);
+            link.answer.wanted = active.echoes();
+            write_request(active, call, &attempt, context.now, &mut link.outbox);
+            match link.send(&context.poller) {
+                Ok(()) => {
+                    let open = Open::new(attempt.ticket, What::Call(link.key));
+                    active.flight.open.push(open);
+                    let place = link.key.index();
+                    self.0.deadlines.set(place, attempt.deadline);
+                    self.0.values.put(link.key, link);
+                    return;
+                }
+                Err(why) => {
+                    let reused = link.reused;
+                    self.forget(link, routes, context);
+                    if !reused {
+                        context.unanswered(active, &attempt, why);
+                        return;
+                    }
+                    // The callee closed it while it was idle.
+                    attempt.fresh = true;
+                }
+            }
+        }
+    }
+
+    /// Begins a connection. Its first request may be sent at once.
+    fn open(
+        &mut self,
+        id: PoolId,
+        call: &CallPlan,
+        routes: &mut Routes,
+        context: &Context,
+    ) -> Result<Box<Link>, &'static str> {
+        let pool = routes.pool(id).ok_or(failure::REFUSED)?;
+        let connected = socket::connect_tcp(pool.address);
+        let socket: OwnedFd = connected.map_err(|errno| why(socket::cause(errno)))?;
+        let (stream, poller) = (Stream::Plain(socket), &context.poller);
+        let key = self.0.watch(&stream, token::LINK, Interest::Read, poller);
+        let key = key.ok_or(failure::NO_DESCRIPTORS)?;
+        pool.open += 1;
+        call.counters.opened();
+        let counters = Arc::clone(&call.counters);
+        Ok(Box::new(Link::new(key, id, counters, pool.address, stream)))
+    }
+
+    /// Forgets a connection that is out of its place.
+    #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
+    fn forget(&mut self, link: Box<Link>, routes: &mut Routes, context: &mut Context) {
+        link.counters.closed();
+        self.0.release(link.key);
+        if let Some(pool) = routes.pool(link.pool) {
+            pool.open = pool.open.saturating_sub(1);
+            pool.notify(link.pool, context);
+        }
+    }
+
+    /// Ends a connection without a call, or with one that nobody waits for.
+    pub(super) fn close(
+        &mut self,
+        key: Key,
+        routes: &mut Routes,
+        context: &mut Context,
+    ) -> Option<Attempt> {
+        let mut link = self.0.values.take(key)?;
+        let attempt = link.attempt.take();
+        if attempt.is_none()
+            && let Some(pool) = routes.pool(link.pool)
+        {
+            pool.idle.retain(|idle| *idle != key);
+        }
+        self.forget(link, routes, context);
+        attempt
+    }
+
+    pub(super) fn event(
+        &mut self,
+        key: Key,
+        event: Event,
+        routes: &mut Routes,
+        context: &mut Context,
+    ) {
+        let Some(link) = self.0.values.get_mut(key) else {
+            return;
+        };
+        if link.attempt.is_none() {
+            // The callee closed it, or said something that nobody asked for.
+            self.close(key, routes, context);
+            return;
+        }
+        let known = routes.pool(link.pool).map(|pool| &mut pool.known);
+        match link.turn(event, known, context) {
+            Ok(None) => {}
+            Ok(Some(answered)) => self.answered(key, answered, routes, context),
+            Err(why) => self.broken(key, why, routes, context),
+        }
+    }
+
+    /// A call was answered.
+    fn answered(
+        &mut self,
+        key: Key,
+        answered: Answered,
+        routes: &mut Routes,
+        context: &mut Context,
+    ) {
+        let Some(link) = self.0.values.get_mut(key) else {
+            return;
+        };
+        if let Some(attempt) = link.attempt.take()
+            && let Some(mut active) = context.flights.take(attempt.flight)
+        {
+            let flight = &mut active.flight;
+            if !link.answer.failed.is_empty() {
+                mem::swap(&mut flight.failed, &mut link.answer.failed);
+                flight.failed_edge = Some(attempt.edge);
+            } else if link.answer.wanted && answered.status < 400 {
+                flight.keep(attempt.step, attempt.ticket, &link.answer.body);
+            }
+            context.answered(&active, &attempt, answered.status);
+            context.flights.put(active);
+        }
+        // The connection has carried a call to its end.
+        match routes.keeps(link.pool, link.address) {
+            Some(pool) if answered.keep => {
+                link.reused = true;
+                pool.idle.push(key);
+                pool.notify(link.pool, context);
+            }
+            _ => {
+                self.close(key, routes, context);
+            }
+        }
+    }
+
+    /// A call's connection broke before the end of the answer.
+    fn broken(&mut self, key: Key, why: &'static str, routes: &mut Routes, context: &mut Context) {
+        let Some(link) = self.0.values.get(key) else {
+            return;
+        };
+        let race = link.reused && link.is_silent() && why != failure::MALFORMED;
+        let attempt = self.close(key, routes, context);
+        let Some(mut attempt) = attempt else {
+            return;
+        };
+        let Some(mut active) = context.flights.take(attempt.flight) else {
+            return;
+        };
+        active.flight.close(attempt.ticket);
+        if race {
+            // The callee closed it while it was idle, before the request came.
+            attempt.fresh = true;
+            self.attempt(&mut active, attempt, routes, context);
+        } else {
+            context.unanswered(&mut active, &attempt, why);
+        }
+        context.flights.put(active);
+    }
+
+    /// Handles a call whose time is over, unless it ended before: an answer leaves the
+    /// deadline. `false`: there is none.
+    pub(super) fn expire(&mut self, routes: &mut Routes, context: &mut Context) -> bool {
+        let Some(key) = self.0.late(context.now) else {
+            return false;
+        };
+        if let Some(link) = self
+            .0
+            .values
+            .get_mut(key)
+            .filter(|link| link.attempt.is_some())
+        {
+            link.reused = false;
+            self.broken(key, failure::TIMEOUT, routes, context);
+        }
+        true
+    }
+
+    pub(super) fn next_deadline(&self) -> Nanos {
+        self.0.deadlines.next()
+    }
+
+    /// The end of all.
+    pub(super) fn end(&mut self, routes: &mut Routes, context: &mut Context) {
+        for key in self.0.keys() {
+            self.close(key, routes, context);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Calls: attempts, and those who wait for a connection.
+
+mod causes;
+mod channel;
+mod channels;
+mod link;
+mod links;
+mod routes;
+
+use traces::failure;
+use wire::poller::Event;
+use wire::slab::Key;
+
+use self::channels::Channels;
+use self::links::Links;
+use self::routes::Routes;
+use super::context::Context;
+use super::flight::{Active, Attempt, Open, PoolId, What};
+use super::plan::Plan;
+use crate::Nanos;
+use crate::script::{Command, Outcome, Ticket};
+
+/// See the module.
+pub(super) struct Calls {
+    routes: Routes,
+    links: Links,
+    channels: Channels,
+}
+
+impl Calls {
+    /// Those of so many instances.
+    pub(super) fn new(instances: usize) -> Self {
+        Self {
+            routes: Routes::new(instances),
+            links: Links::default(),
+            channels: Channels::default(),
+        }
+    }
+
+    /// Takes over whom an instance calls now.
+    pub(super) fn adopt(&mut self, instance: usize, plan: &Plan, context: &mut Context) {
+        for key in self.routes.adopt(instance, plan) {
+            self.links.close(key, &mut self.routes, context);
+        }
+    }
+
+    /// A script wants an attempt of a call.
+    pub(super) fn call(&mut self, active: &mut Active, command: &Command, context: &mut Context) {
+        let Command::Call {
+            ticket,
+            edge,
+            step,
+            bytes,
+            deadline,
+            attempt,
+            span,
+        } = *command
+        else {
+            return;
+        };
+        let instance = active.flight.instance;
+        let found = active.plan.call(step).and_then(|call| {
+            let callee = active.plan.callees.get(call.slot)?.as_ref()?;
+            let next = self
+                .routes
+                .next(instance, call.slot, callee.addresses.len());
+            Some((call, next?))
+        });
+        let Some((call, (pool, room))) = found else {
+            let refused = Outcome::Unanswered(failure::REFUSED);
+            context.ended(active.key, ticket, refused);
+            return;
+        };
+        let attempt = Attempt {
+            flight: active.key,
+            pool,
+            ticket,
+            edge,
+            step,
+            bytes,
+            deadline,
+            number: attempt,
+            fresh: false,
+            span,
+            wanted: context.now,
+            sent: 0,
+        };
+        call.counters.began(attempt.number);
+        if room {
+            self.make(active, attempt, context);
+        } else if self.routes.enqueue(attempt) {
+            call.counters.waits();
+            let open = Open {
+                ticket,
+                what: What::Queued(pool),
+                until: deadline,
+            };
+            context.flights.wait(active, open);
+        } else {
+            context.unanswered(active, &attempt, failure::FULL);
+        }
+    }
+
+    /// Makes an attempt, for which there is room.
+    fn make(&mut self, active: &mut Active, attempt: Attempt, context: &mut Context) {
+        let routes = &mut self.routes;
+        if routes
+            .route(attempt.pool)
+            .is_some_and(|route| route.streams)
+        {
+            self.channels.attempt(active, attempt, routes, context);
+        } else {
+            self.links.attempt(active, attempt, routes, context);
+        }
+    }
+
+    /// There may be a connection for those who wait.
+    pub(super) fn dispatch(&mut self, id: PoolId, context: &mut Context) {
+        while let Some(attempt) = self.routes.dequeue(id) {
+            let Some(mut active) = context.flights.take(attempt.flight) else {
+                continue;
+            };
+            active.flight.close(attempt.ticket);
+            if let Some(call) = active.plan.call(attempt.step) {
+                call.counters.waited();
+                self.make(&mut active, attempt, context);
+            }
+            context.flights.put(active);
+        }
+    }
+
+    /// A call waits for a connection no more.
+    pub(super) fn leave_queue(
+        &mut self,
+        id: PoolId,
+        active: &Active,
+        ticket: Ticket,
+    ) -> Option<Attempt> {
+        let attempt = self.routes.leave_queue(id, active.key, ticket)?;
+        if let Some(call) = active.plan.call(attempt.step) {
+            call.counters.waited();
+        }
+        Some(attempt)
+    }
+
+    /// Cuts off what a request waits for; `None`: that is no call, or one that has ended.
+    pub(super) fn give_up(
+        &mut self,
+        active: &Active,
+        open: Open,
+        context: &mut Context,
+    ) -> Option<Attempt> {
+        let (flight, ticket, routes) = (active.key, open.ticket, &mut self.routes);
+        match open.what {
+            What::Call(link) => self.links.close(link, routes, context),
+            What::Stream(channel) => self
+                .channels
+                .cancel(channel, flight, ticket, routes, context),
+            What::Queued(pool) => self.leave_queue(pool, active, ticket),
+            What::Job(_) | What::Sleep(..) | What::Pause => None,
+        }
+    }
+
+    pub(super) fn link_event(&mut self, key: Key, event: Event, context: &mut Context) {
+        self.links.event(key, event, &mut self.routes, context);
+    }
+
+    pub(super) fn channel_event(&mut self, key: Key, event: Event, context: &mut Context) {
+        self.channels.event(key, event, &mut self.routes, context);
+    }
+
+    /// A connection of HTTP/2 has something to send.
+    pub(super) fn drive_channel(&mut self, key: Key, context: &mut Context) {
+        self.channels.drive(key, false, &mut self.routes, context);
+    }
+
+    /// Handles calls whose time is over; `false`: there are none.
+    pub(super) fn expire(&mut self, context: &mut Context) -> bool {
+        let routes = &mut self.routes;
+        self.links.expire(routes, context) || self.channels.expire(routes, context)
+    }
+
+    pub(super) fn next_deadline(&self) -> Nanos {
+        self.links
+            .next_deadline()
+            .min(self.channels.next_deadline())
+    }
+
+    /// The end of all.
+    pub(super) fn end(&mut self, context: &mut Context) {
+        self.links.end(&mut self.routes, context);
+        self.channels.end(&mut self.routes);
+    }
+}

@@ -1,0 +1,264 @@
+//! What scripts command, and who does it.
+
+use std::mem;
+
+use traces::failure;
+use wire::poller::Event;
+use wire::slab::Key;
+
+use super::calls::Calls;
+use super::context::{Context, Todo};
+use super::flight::{Active, Open, What};
+use super::fronts::Fronts;
+use super::jobs::Jobs;
+use super::recordings::{GONE, Piece};
+use super::reply::Reply;
+use super::sessions::Sessions;
+use super::token;
+use crate::Nanos;
+use crate::script::{Arrival, Command, Outcome};
+
+/// Who has to do with the requests in hand. None of them knows of another.
+pub(super) struct Requests {
+    pub(super) sessions: Sessions,
+    pub(super) fronts: Fronts,
+    pub(super) calls: Calls,
+    pub(super) jobs: Jobs,
+    commands: Vec<Command>,
+}
+
+impl Requests {
+    /// For so many instances.
+    pub(super) fn new(instances: usize, jobs: Jobs) -> Self {
+        Self {
+            sessions: Sessions::new(instances),
+            fronts: Fronts::default(),
+            calls: Calls::new(instances),
+            jobs,
+            commands: Vec::new(),
+        }
+    }
+
+    /// How many connections callers have.
+    pub(super) fn callers(&self) -> usize {
+        self.sessions.count() + self.fronts.count()
+    }
+
+    /// Something happened to a connection of some kind.
+    pub(super) fn event(&mut self, kind: u32, key: Key, event: Event, context: &mut Context) {
+        match kind {
+            token::SESSION => self.sessions.event(key, event, context),
+            token::LINK => self.calls.link_event(key, event, context),
+            token::FRONT => self.fronts.drive(key, event.readable, context),
+            token::CHANNEL => self.calls.channel_event(key, event, context),
+            _ => {}
+        }
+    }
+
+    /// Does what there is to do.
+    pub(super) fn settle(&mut self, context: &mut Context) {
+        while let Some(todo) = context.todo.pop_front() {
+            match todo {
+                Todo::Begin(key) => self.tell(key, context, |active, now, commands| {
+                    let flight = &mut active.flight;
+                    let counters = active.plan.server_counters(flight.endpoint);
+                    counters.began(flight.queue);
+                    let arrival = Arrival {
+                        endpoint: flight.endpoint,
+                        trace: flight.trace,
+                        span: flight.span,
+                        came: flight.started,
+                        now: now.max(flight.started),
+                        deadline: flight.deadline,
+                    };
+                    let request = &mut flight.request;
+                    request.begin(&active.plan.program, &arrival, commands);
+                }),
+                Todo::Ended(key, ticket, outcome) => {
+                    self.tell(key, context, |active, now, commands| {
+                        let flight = &mut active.flight;
+                        flight.close(ticket);
+                        let (request, program) = (&mut flight.request, &active.plan.program);
+                        request.ended(program, ticket, outcome, now, commands);
+                    });
+                }
+                Todo::Expired(key) => self.tell(key, context, |active, now, commands| {
+                    let request = &mut active.flight.request;
+                    request.expired(&active.plan.program, now, commands);
+                }),
+                Todo::Sent(key) => {
+                    if let Some(mut active) = context.flights.take(key) {
+                        let (_, cause) = active.flight.answer.unwrap_or_default();
+                        context.recordings.conclude(&mut active, cause, context.now);
+                        context.flights.put(active);
+                    }
+                }
+                Todo::Resume(key) => self.sessions.resume(key, context),
+                Todo::Dispatch(pool) => self.calls.dispatch(pool, context),
+                Todo::Front(key) => self.fronts.drive(key, false, context),
+                Todo::Channel(key) => self.calls.drive_channel(key, context),
+                Todo::Abandon(key, cause) => self.abandon(key, cause, false, context),
+            }
+        }
+    }
+
+    /// When to [`Requests::expire`] next.
+    pub(super) fn next_deadline(&self, context: &Context) -> Nanos {
+        let callers = self
+            .sessions
+            .next_deadline()
+            .min(self.fronts.next_deadline());
+        let waits = context.flights.next_deadline();
+        callers.min(self.calls.next_deadline()).min(waits)
+    }
+
+    /// Handles what has run out.
+    pub(super) fn expire(&mut self, context: &mut Context) {
+        while self.sessions.expire(context)
+            || self.calls.expire(context)
+            || self.fronts.expire(context)
+            || self.wait_expired(context)
+        {
+            self.settle(context);
+        }
+    }
+
+    /// The end: what is on its way is cut off.
+    pub(super) fn end(&mut self, context: &mut Context) {
+        for key in context.flights.keys() {
+            self.abandon(key, "stopped", true, context);
+        }
+        self.calls.end(context);
+        self.fronts.end(context);
+        self.sessions.end(context);
+    }
+
+    /// Tells the script of a request something, and does what it commands.
+    fn tell(
+        &mut self,
+        key: Key,
+        context: &mut Context,
+        what: impl FnOnce(&mut Active, Nanos, &mut Vec<Command>),
+    ) {
+        let Some(mut active) = context.flights.take(key) else {
+            return;
+        };
+        let mut commands = mem::take(&mut self.commands);
+        what(&mut active, context.now, &mut commands);
+        self.carry_out(&mut active, &mut commands, context);
+        self.commands = commands;
+        context.flights.put(active);
+    }
+
+    /// Does what a script commands. Calls go out before own work holds this thread up.
+    fn carry_out(
+        &mut self,
+        active: &mut Active,
+        commands: &mut Vec<Command>,
+        context: &mut Context,
+    ) {
+        for command in &*commands {
+            match *command {
+                Command::Call { .. } => self.calls.call(active, command, context),
+                Command::Wait {
+                    ticket,
+                    since,
+                    until,
+                    step,
+                    span,
+                } => {
+                    let what = step.map_or(What::Pause, |step| What::Sleep(step, span, since));
+                    let open = Open {
+                        ticket,
+                        what,
+                        until,
+                    };
+                    context.flights.wait(active, open);
+                }
+                Command::Work { .. } | Command::Answer { .. } | Command::Drop => {}
+            }
+        }
+        for command in commands.drain(..) {
+            match command {
+                Command::Call { .. } | Command::Wait { .. } => {}
+                Command::Work { .. } => self.jobs.work(active, &command, context),
+                Command::Answer {
+                    status,
+                    bytes,
+                    failure,
+                } => {
+                    let reply = Reply::new(active, status, bytes, failure);
+                    if active.flight.stream.is_some() {
+                        self.fronts.answer(active, reply, context);
+                    } else {
+                        self.sessions.answer(active, reply, context);
+                    }
+                }
+                // A fault: the caller gets no answer.
+                Command::Drop => {
+                    active.flight.answer = Some((0, failure::FAULT));
+                    self.sessions.drop(&active.flight, context);
+                    self.fronts.drop(&active.flight, context);
+                    let recordings = &mut context.recordings;
+                    recordings.conclude(active, failure::FAULT, context.now);
+                }
+            }
+        }
+    }
+
+    /// The time of something that a request waits for has come; `false`: of nothing.
+    fn wait_expired(&mut self, context: &mut Context) -> bool {
+        let Some(mut active) = context.flights.take_late(context.now) else {
+            return false;
+        };
+        while let Some(Open { ticket, what, .. }) = active.flight.due(context.now) {
+            match what {
+                What::Sleep(step, span, since) => {
+                    if let Some(work) = active.plan.work(step) {
+                        let mut piece = Piece::new(span, since, since);
+                        piece.ended = context.now;
+                        context.recordings.work(&active, work, &piece);
+                    }
+                }
+                What::Queued(pool) => {
+                    if let Some(attempt) = self.calls.leave_queue(pool, &active, ticket) {
+                        context.unanswered(&mut active, &attempt, failure::TIMEOUT);
+                    }
+                    continue;
+                }
+                // The others do not end by time, but for pauses.
+                _ => {}
+            }
+            context.ended(active.key, ticket, Outcome::Done);
+        }
+        context.flights.put_until_next(active);
+        true
+    }
+
+    /// A request is of no use to anybody: what it began is cut off, unless it was answered:
+    /// then that goes on, but for the `end` of all.
+    fn abandon(&mut self, key: Key, cause: &'static str, end: bool, context: &mut Context) {
+        let Some(mut active) = context.flights.take(key) else {
+            return;
+        };
+        let goes_on = active.flight.answer.is_some() && !end;
+        if !goes_on {
+            for open in mem::take(&mut active.flight.open) {
+                if let What::Job(job) = open.what {
+                    self.jobs.release(job);
+                } else if let Some(attempt) = self.calls.give_up(&active, open, context) {
+                    let recordings = &mut context.recordings;
+                    recordings.call(&active, &attempt, 0, GONE, context.now);
+                }
+            }
+        }
+        if !active.flight.concluded {
+            context.recordings.conclude(&mut active, cause, context.now);
+        }
+        if goes_on {
+            context.flights.put(active);
+        } else {
+            context.flights.forget(active);
+        }
+    }
+}
