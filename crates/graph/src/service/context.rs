@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use traces::context;
+use traces::ids::Run;
 use traces::{SpanId, TraceId};
 use wire::clock;
 use wire::poller::Poller;
@@ -12,8 +13,10 @@ use super::flight::{Active, Attempt, PoolId};
 use super::flights::Flights;
 use super::instances::Instances;
 use super::recordings::Recordings;
+use super::routes::Routes;
 use crate::Nanos;
 use crate::script::{Outcome, Ticket};
+use crate::trace::Recorder;
 
 /// Bytes that one read takes.
 const ROOM: usize = 64 * 1024;
@@ -46,6 +49,7 @@ pub(super) struct Context {
     pub(super) poller: Poller,
     pub(super) instances: Instances,
     pub(super) flights: Flights,
+    pub(super) routes: Routes,
     pub(super) recordings: Recordings,
     pub(super) todo: VecDeque<Todo>,
     /// Where bytes are read into.
@@ -57,12 +61,13 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(poller: Poller, instances: Instances, recordings: Recordings) -> Self {
+    pub(super) fn new(poller: Poller, run: Run, recorder: Recorder) -> Self {
         Self {
             poller,
-            instances,
+            instances: Instances::new(run),
             flights: Flights::default(),
-            recordings,
+            routes: Routes::default(),
+            recordings: Recordings::new(recorder),
             todo: VecDeque::new(),
             room: vec![0; ROOM],
             now: clock::now(),
@@ -127,5 +132,12 @@ impl Context {
     /// Something that a request waited for has ended, of which it will be told.
     pub(super) fn ended(&mut self, flight: Key, ticket: Ticket, outcome: Outcome) {
         self.todo.push_back(Todo::Ended(flight, ticket, outcome));
+    }
+
+    /// There may be room in a pool for those who wait for it.
+    pub(super) fn freed(&mut self, pool: PoolId) {
+        if self.routes.is_wanted(pool) {
+            self.todo.push_back(Todo::Dispatch(pool));
+        }
     }
 }

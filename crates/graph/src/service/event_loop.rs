@@ -1,6 +1,7 @@
 //! One thread: it waits for its sockets, timers and workers, and hands on what happens.
 
 use std::io;
+use std::mem;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,25 +10,29 @@ use rustix::io::Errno;
 use wire::clock;
 use wire::deadlines::NEVER;
 use wire::listeners::{AT_ONCE, Listeners, PAUSE};
-use wire::poller::{Event, Waker};
+use wire::poller::{Event, Poller, Waker};
 use wire::slab::Key;
 use wire::stream::Stream;
 
 use super::context::Context;
-use super::draining::{Draining, Stage};
-use super::host::Orders;
+use super::draining::{Draining, QUIET};
 use super::jobs::Jobs;
+use super::orders::{DRAINING, Orders, RUNNING, STOPPED};
 use super::requests::Requests;
 use super::token;
 use crate::Nanos;
 use crate::topology::Protocol;
+use crate::trace::Recorder;
+use crate::work::{Inbox, Site};
+use traces::ids::Run;
 
 /// One thread. See the module.
 pub(super) struct EventLoop {
     orders: Arc<Orders>,
     /// Its place among the threads.
     thread: usize,
-    /// The revision as this thread saw it last.
+    /// The state and the revision as this thread saw them last.
+    state: u8,
     revision: u64,
     draining: Draining,
     waker: Waker,
@@ -39,38 +44,52 @@ pub(super) struct EventLoop {
     requests: Requests,
 }
 
-/// What a thread starts with.
-pub(super) struct Beginning {
-    pub(super) orders: Arc<Orders>,
-    pub(super) thread: usize,
-    pub(super) waker: Waker,
-    /// One for each instance of the context.
+/// A thread before it runs.
+pub(super) struct Seat {
+    /// Processors that it is pinned to; empty: any.
+    pub(super) cpus: Vec<u32>,
+    /// Those of its instances.
     pub(super) listeners: Vec<OwnedFd>,
-    pub(super) most_callers: usize,
     pub(super) context: Context,
-    pub(super) jobs: Jobs,
+    pub(super) waker: Waker,
+    pub(super) inbox: Arc<Inbox>,
+}
+
+impl Seat {
+    /// One without instances so far.
+    pub(super) fn new(run: Run, recorder: Recorder) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
+        Ok(Self {
+            cpus: Vec::new(),
+            listeners: Vec::new(),
+            context: Context::new(poller, run, recorder),
+            inbox: Inbox::new(waker.clone()),
+            waker,
+        })
+    }
 }
 
 impl EventLoop {
-    pub(super) fn new(beginning: Beginning) -> io::Result<Self> {
-        let Beginning {
-            orders,
-            thread,
-            context,
-            ..
-        } = beginning;
-        let (listeners, poller) = (beginning.listeners, &context.poller);
-        let requests = Requests::new(listeners.len(), beginning.jobs);
+    pub(super) fn new(
+        seat: Seat,
+        orders: &Arc<Orders>,
+        thread: usize,
+        site: &Arc<Site>,
+        most_callers: usize,
+    ) -> io::Result<Self> {
+        let (listeners, poller) = (seat.listeners, &seat.context.poller);
         let mut it = Self {
-            revision: 0,
-            draining: Draining::new(Arc::clone(&orders), thread),
-            orders,
+            orders: Arc::clone(orders),
             thread,
-            waker: beginning.waker,
+            state: RUNNING,
+            revision: 0,
+            draining: Draining::default(),
+            waker: seat.waker,
+            requests: Requests::new(listeners.len(), Jobs::new(site, seat.inbox)),
             listeners: Listeners::watch(listeners, token::LISTENER, poller)?,
-            most_callers: beginning.most_callers,
-            context,
-            requests,
+            most_callers,
+            context: seat.context,
         };
         it.adopt();
         Ok(it)
@@ -79,8 +98,11 @@ impl EventLoop {
     /// Runs until the host stops, or all is done after it drains.
     pub(super) fn run(mut self) {
         clock::precise_timers();
-        while self.goes_on() {
-            let until = self.next_deadline().min(self.draining.next_deadline());
+        while self.follow() {
+            let until = match self.state {
+                DRAINING => self.next_deadline().min(clock::now() + QUIET / 2),
+                _ => self.next_deadline(),
+            };
             let longest =
                 (until != NEVER).then(|| Duration::from_nanos(until.saturating_sub(clock::now())));
             // Only a broken poller fails here: nothing can be served any more.
@@ -136,19 +158,17 @@ impl EventLoop {
     }
 
     /// Does what the host's state asks for; `false`: end.
-    fn goes_on(&mut self) -> bool {
-        let stage = self.draining.look();
-        if stage == Stage::Leaving {
+    fn follow(&mut self) -> bool {
+        let before = mem::replace(&mut self.state, self.orders.state());
+        if self.state == DRAINING && before != DRAINING {
             self.leave();
         }
-        match stage {
-            Stage::Running => true,
-            Stage::Stopped => false,
-            Stage::Leaving | Stage::Draining => {
-                let (requests, context) = (&self.requests, &self.context);
-                let callers = requests.sessions.leaving(context) + requests.fronts.leaving(context);
-                !self.draining.is_over(context.flights.count() + callers)
-            }
+        let callers = self.context.instances.leaving_callers();
+        let busy = self.context.flights.count() + callers;
+        match self.state {
+            STOPPED => false,
+            DRAINING => !self.draining.is_over(&self.orders, self.thread, busy),
+            _ => true,
         }
     }
 
@@ -171,7 +191,7 @@ impl EventLoop {
         if newest == self.revision {
             return;
         }
-        let before = std::mem::replace(&mut self.revision, newest);
+        let before = mem::replace(&mut self.revision, newest);
         let revisions = self.orders.revisions();
         let (calls, context) = (&mut self.requests.calls, &mut self.context);
         for revision in revisions.iter().rev().filter(|one| one.number > before) {
@@ -189,7 +209,7 @@ impl EventLoop {
         let (requests, context) = (&mut self.requests, &mut self.context);
         let until = context.after(PAUSE);
         for _ in 0..AT_ONCE {
-            if requests.callers() >= self.most_callers {
+            if context.instances.callers() >= self.most_callers {
                 self.listeners.pause(index, until, &context.poller);
                 return;
             }

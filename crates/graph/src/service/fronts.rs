@@ -193,9 +193,7 @@ impl Fronts {
             self.0.values.release(key);
             return;
         }
-        if let Some(plan) = context.instances.plan(instance) {
-            plan.counters.accepted();
-        }
+        context.instances.came(instance);
         let front = Front {
             key,
             instance,
@@ -229,9 +227,7 @@ impl Fronts {
             context
                 .todo
                 .extend(front.flights.iter().flatten().map(gone));
-            if let Some(plan) = context.instances.plan(front.instance) {
-                plan.counters.closed();
-            }
+            context.instances.went(front.instance);
             self.0.release(key);
         }
     }
@@ -262,17 +258,6 @@ impl Fronts {
 
     pub(super) fn next_deadline(&self) -> Nanos {
         self.0.deadlines.next()
-    }
-
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.0.values.taken()
-    }
-
-    /// How many there are of instances that leave.
-    pub(super) fn leaving(&self, context: &Context) -> usize {
-        let leaving = |one: &&Box<Front>| context.instances.is_leaving(one.instance);
-        self.0.values.values().filter(leaving).count()
     }
 
     /// Lets a caller open no more streams. The connection ends with the last one.

@@ -1,7 +1,6 @@
 //! Instances of services on threads of this process, and what is told to them.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io;
 use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -12,75 +11,22 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use wire::listeners::BACKLOG;
-use wire::poller::{Poller, Waker};
-use wire::slab::Key;
+use wire::poller::Waker;
 use wire::socket;
 
-use super::context::Context;
 use super::directory::Directory;
-use super::event_loop::{Beginning, EventLoop};
-use super::instances::{Instances, KEPT_REVISIONS};
-use super::jobs::Jobs;
+use super::event_loop::{EventLoop, Seat};
+use super::instances::KEPT_REVISIONS;
+use super::orders::{DRAINING, Orders, RUNNING, Revision, STOPPED};
 use super::plan::{self, Plan, Planner};
-use super::recordings::Recordings;
-use super::token;
 use super::{HostConfig, Hosted, StartError, SwapError};
 use crate::lock;
 use crate::metrics::Metrics;
 use crate::topology::{ServiceId, Topology};
-use crate::trace::Tracer;
-use crate::work::{Inbox, pin};
-use traces::ids::Run;
-
-/// What a host is doing.
-pub(super) const RUNNING: u8 = 0;
-pub(super) const DRAINING: u8 = 1;
-pub(super) const STOPPED: u8 = 2;
+use crate::work::pin;
 
 /// How often it is looked whether threads have ended.
 const LOOK: Duration = Duration::from_millis(2);
-
-/// What all threads are told.
-pub(super) struct Orders {
-    /// [`RUNNING`], [`DRAINING`] or [`STOPPED`].
-    state: AtomicU8,
-    /// The number of the newest revision.
-    newest: AtomicU64,
-    /// The newest is the first.
-    revisions: ArcSwap<Vec<Arc<Revision>>>,
-    /// How much each thread has in hand, while the host drains.
-    busy: Vec<AtomicUsize>,
-}
-
-/// What all instances do under one topology.
-pub(super) struct Revision {
-    pub(super) number: u64,
-    /// By thread, and by instance in it.
-    pub(super) plans: Vec<Vec<Arc<Plan>>>,
-}
-
-impl Orders {
-    pub(super) fn state(&self) -> u8 {
-        self.state.load(Ordering::Acquire)
-    }
-
-    /// A thread says how much it has in hand. Whether no thread has any.
-    pub(super) fn say_busy(&self, thread: usize, busy: usize) -> bool {
-        if let Some(own) = self.busy.get(thread) {
-            own.store(busy, Ordering::SeqCst);
-        }
-        let mut all = self.busy.iter();
-        all.all(|busy| busy.load(Ordering::SeqCst) == 0)
-    }
-
-    pub(super) fn newest(&self) -> u64 {
-        self.newest.load(Ordering::Acquire)
-    }
-
-    pub(super) fn revisions(&self) -> Arc<Vec<Arc<Revision>>> {
-        self.revisions.load_full()
-    }
-}
 
 /// Running instances of services. Dropping it stops them. See [`crate::service`].
 pub struct Host {
@@ -157,31 +103,6 @@ impl Control {
     }
 }
 
-/// A thread before it runs.
-struct Seat {
-    /// Processors that it is pinned to; empty: any.
-    cpus: Vec<u32>,
-    listeners: Vec<OwnedFd>,
-    context: Context,
-    waker: Waker,
-    inbox: Arc<Inbox>,
-}
-
-impl Seat {
-    fn new(run: Run, tracer: &Tracer) -> io::Result<Self> {
-        let poller = Poller::new()?;
-        let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
-        let recordings = Recordings::new(tracer.recorder());
-        Ok(Self {
-            cpus: Vec::new(),
-            listeners: Vec::new(),
-            context: Context::new(poller, Instances::new(run), recordings),
-            inbox: Inbox::new(waker.clone()),
-            waker,
-        })
-    }
-}
-
 impl Host {
     /// Opens the listeners and starts the threads.
     ///
@@ -202,16 +123,15 @@ impl Host {
             let (listener, address) = listen(&service.name, hosted.listen)?;
             directory.set(&service.name, hosted.replica, address);
             while seats.len() <= thread {
-                let seat = Seat::new(config.run, &config.tracer);
+                let seat = Seat::new(config.run, config.tracer.recorder());
                 seats.push(seat.map_err(StartError::Threads)?);
             }
             let Some(seat) = seats.get_mut(thread) else {
                 continue;
             };
             seat.cpus = cpus;
-            let step = u64::from(service.replicas.max(1));
-            let number = u64::from(hosted.replica);
-            seat.context.instances.add(number, step);
+            let instances = &mut seat.context.instances;
+            instances.add(hosted.replica, service.replicas);
             seat.listeners.push(listener);
             placed.push(Placed {
                 service: service.name.clone(),
@@ -239,35 +159,28 @@ impl Host {
             // Until a thread has said something, it may have anything.
             busy: (0..seats.len()).map(|_| AtomicUsize::new(1)).collect(),
         });
-        let most_callers =
-            usize::try_from(descriptors / 2).unwrap_or(usize::MAX) / seats.len().max(1);
+        let most = usize::try_from(descriptors / 2).unwrap_or(usize::MAX);
+        let most_callers = (most / seats.len().max(1)).max(16);
         let mut host = Self {
             orders: Arc::clone(&orders),
             wakers: Vec::new(),
             threads: Vec::new(),
             control: Mutex::new(control),
         };
-        for (thread, seat) in seats.into_iter().enumerate() {
-            let event_loop = EventLoop::new(Beginning {
-                orders: Arc::clone(&orders),
-                thread,
-                waker: seat.waker.clone(),
-                listeners: seat.listeners,
-                most_callers: most_callers.max(16),
-                context: seat.context,
-                jobs: Jobs::new(&config.site, seat.inbox),
-            })
-            .map_err(StartError::Threads)?;
+        for (thread, mut seat) in seats.into_iter().enumerate() {
+            let (cpus, waker) = (mem::take(&mut seat.cpus), seat.waker.clone());
+            let event_loop = EventLoop::new(seat, &orders, thread, &config.site, most_callers)
+                .map_err(StartError::Threads)?;
             let builder = std::thread::Builder::new().name(format!("services-{thread}"));
             let running = builder
                 .spawn(move || {
                     // A processor may be gone or forbidden: where a service runs is told by
                     // its facts, and it is better to run elsewhere than not.
-                    let _ = pin(&seat.cpus);
+                    let _ = pin(&cpus);
                     event_loop.run();
                 })
                 .map_err(StartError::Threads)?;
-            host.wakers.push(seat.waker);
+            host.wakers.push(waker);
             host.threads.push(running);
         }
         Ok(host)

@@ -14,6 +14,8 @@ pub(super) const KEPT_REVISIONS: usize = 4;
 /// See the module.
 pub(super) struct Instances {
     all: Vec<Instance>,
+    /// Connections that callers have to all of them.
+    callers: usize,
     /// Part of the trace ids that are made here.
     run: Run,
 }
@@ -21,6 +23,8 @@ pub(super) struct Instances {
 struct Instance {
     /// It accepts nothing more, since the host drains.
     leaving: bool,
+    /// Connections that callers have to it.
+    callers: usize,
     /// The newest is the first.
     plans: VecDeque<Arc<Plan>>,
     /// The number of the next request without a trace, and what to add for the one after.
@@ -31,18 +35,22 @@ struct Instance {
 impl Instances {
     /// None so far.
     pub(super) fn new(run: Run) -> Self {
-        let all = Vec::new();
-        Self { all, run }
+        Self {
+            all: Vec::new(),
+            callers: 0,
+            run,
+        }
     }
 
-    /// One more. Requests without a trace are numbered from `number` on, `step` apart, so
-    /// that replicas never give the same number.
-    pub(super) fn add(&mut self, number: u64, step: u64) {
+    /// One more, a replica of so many. Requests without a trace are numbered so that
+    /// replicas never give the same number.
+    pub(super) fn add(&mut self, replica: u32, replicas: u32) {
         self.all.push(Instance {
             leaving: false,
+            callers: 0,
             plans: VecDeque::new(),
-            number,
-            step,
+            number: replica.into(),
+            step: replicas.max(1).into(),
         });
     }
 
@@ -75,6 +83,41 @@ impl Instances {
         let number = instance.number;
         instance.number = number.wrapping_add(instance.step);
         TraceId::of_request(seed, self.run, number)
+    }
+
+    /// A caller has connected.
+    pub(super) fn came(&mut self, instance: usize) {
+        self.callers += 1;
+        if let Some(instance) = self.all.get_mut(instance) {
+            instance.callers += 1;
+            instance
+                .plans
+                .front()
+                .inspect(|plan| plan.counters.accepted());
+        }
+    }
+
+    /// A caller's connection has ended.
+    pub(super) fn went(&mut self, instance: usize) {
+        self.callers -= 1;
+        if let Some(instance) = self.all.get_mut(instance) {
+            instance.callers -= 1;
+            instance
+                .plans
+                .front()
+                .inspect(|plan| plan.counters.closed());
+        }
+    }
+
+    /// How many connections callers have.
+    pub(super) fn callers(&self) -> usize {
+        self.callers
+    }
+
+    /// How many they have to instances that leave.
+    pub(super) fn leaving_callers(&self) -> usize {
+        let leaving = self.all.iter().filter(|one| one.leaving);
+        leaving.map(|one| one.callers).sum()
     }
 
     /// Whether an instance accepts nothing more.

@@ -48,11 +48,13 @@ mod http2;
 mod instances;
 mod jobs;
 mod message;
+mod orders;
 mod outbox;
 mod plan;
 mod recordings;
 mod reply;
 mod requests;
+mod routes;
 mod sessions;
 #[cfg(test)]
 mod tests;

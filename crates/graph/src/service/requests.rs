@@ -33,15 +33,10 @@ impl Requests {
         Self {
             sessions: Sessions::new(instances),
             fronts: Fronts::default(),
-            calls: Calls::new(instances),
+            calls: Calls::default(),
             jobs,
             commands: Vec::new(),
         }
-    }
-
-    /// How many connections callers have.
-    pub(super) fn callers(&self) -> usize {
-        self.sessions.count() + self.fronts.count()
     }
 
     /// Something happened to a connection of some kind.
@@ -221,7 +216,7 @@ impl Requests {
                     }
                 }
                 What::Queued(pool) => {
-                    if let Some(attempt) = self.calls.leave_queue(pool, &active, ticket) {
+                    if let Some(attempt) = Calls::leave_queue(pool, &active, ticket, context) {
                         context.unanswered(&mut active, &attempt, failure::TIMEOUT);
                     }
                     continue;

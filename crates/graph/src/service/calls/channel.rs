@@ -28,26 +28,26 @@ pub(super) struct Channel {
     pub(super) key: Key,
     pub(super) pool: PoolId,
     pub(super) counters: Arc<ClientCounters>,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
     pub(super) protocol: Protocol,
-    stage: Stage,
+    pub(super) stage: Stage,
     /// Calls whose requests the callee does not take yet.
-    unsent: VecDeque<Unsent>,
+    pub(super) unsent: VecDeque<Unsent>,
     /// Calls that wait for their answers, by the slots of their streams.
-    calls: Vec<Option<(StreamKey, Attempt)>>,
+    pub(super) calls: Vec<Option<(StreamKey, Attempt)>>,
     /// It has carried a call to its end: that it breaks now may be a race with the callee
     /// closing what was idle.
     pub(super) reused: bool,
     /// When the callee last said anything.
     pub(super) heard: Nanos,
     /// It carries one call only.
-    once: bool,
+    pub(super) once: bool,
     /// It is to be driven, which is among the things to do.
-    pending: bool,
+    pub(super) pending: bool,
 }
 
 /// How far a connection is.
-enum Stage {
+pub(super) enum Stage {
     Dialing(Stream),
     Open(Box<Exchanges>),
     Ended,
@@ -65,48 +65,11 @@ pub(super) struct Unsent {
 pub(super) type Ended = (Attempt, Result<Answer, StreamError>);
 
 impl Channel {
-    /// One that is being made; `once`: for one call only.
-    pub(super) fn new(
-        key: Key,
-        pool: PoolId,
-        counters: Arc<ClientCounters>,
-        address: SocketAddr,
-        protocol: Protocol,
-        once: bool,
-        stream: Stream,
-    ) -> Self {
-        Self {
-            key,
-            pool,
-            counters,
-            address,
-            protocol,
-            stage: Stage::Dialing(stream),
-            unsent: VecDeque::new(),
-            calls: Vec::new(),
-            reused: false,
-            heard: 0,
-            once,
-            pending: false,
-        }
-    }
-
     /// It is to be driven soon.
-    fn drive_later(&mut self, context: &mut Context) {
+    pub(super) fn drive_later(&mut self, context: &mut Context) {
         if !mem::replace(&mut self.pending, true) {
             context.todo.push_back(Todo::Channel(self.key));
         }
-    }
-
-    /// Sends a request as soon as the callee takes it.
-    pub(super) fn send(&mut self, unsent: Unsent, context: &mut Context) {
-        self.unsent.push_back(unsent);
-        self.drive_later(context);
-    }
-
-    /// Calls that were not sent, when no more will be.
-    pub(super) fn take_unsent(&mut self) -> VecDeque<Unsent> {
-        mem::take(&mut self.unsent)
     }
 
     /// Begins to speak as soon as the connection is made.

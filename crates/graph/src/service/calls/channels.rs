@@ -1,5 +1,7 @@
 //! Calls over HTTP/2 and gRPC: which connection, what becomes of a call without an answer.
 
+use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
 
 use traces::failure;
@@ -11,8 +13,7 @@ use wire::socket;
 use wire::stream::Stream;
 
 use super::causes::why;
-use super::channel::{Channel, Ended, Unsent};
-use super::routes::Routes;
+use super::channel::{Channel, Ended, Stage, Unsent};
 use crate::Nanos;
 use crate::script::{Outcome, Ticket};
 use crate::service::context::Context;
@@ -33,11 +34,10 @@ impl Channels {
         &mut self,
         active: &mut Active,
         mut attempt: Attempt,
-        routes: &mut Routes,
         context: &mut Context,
     ) {
         attempt.sent = context.now;
-        match self.send(active, attempt, routes, context) {
+        match self.send(active, attempt, context) {
             Ok(key) => {
                 let open = Open::new(attempt.ticket, What::Stream(key));
                 active.flight.open.push(open);
@@ -51,7 +51,6 @@ impl Channels {
         &mut self,
         active: &Active,
         attempt: Attempt,
-        routes: &mut Routes,
         context: &mut Context,
     ) -> Result<Key, &'static str> {
         let id = attempt.pool;
@@ -63,10 +62,10 @@ impl Channels {
             .ok_or(failure::MALFORMED)?;
         let kept = match attempt.fresh {
             true => None,
-            false => self.kept(id, routes),
+            false => self.kept(id, context),
         };
-        let key = kept.map_or_else(|| self.open(id, call, protocol, routes, context), Ok)?;
-        if let Some(pool) = routes.pool(id) {
+        let key = kept.map_or_else(|| self.open(id, call, protocol, context), Ok)?;
+        if let Some(pool) = context.routes.pool(id) {
             pool.load += 1;
         }
         if let Some(channel) = self.0.values.get_mut(key) {
@@ -74,21 +73,21 @@ impl Channels {
                 true => MOST_ECHO + MESSAGE_PREFIX,
                 false => 0,
             };
-            let unsent = Unsent {
+            channel.unsent.push_back(Unsent {
                 attempt,
                 request,
                 body,
                 keep,
-            };
-            channel.send(unsent, context);
+            });
+            channel.drive_later(context);
             self.0.deadlines.lower(key.index(), attempt.deadline);
         }
         Ok(key)
     }
 
     /// The channel of a pool that takes more calls.
-    fn kept(&mut self, id: PoolId, routes: &mut Routes) -> Option<Key> {
-        let pool = routes.pool(id)?;
+    fn kept(&mut self, id: PoolId, context: &mut Context) -> Option<Key> {
+        let pool = context.routes.pool(id)?;
         let (address, key) = (pool.address, pool.channel?);
         let channel = self.0.values.get_mut(key)?;
         channel.takes_more(address).then_some(key)
@@ -99,19 +98,30 @@ impl Channels {
         id: PoolId,
         call: &CallPlan,
         protocol: Protocol,
-        routes: &mut Routes,
-        context: &Context,
+        context: &mut Context,
     ) -> Result<Key, &'static str> {
-        let once = routes.route(id).is_some_and(|route| !route.warm);
-        let pool = routes.pool(id).ok_or(failure::REFUSED)?;
+        let once = context.routes.route(id).is_some_and(|route| !route.warm);
+        let pool = context.routes.pool(id).ok_or(failure::REFUSED)?;
         let connected = socket::connect_tcp(pool.address);
         let stream = Stream::Plain(connected.map_err(|errno| why(socket::cause(errno)))?);
         let (kind, poller) = (token::CHANNEL, &context.poller);
         let key = self.0.watch(&stream, kind, Interest::Write, poller);
         let key = key.ok_or(failure::NO_DESCRIPTORS)?;
         call.counters.opened();
-        let counters = Arc::clone(&call.counters);
-        let channel = Channel::new(key, id, counters, pool.address, protocol, once, stream);
+        let channel = Channel {
+            key,
+            pool: id,
+            counters: Arc::clone(&call.counters),
+            address: pool.address,
+            protocol,
+            stage: Stage::Dialing(stream),
+            unsent: VecDeque::new(),
+            calls: Vec::new(),
+            reused: false,
+            heard: 0,
+            once,
+            pending: false,
+        };
         self.0.values.put(key, Box::new(channel));
         if !once {
             pool.channel = Some(key);
@@ -119,62 +129,51 @@ impl Channels {
         Ok(key)
     }
 
-    pub(super) fn event(
-        &mut self,
-        key: Key,
-        event: Event,
-        routes: &mut Routes,
-        context: &mut Context,
-    ) {
+    pub(super) fn event(&mut self, key: Key, event: Event, context: &mut Context) {
         let Some(channel) = self.0.values.get_mut(key) else {
             return;
         };
         if let Err(why) = channel.begin(event, &context.poller) {
             if let Some(channel) = self.0.values.take(key) {
-                self.broke(channel, why, Vec::new(), routes, context);
+                self.broke(channel, why, Vec::new(), context);
             }
             return;
         }
         if event.readable {
             channel.heard = context.now;
         }
-        self.drive(key, event.readable, routes, context);
+        self.drive(key, event.readable, context);
     }
 
     /// Sends and reads what can be now, and tells of the calls that ended.
-    pub(super) fn drive(
-        &mut self,
-        key: Key,
-        readable: bool,
-        routes: &mut Routes,
-        context: &mut Context,
-    ) {
+    pub(super) fn drive(&mut self, key: Key, readable: bool, context: &mut Context) {
         let Some(mut channel) = self.0.values.take(key) else {
             return;
         };
         let mut ended = Vec::new();
         if let Err(why) = channel.drive(readable, &context.poller, &mut ended) {
-            self.broke(channel, why, ended, routes, context);
+            self.broke(channel, why, ended, context);
             return;
         }
         for (attempt, answer) in ended {
-            self.ended(&mut channel, attempt, answer, routes, context);
+            self.ended(&mut channel, attempt, answer, context);
         }
         // One that carries no more calls is forgotten.
-        let kept = routes
+        let kept = context
+            .routes
             .pool(channel.pool)
             .is_some_and(|pool| pool.channel == Some(key) && channel.takes_more(pool.address));
         if !kept && channel.is_idle() {
-            self.forget(channel, routes);
+            self.forget(channel, context);
         } else {
             self.0.values.put(key, channel);
         }
     }
 
     #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
-    fn forget(&mut self, channel: Box<Channel>, routes: &mut Routes) {
+    fn forget(&mut self, channel: Box<Channel>, context: &mut Context) {
         channel.counters.closed();
-        routes.forget_channel(channel.pool, channel.key);
+        context.routes.forget_channel(channel.pool, channel.key);
         self.0.release(channel.key);
     }
 
@@ -184,18 +183,17 @@ impl Channels {
         mut channel: Box<Channel>,
         why: &'static str,
         ended: Vec<Ended>,
-        routes: &mut Routes,
         context: &mut Context,
     ) {
-        routes.forget_channel(channel.pool, channel.key);
+        context.routes.forget_channel(channel.pool, channel.key);
         for (attempt, answer) in ended {
-            self.ended(&mut channel, attempt, answer, routes, context);
+            self.ended(&mut channel, attempt, answer, context);
         }
-        for unsent in channel.take_unsent() {
+        for unsent in mem::take(&mut channel.unsent) {
             let why = (why, channel.reused);
-            self.unheard(&channel, unsent.attempt, why, routes, context);
+            self.unheard(&channel, unsent.attempt, why, context);
         }
-        self.forget(channel, routes);
+        self.forget(channel, context);
     }
 
     /// A call's stream has ended.
@@ -204,7 +202,6 @@ impl Channels {
         channel: &mut Channel,
         attempt: Attempt,
         answer: Result<Answer, StreamError>,
-        routes: &mut Routes,
         context: &mut Context,
     ) {
         let answer = match answer {
@@ -223,12 +220,12 @@ impl Channels {
                             | StreamError::Closed
                             | StreamError::Io(_)
                     );
-                self.unheard(channel, attempt, (why, race), routes, context);
+                self.unheard(channel, attempt, (why, race), context);
                 return;
             }
         };
         channel.reused = true;
-        routes.unload(channel.pool, context);
+        unload(channel.pool, context);
         let Some(mut active) = context.flights.take(attempt.flight) else {
             return;
         };
@@ -260,18 +257,17 @@ impl Channels {
         channel: &Channel,
         mut attempt: Attempt,
         (why, race): (&'static str, bool),
-        routes: &mut Routes,
         context: &mut Context,
     ) {
-        routes.unload(channel.pool, context);
+        unload(channel.pool, context);
         let Some(mut active) = context.flights.take(attempt.flight) else {
             return;
         };
         active.flight.close(attempt.ticket);
         if race {
             // The first of those that failed together opens the channel for all.
-            attempt.fresh = self.kept(channel.pool, routes) == Some(channel.key);
-            self.attempt(&mut active, attempt, routes, context);
+            attempt.fresh = self.kept(channel.pool, context) == Some(channel.key);
+            self.attempt(&mut active, attempt, context);
         } else {
             context.unanswered(&mut active, &attempt, why);
         }
@@ -284,17 +280,16 @@ impl Channels {
         channel: Key,
         flight: Key,
         ticket: Ticket,
-        routes: &mut Routes,
         context: &mut Context,
     ) -> Option<Attempt> {
         let channel = self.0.values.get_mut(channel)?;
         let attempt = channel.cancel(flight, ticket, context)?;
-        routes.unload(attempt.pool, context);
+        unload(attempt.pool, context);
         Some(attempt)
     }
 
     /// Handles calls whose time is over; `false`: there are none.
-    pub(super) fn expire(&mut self, routes: &mut Routes, context: &mut Context) -> bool {
+    pub(super) fn expire(&mut self, context: &mut Context) -> bool {
         let Some(key) = self.0.late(context.now) else {
             return false;
         };
@@ -313,10 +308,10 @@ impl Channels {
         // Nothing was heard since: the callee may be gone without a word. Who comes next
         // finds out over a new connection.
         if late.iter().any(|attempt| attempt.sent > channel.heard) {
-            routes.forget_channel(channel.pool, key);
+            context.routes.forget_channel(channel.pool, key);
         }
         for attempt in late {
-            self.cancel(key, attempt.flight, attempt.ticket, routes, context);
+            self.cancel(key, attempt.flight, attempt.ticket, context);
             if let Some(mut active) = context.flights.take(attempt.flight) {
                 active.flight.close(attempt.ticket);
                 context.unanswered(&mut active, &attempt, failure::TIMEOUT);
@@ -331,11 +326,19 @@ impl Channels {
     }
 
     /// The end of all.
-    pub(super) fn end(&mut self, routes: &mut Routes) {
+    pub(super) fn end(&mut self, context: &mut Context) {
         for key in self.0.keys() {
             if let Some(channel) = self.0.values.take(key) {
-                self.forget(channel, routes);
+                self.forget(channel, context);
             }
         }
     }
+}
+
+/// A call has ended: its pool has room for another one.
+fn unload(id: PoolId, context: &mut Context) {
+    if let Some(pool) = context.routes.pool(id) {
+        pool.load = pool.load.saturating_sub(1);
+    }
+    context.freed(id);
 }

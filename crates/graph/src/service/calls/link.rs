@@ -137,11 +137,10 @@ impl Link {
         Ok(())
     }
 
-    /// Goes on with the request and the answer of a call, which may begin as `known`.
+    /// Goes on with the request and the answer of a call.
     pub(super) fn turn(
         &mut self,
         event: Event,
-        known: Option<&mut KnownHead>,
         context: &mut Context,
     ) -> Result<Option<Answered>, &'static str> {
         if event.writable && self.writing {
@@ -161,8 +160,8 @@ impl Link {
         match self.stream.receive(&mut context.room) {
             Ok(Received::Bytes(count)) => {
                 let bytes = context.room.get(..count).unwrap_or_default();
-                match known {
-                    Some(known) => self.scan(known, bytes),
+                match context.routes.pool(self.pool) {
+                    Some(pool) => self.scan(&mut pool.known, bytes),
                     None => self.scan(&mut KnownHead::default(), bytes),
                 }
             }

@@ -13,7 +13,6 @@ use wire::stream::Stream;
 
 use super::causes::why;
 use super::link::{Answered, Link};
-use super::routes::Routes;
 use crate::Nanos;
 use crate::service::context::Context;
 use crate::service::flight::{Active, Attempt, Open, PoolId, What};
@@ -32,7 +31,6 @@ impl Links {
         &mut self,
         active: &mut Active,
         mut attempt: Attempt,
-        routes: &mut Routes,
         context: &mut Context,
     ) {
         let Some(call) = active.plan.call(attempt.step) else {
@@ -40,12 +38,13 @@ impl Links {
             return;
         };
         loop {
-            let idle = routes
+            let idle = context
+                .routes
                 .pool(attempt.pool)
                 .filter(|_| !attempt.fresh)
                 .and_then(|pool| pool.idle.pop())
                 .and_then(|key| self.0.values.take(key));
-            let opened = idle.map_or_else(|| self.open(attempt.pool, call, routes, context), Ok);
+            let opened = idle.map_or_else(|| self.open(attempt.pool, call, context), Ok);
             let mut link = match opened {
                 Ok(link) => link,
                 Err(cause) => {
@@ -69,7 +68,7 @@ impl Links {
                 }
                 Err(why) => {
                     let reused = link.reused;
-                    self.forget(link, routes, context);
+                    self.forget(link, context);
                     if !reused {
                         context.unanswered(active, &attempt, why);
                         return;
@@ -86,10 +85,9 @@ impl Links {
         &mut self,
         id: PoolId,
         call: &CallPlan,
-        routes: &mut Routes,
-        context: &Context,
+        context: &mut Context,
     ) -> Result<Box<Link>, &'static str> {
-        let pool = routes.pool(id).ok_or(failure::REFUSED)?;
+        let pool = context.routes.pool(id).ok_or(failure::REFUSED)?;
         let connected = socket::connect_tcp(pool.address);
         let socket: OwnedFd = connected.map_err(|errno| why(socket::cause(errno)))?;
         let (stream, poller) = (Stream::Plain(socket), &context.poller);
@@ -103,64 +101,46 @@ impl Links {
 
     /// Forgets a connection that is out of its place.
     #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
-    fn forget(&mut self, link: Box<Link>, routes: &mut Routes, context: &mut Context) {
+    fn forget(&mut self, link: Box<Link>, context: &mut Context) {
         link.counters.closed();
         self.0.release(link.key);
-        if let Some(pool) = routes.pool(link.pool) {
+        if let Some(pool) = context.routes.pool(link.pool) {
             pool.open = pool.open.saturating_sub(1);
-            pool.notify(link.pool, context);
         }
+        context.freed(link.pool);
     }
 
     /// Ends a connection without a call, or with one that nobody waits for.
-    pub(super) fn close(
-        &mut self,
-        key: Key,
-        routes: &mut Routes,
-        context: &mut Context,
-    ) -> Option<Attempt> {
+    pub(super) fn close(&mut self, key: Key, context: &mut Context) -> Option<Attempt> {
         let mut link = self.0.values.take(key)?;
         let attempt = link.attempt.take();
         if attempt.is_none()
-            && let Some(pool) = routes.pool(link.pool)
+            && let Some(pool) = context.routes.pool(link.pool)
         {
             pool.idle.retain(|idle| *idle != key);
         }
-        self.forget(link, routes, context);
+        self.forget(link, context);
         attempt
     }
 
-    pub(super) fn event(
-        &mut self,
-        key: Key,
-        event: Event,
-        routes: &mut Routes,
-        context: &mut Context,
-    ) {
+    pub(super) fn event(&mut self, key: Key, event: Event, context: &mut Context) {
         let Some(link) = self.0.values.get_mut(key) else {
             return;
         };
         if link.attempt.is_none() {
             // The callee closed it, or said something that nobody asked for.
-            self.close(key, routes, context);
+            self.close(key, context);
             return;
         }
-        let known = routes.pool(link.pool).map(|pool| &mut pool.known);
-        match link.turn(event, known, context) {
+        match link.turn(event, context) {
             Ok(None) => {}
-            Ok(Some(answered)) => self.answered(key, answered, routes, context),
-            Err(why) => self.broken(key, why, routes, context),
+            Ok(Some(answered)) => self.answered(key, answered, context),
+            Err(why) => self.broken(key, why, context),
         }
     }
 
     /// A call was answered.
-    fn answered(
-        &mut self,
-        key: Key,
-        answered: Answered,
-        routes: &mut Routes,
-        context: &mut Context,
-    ) {
+    fn answered(&mut self, key: Key, answered: Answered, context: &mut Context) {
         let Some(link) = self.0.values.get_mut(key) else {
             return;
         };
@@ -178,25 +158,25 @@ impl Links {
             context.flights.put(active);
         }
         // The connection has carried a call to its end.
-        match routes.keeps(link.pool, link.address) {
+        match context.routes.keeps(link.pool, link.address) {
             Some(pool) if answered.keep => {
                 link.reused = true;
                 pool.idle.push(key);
-                pool.notify(link.pool, context);
+                context.freed(link.pool);
             }
             _ => {
-                self.close(key, routes, context);
+                self.close(key, context);
             }
         }
     }
 
     /// A call's connection broke before the end of the answer.
-    fn broken(&mut self, key: Key, why: &'static str, routes: &mut Routes, context: &mut Context) {
+    fn broken(&mut self, key: Key, why: &'static str, context: &mut Context) {
         let Some(link) = self.0.values.get(key) else {
             return;
         };
         let race = link.reused && link.is_silent() && why != failure::MALFORMED;
-        let attempt = self.close(key, routes, context);
+        let attempt = self.close(key, context);
         let Some(mut attempt) = attempt else {
             return;
         };
@@ -207,7 +187,7 @@ impl Links {
         if race {
             // The callee closed it while it was idle, before the request came.
             attempt.fresh = true;
-            self.attempt(&mut active, attempt, routes, context);
+            self.attempt(&mut active, attempt, context);
         } else {
             context.unanswered(&mut active, &attempt, why);
         }
@@ -216,7 +196,7 @@ impl Links {
 
     /// Handles a call whose time is over, unless it ended before: an answer leaves the
     /// deadline. `false`: there is none.
-    pub(super) fn expire(&mut self, routes: &mut Routes, context: &mut Context) -> bool {
+    pub(super) fn expire(&mut self, context: &mut Context) -> bool {
         let Some(key) = self.0.late(context.now) else {
             return false;
         };
@@ -227,7 +207,7 @@ impl Links {
             .filter(|link| link.attempt.is_some())
         {
             link.reused = false;
-            self.broken(key, failure::TIMEOUT, routes, context);
+            self.broken(key, failure::TIMEOUT, context);
         }
         true
     }
@@ -237,9 +217,9 @@ impl Links {
     }
 
     /// The end of all.
-    pub(super) fn end(&mut self, routes: &mut Routes, context: &mut Context) {
+    pub(super) fn end(&mut self, context: &mut Context) {
         for key in self.0.keys() {
-            self.close(key, routes, context);
+            self.close(key, context);
         }
     }
 }

@@ -5,7 +5,6 @@ mod channel;
 mod channels;
 mod link;
 mod links;
-mod routes;
 
 use traces::failure;
 use wire::poller::Event;
@@ -13,7 +12,6 @@ use wire::slab::Key;
 
 use self::channels::Channels;
 use self::links::Links;
-use self::routes::Routes;
 use super::context::Context;
 use super::flight::{Active, Attempt, Open, PoolId, What};
 use super::plan::Plan;
@@ -21,26 +19,17 @@ use crate::Nanos;
 use crate::script::{Command, Outcome, Ticket};
 
 /// See the module.
+#[derive(Default)]
 pub(super) struct Calls {
-    routes: Routes,
     links: Links,
     channels: Channels,
 }
 
 impl Calls {
-    /// Those of so many instances.
-    pub(super) fn new(instances: usize) -> Self {
-        Self {
-            routes: Routes::new(instances),
-            links: Links::default(),
-            channels: Channels::default(),
-        }
-    }
-
     /// Takes over whom an instance calls now.
     pub(super) fn adopt(&mut self, instance: usize, plan: &Plan, context: &mut Context) {
-        for key in self.routes.adopt(instance, plan) {
-            self.links.close(key, &mut self.routes, context);
+        for key in context.routes.adopt(instance, plan) {
+            self.links.close(key, context);
         }
     }
 
@@ -61,7 +50,7 @@ impl Calls {
         let instance = active.flight.instance;
         let found = active.plan.call(step).and_then(|call| {
             let callee = active.plan.callees.get(call.slot)?.as_ref()?;
-            let next = self
+            let next = context
                 .routes
                 .next(instance, call.slot, callee.addresses.len());
             Some((call, next?))
@@ -88,7 +77,7 @@ impl Calls {
         call.counters.began(attempt.number);
         if room {
             self.make(active, attempt, context);
-        } else if self.routes.enqueue(attempt) {
+        } else if context.routes.enqueue(attempt) {
             call.counters.waits();
             let open = Open {
                 ticket,
@@ -103,20 +92,20 @@ impl Calls {
 
     /// Makes an attempt, for which there is room.
     fn make(&mut self, active: &mut Active, attempt: Attempt, context: &mut Context) {
-        let routes = &mut self.routes;
-        if routes
+        if context
+            .routes
             .route(attempt.pool)
             .is_some_and(|route| route.streams)
         {
-            self.channels.attempt(active, attempt, routes, context);
+            self.channels.attempt(active, attempt, context);
         } else {
-            self.links.attempt(active, attempt, routes, context);
+            self.links.attempt(active, attempt, context);
         }
     }
 
     /// There may be a connection for those who wait.
     pub(super) fn dispatch(&mut self, id: PoolId, context: &mut Context) {
-        while let Some(attempt) = self.routes.dequeue(id) {
+        while let Some(attempt) = context.routes.dequeue(id) {
             let Some(mut active) = context.flights.take(attempt.flight) else {
                 continue;
             };
@@ -131,12 +120,12 @@ impl Calls {
 
     /// A call waits for a connection no more.
     pub(super) fn leave_queue(
-        &mut self,
         id: PoolId,
         active: &Active,
         ticket: Ticket,
+        context: &mut Context,
     ) -> Option<Attempt> {
-        let attempt = self.routes.leave_queue(id, active.key, ticket)?;
+        let attempt = context.routes.leave_queue(id, active.key, ticket)?;
         if let Some(call) = active.plan.call(attempt.step) {
             call.counters.waited();
         }
@@ -150,34 +139,31 @@ impl Calls {
         open: Open,
         context: &mut Context,
     ) -> Option<Attempt> {
-        let (flight, ticket, routes) = (active.key, open.ticket, &mut self.routes);
+        let (flight, ticket) = (active.key, open.ticket);
         match open.what {
-            What::Call(link) => self.links.close(link, routes, context),
-            What::Stream(channel) => self
-                .channels
-                .cancel(channel, flight, ticket, routes, context),
-            What::Queued(pool) => self.leave_queue(pool, active, ticket),
+            What::Call(link) => self.links.close(link, context),
+            What::Stream(channel) => self.channels.cancel(channel, flight, ticket, context),
+            What::Queued(pool) => Self::leave_queue(pool, active, ticket, context),
             What::Job(_) | What::Sleep(..) | What::Pause => None,
         }
     }
 
     pub(super) fn link_event(&mut self, key: Key, event: Event, context: &mut Context) {
-        self.links.event(key, event, &mut self.routes, context);
+        self.links.event(key, event, context);
     }
 
     pub(super) fn channel_event(&mut self, key: Key, event: Event, context: &mut Context) {
-        self.channels.event(key, event, &mut self.routes, context);
+        self.channels.event(key, event, context);
     }
 
     /// A connection of HTTP/2 has something to send.
     pub(super) fn drive_channel(&mut self, key: Key, context: &mut Context) {
-        self.channels.drive(key, false, &mut self.routes, context);
+        self.channels.drive(key, false, context);
     }
 
     /// Handles calls whose time is over; `false`: there are none.
     pub(super) fn expire(&mut self, context: &mut Context) -> bool {
-        let routes = &mut self.routes;
-        self.links.expire(routes, context) || self.channels.expire(routes, context)
+        self.links.expire(context) || self.channels.expire(context)
     }
 
     pub(super) fn next_deadline(&self) -> Nanos {
@@ -188,7 +174,7 @@ impl Calls {
 
     /// The end of all.
     pub(super) fn end(&mut self, context: &mut Context) {
-        self.links.end(&mut self.routes, context);
-        self.channels.end(&mut self.routes);
+        self.links.end(context);
+        self.channels.end(context);
     }
 }

@@ -33,7 +33,7 @@ impl Sessions {
     }
 
     /// A caller has connected to an instance.
-    pub(super) fn welcome(&mut self, instance: usize, stream: Stream, context: &Context) {
+    pub(super) fn welcome(&mut self, instance: usize, stream: Stream, context: &mut Context) {
         let poller = &context.poller;
         let Some(key) = self
             .all
@@ -41,9 +41,7 @@ impl Sessions {
         else {
             return;
         };
-        if let Some(plan) = context.instances.plan(instance) {
-            plan.counters.accepted();
-        }
+        context.instances.came(instance);
         let session = Box::new(Session::new(key, instance, stream, context));
         self.all.deadlines.set(key.index(), session.deadline);
         self.all.values.put(key, session);
@@ -60,9 +58,7 @@ impl Sessions {
         let head = self.heads.get_mut(session.instance)?;
         act(session, head, context);
         if session.phase == Phase::Closed {
-            if let Some(plan) = context.instances.plan(session.instance) {
-                plan.counters.closed();
-            }
+            context.instances.went(session.instance);
             self.all.release(key);
         } else {
             self.all.deadlines.set(key.index(), session.deadline);
@@ -115,17 +111,6 @@ impl Sessions {
 
     pub(super) fn next_deadline(&self) -> Nanos {
         self.all.deadlines.next()
-    }
-
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.all.values.taken()
-    }
-
-    /// How many there are of instances that leave.
-    pub(super) fn leaving(&self, context: &Context) -> usize {
-        let leaving = |one: &&Box<Session>| context.instances.is_leaving(one.instance);
-        self.all.values.values().filter(leaving).count()
     }
 
     /// Ends those without a request, of instances that accept nothing more.

@@ -6,16 +6,16 @@ use std::net::SocketAddr;
 use wire::http1::KnownHead;
 use wire::slab::Key;
 
+use super::flight::{Attempt, PoolId};
+use super::plan::{Callee, Plan};
 use crate::script::Ticket;
-use crate::service::context::{Context, Todo};
-use crate::service::flight::{Attempt, PoolId};
-use crate::service::plan::{Callee, Plan};
 use crate::topology::{Connections, Protocol};
 
 /// Calls that may wait for a connection to one callee; further ones fail at once.
 const MOST_WAITING: usize = 4096;
 
 /// By instance, and by the slots of its callees.
+#[derive(Default)]
 pub(super) struct Routes(Vec<Vec<Route>>);
 
 /// The connections of one instance to all instances of one callee.
@@ -85,13 +85,6 @@ impl Pool {
         }
     }
 
-    /// Lets those who wait know of what was given back.
-    pub(super) fn notify(&self, id: PoolId, context: &mut Context) {
-        if !self.waiting.is_empty() {
-            context.todo.push_back(Todo::Dispatch(id));
-        }
-    }
-
     fn new(address: SocketAddr) -> Self {
         Self {
             address,
@@ -106,14 +99,12 @@ impl Pool {
 }
 
 impl Routes {
-    /// Those of so many instances.
-    pub(super) fn new(instances: usize) -> Self {
-        Self((0..instances).map(|_| Vec::new()).collect())
-    }
-
     /// Takes over whom an instance calls now. Gives the connections that it needs no more.
     pub(super) fn adopt(&mut self, instance: usize, plan: &Plan) -> Vec<Key> {
         let mut stale = Vec::new();
+        if instance >= self.0.len() {
+            self.0.resize_with(instance + 1, Vec::new);
+        }
         let Some(routes) = self.0.get_mut(instance) else {
             return stale;
         };
@@ -207,11 +198,8 @@ impl Routes {
         }
     }
 
-    /// A call over HTTP/2 has ended: its pool has room for another one.
-    pub(super) fn unload(&mut self, id: PoolId, context: &mut Context) {
-        if let Some(pool) = self.pool(id) {
-            pool.load = pool.load.saturating_sub(1);
-            pool.notify(id, context);
-        }
+    /// Whether somebody waits for room in a pool.
+    pub(super) fn is_wanted(&mut self, id: PoolId) -> bool {
+        self.pool(id).is_some_and(|pool| !pool.waiting.is_empty())
     }
 }

@@ -1,0 +1,55 @@
+//! What a host tells its threads, and they each other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use arc_swap::ArcSwap;
+
+use super::plan::Plan;
+
+/// What a host is doing.
+pub(super) const RUNNING: u8 = 0;
+pub(super) const DRAINING: u8 = 1;
+pub(super) const STOPPED: u8 = 2;
+
+/// What all threads are told.
+pub(super) struct Orders {
+    /// [`RUNNING`], [`DRAINING`] or [`STOPPED`].
+    pub(super) state: AtomicU8,
+    /// The number of the newest revision.
+    pub(super) newest: AtomicU64,
+    /// The newest is the first.
+    pub(super) revisions: ArcSwap<Vec<Arc<Revision>>>,
+    /// How much each thread has in hand, while the host drains.
+    pub(super) busy: Vec<AtomicUsize>,
+}
+
+/// What all instances do under one topology.
+pub(super) struct Revision {
+    pub(super) number: u64,
+    /// By thread, and by instance in it.
+    pub(super) plans: Vec<Vec<Arc<Plan>>>,
+}
+
+impl Orders {
+    pub(super) fn state(&self) -> u8 {
+        self.state.load(Ordering::Acquire)
+    }
+
+    /// A thread says how much it has in hand. Whether no thread has any.
+    pub(super) fn say_busy(&self, thread: usize, busy: usize) -> bool {
+        if let Some(own) = self.busy.get(thread) {
+            own.store(busy, Ordering::SeqCst);
+        }
+        let mut all = self.busy.iter();
+        all.all(|busy| busy.load(Ordering::SeqCst) == 0)
+    }
+
+    pub(super) fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Acquire)
+    }
+
+    pub(super) fn revisions(&self) -> Arc<Vec<Arc<Revision>>> {
+        self.revisions.load_full()
+    }
+}
