@@ -36,6 +36,8 @@ pub(super) enum Todo {
     Resume(Key),
     /// There may be a connection for those who wait.
     Dispatch(PoolId),
+    /// The next of the attempts that are to be made once more.
+    Retry,
     /// A caller's connection of HTTP/2 has something to send.
     Front(Key),
     /// A connection of HTTP/2 to a callee has.
@@ -52,6 +54,8 @@ pub(super) struct Context {
     pub(super) routes: Routes,
     pub(super) recordings: Recordings,
     pub(super) todo: VecDeque<Todo>,
+    /// Attempts to make once more, over new connections.
+    pub(super) retries: VecDeque<Attempt>,
     /// Where bytes are read into.
     pub(super) room: Vec<u8>,
     /// When the event came that is being handled.
@@ -69,6 +73,7 @@ impl Context {
             routes: Routes::default(),
             recordings: Recordings::new(recorder),
             todo: VecDeque::new(),
+            retries: VecDeque::new(),
             room: vec![0; ROOM],
             now: clock::now(),
             woken: 0,
@@ -129,6 +134,20 @@ impl Context {
         self.ended(attempt.flight, attempt.ticket, Outcome::Unanswered(why));
     }
 
+    /// An attempt that was sent got no answer; `race`: the callee may have closed the
+    /// connection while it was idle, so that it is made once more over a new one.
+    pub(super) fn lost(&mut self, mut attempt: Attempt, why: &'static str, race: bool) {
+        if race {
+            attempt.fresh = true;
+            self.retries.push_back(attempt);
+            self.todo.push_back(Todo::Retry);
+        } else if let Some(mut active) = self.flights.take(attempt.flight) {
+            active.flight.close(attempt.ticket);
+            self.unanswered(&mut active, &attempt, why);
+            self.flights.put(active);
+        }
+    }
+
     /// Something that a request waited for has ended, of which it will be told.
     pub(super) fn ended(&mut self, flight: Key, ticket: Ticket, outcome: Outcome) {
         self.todo.push_back(Todo::Ended(flight, ticket, outcome));
@@ -139,5 +158,13 @@ impl Context {
         if self.routes.is_wanted(pool) {
             self.todo.push_back(Todo::Dispatch(pool));
         }
+    }
+
+    /// A call over HTTP/2 has ended: its pool has room for another one.
+    pub(super) fn unload(&mut self, id: PoolId) {
+        if let Some(pool) = self.routes.pool(id) {
+            pool.load = pool.load.saturating_sub(1);
+        }
+        self.freed(id);
     }
 }

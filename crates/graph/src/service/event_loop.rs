@@ -15,7 +15,6 @@ use wire::slab::Key;
 use wire::stream::Stream;
 
 use super::context::Context;
-use super::draining::{Draining, QUIET};
 use super::jobs::Jobs;
 use super::orders::{DRAINING, Orders, RUNNING, STOPPED};
 use super::requests::Requests;
@@ -26,6 +25,10 @@ use crate::trace::Recorder;
 use crate::work::{Inbox, Site};
 use traces::ids::Run;
 
+/// For how long no thread must have a request in hand: what one thread says of itself may
+/// be old when another one looks at it.
+const QUIET: Nanos = 5_000_000;
+
 /// One thread. See the module.
 pub(super) struct EventLoop {
     orders: Arc<Orders>,
@@ -34,7 +37,8 @@ pub(super) struct EventLoop {
     /// The state and the revision as this thread saw them last.
     state: u8,
     revision: u64,
-    draining: Draining,
+    /// When some thread last had a request in hand, while the host drains.
+    busy_at: Nanos,
     waker: Waker,
     /// By instance.
     listeners: Listeners,
@@ -84,7 +88,7 @@ impl EventLoop {
             thread,
             state: RUNNING,
             revision: 0,
-            draining: Draining::default(),
+            busy_at: 0,
             waker: seat.waker,
             requests: Requests::new(listeners.len(), Jobs::new(site, seat.inbox)),
             listeners: Listeners::watch(listeners, token::LISTENER, poller)?,
@@ -158,18 +162,24 @@ impl EventLoop {
     }
 
     /// Does what the host's state asks for; `false`: end.
+    ///
+    /// A host that drains ends in good order: instances that nobody of it calls leave first,
+    /// the others go on for those that still work, until no thread has a request in hand.
     fn follow(&mut self) -> bool {
         let before = mem::replace(&mut self.state, self.orders.state());
-        if self.state == DRAINING && before != DRAINING {
+        if self.state != DRAINING {
+            return self.state != STOPPED;
+        }
+        if before != DRAINING {
             self.leave();
         }
-        let callers = self.context.instances.leaving_callers();
-        let busy = self.context.flights.count() + callers;
-        match self.state {
-            STOPPED => false,
-            DRAINING => !self.draining.is_over(&self.orders, self.thread, busy),
-            _ => true,
+        let (instances, flights) = (&self.context.instances, &self.context.flights);
+        let busy = flights.count() + instances.leaving_callers();
+        let now = clock::now();
+        if !self.orders.say_busy(self.thread, busy) {
+            self.busy_at = now;
         }
+        now.saturating_sub(self.busy_at) < QUIET
     }
 
     /// Those whom nobody calls from here accept nothing more, and close the connections

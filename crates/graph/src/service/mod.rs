@@ -2,13 +2,17 @@
 //! for all of its sockets at once.
 //!
 //! ```text
-//! caller ──▶ session ──▶ flight: a script's request ──▶ link ──▶ callee
-//!        accepting, intake      │     ▲      calling, exchange
-//! caller ◀── answer ◀───────────┤     │ ended
-//!                  answering    ▼     │
-//!                         here, or workers
-//!                               working
+//! caller ──▶ session, front ──▶ flight: a script's request ──▶ link, channel ──▶ callee
+//! caller ◀────── reply ◀────────────┤     ▲ ended
+//!                                   ▼     │
+//!                              here, or workers
 //! ```
+//!
+//! A thread is an `event_loop`, which waits, accepts and drains, over `requests`, which does
+//! what scripts command by those who each own what they are about: `sessions` and `fronts`
+//! (callers), `calls` (callees) and `jobs` (work). None of these knows of another: what is
+//! for others to do waits in the `context`, beside what all use: the `flights` in hand, the
+//! `instances` and their plans, `routes` to callees, `recordings`.
 //!
 //! An instance lives on exactly one thread: its listener, its connections and its requests
 //! take no lock. Calls between instances of one process go over real sockets as well.
@@ -38,7 +42,6 @@ mod bounds;
 mod calls;
 mod context;
 mod directory;
-mod draining;
 mod event_loop;
 mod flight;
 mod flights;

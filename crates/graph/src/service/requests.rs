@@ -90,6 +90,7 @@ impl Requests {
                 }
                 Todo::Resume(key) => self.sessions.resume(key, context),
                 Todo::Dispatch(pool) => self.calls.dispatch(pool, context),
+                Todo::Retry => self.calls.retry(context),
                 Todo::Front(key) => self.fronts.drive(key, false, context),
                 Todo::Channel(key) => self.calls.drive_channel(key, context),
                 Todo::Abandon(key, cause) => self.abandon(key, cause, false, context),

@@ -17,9 +17,10 @@ use traces::failure;
 use super::causes::why;
 use crate::Nanos;
 use crate::metrics::ClientCounters;
-use crate::script::Ticket;
+use crate::script::{Outcome, Ticket};
 use crate::service::context::{Context, Todo};
 use crate::service::flight::{Attempt, PoolId};
+use crate::service::http2::message;
 use crate::service::token;
 use crate::topology::Protocol;
 
@@ -142,6 +143,75 @@ impl Channel {
                 return connection.rewatch(poller).map_err(|_| failure::RESET);
             }
         }
+    }
+
+    /// A call's stream has ended.
+    pub(super) fn ended(
+        &mut self,
+        attempt: Attempt,
+        answer: Result<Answer, StreamError>,
+        context: &mut Context,
+    ) {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                let why = match error {
+                    StreamError::Protocol(_) => failure::MALFORMED,
+                    _ => failure::RESET,
+                };
+                // Those that the callee surely did nothing with, or that met its end.
+                let race = self.reused
+                    && matches!(
+                        error,
+                        StreamError::Refused
+                            | StreamError::GoAway(_)
+                            | StreamError::Closed
+                            | StreamError::Io(_)
+                    );
+                self.unheard(attempt, why, race, context);
+                return;
+            }
+        };
+        self.reused = true;
+        context.unload(self.pool);
+        let Some(mut active) = context.flights.take(attempt.flight) else {
+            return;
+        };
+        let (outcome, failed, body) = message::outcome(&answer, self.protocol);
+        let (status, why) = match outcome {
+            Outcome::Unanswered(why) => (0, why),
+            Outcome::Answered(status) => (status, ""),
+            _ => (0, failure::MALFORMED),
+        };
+        let echoes = active.echoes();
+        let flight = &mut active.flight;
+        if status >= 400 && !failed.is_empty() {
+            flight.failed.clear();
+            flight.failed.extend_from_slice(failed);
+            flight.failed_edge = Some(attempt.edge);
+        } else if echoes && (200..400).contains(&status) {
+            flight.keep(attempt.step, attempt.ticket, body);
+        }
+        let recordings = &mut context.recordings;
+        recordings.call(&active, &attempt, status, why, context.now);
+        context.flights.put(active);
+        context.ended(attempt.flight, attempt.ticket, outcome);
+    }
+
+    /// A call got no answer; `race`: since the callee may have closed the connection while
+    /// it was idle, to which nobody goes any more.
+    pub(super) fn unheard(
+        &self,
+        attempt: Attempt,
+        why: &'static str,
+        race: bool,
+        context: &mut Context,
+    ) {
+        context.unload(self.pool);
+        if race {
+            context.routes.forget_channel(self.pool, self.key);
+        }
+        context.lost(attempt, why, race);
     }
 
     /// Gives up a call; `None`: it is not there.

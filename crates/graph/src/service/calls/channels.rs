@@ -6,16 +6,15 @@ use std::sync::Arc;
 
 use traces::failure;
 use wire::deadlines::NEVER;
-use wire::http2::{Answer, StreamError};
 use wire::poller::{Event, Interest};
 use wire::slab::Key;
 use wire::socket;
 use wire::stream::Stream;
 
 use super::causes::why;
-use super::channel::{Channel, Ended, Stage, Unsent};
+use super::channel::{Channel, Stage, Unsent};
 use crate::Nanos;
-use crate::script::{Outcome, Ticket};
+use crate::script::Ticket;
 use crate::service::context::Context;
 use crate::service::flight::{Active, Attempt, MOST_ECHO, Open, PoolId, What};
 use crate::service::http2::{MESSAGE_PREFIX, message};
@@ -60,11 +59,8 @@ impl Channels {
         let protocol = callee.map_or(Protocol::Http2, |callee| callee.protocol);
         let (request, body) = message::request(active, call, &attempt, protocol, context.now)
             .ok_or(failure::MALFORMED)?;
-        let kept = match attempt.fresh {
-            true => None,
-            false => self.kept(id, context),
-        };
-        let key = kept.map_or_else(|| self.open(id, call, protocol, context), Ok)?;
+        let key = self.kept(id, context);
+        let key = key.map_or_else(|| self.open(id, call, protocol, context), Ok)?;
         if let Some(pool) = context.routes.pool(id) {
             pool.load += 1;
         }
@@ -134,9 +130,7 @@ impl Channels {
             return;
         };
         if let Err(why) = channel.begin(event, &context.poller) {
-            if let Some(channel) = self.0.values.take(key) {
-                self.broke(channel, why, Vec::new(), context);
-            }
+            self.broke(key, why, context);
             return;
         }
         if event.readable {
@@ -147,131 +141,43 @@ impl Channels {
 
     /// Sends and reads what can be now, and tells of the calls that ended.
     pub(super) fn drive(&mut self, key: Key, readable: bool, context: &mut Context) {
-        let Some(mut channel) = self.0.values.take(key) else {
+        let Some(channel) = self.0.values.get_mut(key) else {
             return;
         };
         let mut ended = Vec::new();
-        if let Err(why) = channel.drive(readable, &context.poller, &mut ended) {
-            self.broke(channel, why, ended, context);
+        let driven = channel.drive(readable, &context.poller, &mut ended);
+        for (attempt, answer) in ended {
+            channel.ended(attempt, answer, context);
+        }
+        if let Err(why) = driven {
+            self.broke(key, why, context);
             return;
         }
-        for (attempt, answer) in ended {
-            self.ended(&mut channel, attempt, answer, context);
-        }
         // One that carries no more calls is forgotten.
-        let kept = context
-            .routes
-            .pool(channel.pool)
-            .is_some_and(|pool| pool.channel == Some(key) && channel.takes_more(pool.address));
+        let pool = context.routes.pool(channel.pool);
+        let kept =
+            pool.is_some_and(|pool| pool.channel == Some(key) && channel.takes_more(pool.address));
         if !kept && channel.is_idle() {
-            self.forget(channel, context);
-        } else {
-            self.0.values.put(key, channel);
+            self.forget(key, context);
         }
     }
 
-    #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
-    fn forget(&mut self, channel: Box<Channel>, context: &mut Context) {
-        channel.counters.closed();
-        context.routes.forget_channel(channel.pool, channel.key);
-        self.0.release(channel.key);
+    fn forget(&mut self, key: Key, context: &mut Context) {
+        if let Some(channel) = self.0.values.get(key) {
+            channel.counters.closed();
+            context.routes.forget_channel(channel.pool, key);
+            self.0.release(key);
+        }
     }
 
     /// A channel is of no more use: its calls have ended with it.
-    fn broke(
-        &mut self,
-        mut channel: Box<Channel>,
-        why: &'static str,
-        ended: Vec<Ended>,
-        context: &mut Context,
-    ) {
-        context.routes.forget_channel(channel.pool, channel.key);
-        for (attempt, answer) in ended {
-            self.ended(&mut channel, attempt, answer, context);
-        }
-        for unsent in mem::take(&mut channel.unsent) {
-            let why = (why, channel.reused);
-            self.unheard(&channel, unsent.attempt, why, context);
-        }
-        self.forget(channel, context);
-    }
-
-    /// A call's stream has ended.
-    fn ended(
-        &mut self,
-        channel: &mut Channel,
-        attempt: Attempt,
-        answer: Result<Answer, StreamError>,
-        context: &mut Context,
-    ) {
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) => {
-                let why = match error {
-                    StreamError::Protocol(_) => failure::MALFORMED,
-                    _ => failure::RESET,
-                };
-                // Those that the callee surely did nothing with, or that met its end.
-                let race = channel.reused
-                    && matches!(
-                        error,
-                        StreamError::Refused
-                            | StreamError::GoAway(_)
-                            | StreamError::Closed
-                            | StreamError::Io(_)
-                    );
-                self.unheard(channel, attempt, (why, race), context);
-                return;
+    fn broke(&mut self, key: Key, why: &'static str, context: &mut Context) {
+        if let Some(channel) = self.0.values.get_mut(key) {
+            for unsent in mem::take(&mut channel.unsent) {
+                channel.unheard(unsent.attempt, why, channel.reused, context);
             }
-        };
-        channel.reused = true;
-        unload(channel.pool, context);
-        let Some(mut active) = context.flights.take(attempt.flight) else {
-            return;
-        };
-        let (outcome, failed, body) = message::outcome(&answer, channel.protocol);
-        let (status, why) = match outcome {
-            Outcome::Unanswered(why) => (0, why),
-            Outcome::Answered(status) => (status, ""),
-            _ => (0, failure::MALFORMED),
-        };
-        let echoes = active.echoes();
-        let flight = &mut active.flight;
-        if status >= 400 && !failed.is_empty() {
-            flight.failed.clear();
-            flight.failed.extend_from_slice(failed);
-            flight.failed_edge = Some(attempt.edge);
-        } else if echoes && (200..400).contains(&status) {
-            flight.keep(attempt.step, attempt.ticket, body);
+            self.forget(key, context);
         }
-        let recordings = &mut context.recordings;
-        recordings.call(&active, &attempt, status, why, context.now);
-        context.flights.put(active);
-        context.ended(attempt.flight, attempt.ticket, outcome);
-    }
-
-    /// A call got no answer, and why; and whether the callee may have closed the connection
-    /// while it was idle, so that it is made once more over a new one.
-    fn unheard(
-        &mut self,
-        channel: &Channel,
-        mut attempt: Attempt,
-        (why, race): (&'static str, bool),
-        context: &mut Context,
-    ) {
-        unload(channel.pool, context);
-        let Some(mut active) = context.flights.take(attempt.flight) else {
-            return;
-        };
-        active.flight.close(attempt.ticket);
-        if race {
-            // The first of those that failed together opens the channel for all.
-            attempt.fresh = self.kept(channel.pool, context) == Some(channel.key);
-            self.attempt(&mut active, attempt, context);
-        } else {
-            context.unanswered(&mut active, &attempt, why);
-        }
-        context.flights.put(active);
     }
 
     /// A call is of no use to anybody any more; `None`: it has ended.
@@ -284,7 +190,7 @@ impl Channels {
     ) -> Option<Attempt> {
         let channel = self.0.values.get_mut(channel)?;
         let attempt = channel.cancel(flight, ticket, context)?;
-        unload(attempt.pool, context);
+        context.unload(attempt.pool);
         Some(attempt)
     }
 
@@ -312,11 +218,7 @@ impl Channels {
         }
         for attempt in late {
             self.cancel(key, attempt.flight, attempt.ticket, context);
-            if let Some(mut active) = context.flights.take(attempt.flight) {
-                active.flight.close(attempt.ticket);
-                context.unanswered(&mut active, &attempt, failure::TIMEOUT);
-                context.flights.put(active);
-            }
+            context.lost(attempt, failure::TIMEOUT, false);
         }
         true
     }
@@ -328,17 +230,7 @@ impl Channels {
     /// The end of all.
     pub(super) fn end(&mut self, context: &mut Context) {
         for key in self.0.keys() {
-            if let Some(channel) = self.0.values.take(key) {
-                self.forget(channel, context);
-            }
+            self.forget(key, context);
         }
     }
-}
-
-/// A call has ended: its pool has room for another one.
-fn unload(id: PoolId, context: &mut Context) {
-    if let Some(pool) = context.routes.pool(id) {
-        pool.load = pool.load.saturating_sub(1);
-    }
-    context.freed(id);
 }

@@ -172,26 +172,11 @@ impl Links {
 
     /// A call's connection broke before the end of the answer.
     fn broken(&mut self, key: Key, why: &'static str, context: &mut Context) {
-        let Some(link) = self.0.values.get(key) else {
-            return;
-        };
-        let race = link.reused && link.is_silent() && why != failure::MALFORMED;
-        let attempt = self.close(key, context);
-        let Some(mut attempt) = attempt else {
-            return;
-        };
-        let Some(mut active) = context.flights.take(attempt.flight) else {
-            return;
-        };
-        active.flight.close(attempt.ticket);
-        if race {
-            // The callee closed it while it was idle, before the request came.
-            attempt.fresh = true;
-            self.attempt(&mut active, attempt, context);
-        } else {
-            context.unanswered(&mut active, &attempt, why);
+        let link = self.0.values.get(key);
+        let race = link.is_some_and(|link| link.reused && link.is_silent());
+        if let Some(attempt) = self.close(key, context) {
+            context.lost(attempt, why, race && why != failure::MALFORMED);
         }
-        context.flights.put(active);
     }
 
     /// Handles a call whose time is over, unless it ended before: an answer leaves the

@@ -16,6 +16,7 @@ use super::context::Context;
 use super::flight::{Active, Attempt, Open, PoolId, What};
 use super::plan::Plan;
 use crate::Nanos;
+use crate::metrics::ClientCounters;
 use crate::script::{Command, Outcome, Ticket};
 
 /// See the module.
@@ -106,16 +107,30 @@ impl Calls {
     /// There may be a connection for those who wait.
     pub(super) fn dispatch(&mut self, id: PoolId, context: &mut Context) {
         while let Some(attempt) = context.routes.dequeue(id) {
-            let Some(mut active) = context.flights.take(attempt.flight) else {
-                continue;
-            };
-            active.flight.close(attempt.ticket);
-            if let Some(call) = active.plan.call(attempt.step) {
-                call.counters.waited();
-                self.make(&mut active, attempt, context);
-            }
-            context.flights.put(active);
+            self.go_on(attempt, context, |counters| counters.waited());
         }
+    }
+
+    /// An attempt is made once more.
+    pub(super) fn retry(&mut self, context: &mut Context) {
+        if let Some(attempt) = context.retries.pop_front() {
+            self.go_on(attempt, context, |_| ());
+        }
+    }
+
+    /// Makes an attempt that a request waits for already.
+    fn go_on(&mut self, attempt: Attempt, context: &mut Context, note: impl Fn(&ClientCounters)) {
+        let Some(mut active) = context.flights.take(attempt.flight) else {
+            return;
+        };
+        // One that was given up meanwhile is not among what its request waits for.
+        if active.flight.close(attempt.ticket).is_some() {
+            if let Some(call) = active.plan.call(attempt.step) {
+                note(&call.counters);
+            }
+            self.make(&mut active, attempt, context);
+        }
+        context.flights.put(active);
     }
 
     /// A call waits for a connection no more.
