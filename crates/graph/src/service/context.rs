@@ -71,7 +71,7 @@ impl Context {
             instances: Instances::new(run),
             flights: Flights::default(),
             routes: Routes::default(),
-            recordings: Recordings::new(recorder),
+            recordings: Recordings(recorder),
             todo: VecDeque::new(),
             retries: VecDeque::new(),
             room: vec![0; ROOM],
@@ -113,13 +113,6 @@ impl Context {
         flight.sampled = plan.sampler.samples(&context, flight.trace);
         flight.debug = context.debug;
         Some(active)
-    }
-
-    /// An attempt was answered.
-    pub(super) fn answered(&mut self, active: &Active, attempt: &Attempt, status: u16) {
-        let recordings = &mut self.recordings;
-        recordings.call(active, attempt, status, "", self.now);
-        self.ended(attempt.flight, attempt.ticket, Outcome::Answered(status));
     }
 
     /// An attempt ended without an answer.

@@ -4,6 +4,7 @@ use std::io;
 use std::mem;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -134,13 +135,18 @@ impl EventLoop {
     }
 
     fn handle(&mut self, event: Event) {
+        let (requests, context) = (&mut self.requests, &mut self.context);
         match Key::of_token(event.token) {
+            (token::SESSION, key) => requests.sessions.event(key, event, context),
+            (token::LINK, key) => requests.calls.link_event(key, event, context),
+            (token::FRONT, key) => requests.fronts.drive(key, event.readable, context),
+            (token::CHANNEL, key) => requests.calls.channel_event(key, event, context),
             (token::LISTENER, key) => self.accept(key.index() as usize),
             (token::WAKER, _) => {
                 self.waker.clear();
-                self.requests.jobs.take_ended(&mut self.context);
+                requests.jobs.take_ended(context);
             }
-            (kind, key) => self.requests.event(kind, key, event, &mut self.context),
+            _ => {}
         }
     }
 
@@ -166,7 +172,7 @@ impl EventLoop {
     /// A host that drains ends in good order: instances that nobody of it calls leave first,
     /// the others go on for those that still work, until no thread has a request in hand.
     fn follow(&mut self) -> bool {
-        let before = mem::replace(&mut self.state, self.orders.state());
+        let before = mem::replace(&mut self.state, self.orders.state.load(Ordering::Acquire));
         if self.state != DRAINING {
             return self.state != STOPPED;
         }
@@ -197,12 +203,12 @@ impl EventLoop {
 
     /// Takes over new revisions, if there are any.
     fn adopt(&mut self) {
-        let newest = self.orders.newest();
+        let newest = self.orders.newest.load(Ordering::Acquire);
         if newest == self.revision {
             return;
         }
         let before = mem::replace(&mut self.revision, newest);
-        let revisions = self.orders.revisions();
+        let revisions = self.orders.revisions.load();
         let (calls, context) = (&mut self.requests.calls, &mut self.context);
         for revision in revisions.iter().rev().filter(|one| one.number > before) {
             let own = revision.plans.get(self.thread).map(Vec::as_slice);

@@ -258,9 +258,9 @@ impl Host {
             .map_err(|(caller, callee)| SwapError::NoAddress { caller, callee })?;
         control.topology = topology;
         control.revision = revision;
-        let number = self.orders.newest() + 1;
+        let number = self.orders.newest.load(Ordering::Acquire) + 1;
         let mut revisions = vec![Arc::new(Revision { number, plans })];
-        let before = self.orders.revisions();
+        let before = self.orders.revisions.load();
         revisions.extend(before.iter().take(KEPT_REVISIONS - 1).cloned());
         self.orders.revisions.store(Arc::new(revisions));
         self.orders.newest.store(number, Ordering::Release);

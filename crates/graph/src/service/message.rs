@@ -5,7 +5,8 @@ use wire::http1::write;
 
 use super::flight::{Active, Attempt};
 use super::outbox::Outbox;
-use super::plan::{CallPlan, Plan, REVISION};
+use super::plan::{CallPlan, REVISION};
+use super::reply::Reply;
 use crate::Nanos;
 use traces::context;
 use wire::deadlines::NEVER;
@@ -81,39 +82,30 @@ fn memchr(needle: &[u8], text: &[u8]) -> Option<usize> {
     text.windows(needle.len()).position(|part| part == needle)
 }
 
-/// What an answer says beside its body.
-pub(super) struct AnswerHead<'a> {
-    pub(super) status: u16,
-    pub(super) bytes: u64,
-    pub(super) keep_alive: bool,
-    /// The caller speaks HTTP/1.0, which must be told that the connection goes on.
-    pub(super) old: bool,
-    /// Which edge failed, and why.
-    pub(super) failed: Option<&'a [u8]>,
-}
-
 /// Writes the head of an answer.
-pub(super) fn write_answer(plan: &Plan, head: &AnswerHead<'_>, out: &mut Vec<u8>) {
-    if head.status == 200 {
+pub(super) fn write_answer(active: &Active, reply: Reply, keep_alive: bool, out: &mut Vec<u8>) {
+    let (status, flight) = (reply.status, &active.flight);
+    if status == 200 {
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n");
     } else {
         out.extend_from_slice(b"HTTP/1.1 ");
-        write::decimal(u64::from(head.status), out);
+        write::decimal(u64::from(status), out);
         out.push(b' ');
-        out.extend_from_slice(reason(head.status));
+        out.extend_from_slice(reason(status));
         out.extend_from_slice(b"\r\nContent-Type: text/plain; charset=utf-8\r\n");
     }
-    write::field(REVISION.as_bytes(), &plan.fingerprint, out);
-    if let Some(failed) = head.failed {
+    write::field(REVISION.as_bytes(), &active.plan.fingerprint, out);
+    if let Some(failed) = reply.failed(flight) {
         write::field(FAILED.as_bytes(), failed, out);
     }
-    if !head.keep_alive {
+    if !keep_alive {
         out.extend_from_slice(b"Connection: close\r\n");
-    } else if head.old {
+    } else if flight.old {
+        // HTTP/1.0 must be told that the connection goes on.
         out.extend_from_slice(b"Connection: keep-alive\r\n");
     }
     out.extend_from_slice(b"Content-Length: ");
-    write::decimal(head.bytes, out);
+    write::decimal(reply.length(active), out);
     out.extend_from_slice(b"\r\n\r\n");
 }
 

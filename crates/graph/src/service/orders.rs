@@ -32,10 +32,6 @@ pub(super) struct Revision {
 }
 
 impl Orders {
-    pub(super) fn state(&self) -> u8 {
-        self.state.load(Ordering::Acquire)
-    }
-
     /// A thread says how much it has in hand. Whether no thread has any.
     pub(super) fn say_busy(&self, thread: usize, busy: usize) -> bool {
         if let Some(own) = self.busy.get(thread) {
@@ -43,13 +39,5 @@ impl Orders {
         }
         let mut all = self.busy.iter();
         all.all(|busy| busy.load(Ordering::SeqCst) == 0)
-    }
-
-    pub(super) fn newest(&self) -> u64 {
-        self.newest.load(Ordering::Acquire)
-    }
-
-    pub(super) fn revisions(&self) -> Arc<Vec<Arc<Revision>>> {
-        self.revisions.load_full()
     }
 }

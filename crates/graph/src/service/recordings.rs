@@ -45,13 +45,9 @@ impl Piece {
 }
 
 /// Where requests, calls and work are recorded, beside the counters of their plans.
-pub(super) struct Recordings(Recorder);
+pub(super) struct Recordings(pub(super) Recorder);
 
 impl Recordings {
-    pub(super) fn new(recorder: Recorder) -> Self {
-        Self(recorder)
-    }
-
     /// A request is answered, or never will be.
     pub(super) fn conclude(&mut self, active: &mut Active, why: &'static str, now: Nanos) {
         let (plan, flight) = (&active.plan, &mut active.flight);

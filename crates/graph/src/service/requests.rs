@@ -3,7 +3,6 @@
 use std::mem;
 
 use traces::failure;
-use wire::poller::Event;
 use wire::slab::Key;
 
 use super::calls::Calls;
@@ -14,7 +13,6 @@ use super::jobs::Jobs;
 use super::recordings::{GONE, Piece};
 use super::reply::Reply;
 use super::sessions::Sessions;
-use super::token;
 use crate::Nanos;
 use crate::script::{Arrival, Command, Outcome};
 
@@ -36,17 +34,6 @@ impl Requests {
             calls: Calls::default(),
             jobs,
             commands: Vec::new(),
-        }
-    }
-
-    /// Something happened to a connection of some kind.
-    pub(super) fn event(&mut self, kind: u32, key: Key, event: Event, context: &mut Context) {
-        match kind {
-            token::SESSION => self.sessions.event(key, event, context),
-            token::LINK => self.calls.link_event(key, event, context),
-            token::FRONT => self.fronts.drive(key, event.readable, context),
-            token::CHANNEL => self.calls.channel_event(key, event, context),
-            _ => {}
         }
     }
 

@@ -14,6 +14,7 @@ use wire::stream::Stream;
 use super::causes::why;
 use super::link::{Answered, Link};
 use crate::Nanos;
+use crate::script::Outcome;
 use crate::service::context::Context;
 use crate::service::flight::{Active, Attempt, Open, PoolId, What};
 use crate::service::message::write_request;
@@ -154,8 +155,10 @@ impl Links {
             } else if link.answer.wanted && answered.status < 400 {
                 flight.keep(attempt.step, attempt.ticket, &link.answer.body);
             }
-            context.answered(&active, &attempt, answered.status);
+            let (recordings, status) = (&mut context.recordings, answered.status);
+            recordings.call(&active, &attempt, status, "", context.now);
             context.flights.put(active);
+            context.ended(attempt.flight, attempt.ticket, Outcome::Answered(status));
         }
         // The connection has carried a call to its end.
         match context.routes.keeps(link.pool, link.address) {

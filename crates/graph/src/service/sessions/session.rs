@@ -14,7 +14,7 @@ use crate::Nanos;
 use crate::service::bounds::{IDLE, LIMITS, MOST_BODY, PATIENCE};
 use crate::service::context::{Context, Todo};
 use crate::service::flight::Active;
-use crate::service::message::{self, AnswerHead, write_answer, write_refusal};
+use crate::service::message::{self, write_answer, write_refusal};
 use crate::service::outbox::Outbox;
 use crate::service::plan::REVISION;
 use crate::service::recordings::GONE;
@@ -355,17 +355,9 @@ impl Session {
 
     /// Answers the request in hand.
     pub(super) fn answer(&mut self, active: &mut Active, reply: Reply, context: &mut Context) {
-        let flight = &active.flight;
-        self.last = !flight.keep_alive || context.instances.is_leaving(self.instance);
-        let head = AnswerHead {
-            status: reply.status,
-            bytes: reply.length(active),
-            keep_alive: !self.last,
-            old: flight.old,
-            failed: reply.failed(flight),
-        };
-        write_answer(&active.plan, &head, self.outbox.sheet());
-        if !flight.bodiless {
+        self.last = !active.flight.keep_alive || context.instances.is_leaving(self.instance);
+        write_answer(active, reply, !self.last, self.outbox.sheet());
+        if !active.flight.bodiless {
             let filler = reply.write(active, self.outbox.sheet());
             self.outbox.fill(filler);
         }
