@@ -101,7 +101,6 @@ impl Links {
     }
 
     /// Forgets a connection that is out of its place.
-    #[expect(clippy::boxed_local, reason = "as it comes out of its slab")]
     fn forget(&mut self, link: Box<Link>, context: &mut Context) {
         link.counters.closed();
         self.0.release(link.key);
