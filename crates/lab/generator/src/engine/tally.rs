@@ -7,8 +7,7 @@ use lab_load::recording::{Phase, Recording};
 
 use wire::clock;
 
-use super::asking::Delay;
-use super::connection::Exchange;
+use super::exchange::{Delay, Exchange};
 use super::reaction::Reaction;
 
 /// Counts of the span that is under way. Times are those of the loop's clock.
