@@ -47,6 +47,13 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
+    /// Says why it is sent later than meant, unless it was sent before.
+    pub(super) fn put_off(&mut self, delay: Delay) {
+        if !self.counted {
+            self.delay = delay;
+        }
+    }
+
     /// Makes it that of a request which was not sent before.
     pub(super) fn renew(&mut self, intended: u64) {
         self.intended = intended;
@@ -64,16 +71,4 @@ impl Exchange {
             end,
         }
     }
-}
-
-/// What became of a request that was to be sent.
-pub(super) enum Sent {
-    /// It has been on its way since then.
-    At(u64),
-    /// The target does not take it yet.
-    Queued,
-    /// The values of its visit do not make a request.
-    Unfit,
-    /// The connection failed at that time.
-    Broken(&'static str, u64),
 }

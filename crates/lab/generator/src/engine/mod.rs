@@ -5,6 +5,10 @@
 //! none, another one is opened, up to the limit; beyond it the arrival waits for the
 //! first connection that becomes free. No arrival is dropped, and none is put off
 //! because the target is slow: its latency counts from the time it was due.
+//!
+//! The loop owns the traffic, which hands each event on to what it is about: the source
+//! (what is due), the pool (connections), the opening of connections, the bytes of plain
+//! ones and of those with streams, and the record. None of these knows the traffic.
 
 mod coalesce;
 mod exchange;
@@ -39,10 +43,7 @@ use wire::poller::{Poller, Waker};
 use wire::tls::TlsClient;
 
 use coalesce::Coalescer;
-use pool::Pool;
 use reaction::{LONGEST_WAIT, Wait};
-use record::Record;
-use source::Source;
 use traffic::Traffic;
 use vigil::Vigil;
 
@@ -144,23 +145,11 @@ impl Engine {
     pub(crate) fn new(setup: Arc<Setup>, index: u32, sampler: Option<Sampler>) -> io::Result<Self> {
         let poller = Poller::new()?;
         let waker = Waker::new(&poller, WAKER)?;
-        let workload = &setup.workload;
-        let connections = &workload.connections;
-        let part = |all: u32| all / workload.threads + u32::from(index < all % workload.threads);
-        let pool = Pool::new(
-            poller,
-            workload.target.protocol,
-            [part(connections.held), part(connections.most)],
-            connections.streams.max(1),
-        );
-        let thread = workload.share.first + index;
-        let threads = workload.share.threads.max(workload.threads);
-        let source = Source::new(thread, threads);
-        let record = Record::new(Arc::clone(&setup), sampler);
+        let traffic = Traffic::new(Arc::clone(&setup), index, poller, sampler);
         Ok(Self {
-            waker,
-            traffic: Traffic::new(Arc::clone(&setup), thread, pool, source, record),
             setup,
+            waker,
+            traffic,
         })
     }
 
@@ -181,7 +170,7 @@ impl Engine {
         // With a number of requests the segment is over when these are.
         let mut by_time = end.is_some() && segment.length.requests.is_none();
         self.begin(segment, began, sender);
-        self.traffic.record.ends_at(end.unwrap_or(u64::MAX));
+        self.traffic.record.tally.ends_at(end.unwrap_or(u64::MAX));
         let by_users = self.traffic.source.is_users();
         let mut users = by_users.then_some(began);
         let mut boundary = began + SECOND;
@@ -195,12 +184,12 @@ impl Engine {
                 && let Some(at) = self.told_end(began)
             {
                 (end, by_time) = (Some(at), true);
-                self.traffic.record.ends_at(at);
+                self.traffic.record.tally.ends_at(at);
             }
             if self.ended().is_none()
                 && now >= boundary
                 && end.is_none_or(|end| boundary < end)
-                && !self.traffic.record.is_over()
+                && !self.traffic.record.tally.is_over()
             {
                 boundary = self.turn(now, end, began, sender);
             }
@@ -224,7 +213,11 @@ impl Engine {
                     self.give_up_backlog(now);
                 }
                 if self.traffic.source.is_exhausted() && self.traffic.is_idle() {
-                    let (last, after) = self.last(ended, now, sender);
+                    self.finish(ended);
+                    let planned = self.traffic.source.planned(now);
+                    let open = self.traffic.pool.open();
+                    let record = &mut self.traffic.record;
+                    let (last, after) = record.last(now, planned, open, sender);
                     return Ok(Ending {
                         last,
                         after,
@@ -238,10 +231,13 @@ impl Engine {
                 until = until.min(users.unwrap_or(u64::MAX));
             }
             if let Some(coalescer) = &mut coalescer
-                && let Some(nap) = coalescer.nap(now, self.traffic.record.in_flight())
+                && let Some(nap) = coalescer.nap(now, self.traffic.record.tally.in_flight())
             {
                 clock::nap(nap);
-                self.traffic.record.napped(nanos(nap));
+                self.traffic
+                    .record
+                    .reaction
+                    .napped(nanos(nap), clock::now());
             }
             let now = clock::now();
             let wake_at = match &mut vigil {
@@ -250,7 +246,7 @@ impl Engine {
                 None => until,
             };
             // While answers are awaited, a sleep that is too long must be noticed.
-            let wake_at = match self.traffic.record.in_flight() {
+            let wake_at = match self.traffic.record.tally.in_flight() {
                 0 => wake_at,
                 _ => wake_at.min(now + LONGEST_WAIT),
             };
@@ -273,19 +269,19 @@ impl Engine {
     pub(crate) fn open_held(&mut self) -> Result<(), Trouble> {
         let held = self.traffic.pool.held();
         while self.traffic.pool.open() < held {
-            let closed = self.traffic.record.connections().closed;
+            let closed = self.traffic.record.tally.span.connections.closed;
             if closed > u64::from(AT_ONCE.min(held)) {
                 let open = self.traffic.pool.open();
                 return Err(Trouble::Connection(Phase::Connect, "closed early", open));
             }
             while self.traffic.pool.opening() < AT_ONCE && self.traffic.pool.lacks() {
                 self.traffic.open_another(clock::now());
-                self.traffic.take_trouble().map_or(Ok(()), Err)?;
+                self.traffic.opening.trouble.take().map_or(Ok(()), Err)?;
             }
-            let until = self.traffic.next_expiry();
+            let until = self.traffic.opening.by.next();
             self.wait(Duration::from_nanos(until.saturating_sub(clock::now())))?;
             self.expire(clock::now())?;
-            self.traffic.take_trouble().map_or(Ok(()), Err)?;
+            self.traffic.opening.trouble.take().map_or(Ok(()), Err)?;
         }
         Ok(())
     }
@@ -310,7 +306,7 @@ impl Engine {
         let waited = traffic.pool.poller().wait(Some(longest));
         let ended = clock::now();
         let events = waited.map_err(|error| Trouble::System("wait for sockets", error))?;
-        traffic.record.woken(Wait {
+        traffic.record.reaction.woken(Wait {
             began,
             ended,
             longest: nanos(longest),
@@ -371,41 +367,20 @@ impl Engine {
 
     /// Ends the span at the last whole second, and says when the next one ends.
     fn turn(&mut self, now: u64, end: Option<u64>, began: u64, sender: &ReportSender) -> u64 {
-        let Traffic {
-            pool,
-            source,
-            record,
-            ..
-        } = &mut self.traffic;
+        let traffic = &mut self.traffic;
         let last = end.map_or(now, |end| now.min(end.saturating_sub(1)));
         let end = began + (last - began) / SECOND * SECOND;
-        record.planned(source.planned(end));
-        record.turn(end, now, pool.open(), sender);
+        traffic.record.tally.own().planned += traffic.source.planned(end);
+        let open = traffic.pool.open();
+        traffic.record.turn(end, now, open, sender);
         end + SECOND
-    }
-
-    /// The last spans of a segment that ended at `ended`.
-    fn last(
-        &mut self,
-        ended: u64,
-        now: u64,
-        sender: &ReportSender,
-    ) -> (Box<Span>, Option<Box<Span>>) {
-        self.finish(ended);
-        let Traffic {
-            pool,
-            source,
-            record,
-            ..
-        } = &mut self.traffic;
-        record.last(now, source.planned(now), pool.open(), sender)
     }
 
     /// Gives up arrivals that still wait for a connection long after the end: the target
     /// holds them all.
     fn give_up_backlog(&mut self, now: u64) {
-        let planned = self.traffic.source.planned(now);
-        self.traffic.record.planned(planned);
+        let traffic = &mut self.traffic;
+        traffic.record.tally.own().planned += traffic.source.planned(now);
         while self.traffic.fail_arrival((Phase::Connect, NONE_FREE), now) {}
         self.traffic.source.give_up();
     }
@@ -414,7 +389,7 @@ impl Engine {
     fn expire(&mut self, now: u64) -> Result<(), Trouble> {
         // A thread that did not run for long finds answers and deadlines together:
         // answers come first.
-        if self.traffic.is_overdue(now) {
+        if self.traffic.answer_by.next() <= now {
             self.wait(Duration::ZERO)?;
         }
         self.traffic.expire(now);

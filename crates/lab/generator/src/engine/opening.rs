@@ -13,7 +13,7 @@ use wire::stream::{Received, Stream};
 
 use super::pool::{Link, Pool, unwatched};
 use super::streams::Session;
-use super::talk::{Broken, Talk};
+use super::talk::{Broken, Step, Talk};
 use super::{BUFFER, Setup, Trouble, nanos};
 
 /// Cause of a failure that cannot be: a connection under way without a socket.
@@ -28,14 +28,14 @@ pub(super) struct Opening {
     thread: u32,
     /// How long they may take, and until when each does.
     within: u64,
-    by: Deadlines,
+    pub(super) by: Deadlines,
     /// Connections begun so far.
     begun: u64,
     /// Number of the segment's first request: an upgrade that no request is bound to is
     /// asked for as this one.
     first: u64,
     /// The first connection that could not be opened.
-    trouble: Option<Trouble>,
+    pub(super) trouble: Option<Trouble>,
 }
 
 impl Opening {
@@ -57,35 +57,10 @@ impl Opening {
         self.first = first;
     }
 
-    /// When the first of them has taken too long.
-    pub(super) fn next_expiry(&self) -> u64 {
-        self.by.next()
-    }
-
-    /// A carrier whose connection has taken too long.
-    pub(super) fn expired(&mut self, now: u64) -> Option<u32> {
-        self.by.expired(now).map(|(place, _)| place)
-    }
-
-    /// What was the matter with the first connection that could not be opened since the
-    /// last call.
-    pub(super) fn take_trouble(&mut self) -> Option<Trouble> {
-        self.trouble.take()
-    }
-
     /// Begins to open the connection of a carrier.
-    pub(super) fn start(
-        &mut self,
-        pool: &mut Pool,
-        carrier: u32,
-        now: u64,
-    ) -> Result<(), &'static str> {
+    pub(super) fn start(&mut self, pool: &mut Pool, carrier: u32, now: u64) -> Result<(), Errno> {
         pool.set_link(carrier, Link::Connecting);
         self.by.set(carrier, now.saturating_add(self.within));
-        self.connect(pool, carrier).map_err(socket::cause)
-    }
-
-    fn connect(&mut self, pool: &mut Pool, carrier: u32) -> Result<(), Errno> {
         let address = self.setup.address;
         let workload = &self.setup.workload;
         let socket = match workload.target.protocol {
@@ -101,7 +76,7 @@ impl Opening {
 
     /// Goes on with a connection whose socket has something to tell. Says whether it can
     /// carry requests now.
-    pub(super) fn advance(&self, pool: &mut Pool, carrier: u32) -> Result<bool, &'static str> {
+    pub(super) fn advance(&self, pool: &mut Pool, carrier: u32) -> Step {
         match pool[carrier].link() {
             Link::Handshaking => self.shake_hands(pool, carrier),
             Link::Upgrading => read_upgrade(pool, carrier),
@@ -127,7 +102,7 @@ impl Opening {
     }
 
     /// TCP has made a connection, or failed to.
-    fn connected(&self, pool: &mut Pool, carrier: u32) -> Result<bool, &'static str> {
+    fn connected(&self, pool: &mut Pool, carrier: u32) -> Step {
         let stream = pool[carrier].stream.take().ok_or(GONE)?;
         stream.outcome().map_err(socket::cause)?;
         match (&self.setup.tls, stream) {
@@ -144,7 +119,7 @@ impl Opening {
         }
     }
 
-    fn shake_hands(&self, pool: &mut Pool, carrier: u32) -> Result<bool, &'static str> {
+    fn shake_hands(&self, pool: &mut Pool, carrier: u32) -> Step {
         let stream = pool[carrier].stream.as_mut().ok_or(GONE)?;
         if stream.handshake().map_err(|error| error.cause())? {
             return self.upgrade(pool, carrier);
@@ -154,7 +129,7 @@ impl Opening {
     }
 
     /// Asks for the upgrade, if one is needed.
-    fn upgrade(&self, pool: &mut Pool, carrier: u32) -> Result<bool, &'static str> {
+    fn upgrade(&self, pool: &mut Pool, carrier: u32) -> Step {
         if self.setup.multiplexed() {
             return begin_session(pool, carrier);
         }
@@ -182,7 +157,7 @@ impl Opening {
 
 /// Begins to speak HTTP/2. The connection is open once the target's settings are there:
 /// a target that speaks something else is found out before it has requests.
-fn begin_session(pool: &mut Pool, carrier: u32) -> Result<bool, &'static str> {
+fn begin_session(pool: &mut Pool, carrier: u32) -> Step {
     let streams = pool.streams() as usize;
     let stream = pool[carrier].stream.take().ok_or(GONE)?;
     if matches!(stream, Stream::Tls(_)) && stream.protocol() != Some(b"h2") {
@@ -196,7 +171,7 @@ fn begin_session(pool: &mut Pool, carrier: u32) -> Result<bool, &'static str> {
 }
 
 /// Reads the answer to the upgrade, as far as it is there.
-fn read_upgrade(pool: &mut Pool, carrier: u32) -> Result<bool, &'static str> {
+fn read_upgrade(pool: &mut Pool, carrier: u32) -> Step {
     let connection = &mut pool[carrier];
     if let Some(session) = &mut connection.session {
         return session.read_settings();

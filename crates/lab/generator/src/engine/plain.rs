@@ -8,15 +8,16 @@ use wire::http1::KnownHead;
 use wire::poller::Interest;
 use wire::stream::Received;
 
-use super::exchange::{Delay, Sent};
 use super::pool::{Pool, Use};
 use super::record::Record;
-use super::talk::{Broken, Talk, Whole};
+use super::talk::{Broken, Step, Talk, Whole};
 use super::{BUFFER, Setup};
 
 /// What a connection without a request says: the target is about to close it, or is
 /// confused. Neither is an error of a request.
 const IDLE: Broken = (Phase::Read, "closed");
+/// What the values of a visit may come to: they do not make a request.
+pub(super) const UNFIT: &str = "no request";
 
 /// What the conversations of a thread have in common.
 pub(super) struct Plain {
@@ -39,21 +40,16 @@ impl Plain {
         }
     }
 
-    /// Sends the request of the visit at a place, whose connection is open.
+    /// Sends the request of the visit at a place, whose connection is open. Says whether it
+    /// is on its way; if it was never sent its place waits.
     #[inline]
-    pub(super) fn ask(
-        &mut self,
-        pool: &mut Pool,
-        record: &mut Record,
-        place: u32,
-        delay: Delay,
-    ) -> Sent {
+    pub(super) fn ask(&mut self, pool: &mut Pool, record: &mut Record, place: u32) -> Step {
         pool.set_used(place, Use::Asked);
         let composer = &self.setup.composer;
         let connection = &mut pool[place];
         let exchange = &mut connection.exchange;
         let (Some(stream), Some(visit)) = (&mut connection.stream, &exchange.visit) else {
-            return Sent::Queued;
+            return Ok(false);
         };
         exchange.kind = composer.kind(visit);
         let request = match composer.plain() {
@@ -62,7 +58,7 @@ impl Plain {
                 self.request.clear();
                 if composer.write(visit, &mut self.request).is_err() {
                     pool.set_used(place, Use::Waiting);
-                    return Sent::Unfit;
+                    return Err(UNFIT);
                 }
                 &self.request
             }
@@ -83,18 +79,16 @@ impl Plain {
         exchange.answering = false;
         let now = clock::now();
         let sent = stream.send(request);
-        record.held(now, request.len());
+        record.reaction.held(now, clock::now(), request.len());
         record.asked(exchange, now);
-        let taken = match sent {
-            Ok(taken) => taken,
-            Err(error) => return Sent::Broken(error.cause(), now),
-        };
-        record.sent(exchange, delay, request.len(), connection.carried > 1);
+        let taken = sent.map_err(|error| error.cause())?;
+        let reused = connection.carried > 1;
+        record.sent(exchange, request.len(), reused);
         if taken < request.len() || stream.wants_write() {
             connection.unsent.extend_from_slice(&request[taken..]);
             watch_writing(pool, place, true);
         }
-        Sent::At(now)
+        Ok(true)
     }
 
     /// Takes what came in on an open connection, and says when, and whether the answer is
@@ -131,7 +125,7 @@ impl Plain {
             }
             if asked {
                 exchange.answering = true;
-                record.received(exchange.kind, received as u64);
+                record.tally.kind(exchange.kind).bytes_received += received as u64;
             }
             let input = &self.buffer[..kept + received];
             let taken = connection

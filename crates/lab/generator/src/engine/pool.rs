@@ -8,7 +8,7 @@
 use std::io;
 use std::ops::{Index, IndexMut, Range};
 
-use lab_load::Protocol;
+use lab_load::Workload;
 use rustix::io::Errno;
 use wire::poller::{Event, Interest, Poller};
 use wire::socket;
@@ -19,9 +19,10 @@ use super::streams::Session;
 use super::talk::Talk;
 
 /// How far a connection has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Link {
     /// There is none.
+    #[default]
     Closed,
     /// TCP has begun.
     Connecting,
@@ -34,9 +35,10 @@ pub(super) enum Link {
 }
 
 /// What a connection is used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Use {
     /// Nothing: it waits for an arrival.
+    #[default]
     Free,
     /// A request that will be sent as soon as the connection is open.
     Waiting,
@@ -47,6 +49,7 @@ pub(super) enum Use {
 }
 
 /// One connection. See the module.
+#[derive(Default)]
 pub(super) struct Connection {
     link: Link,
     used: Use,
@@ -85,7 +88,6 @@ impl Connection {
 /// See the module.
 pub(super) struct Pool {
     poller: Poller,
-    protocol: Protocol,
     connections: Vec<Connection>,
     /// Open connections without a request; the last one is used first.
     free: Vec<u32>,
@@ -105,22 +107,19 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// An empty one for so many connections, each with so many exchanges at a time.
-    pub(super) fn new(
-        poller: Poller,
-        protocol: Protocol,
-        [held, most]: [u32; 2],
-        streams: u32,
-    ) -> Self {
+    /// An empty one for the generator's thread `index`.
+    pub(super) fn new(poller: Poller, workload: &Workload, index: u32) -> Self {
+        let part = |all: u32| all / workload.threads + u32::from(index < all % workload.threads);
+        let connections = &workload.connections;
+        let (held, streams) = (part(connections.held), connections.streams.max(1));
         Self {
             poller,
-            protocol,
             connections: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
             streams,
             held: held * streams,
-            most: most.max(held) * streams,
+            most: part(connections.most).max(held) * streams,
             open: 0,
             opening: 0,
             unbound: 0,
@@ -190,21 +189,7 @@ impl Pool {
         // At most a million, by the workload's check.
         let first = self.connections.len() as u32;
         for place in self.members(first) {
-            self.connections.push(Connection {
-                link: Link::Closed,
-                used: Use::Free,
-                generation: 0,
-                listed: false,
-                saved: false,
-                stream: None,
-                talk: Talk::new(self.protocol, 0),
-                session: None,
-                carried: 0,
-                unsent: Vec::new(),
-                writing: false,
-                unread: Vec::new(),
-                exchange: Exchange::default(),
-            });
+            self.connections.push(Connection::default());
             if place > first {
                 self.offer(place);
             }

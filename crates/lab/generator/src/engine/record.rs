@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 
 use lab_load::Span;
-use lab_load::recording::{ConnectionCounts, Phase};
+use lab_load::recording::Phase;
 use lab_load::request::{Answer, Next, is_redirect};
 use wire::clock;
 
-use super::exchange::{Delay, Exchange};
+use super::exchange::Exchange;
 use super::plan::Arrival;
-use super::reaction::{Answered, NEGLIGIBLE, Reaction, Wait};
+use super::reaction::{Answered, Reaction};
 use super::sampling::{End, Sample, Sampler};
-use super::source::Shortage;
 use super::talk::{Broken, Whole};
 use super::tally::Tally;
 use super::{Report, ReportSender, Setup};
@@ -22,8 +21,8 @@ use super::{Report, ReportSender, Setup};
 /// See the module. Times are nanoseconds of the loop's clock.
 pub(super) struct Record {
     setup: Arc<Setup>,
-    tally: Tally,
-    reaction: Reaction,
+    pub(super) tally: Tally,
+    pub(super) reaction: Reaction,
     /// Spans that nobody took yet, as one.
     unsent: Option<Box<Span>>,
     /// Takes requests one by one, if anybody wants them so.
@@ -56,36 +55,6 @@ impl Record {
         self.users = users;
     }
 
-    /// Says when the segment will end.
-    pub(super) fn ends_at(&mut self, end: u64) {
-        self.tally.ends_at(end);
-    }
-
-    /// Whether what is recorded now comes after the end of the segment.
-    pub(super) fn is_over(&self) -> bool {
-        self.tally.is_over()
-    }
-
-    /// Requests in flight.
-    pub(super) fn in_flight(&self) -> u32 {
-        self.tally.in_flight()
-    }
-
-    /// What the span under way counts of connections.
-    pub(super) fn connections(&mut self) -> &mut ConnectionCounts {
-        &mut self.tally.span.connections
-    }
-
-    /// The thread napped on purpose.
-    pub(super) fn napped(&mut self, length: u64) {
-        self.reaction.napped(length, clock::now());
-    }
-
-    /// A wait has ended. What it told is handled after this.
-    pub(super) fn woken(&mut self, wait: Wait) {
-        self.reaction.woken(wait);
-    }
-
     /// Takes note of what this thread may have added to the answers that it has read.
     pub(super) fn settle(&mut self) {
         if self.reaction.is_settled() {
@@ -99,15 +68,6 @@ impl Record {
         });
     }
 
-    /// Arrivals wait for a connection.
-    pub(super) fn short(&mut self, shortage: &Shortage, now: u64) {
-        if shortage.late > NEGLIGIBLE {
-            // They were looked at too late besides.
-            self.reaction.sent(shortage.late, now);
-        }
-        self.tally.span.backlog = self.tally.span.backlog.max(shortage.backlog);
-    }
-
     /// A request is being sent.
     #[inline]
     pub(super) fn asked(&mut self, exchange: &mut Exchange, now: u64) {
@@ -118,29 +78,11 @@ impl Record {
         self.tally.sent(now);
     }
 
-    /// As [`Reaction::held`].
-    #[inline]
-    pub(super) fn held(&mut self, from: u64, bytes: usize) {
-        self.reaction.held(from, clock::now(), bytes);
-    }
-
     /// A request of so many bytes was sent, over a connection that carried one before or not.
     #[inline]
-    pub(super) fn sent(
-        &mut self,
-        exchange: &mut Exchange,
-        delay: Delay,
-        bytes: usize,
-        reused: bool,
-    ) {
-        self.tally.count(exchange, delay, bytes, &mut self.reaction);
+    pub(super) fn sent(&mut self, exchange: &mut Exchange, bytes: usize, reused: bool) {
+        self.tally.count(exchange, bytes, &mut self.reaction);
         self.tally.span.connections.reused += u64::from(reused);
-    }
-
-    /// So many bytes of an answer came in.
-    #[inline]
-    pub(super) fn received(&mut self, kind: usize, bytes: u64) {
-        self.tally.kind(kind).bytes_received += bytes;
     }
 
     /// A whole answer came in. Judges it, and says how the journey goes on.
@@ -148,7 +90,7 @@ impl Record {
     pub(super) fn answered(
         &mut self,
         exchange: &mut Exchange,
-        whole: &Whole,
+        whole: Whole,
         now: u64,
     ) -> Option<Next> {
         let (zero, composer) = (self.tally.zero, &self.setup.composer);
@@ -200,23 +142,8 @@ impl Record {
         Some(end.next)
     }
 
-    /// A try has failed in a way that lets the request be sent again.
-    pub(super) fn retried(&mut self, exchange: &mut Exchange, now: u64) {
-        exchange.again = true;
-        self.tally.retried(exchange, now);
-    }
-
-    /// A request has failed; `asked`: it was in flight.
-    pub(super) fn failed(
-        &mut self,
-        exchange: &mut Exchange,
-        asked: bool,
-        broken: Broken,
-        now: u64,
-    ) {
-        if asked {
-            self.tally.ended(now);
-        }
+    /// A request has failed.
+    pub(super) fn failed(&mut self, exchange: &mut Exchange, broken: Broken, now: u64) {
         if let Some(visit) = &exchange.visit {
             exchange.kind = self.setup.composer.kind(visit);
         }
@@ -245,11 +172,6 @@ impl Record {
         }
     }
 
-    /// Counts what fell due by a schedule since it was counted last.
-    pub(super) fn planned(&mut self, planned: u64) {
-        self.tally.own().planned += planned;
-    }
-
     /// Ends the span at `end`, while so many connections are open, and hands it over.
     pub(super) fn turn(&mut self, end: u64, now: u64, open: u32, sender: &ReportSender) {
         let span = self.close_span(end, now, open, sender);
@@ -267,7 +189,7 @@ impl Record {
     /// Ends the segment's own time.
     pub(super) fn finish(&mut self, at: u64, planned: u64) {
         self.settle();
-        self.planned(planned);
+        self.tally.own().planned += planned;
         self.tally.finish(at);
     }
 
@@ -285,7 +207,7 @@ impl Record {
         let mut span = span.unwrap_or_else(|| self.empty_span(sender));
         span.connections.open = u64::from(open);
         self.complete(&mut span);
-        self.planned(planned);
+        self.tally.own().planned += planned;
         let after = (!self.tally.is_quiet()).then(|| {
             let mut after = self.close_span(now, now, open, sender);
             after.after_end = true;

@@ -26,14 +26,6 @@ enum Who {
     },
 }
 
-/// Arrivals that found no free connection.
-pub(super) struct Shortage {
-    /// How many.
-    pub(super) backlog: u64,
-    /// By how much they were looked at too late, in nanoseconds.
-    pub(super) late: u64,
-}
-
 /// See the module. Times are nanoseconds of the loop's clock.
 #[derive(Debug)]
 pub(super) struct Source {
@@ -182,18 +174,16 @@ impl Source {
         Some((arrival, delay))
     }
 
-    /// What is due though no connection is free.
-    pub(super) fn shortage(&mut self, now: u64) -> Option<Shortage> {
+    /// How many arrivals are due though no connection is free, and by how many nanoseconds
+    /// they were looked at too late.
+    pub(super) fn shortage(&mut self, now: u64) -> Option<(u64, u64)> {
         let Who::Schedule(plan) = &mut self.who else {
             return None;
         };
         let due = plan.next_to_fall_due().unwrap_or(u64::MAX);
         let backlog = plan.backlog(now);
         self.excused = self.excused.max(plan.first_not_due(now));
-        Some(Shortage {
-            backlog,
-            late: now.saturating_sub(due),
-        })
+        Some((backlog, now.saturating_sub(due)))
     }
 
     /// No connection may be opened for those that are short of one.

@@ -16,10 +16,11 @@ use wire::poller::Poller;
 use wire::stream::Stream;
 
 use super::Setup;
-use super::exchange::{Delay, Exchange, Sent};
+use super::exchange::Exchange;
+use super::plain::UNFIT;
 use super::pool::{Pool, Use};
 use super::record::Record;
-use super::talk::Whole;
+use super::talk::{Step, Whole};
 
 /// Bytes of an answer that are kept when its body is looked at.
 const KEPT: usize = request::Answer::KEPT + grpc::PREFIX;
@@ -34,7 +35,7 @@ pub(super) struct Session {
     /// Which place each stream's answer belongs to.
     places: Vec<Option<(StreamKey, u32)>>,
     /// Places whose requests the target does not take yet.
-    queue: VecDeque<(u32, Delay)>,
+    queue: VecDeque<u32>,
     /// Whether it waits to be driven.
     unsent: bool,
 }
@@ -64,7 +65,7 @@ impl Session {
 
     /// Reads what the target sent on a session that has begun. Says whether it takes
     /// requests.
-    pub(super) fn read_settings(&mut self) -> Result<bool, &'static str> {
+    pub(super) fn read_settings(&mut self) -> Step {
         loop {
             let driven = self.connection.drive(true);
             let progress = driven.map_err(|error| error.cause())?;
@@ -75,8 +76,8 @@ impl Session {
     }
 
     /// The places whose requests the target has not taken.
-    pub(super) fn into_queue(self) -> impl Iterator<Item = u32> {
-        self.queue.into_iter().map(|(place, _)| place)
+    pub(super) fn into_queue(self) -> VecDeque<u32> {
+        self.queue
     }
 
     /// Opens a stream for the request of a place, and says how many bytes that has; `None`
@@ -130,17 +131,11 @@ impl Streams {
 
     /// Opens a stream for the request of the visit at a place. Its bytes leave when the
     /// carrier is driven.
-    pub(super) fn ask(
-        &mut self,
-        pool: &mut Pool,
-        record: &mut Record,
-        place: u32,
-        delay: Delay,
-    ) -> Sent {
+    pub(super) fn ask(&mut self, pool: &mut Pool, record: &mut Record, place: u32) -> Step {
         let carrier = pool.carrier(place);
         let retired = self.retired(pool, carrier);
         let Some(mut session) = pool[carrier].session.take() else {
-            return Sent::Queued;
+            return Ok(false);
         };
         // Otherwise the target allows fewer streams than asked for, or is going away.
         let takes = !retired && session.connection.can_send();
@@ -152,12 +147,12 @@ impl Streams {
         match opened {
             Some(Some(_)) => self.mark(&mut session, carrier),
             Some(None) => {}
-            None => session.queue.push_back((place, delay)),
+            None => session.queue.push_back(place),
         }
         pool[carrier].session = Some(session);
         let Some(bytes) = opened.flatten() else {
             pool.set_used(place, Use::Waiting);
-            return if takes { Sent::Unfit } else { Sent::Queued };
+            return if takes { Err(UNFIT) } else { Ok(false) };
         };
         pool.set_used(place, Use::Asked);
         pool[carrier].carried += 1;
@@ -165,9 +160,9 @@ impl Streams {
         let exchange = &mut pool[place].exchange;
         let now = clock::now();
         record.asked(exchange, now);
-        record.sent(exchange, delay, bytes, reused);
+        record.sent(exchange, bytes, reused);
         self.asked.get_or_insert(now);
-        Sent::At(now)
+        Ok(true)
     }
 
     fn mark(&mut self, session: &mut Session, carrier: u32) {
@@ -189,7 +184,7 @@ impl Streams {
         let Some(session) = &mut pool[carrier].session else {
             return;
         };
-        session.queue.retain(|(queued, _)| *queued != place);
+        session.queue.retain(|queued| *queued != place);
         if let Some(key) = key {
             session.connection.cancel(key);
             self.mark(session, carrier);
@@ -206,7 +201,7 @@ impl Streams {
     #[inline]
     pub(super) fn all_sent(&mut self, record: &mut Record) {
         if let Some(asked) = self.asked.take() {
-            record.held(asked, BATCH);
+            record.reaction.held(asked, clock::now(), BATCH);
         }
     }
 
@@ -260,7 +255,7 @@ impl Streams {
     }
 
     /// Takes a request of the queue that the target takes by now: its place.
-    pub(super) fn take_queued(&self, pool: &mut Pool, carrier: u32) -> Option<(u32, Delay)> {
+    pub(super) fn take_queued(&self, pool: &mut Pool, carrier: u32) -> Option<u32> {
         // Each request that leaves the queue may be the last one that it carries.
         let retired = self.retired(pool, carrier);
         let session = pool[carrier].session.as_mut()?;

@@ -10,17 +10,20 @@ use lab_load::{Protocol, Segment};
 use wire::clock;
 use wire::deadlines::Deadlines;
 use wire::http2::{Answer, StreamError};
-use wire::poller::Event;
+use wire::poller::{Event, Poller};
+use wire::socket;
 
-use super::exchange::{Delay, Sent};
+use super::exchange::Delay;
 use super::opening::{self, Opening};
-use super::plain::{self, Plain};
+use super::plain::{self, Plain, UNFIT};
 use super::pool::{Link, Pool, Use};
+use super::reaction::NEGLIGIBLE;
 use super::record::Record;
+use super::sampling::Sampler;
 use super::source::Source;
 use super::streams::Streams;
 use super::talk::{Broken, Whole};
-use super::{ReportSender, Setup, Trouble, nanos};
+use super::{ReportSender, Setup, nanos};
 
 /// Pause of a user whose connection could not be opened, in nanoseconds; without it a
 /// target that is down would be asked as fast as the kernel can refuse.
@@ -32,33 +35,35 @@ pub(super) struct Traffic {
     pub(super) pool: Pool,
     pub(super) source: Source,
     pub(super) record: Record,
-    opening: Opening,
+    pub(super) opening: Opening,
     plain: Plain,
     streams: Streams,
     /// How long answers may take, and until when those under way do.
     answer_within: u64,
-    answer_by: Deadlines,
+    pub(super) answer_by: Deadlines,
 }
 
 impl Traffic {
-    /// None yet, of the thread with this number.
+    /// None yet; that of the generator's thread `index`.
     pub(super) fn new(
         setup: Arc<Setup>,
-        thread: u32,
-        pool: Pool,
-        source: Source,
-        record: Record,
+        index: u32,
+        poller: Poller,
+        sampler: Option<Sampler>,
     ) -> Self {
+        let workload = &setup.workload;
+        let thread = workload.share.first + index;
+        let threads = workload.share.threads.max(workload.threads);
         Self {
+            pool: Pool::new(poller, workload, index),
+            source: Source::new(thread, threads),
+            record: Record::new(Arc::clone(&setup), sampler),
             opening: Opening::new(Arc::clone(&setup), thread),
             plain: Plain::new(Arc::clone(&setup)),
             streams: Streams::new(Arc::clone(&setup)),
-            answer_within: nanos(setup.workload.timeout),
+            answer_within: nanos(workload.timeout),
             answer_by: Deadlines::default(),
             setup,
-            pool,
-            source,
-            record,
         }
     }
 
@@ -71,28 +76,13 @@ impl Traffic {
 
     /// Whether no request is under way, and no user pauses.
     pub(super) fn is_idle(&self) -> bool {
-        self.record.in_flight() == 0 && !self.pool.is_awaited() && self.source.is_idle()
+        self.record.tally.in_flight() == 0 && !self.pool.is_awaited() && self.source.is_idle()
     }
 
     /// When something is to be done even if no socket has anything to tell.
     pub(super) fn next_wake(&self, now: u64) -> u64 {
         let due = self.source.next_wake(now, self.pool.has_room());
-        due.min(self.answer_by.next()).min(self.next_expiry())
-    }
-
-    /// When the first connection under way has taken too long.
-    pub(super) fn next_expiry(&self) -> u64 {
-        self.opening.next_expiry()
-    }
-
-    /// Whether an answer may have taken too long.
-    pub(super) fn is_overdue(&self, now: u64) -> bool {
-        self.answer_by.next() <= now
-    }
-
-    /// As [`Opening::take_trouble`].
-    pub(super) fn take_trouble(&mut self) -> Option<Trouble> {
-        self.opening.take_trouble()
+        due.min(self.answer_by.next()).min(self.opening.by.next())
     }
 
     /// Handles what has run out.
@@ -100,7 +90,7 @@ impl Traffic {
         while let Some((place, _)) = self.answer_by.expired(now) {
             self.fail(place, (Phase::Timeout, "timeout"), now);
         }
-        while let Some(carrier) = self.opening.expired(now) {
+        while let Some((carrier, _)) = self.opening.by.expired(now) {
             let phase = opening::phase(self.pool[carrier].link());
             self.opening_failed(carrier, (phase, "timeout"), now);
         }
@@ -160,9 +150,14 @@ impl Traffic {
 
     /// Opens connections for arrivals that find none free.
     fn make_room(&mut self, now: u64) {
-        while let Some(shortage) = self.source.shortage(now) {
-            self.record.short(&shortage, now);
-            if shortage.backlog <= u64::from(self.pool.unbound()) {
+        while let Some((backlog, late)) = self.source.shortage(now) {
+            if late > NEGLIGIBLE {
+                // They were looked at too late besides.
+                self.record.reaction.sent(late, now);
+            }
+            let most = &mut self.record.tally.span.backlog;
+            *most = backlog.max(*most);
+            if backlog <= u64::from(self.pool.unbound()) {
                 return;
             }
             if !self.pool.has_room() {
@@ -182,18 +177,20 @@ impl Traffic {
     /// Sends the request of the visit at a place, whose connection is open.
     fn ask(&mut self, place: u32, delay: Delay) {
         let (pool, record) = (&mut self.pool, &mut self.record);
+        pool[place].exchange.put_off(delay);
         let sent = match self.setup.multiplexed() {
-            true => self.streams.ask(pool, record, place, delay),
-            false => self.plain.ask(pool, record, place, delay),
+            true => self.streams.ask(pool, record, place),
+            false => self.plain.ask(pool, record, place),
         };
+        let asked = self.pool[place].exchange.sent;
         match sent {
-            Sent::At(now) => {
-                let until = now.saturating_add(self.answer_within);
+            Ok(true) => {
+                let until = asked.saturating_add(self.answer_within);
                 self.answer_by.set(place, until);
             }
-            Sent::Queued => {}
-            Sent::Unfit => self.fail(place, (Phase::Write, "no request"), clock::now()),
-            Sent::Broken(cause, now) => self.broken(place, (Phase::Write, cause), now),
+            Ok(false) => {}
+            Err(UNFIT) => self.fail(place, (Phase::Write, UNFIT), clock::now()),
+            Err(cause) => self.broken(place, (Phase::Write, cause), asked),
         }
     }
 
@@ -266,14 +263,14 @@ impl Traffic {
         let (now, taken) = self.plain.receive(&mut self.pool, &mut self.record, place);
         match taken {
             Ok(None) => {}
-            Ok(Some(whole)) => self.answered(place, &whole, now),
+            Ok(Some(whole)) => self.answered(place, whole, now),
             Err(broken) => self.broken(place, broken, now),
         }
         now
     }
 
     /// A whole answer came in.
-    fn answered(&mut self, place: u32, whole: &Whole, now: u64) {
+    fn answered(&mut self, place: u32, whole: Whole, now: u64) {
         self.answer_by.clear(place);
         let connection = &mut self.pool[place];
         let next = self.record.answered(&mut connection.exchange, whole, now);
@@ -284,7 +281,7 @@ impl Traffic {
         if connection.stream.is_none() {
             // Its connection carries others too.
         } else if !whole.keep_alive || !connection.unsent.is_empty() {
-            self.record.connections().closed += 1;
+            self.record.tally.span.connections.closed += 1;
             self.pool.close(place);
         } else if each.is_some_and(|each| connection.carried >= each) {
             self.pool.close(place);
@@ -318,7 +315,7 @@ impl Traffic {
         }
         let worth = connection.carried > 0;
         let free = connection.used() == Use::Free;
-        self.record.connections().closed += 1;
+        self.record.tally.span.connections.closed += 1;
         self.pool.close(place);
         if !idle {
             self.ask_again(place, now);
@@ -331,19 +328,21 @@ impl Traffic {
 
     /// A request did not reach the target, as far as that knows.
     fn ask_again(&mut self, place: u32, now: u64) {
-        self.record.retried(&mut self.pool[place].exchange, now);
+        self.record
+            .tally
+            .retried(&mut self.pool[place].exchange, now);
         self.answer_by.clear(place);
         self.ask_or_open(place, now);
     }
 
     /// A request has failed: how, and when.
     fn fail(&mut self, place: u32, broken: Broken, now: u64) {
-        let asked = self.pool[place].used() == Use::Asked;
-        if asked {
+        if self.pool[place].used() == Use::Asked {
+            self.record.tally.ended(now);
             self.answer_by.clear(place);
         }
         let exchange = &mut self.pool[place].exchange;
-        self.record.failed(exchange, asked, broken, now);
+        self.record.failed(exchange, broken, now);
         match self.setup.multiplexed() {
             true => self.streams.cancel(&mut self.pool, place),
             false => self.pool.close(place),
@@ -368,7 +367,7 @@ impl Traffic {
     /// here: arrivals try again, and their failures count.
     pub(super) fn hold(&mut self, now: u64) {
         while self.replaces() && self.pool.lacks() && self.open_another(now) {}
-        self.take_trouble();
+        self.opening.trouble = None;
     }
 
     /// Whether a lost connection is replaced before an arrival needs one. With one
@@ -388,8 +387,8 @@ impl Traffic {
     fn open(&mut self, place: u32, now: u64) -> bool {
         let carrier = self.pool.carrier(place);
         let started = self.opening.start(&mut self.pool, carrier, now);
-        if let Err(cause) = started {
-            self.opening_failed(carrier, (Phase::Connect, cause), now);
+        if let Err(errno) = started {
+            self.opening_failed(carrier, (Phase::Connect, socket::cause(errno)), now);
         }
         started.is_ok()
     }
@@ -412,7 +411,7 @@ impl Traffic {
 
     /// A connection can carry requests from now on.
     fn opened(&mut self, carrier: u32, now: u64) {
-        self.record.connections().opened += 1;
+        self.record.tally.span.connections.opened += 1;
         for member in self.pool.members(carrier) {
             let connection = &mut self.pool[member];
             match connection.used() {
@@ -436,7 +435,7 @@ impl Traffic {
     /// A connection could not be opened. The request that needs it fails: the one bound
     /// to it, or else the arrival that waits longest.
     fn opening_failed(&mut self, carrier: u32, broken: Broken, now: u64) {
-        self.record.connections().failed += 1;
+        self.record.tally.span.connections.failed += 1;
         self.opening.give_up(&mut self.pool, carrier, broken);
         let mut bound = false;
         for member in self.pool.members(carrier) {
@@ -473,13 +472,13 @@ impl Traffic {
             self.end_stream(place, result, now);
         }
         if driven.closed {
-            self.record.connections().closed += 1;
+            self.record.tally.span.connections.closed += 1;
             self.shut_session(carrier, now);
             return now;
         }
         // What the target did not take before, as far as it does now.
-        while let Some((place, delay)) = self.streams.take_queued(&mut self.pool, carrier) {
-            self.ask(place, delay);
+        while let Some(place) = self.streams.take_queued(&mut self.pool, carrier) {
+            self.ask(place, self.pool[place].exchange.delay);
         }
         if self.streams.is_spent(&self.pool, carrier) {
             self.shut_session(carrier, now);
@@ -497,9 +496,10 @@ impl Traffic {
         exchange.stream = None;
         match result {
             Ok(answer) => {
-                self.record.received(exchange.kind, answer.body_bytes);
+                let kind = self.record.tally.kind(exchange.kind);
+                kind.bytes_received += answer.body_bytes;
                 let whole = self.streams.take(exchange, &answer);
-                self.answered(place, &whole, now);
+                self.answered(place, whole, now);
             }
             // The target did nothing with it.
             Err(StreamError::Refused) if !exchange.again => self.ask_again(place, now),
