@@ -237,7 +237,12 @@ impl Pool {
     /// Says what a place is used for from now on.
     #[inline]
     pub(super) fn set_used(&mut self, place: u32, used: Use) {
-        self.set(place, self[place].link, used);
+        let connection = &mut self[place];
+        // Of what a place is used for only the waiting is counted.
+        match (connection.used == Use::Waiting) == (used == Use::Waiting) {
+            true => connection.used = used,
+            false => self.set(place, self[place].link, used),
+        }
     }
 
     /// Says how far the connection of a carrier has come.
