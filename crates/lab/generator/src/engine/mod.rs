@@ -5,21 +5,26 @@
 //! none, another one is opened, up to the limit; beyond it the arrival waits for the
 //! first connection that becomes free. No arrival is dropped, and none is put off
 //! because the target is slow: its latency counts from the time it was due.
+//!
+//! The loop owns the traffic, which hands each event on to what it is about: the source
+//! (what is due), the pool (connections), the opening of connections, the bytes of plain
+//! ones and of those with streams, and the record. None of these knows the traffic.
 
-mod answering;
-mod asking;
 mod coalesce;
-mod connection;
+mod exchange;
 mod opening;
 mod outages;
+mod plain;
 mod plan;
+mod pool;
 mod reaction;
+mod record;
 mod sampling;
-mod spans;
+mod source;
 mod streams;
 mod talk;
 mod tally;
-mod upgrading;
+mod traffic;
 mod vigil;
 mod websocket;
 
@@ -31,19 +36,15 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
 use lab_load::recording::{NONE_FREE, Phase};
-use lab_load::{Model, Pace, Segment, Span, Workload};
+use lab_load::request::Composer;
+use lab_load::{Pace, Protocol, Segment, Span, Workload};
 use wire::clock;
-use wire::deadlines::{Deadlines, NEVER};
-use wire::http1::KnownHead;
-use wire::poller::{Event, Poller, Waker};
+use wire::poller::{Poller, Waker};
 use wire::tls::TlsClient;
 
 use coalesce::Coalescer;
-use connection::{Connection, Link, Use};
-use lab_load::request::Composer;
-use plan::{Plan, Timing};
-use reaction::{LONGEST_WAIT, Reaction, Wait};
-use tally::Tally;
+use reaction::{LONGEST_WAIT, Wait};
+use traffic::Traffic;
 use vigil::Vigil;
 
 pub use outages::{Outage, Outages};
@@ -56,6 +57,9 @@ const SECOND: u64 = 1_000_000_000;
 const DRAIN: u64 = 1_000_000_000;
 /// Bytes that one read can take, and that an incomplete part of an answer may have.
 const BUFFER: usize = 128 * 1024;
+/// Most connections that a thread opens at the same time before the first request;
+/// more would only wait in the queue of a target that accepts slowly.
+const AT_ONCE: u32 = 128;
 /// The poller's name for calls from outside.
 const WAKER: u64 = u64::MAX;
 
@@ -74,6 +78,14 @@ pub(crate) struct Setup {
     pub(crate) ends_at: AtomicU64,
     /// When requests of the segment failed.
     pub(crate) outages: Arc<Outages>,
+}
+
+impl Setup {
+    /// Whether connections carry several exchanges.
+    fn multiplexed(&self) -> bool {
+        let protocol = self.workload.target.protocol;
+        matches!(protocol, Protocol::Http2 | Protocol::Grpc)
+    }
 }
 
 /// What a thread tells.
@@ -121,89 +133,11 @@ impl ReportSender {
     }
 }
 
-/// Who decides when the next request is made.
-#[derive(Debug)]
-enum Source {
-    /// Nobody: there is no segment, or it is over.
-    Nobody,
-    /// The schedule.
-    Schedule(Box<Plan>),
-    /// Users: each as soon as its last answer and its pause are over.
-    Users {
-        think: u64,
-        /// Number of the next request, and the distance to the one after it.
-        next: u64,
-        step: u64,
-        /// Requests that are left.
-        left: u64,
-    },
-}
-
 /// One thread's loop. Times are nanoseconds of [`clock::now`].
 pub(crate) struct Engine {
     setup: Arc<Setup>,
-    /// Number of this thread over all generators, and how many there are.
-    thread: u32,
-    threads: u32,
-    poller: Poller,
     waker: Waker,
-    connections: Vec<Connection>,
-    /// Open connections without a request; the last one is used first.
-    free: Vec<u32>,
-    /// Closed connections that may be opened for an arrival.
-    spare: Vec<u32>,
-    /// Exchanges at a time on one connection.
-    streams: u32,
-    /// Places whose connections are to be kept open, and most that may be.
-    held: u32,
-    most: u32,
-    open: u32,
-    /// Places with connections under way, and those of them that no request is bound
-    /// to yet.
-    opening: u32,
-    unbound: u32,
-    /// Requests that are bound to a connection under way.
-    waiting: u32,
-    /// How long answers and connections may take, and until when those under way do.
-    answer_within: u64,
-    open_within: u64,
-    answer_by: Deadlines,
-    open_by: Deadlines,
-    /// Until when users pause.
-    pauses: Deadlines,
-    tally: Tally,
-    reaction: Reaction,
-    source: Source,
-    /// Whether users decide when requests are made, not the schedule.
-    users: bool,
-    /// Number of the segment's first arrival.
-    first: u64,
-    /// Arrivals below these numbers had to wait for a connection to open, or for one
-    /// to become free because no more may be opened.
-    excused: u64,
-    capped: u64,
-    /// Arrivals that came due, up to the last span; requests of journeys beyond the
-    /// first in this span.
-    came_due: u64,
-    later_steps: u64,
-    /// When the segment ended; requests may still be under way.
-    ended: Option<u64>,
-    /// The first connection that could not be opened.
-    trouble: Option<Trouble>,
-    request: Vec<u8>,
-    framed: Vec<u8>,
-    buffer: Vec<u8>,
-    /// The head of the last answer of HTTP/1.1.
-    known: KnownHead,
-    /// Connections begun so far.
-    begun: u64,
-    /// Connections with several exchanges that have something to send.
-    unsent_streams: Vec<u32>,
-    /// When the first request was made that these have to send.
-    asked: Option<u64>,
-    unsent_span: Option<Box<Span>>,
-    /// Takes requests one by one, if anybody wants them so.
-    sampler: Option<Sampler>,
+    traffic: Traffic,
 }
 
 impl Engine {
@@ -211,54 +145,11 @@ impl Engine {
     pub(crate) fn new(setup: Arc<Setup>, index: u32, sampler: Option<Sampler>) -> io::Result<Self> {
         let poller = Poller::new()?;
         let waker = Waker::new(&poller, WAKER)?;
-        let workload = &setup.workload;
-        let part = |all: u32| all / workload.threads + u32::from(index < all % workload.threads);
-        // A place carries one exchange at a time; the places of a connection that
-        // carries several open and close together.
-        let streams = workload.connections.streams.max(1);
-        let held = part(workload.connections.held) * streams;
-        let span = Box::new(Span::empty(setup.composer.kinds().len()));
+        let traffic = Traffic::new(Arc::clone(&setup), index, poller, sampler);
         Ok(Self {
-            thread: workload.share.first + index,
-            threads: workload.share.threads.max(workload.threads),
-            poller,
-            waker,
-            connections: Vec::new(),
-            free: Vec::new(),
-            spare: Vec::new(),
-            held,
-            most: (part(workload.connections.most) * streams).max(held),
-            streams,
-            open: 0,
-            opening: 0,
-            unbound: 0,
-            waiting: 0,
-            answer_within: nanos(workload.timeout),
-            open_within: nanos(workload.connections.connect_within),
-            answer_by: Deadlines::default(),
-            open_by: Deadlines::default(),
-            pauses: Deadlines::default(),
-            tally: Tally::new(clock::now(), span),
-            reaction: Reaction::new(clock::now()),
-            source: Source::Nobody,
-            users: false,
-            first: 0,
-            excused: 0,
-            capped: 0,
-            came_due: 0,
-            later_steps: 0,
-            ended: None,
-            trouble: None,
-            request: Vec::new(),
-            framed: Vec::new(),
-            known: KnownHead::default(),
-            begun: 0,
-            unsent_streams: Vec::new(),
-            asked: None,
-            buffer: vec![0; BUFFER],
-            unsent_span: None,
-            sampler,
             setup,
+            waker,
+            traffic,
         })
     }
 
@@ -279,14 +170,13 @@ impl Engine {
         // With a number of requests the segment is over when these are.
         let mut by_time = end.is_some() && segment.length.requests.is_none();
         self.begin(segment, began, sender);
-        self.tally.ends_at(end.unwrap_or(u64::MAX));
-        let mut users = self.users.then_some(began);
+        self.traffic.record.tally.ends_at(end.unwrap_or(u64::MAX));
+        let by_users = self.traffic.source.is_users();
+        let mut users = by_users.then_some(began);
         let mut boundary = began + SECOND;
-        let mut coalescer = (self.setup.workload.pace == Pace::Coalesce && users.is_some())
-            .then(|| Coalescer::new(began));
-        let spin = self.setup.workload.pace == Pace::Spin;
-        let mut vigil =
-            (self.setup.workload.pace == Pace::Exact && users.is_none()).then(Vigil::new);
+        let pace = self.setup.workload.pace;
+        let mut coalescer = (pace == Pace::Coalesce && by_users).then(|| Coalescer::new(began));
+        let mut vigil = (pace == Pace::Exact && !by_users).then(Vigil::new);
         let mut stopped = false;
         loop {
             let now = clock::now();
@@ -294,38 +184,40 @@ impl Engine {
                 && let Some(at) = self.told_end(began)
             {
                 (end, by_time) = (Some(at), true);
-                self.tally.ends_at(at);
+                self.traffic.record.tally.ends_at(at);
             }
-            if self.ended.is_none()
+            if self.ended().is_none()
                 && now >= boundary
                 && end.is_none_or(|end| boundary < end)
-                && !self.tally.is_over()
+                && !self.traffic.record.tally.is_over()
             {
                 boundary = self.turn(now, end, began, sender);
             }
             if users.is_some_and(|at| at <= now) {
                 users = None;
-                self.start_users(now);
+                self.traffic.start_users(now);
             }
             self.expire(now)?;
-            self.dispatch(now);
-            self.send_streams();
-            if self.ended.is_none() {
+            self.traffic.dispatch(now);
+            if self.ended().is_none() {
                 let stop = self.setup.stop.load(Ordering::Relaxed);
                 if stop || end.is_some_and(|end| now >= end) {
                     stopped = stop && end.is_none_or(|end| now < end);
                     self.end_at(end.map_or(now, |end| end.min(now)), stop);
                 } else if !by_time && users.is_none() && self.exhausted() {
-                    self.ended = Some(now);
-                    self.finish(now);
+                    self.end_at(now, false);
                 }
             }
-            if let Some(ended) = self.ended {
+            if let Some(ended) = self.ended() {
                 if now >= ended.saturating_add(DRAIN) {
                     self.give_up_backlog(now);
                 }
-                if self.settled() {
-                    let (last, after) = self.last(now, sender);
+                if self.traffic.source.is_exhausted() && self.traffic.is_idle() {
+                    self.finish(ended);
+                    let planned = self.traffic.source.planned(now);
+                    let open = self.traffic.pool.open();
+                    let record = &mut self.traffic.record;
+                    let (last, after) = record.last(now, planned, open, sender);
                     return Ok(Ending {
                         last,
                         after,
@@ -333,25 +225,28 @@ impl Engine {
                     });
                 }
             }
-            let mut until = self.next_wake(now);
-            if self.ended.is_none() {
+            let mut until = self.traffic.next_wake(now);
+            if self.ended().is_none() {
                 until = until.min(boundary).min(end.unwrap_or(u64::MAX));
                 until = until.min(users.unwrap_or(u64::MAX));
             }
             if let Some(coalescer) = &mut coalescer
-                && let Some(nap) = coalescer.nap(now, self.tally.in_flight())
+                && let Some(nap) = coalescer.nap(now, self.traffic.record.tally.in_flight())
             {
                 clock::nap(nap);
-                self.reaction.napped(nanos(nap), clock::now());
+                self.traffic
+                    .record
+                    .reaction
+                    .napped(nanos(nap), clock::now());
             }
             let now = clock::now();
             let wake_at = match &mut vigil {
                 Some(vigil) => vigil.wake_at(now, until),
-                None if spin => now,
+                None if pace == Pace::Spin => now,
                 None => until,
             };
             // While answers are awaited, a sleep that is too long must be noticed.
-            let wake_at = match self.tally.in_flight() {
+            let wake_at = match self.traffic.record.tally.in_flight() {
                 0 => wake_at,
                 _ => wake_at.min(now + LONGEST_WAIT),
             };
@@ -369,6 +264,28 @@ impl Engine {
         }
     }
 
+    /// Opens the connections that are to be held, or says why that cannot be done. A
+    /// target that closes one after the other meanwhile has no room for them.
+    pub(crate) fn open_held(&mut self) -> Result<(), Trouble> {
+        let held = self.traffic.pool.held();
+        while self.traffic.pool.open() < held {
+            let closed = self.traffic.record.tally.span.connections.closed;
+            if closed > u64::from(AT_ONCE.min(held)) {
+                let open = self.traffic.pool.open();
+                return Err(Trouble::Connection(Phase::Connect, "closed early", open));
+            }
+            while self.traffic.pool.opening() < AT_ONCE && self.traffic.pool.lacks() {
+                self.traffic.open_another(clock::now());
+                self.traffic.opening.trouble.take().map_or(Ok(()), Err)?;
+            }
+            let until = self.traffic.opening.by.next();
+            self.wait(Duration::from_nanos(until.saturating_sub(clock::now())))?;
+            self.expire(clock::now())?;
+            self.traffic.opening.trouble.take().map_or(Ok(()), Err)?;
+        }
+        Ok(())
+    }
+
     /// When the segment that began at `began` ends, once that is told. Nothing falls
     /// due from then on.
     fn told_end(&mut self, began: u64) -> Option<u64> {
@@ -376,220 +293,107 @@ impl Engine {
         if at <= began {
             return None;
         }
-        if let Source::Schedule(plan) = &mut self.source {
-            plan.end_at(at);
-        }
+        self.traffic.source.cut(at);
         Some(at)
     }
 
     /// Waits for events and handles them; says how many there were, and how long the
     /// wait was.
     fn wait(&mut self, longest: Duration) -> Result<(usize, u64), Trouble> {
-        self.settle_answers();
+        let traffic = &mut self.traffic;
+        traffic.record.settle();
         let began = clock::now();
-        let waited = self.poller.wait(Some(longest));
+        let waited = traffic.pool.poller().wait(Some(longest));
         let ended = clock::now();
         let events = waited.map_err(|error| Trouble::System("wait for sockets", error))?;
-        self.reaction.woken(Wait {
+        traffic.record.reaction.woken(Wait {
             began,
             ended,
             longest: nanos(longest),
             events,
             full: events == Poller::MOST_EVENTS,
-            interrupted: self.poller.interrupted(),
+            interrupted: traffic.pool.poller().interrupted(),
         });
         for index in 0..events {
-            let Some(event) = self.poller.event(index) else {
+            let Some(event) = traffic.pool.poller().event(index) else {
                 break;
             };
-            let now = self.handle(event);
+            if event.token == WAKER {
+                self.waker.clear();
+            }
+            let now = traffic.handle(&event);
             // A large batch of answers must not delay what is due meanwhile.
-            self.dispatch(now);
-            self.send_streams();
+            traffic.dispatch(now);
         }
-        self.settle_answers();
+        traffic.record.settle();
         Ok((events, ended - began))
     }
 
-    /// Takes note of what this thread may have added to the answers that it has read.
-    fn settle_answers(&mut self) {
-        if self.reaction.is_settled() {
-            return;
-        }
-        let tally = &mut self.tally;
-        self.reaction.settle(|answered, intended, actual| {
-            let kind = tally.kind(answered.kind);
-            kind.intended_doubt.record_ns(answered.intended, intended);
-            kind.actual_doubt.record_ns(answered.actual, actual);
-        });
-    }
-
-    /// Handles one event, and says when it did.
-    fn handle(&mut self, event: Event) -> u64 {
-        if event.token == WAKER {
-            self.waker.clear();
-            return clock::now();
-        }
-        let place = event.token as u32;
-        let Some(connection) = self.connections.get(place as usize) else {
-            return clock::now();
-        };
-        // An event of a stream that was closed since is nobody's.
-        if connection.token(place) != event.token {
-            return clock::now();
-        }
-        match connection.link {
-            Link::Closed => clock::now(),
-            Link::Connecting | Link::Handshaking | Link::Upgrading => self.go_on_opening(place),
-            Link::Open if connection.session.is_some() => self.take_streams(place),
-            Link::Open => {
-                if event.writable && connection.writing {
-                    self.send_rest(place);
-                }
-                match event.readable {
-                    true => self.take_answer(place),
-                    false => clock::now(),
-                }
-            }
-        }
-    }
-
     fn begin(&mut self, segment: &Segment, began: u64, sender: &ReportSender) {
-        let seed = self.setup.workload.seed;
-        // What happened to connections since the last segment belongs to this one.
-        let connections = std::mem::take(&mut self.tally.span.connections);
-        self.tally = Tally::new(began, self.empty_span(sender));
-        self.tally.span.connections = connections;
-        (self.first, self.excused, self.capped) = (segment.first, 0, 0);
-        (self.came_due, self.later_steps, self.ended) = (0, 0, None);
-        self.source = match &segment.model {
-            Model::Open(arrivals) => {
-                // Segments at the same rate are not the same schedule.
-                let schedule = arrivals.schedule(&segment.length, seed ^ segment.first);
-                let tick = match self.setup.workload.pace {
-                    Pace::Tick(tick) => nanos(tick),
-                    _ => 0,
-                };
-                let timing = Timing { began, tick };
-                let plan = Plan::new(schedule, self.thread, self.threads, timing);
-                Source::Schedule(Box::new(plan))
-            }
-            Model::Closed { think } => {
-                let own = |all: u64| {
-                    let (thread, threads) = (u64::from(self.thread), u64::from(self.threads));
-                    all / threads + u64::from(thread < all % threads)
-                };
-                Source::Users {
-                    think: nanos(*think),
-                    next: segment.first + u64::from(self.thread),
-                    step: u64::from(self.threads),
-                    left: segment.length.requests.map_or(u64::MAX, own),
-                }
-            }
-        };
-        self.users = matches!(self.source, Source::Users { .. });
-        // Connections that were lost since the last segment are replaced beforehand.
-        self.hold(clock::now());
+        self.traffic.begin(segment, began, sender);
+        // Connections that were lost since the last segment are replaced beforehand. What
+        // the target closed meanwhile is only known when its events were read.
+        let now = clock::now();
+        while self
+            .wait(Duration::ZERO)
+            .is_ok_and(|(events, _)| events > 0)
+        {}
+        self.traffic.hold(now);
+    }
+
+    fn ended(&self) -> Option<u64> {
+        self.traffic.source.ended()
     }
 
     /// Whether no request will be begun any more.
     fn exhausted(&self) -> bool {
-        match &self.source {
-            Source::Nobody => true,
-            Source::Schedule(plan) => plan.next_due().is_none(),
-            Source::Users { left, .. } => *left == 0 && self.idle(),
-        }
-    }
-
-    /// Whether no request is under way, and no user pauses.
-    fn idle(&self) -> bool {
-        self.tally.in_flight() == 0 && self.waiting == 0 && self.pauses.is_empty()
-    }
-
-    /// Whether the segment has ended and nothing of it is left.
-    fn settled(&mut self) -> bool {
-        let all_sent = match &self.source {
-            Source::Schedule(plan) => plan.next_due().is_none(),
-            Source::Nobody | Source::Users { .. } => true,
-        };
-        all_sent && self.idle()
+        let source = &self.traffic.source;
+        source.is_exhausted() && (!source.is_users() || self.traffic.is_idle())
     }
 
     /// Ends the segment: no user goes on, no arrival falls due any more.
     fn end_at(&mut self, at: u64, stop: bool) {
-        self.ended = Some(at);
         self.finish(at);
-        if stop || !matches!(self.source, Source::Schedule(_)) {
-            self.source = Source::Nobody;
+        for place in self.traffic.source.end(at, stop) {
+            self.traffic.release(place, at, 0);
         }
-        let thinking: Vec<u32> = self.pauses.iter().map(|(place, _)| place).collect();
-        for place in thinking {
-            self.pauses.clear(place);
-            self.connections[place as usize].exchange.visit = None;
-            self.release(place, at, 0);
-        }
+    }
+
+    /// Ends the segment's own time in the record.
+    fn finish(&mut self, at: u64) {
+        let planned = self.traffic.source.planned(at);
+        self.traffic.record.finish(at, planned);
+    }
+
+    /// Ends the span at the last whole second, and says when the next one ends.
+    fn turn(&mut self, now: u64, end: Option<u64>, began: u64, sender: &ReportSender) -> u64 {
+        let traffic = &mut self.traffic;
+        let last = end.map_or(now, |end| now.min(end.saturating_sub(1)));
+        let end = began + (last - began) / SECOND * SECOND;
+        traffic.record.tally.own().planned += traffic.source.planned(end);
+        let open = traffic.pool.open();
+        traffic.record.turn(end, now, open, sender);
+        end + SECOND
     }
 
     /// Gives up arrivals that still wait for a connection long after the end: the target
     /// holds them all.
     fn give_up_backlog(&mut self, now: u64) {
-        if let Source::Schedule(_) = self.source {
-            self.came_due(now);
-            while self.fail_arrival(Phase::Connect, NONE_FREE, now) {}
-            self.source = Source::Nobody;
-        }
-    }
-
-    /// When something is to be done even if no socket has anything to tell.
-    fn next_wake(&self, now: u64) -> u64 {
-        let arrival = match &self.source {
-            Source::Schedule(plan) => match plan.next_due() {
-                Some(due) if due > now => Some(due),
-                // Arrivals wait for connections. One more can only get a connection
-                // of its own.
-                Some(_) if self.open + self.opening < self.most => plan.next_to_fall_due(),
-                _ => None,
-            },
-            _ => None,
-        };
-        let drained = match (&self.source, self.ended) {
-            (Source::Schedule(_), Some(ended)) => Some(ended.saturating_add(DRAIN)),
-            _ => None,
-        };
-        let deadlines = [&self.answer_by, &self.open_by, &self.pauses];
-        let deadlines = deadlines.into_iter().map(Deadlines::next);
-        let others = [arrival, drained].into_iter().flatten();
-        deadlines.chain(others).min().unwrap_or(NEVER)
+        let traffic = &mut self.traffic;
+        traffic.record.tally.own().planned += traffic.source.planned(now);
+        while self.traffic.fail_arrival((Phase::Connect, NONE_FREE), now) {}
+        self.traffic.source.give_up();
     }
 
     /// Handles what has run out.
     fn expire(&mut self, now: u64) -> Result<(), Trouble> {
         // A thread that did not run for long finds answers and deadlines together:
         // answers come first.
-        if self.answer_by.next() <= now {
+        if self.traffic.answer_by.next() <= now {
             self.wait(Duration::ZERO)?;
         }
-        while let Some((place, _)) = self.answer_by.expired(now) {
-            self.fail(place, Phase::Timeout, "timeout", now);
-        }
-        while let Some((place, _)) = self.open_by.expired(now) {
-            let phase = self.opening_phase(place);
-            self.opening_failed(place, phase, "timeout", now);
-        }
-        while let Some((place, at)) = self.pauses.expired(now) {
-            self.resume(place, at, now);
-        }
+        self.traffic.expire(now);
         Ok(())
-    }
-}
-
-impl Engine {
-    fn connection(&mut self, place: u32) -> &mut Connection {
-        &mut self.connections[place as usize]
-    }
-
-    fn is(&self, place: u32, used: Use) -> bool {
-        self.connections[place as usize].exchange.used == used
     }
 }
 

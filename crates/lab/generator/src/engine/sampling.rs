@@ -6,10 +6,6 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use lab_load::recording::Phase;
 
-use super::Engine;
-use super::asking::Delay;
-use super::connection::Exchange;
-
 /// Samples that are handed over together.
 const BATCH: usize = 512;
 
@@ -72,30 +68,6 @@ impl Sampler {
             self.to.try_send(batch)
         {
             self.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Engine {
-    /// A request has ended without an answer.
-    pub(super) fn unanswered(&mut self, sample: Sample) {
-        self.setup.outages.ended(sample.intended, false);
-        if let Some(sampler) = &mut self.sampler {
-            sampler.take(sample);
-        }
-    }
-}
-
-impl Exchange {
-    /// The sample of this exchange in a segment that began at `zero`.
-    pub(super) fn sample(&self, zero: u64, end: End) -> Sample {
-        let sent = self.counted.then(|| self.sent.saturating_sub(zero));
-        Sample {
-            kind: self.kind,
-            intended: self.intended.saturating_sub(zero),
-            sent,
-            waited: self.delay != Delay::Own,
-            end,
         }
     }
 }

@@ -1,24 +1,26 @@
 //! Connections that carry several exchanges at a time: HTTP/2, and gRPC over it.
 //!
-//! Each exchange has a place of its own, as if it had a connection; the places of one
-//! connection follow each other, and its session stands at the first. Requests made
-//! while events are handled are sent together after them.
+//! Each exchange has a place of its own, as if it had a connection; its session stands at
+//! the carrier. Requests made while events are handled are sent together after them.
 
 use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use lab_load::Protocol;
-use lab_load::recording::Phase;
 use lab_load::request::{self, Composer, Visit, is_redirect};
 use wire::clock;
 use wire::http2::{Answer, ClientSettings, Exchanges, Progress, StreamError, StreamKey, grpc};
+use wire::poller::Poller;
 use wire::stream::Stream;
 
-use super::Engine;
-use super::asking::Delay;
-use super::connection::{Link, Use};
-use super::opening::{GONE, unwatched};
-use super::talk::Whole;
+use super::Setup;
+use super::exchange::Exchange;
+use super::plain::UNFIT;
+use super::pool::{Pool, Use};
+use super::record::Record;
+use super::talk::{Step, Whole};
 
 /// Bytes of an answer that are kept when its body is looked at.
 const KEPT: usize = request::Answer::KEPT + grpc::PREFIX;
@@ -33,293 +35,239 @@ pub(super) struct Session {
     /// Which place each stream's answer belongs to.
     places: Vec<Option<(StreamKey, u32)>>,
     /// Places whose requests the target does not take yet.
-    queue: VecDeque<(u32, Delay)>,
+    queue: VecDeque<u32>,
     /// Whether it waits to be driven.
     unsent: bool,
 }
 
-impl Engine {
-    /// Whether connections carry several exchanges.
-    pub(super) fn multiplexed(&self) -> bool {
-        let protocol = self.setup.workload.target.protocol;
-        matches!(protocol, Protocol::Http2 | Protocol::Grpc)
-    }
-
-    /// Begins to speak HTTP/2 over a connection that is made. It is open once the
-    /// target's settings are there: a target that speaks something else is found out
-    /// before it has requests.
-    pub(super) fn begin_session(&mut self, carrier: u32) -> Result<(), &'static str> {
-        let connection = &mut self.connections[carrier as usize];
-        let token = connection.token(carrier);
-        let stream = connection.stream.take().ok_or(GONE)?;
-        let tls = matches!(stream, Stream::Tls(_));
-        if tls && stream.protocol() != Some(b"h2") {
-            return Err("no common protocol");
-        }
-        self.poller.remove(&stream).map_err(unwatched)?;
-        connection.link = Link::Upgrading;
+impl Session {
+    /// Begins one of so many exchanges at a time, of which the poller tells.
+    pub(super) fn start(
+        stream: Stream,
+        streams: usize,
+        poller: &Poller,
+        token: u64,
+    ) -> io::Result<Self> {
         let settings = ClientSettings {
-            streams: self.streams as usize,
+            streams,
             early_streams: 0,
             ..ClientSettings::default()
         };
-        let mut exchanges = Exchanges::start(stream, settings);
-        exchanges.watch(&self.poller, token).map_err(unwatched)?;
-        connection.session = Some(Box::new(Session {
-            connection: exchanges,
+        let mut connection = Exchanges::start(stream, settings);
+        connection.watch(poller, token)?;
+        Ok(Self {
+            connection,
             places: Vec::new(),
             queue: VecDeque::new(),
             unsent: false,
-        }));
-        Ok(())
+        })
     }
 
     /// Reads what the target sent on a session that has begun. Says whether it takes
     /// requests.
-    pub(super) fn read_settings(&mut self, carrier: u32) -> Result<bool, &'static str> {
-        let session = self.connection(carrier).session.as_mut().ok_or(GONE)?;
+    pub(super) fn read_settings(&mut self) -> Step {
         loop {
-            let driven = session.connection.drive(true);
+            let driven = self.connection.drive(true);
             let progress = driven.map_err(|error| error.cause())?;
-            if session.connection.can_send() || progress == Progress::Waiting {
-                return Ok(session.connection.can_send());
+            if self.connection.can_send() || progress == Progress::Waiting {
+                return Ok(self.connection.can_send());
             }
         }
     }
 
-    /// Opens a stream for the request of the visit at a place. Its bytes leave with
-    /// [`Engine::send_streams`].
-    pub(super) fn ask_stream(&mut self, place: u32, delay: Delay) {
-        let carrier = self.carrier(place);
-        let retired = self.retired(carrier);
-        let (first, rest) = self.connections.split_at_mut(carrier as usize + 1);
-        let Some(head) = first.last_mut() else { return };
-        let Some(session) = head.session.as_mut() else {
-            return;
-        };
-        let exchange = match place - carrier {
-            0 => &mut head.exchange,
-            other => &mut rest[other as usize - 1].exchange,
-        };
-        let Some(visit) = &exchange.visit else { return };
-        let setup = &self.setup;
-        exchange.kind = setup.composer.kind(visit);
-        if retired || !session.connection.can_send() {
-            // The target allows fewer streams than asked for, or is going away.
-            exchange.used = Use::Waiting;
-            self.waiting += 1;
-            session.queue.push_back((place, delay));
-            return;
-        }
-        let target = &setup.workload.target;
+    /// The places whose requests the target has not taken.
+    pub(super) fn into_queue(self) -> VecDeque<u32> {
+        self.queue
+    }
+
+    /// Opens a stream for the request of a place, and says how many bytes that has; `None`
+    /// when the values of its visit do not make one.
+    fn open(&mut self, setup: &Setup, place: u32, exchange: &mut Exchange) -> Option<usize> {
+        let visit = exchange.visit.as_ref()?;
         let needs = setup.composer.needs(visit);
         exchange.kept.begin(needs.fields, needs.body);
+        let target = &setup.workload.target;
         let grpc = target.protocol == Protocol::Grpc;
-        let sent = message(&setup.composer, visit, grpc, target.tls).and_then(|(head, body)| {
-            let keep = if needs.body { KEPT } else { 0 };
-            let bytes = body.len() + head.uri().path().len();
-            let key = session.connection.send(head, body, keep).ok()?;
-            Some((key, bytes))
-        });
-        let Some((key, bytes)) = sent else {
-            exchange.used = Use::Waiting;
-            self.waiting += 1;
-            return self.fail(place, Phase::Write, "no request", clock::now());
-        };
+        let (head, body) = message(&setup.composer, visit, grpc, target.tls)?;
+        let keep = if needs.body { KEPT } else { 0 };
+        let bytes = body.len() + head.uri().path().len();
+        let key = self.connection.send(head, body, keep).ok()?;
         let slot = key.slot();
-        if session.places.len() <= slot {
-            session.places.resize(slot + 1, None);
+        if self.places.len() <= slot {
+            self.places.resize(slot + 1, None);
         }
-        session.places[slot] = Some((key, place));
+        self.places[slot] = Some((key, place));
         exchange.stream = Some(key);
-        exchange.used = Use::Asked;
+        Some(bytes)
+    }
+}
+
+/// What came of driving a connection, and when.
+pub(super) struct Driven {
+    pub(super) at: u64,
+    /// Exchanges that have ended, well or not, by their places.
+    pub(super) ended: Vec<(u32, Result<Answer, StreamError>)>,
+    /// Whether the connection is of no further use.
+    pub(super) closed: bool,
+}
+
+/// What the sessions of a thread have in common.
+pub(super) struct Streams {
+    setup: Arc<Setup>,
+    /// Carriers whose sessions have something to send.
+    unsent: Vec<u32>,
+    /// When the first request was made that these have to send.
+    asked: Option<u64>,
+}
+
+impl Streams {
+    pub(super) fn new(setup: Arc<Setup>) -> Self {
+        Self {
+            setup,
+            unsent: Vec::new(),
+            asked: None,
+        }
+    }
+
+    /// Opens a stream for the request of the visit at a place. Its bytes leave when the
+    /// carrier is driven.
+    pub(super) fn ask(&mut self, pool: &mut Pool, record: &mut Record, place: u32) -> Step {
+        let carrier = pool.carrier(place);
+        let retired = self.retired(pool, carrier);
+        let Some(mut session) = pool[carrier].session.take() else {
+            return Ok(false);
+        };
+        // Otherwise the target allows fewer streams than asked for, or is going away.
+        let takes = !retired && session.connection.can_send();
+        let exchange = &mut pool[place].exchange;
+        if let Some(visit) = &exchange.visit {
+            exchange.kind = self.setup.composer.kind(visit);
+        }
+        let opened = takes.then(|| session.open(&self.setup, place, exchange));
+        match opened {
+            Some(Some(_)) => self.mark(&mut session, carrier),
+            Some(None) => {}
+            None => session.queue.push_back(place),
+        }
+        pool[carrier].session = Some(session);
+        let Some(bytes) = opened.flatten() else {
+            pool.set_used(place, Use::Waiting);
+            return if takes { Err(UNFIT) } else { Ok(false) };
+        };
+        pool.set_used(place, Use::Asked);
+        pool[carrier].carried += 1;
+        let reused = pool[carrier].carried > 1;
+        let exchange = &mut pool[place].exchange;
         let now = clock::now();
-        exchange.sent = now;
-        if self.users && !exchange.counted {
-            exchange.intended = now;
-        }
-        head.carried += 1;
-        self.tally.sent(now);
-        let until = now.saturating_add(self.answer_within);
-        self.answer_by.set(place, until);
-        self.tally.count(exchange, delay, bytes, &mut self.reaction);
-        self.tally.span.connections.reused += u64::from(head.carried > 1);
-        if !std::mem::replace(&mut session.unsent, true) {
-            self.unsent_streams.push(carrier);
-        }
+        record.asked(exchange, now);
+        record.sent(exchange, bytes, reused);
         self.asked.get_or_insert(now);
+        Ok(true)
+    }
+
+    fn mark(&mut self, session: &mut Session, carrier: u32) {
+        if !std::mem::replace(&mut session.unsent, true) {
+            self.unsent.push(carrier);
+        }
     }
 
     /// Whether a connection has carried all the requests that it may.
-    fn retired(&self, carrier: u32) -> bool {
+    fn retired(&self, pool: &Pool, carrier: u32) -> bool {
         let each = self.setup.workload.connections.requests_each;
-        each.is_some_and(|each| self.connections[carrier as usize].carried >= each)
+        each.is_some_and(|each| pool[carrier].carried >= each)
     }
 
     /// Gives up the exchange at a place, if its connection still carries it.
-    pub(super) fn cancel_stream(&mut self, place: u32) {
-        let carrier = self.carrier(place);
-        let key = self.connection(place).exchange.stream.take();
-        let Some(session) = &mut self.connection(carrier).session else {
+    pub(super) fn cancel(&mut self, pool: &mut Pool, place: u32) {
+        let carrier = pool.carrier(place);
+        let key = pool[place].exchange.stream.take();
+        let Some(session) = &mut pool[carrier].session else {
             return;
         };
-        session.queue.retain(|(queued, _)| *queued != place);
-        let Some(key) = key else { return };
-        session.connection.cancel(key);
-        if !std::mem::replace(&mut session.unsent, true) {
-            self.unsent_streams.push(carrier);
+        session.queue.retain(|queued| *queued != place);
+        if let Some(key) = key {
+            session.connection.cancel(key);
+            self.mark(session, carrier);
         }
     }
 
-    /// Sends the requests that were made since the last call.
+    /// Takes a carrier that has something to send.
     #[inline]
-    pub(super) fn send_streams(&mut self) {
-        while let Some(carrier) = self.unsent_streams.pop() {
-            self.drive(carrier, false);
-        }
+    pub(super) fn take_unsent(&mut self) -> Option<u32> {
+        self.unsent.pop()
+    }
+
+    /// All that was made since the last call was sent together.
+    #[inline]
+    pub(super) fn all_sent(&mut self, record: &mut Record) {
         if let Some(asked) = self.asked.take() {
-            // All that was made since is sent together.
-            self.reaction.held(asked, clock::now(), BATCH);
+            record.reaction.held(asked, clock::now(), BATCH);
         }
     }
 
-    /// Takes what came in on a connection, and says when.
-    pub(super) fn take_streams(&mut self, carrier: u32) -> u64 {
-        self.drive(carrier, true)
-    }
-
-    fn drive(&mut self, carrier: u32, readable: bool) -> u64 {
-        let connection = &mut self.connections[carrier as usize];
+    /// Sends what is to be sent on a connection, and takes what came in.
+    pub(super) fn drive(&mut self, pool: &mut Pool, carrier: u32, readable: bool) -> Driven {
+        let mut ended = Vec::new();
+        let (connection, _, poller) = pool.watched(carrier);
         let Some(session) = &mut connection.session else {
-            return clock::now();
+            let (at, closed) = (clock::now(), false);
+            return Driven { at, ended, closed };
         };
         session.unsent = false;
         let driven = session.connection.drive(readable);
-        let now = clock::now();
-        let finished: Vec<_> = session.connection.finished().collect();
-        let mut ended = Vec::new();
-        for (key, result) in finished {
+        let at = clock::now();
+        for (key, result) in session.connection.finished() {
             let place = session.places.get_mut(key.slot()).and_then(Option::take);
             if let Some((_, place)) = place.filter(|(expected, _)| *expected == key) {
                 ended.push((place, result));
             }
         }
         // Fails only for want of memory in the kernel; the next answer finds it again.
-        let _ = session.connection.rewatch(&self.poller);
-        let more = matches!(driven, Ok(Progress::More));
-        if more && !std::mem::replace(&mut session.unsent, true) {
-            self.unsent_streams.push(carrier);
+        let _ = session.connection.rewatch(poller);
+        if matches!(driven, Ok(Progress::More)) {
+            self.mark(session, carrier);
         }
-        for (place, result) in ended {
-            self.end_stream(place, result, now);
-        }
-        match driven {
-            Ok(_) => self.ask_queued(carrier, now),
-            Err(_) => {
-                self.tally.span.connections.closed += 1;
-                self.shut_session(carrier, now);
-            }
-        }
-        now
+        let closed = driven.is_err();
+        Driven { at, ended, closed }
     }
 
-    /// Closes a connection with several exchanges. Requests that it did not take yet
-    /// have another one opened.
-    fn shut_session(&mut self, carrier: u32, now: u64) {
-        let queue = match self.connection(carrier).session.take() {
-            Some(session) => session.queue,
-            None => return,
+    /// Takes an answer into its exchange.
+    pub(super) fn take(&self, exchange: &mut Exchange, answer: &Answer) -> Whole {
+        let grpc = self.setup.workload.target.protocol == Protocol::Grpc;
+        let fields = match exchange.kept.want_fields || (!grpc && is_redirect(answer.status)) {
+            true => lines(answer),
+            false => Vec::new(),
         };
-        self.open -= self.streams;
-        let used = self.connection(carrier).carried > 0;
-        for member in self.members(carrier) {
-            self.connection(member).close();
-        }
-        for (place, _) in queue {
-            self.waiting -= 1;
-            self.ask_or_open(place, now);
-        }
-        for member in self.members(carrier) {
-            let connection = self.connection(member);
-            if connection.link == Link::Closed && connection.exchange.used == Use::Free {
-                self.replace(member, used, now);
+        let (status, body, body_bytes) = match grpc {
+            true => {
+                let message = grpc::message(&answer.body).unwrap_or_default();
+                let bytes = answer.body_bytes.saturating_sub(grpc::PREFIX as u64);
+                (grpc::status(answer).code, message, bytes)
             }
-        }
-    }
-
-    /// An exchange has ended, well or not.
-    fn end_stream(&mut self, place: u32, result: Result<Answer, StreamError>, now: u64) {
-        let exchange = &mut self.connections[place as usize].exchange;
-        if exchange.used != Use::Asked {
-            return;
-        }
-        exchange.stream = None;
-        match result {
-            Ok(answer) => {
-                let grpc = self.setup.workload.target.protocol == Protocol::Grpc;
-                let kind = self.tally.kind(exchange.kind);
-                kind.bytes_received += answer.body_bytes;
-                let fields =
-                    match exchange.kept.want_fields || (!grpc && is_redirect(answer.status)) {
-                        true => lines(&answer),
-                        false => Vec::new(),
-                    };
-                let (status, body, body_bytes) = match grpc {
-                    true => {
-                        let message = grpc::message(&answer.body).unwrap_or_default();
-                        let framing = grpc::PREFIX as u64;
-                        let bytes = answer.body_bytes.saturating_sub(framing);
-                        (grpc::status(&answer).code, message, bytes)
-                    }
-                    false => (answer.status, answer.body.as_slice(), answer.body_bytes),
-                };
-                exchange.kept.set(fields, body);
-                let whole = Whole {
-                    status: Some(status),
-                    keep_alive: true,
-                    body_bytes,
-                };
-                self.answered(place, whole, now);
-            }
-            // The target did nothing with it, so it can be asked again.
-            Err(StreamError::Refused) if !exchange.again => {
-                exchange.again = true;
-                self.tally.retried(exchange, now);
-                self.answer_by.clear(place);
-                self.ask_or_open(place, now);
-            }
-            Err(error) => {
-                let phase = match error.is_protocol() {
-                    true => Phase::Protocol,
-                    false => Phase::Read,
-                };
-                self.fail(place, phase, error.cause(), now);
-            }
+            false => (answer.status, answer.body.as_slice(), answer.body_bytes),
+        };
+        exchange.kept.set(fields, body);
+        Whole {
+            status: Some(status),
+            keep_alive: true,
+            body_bytes,
         }
     }
 
-    /// Asks what the target did not take before, as far as it does now.
-    fn ask_queued(&mut self, carrier: u32, now: u64) {
-        loop {
-            // Each request that leaves the queue may be the last one that it carries.
-            let retired = self.retired(carrier);
-            let Some(session) = &mut self.connection(carrier).session else {
-                return;
-            };
-            if retired {
-                if session.connection.open_streams() == 0 {
-                    self.shut_session(carrier, now);
-                }
-                return;
-            }
-            if session.queue.is_empty() || !session.connection.can_send() {
-                return;
-            }
-            if let Some((place, delay)) = session.queue.pop_front() {
-                self.waiting -= 1;
-                self.ask(place, delay);
-            }
-        }
+    /// Takes a request of the queue that the target takes by now: its place.
+    pub(super) fn take_queued(&self, pool: &mut Pool, carrier: u32) -> Option<u32> {
+        // Each request that leaves the queue may be the last one that it carries.
+        let retired = self.retired(pool, carrier);
+        let session = pool[carrier].session.as_mut()?;
+        let takes = !retired && !session.queue.is_empty() && session.connection.can_send();
+        takes.then(|| session.queue.pop_front()).flatten()
+    }
+
+    /// Whether a connection has carried all that it may, to the end.
+    pub(super) fn is_spent(&self, pool: &Pool, carrier: u32) -> bool {
+        let session = pool[carrier].session.as_ref();
+        self.retired(pool, carrier)
+            && session.is_some_and(|session| session.connection.open_streams() == 0)
     }
 }
 

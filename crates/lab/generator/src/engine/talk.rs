@@ -99,14 +99,18 @@ pub(super) struct Taken {
 /// Why there will be no whole answer.
 pub(super) type Broken = (Phase, &'static str);
 
+/// Whether something is done; or why it will never be.
+pub(super) type Step = Result<bool, &'static str>;
+
 /// The conversation on one connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Talk {
     /// HTTP/1.1.
     Http1(ResponseScanner),
     /// Bytes whose end the request's kind tells, with that kind.
     Tcp(AnswerScanner, usize),
     /// Datagrams.
+    #[default]
     Udp,
     /// Messages, first of all the handshake.
     WebSocket(Box<WebSocket>),

@@ -7,8 +7,7 @@ use lab_load::recording::{Phase, Recording};
 
 use wire::clock;
 
-use super::asking::Delay;
-use super::connection::Exchange;
+use super::exchange::{Delay, Exchange};
 use super::reaction::Reaction;
 
 /// Counts of the span that is under way. Times are those of the loop's clock.
@@ -79,7 +78,8 @@ impl Tally {
     }
 
     /// A try has failed in a way that lets the request be sent again.
-    pub(super) fn retried(&mut self, exchange: &Exchange, now: u64) {
+    pub(super) fn retried(&mut self, exchange: &mut Exchange, now: u64) {
+        exchange.again = true;
         self.ended(now);
         let kind = self.kind(exchange.kind);
         kind.retried += 1;
@@ -89,17 +89,11 @@ impl Tally {
     /// Counts a request as sent, unless it was sent before on a connection that the
     /// target was closing.
     #[inline]
-    pub(super) fn count(
-        &mut self,
-        exchange: &mut Exchange,
-        delay: Delay,
-        bytes: usize,
-        reaction: &mut Reaction,
-    ) {
+    pub(super) fn count(&mut self, exchange: &mut Exchange, bytes: usize, reaction: &mut Reaction) {
         if std::mem::replace(&mut exchange.counted, true) {
             return;
         }
-        exchange.delay = delay;
+        let delay = exchange.delay;
         let late = exchange.sent.saturating_sub(exchange.intended);
         exchange.late = match delay {
             Delay::Own => late,

@@ -1,0 +1,191 @@
+//! Requests and answers on connections that carry one exchange at a time.
+
+use std::sync::Arc;
+
+use lab_load::recording::Phase;
+use wire::clock;
+use wire::http1::KnownHead;
+use wire::poller::Interest;
+use wire::stream::Received;
+
+use super::pool::{Pool, Use};
+use super::record::Record;
+use super::talk::{Broken, Step, Talk, Whole};
+use super::{BUFFER, Setup};
+
+/// What a connection without a request says: the target is about to close it, or is
+/// confused. Neither is an error of a request.
+const IDLE: Broken = (Phase::Read, "closed");
+/// What the values of a visit may come to: they do not make a request.
+pub(super) const UNFIT: &str = "no request";
+
+/// What the conversations of a thread have in common.
+pub(super) struct Plain {
+    setup: Arc<Setup>,
+    request: Vec<u8>,
+    framed: Vec<u8>,
+    buffer: Vec<u8>,
+    /// The head of the last answer of HTTP/1.1.
+    known: KnownHead,
+}
+
+impl Plain {
+    pub(super) fn new(setup: Arc<Setup>) -> Self {
+        Self {
+            setup,
+            request: Vec::new(),
+            framed: Vec::new(),
+            buffer: vec![0; BUFFER],
+            known: KnownHead::default(),
+        }
+    }
+
+    /// Sends the request of the visit at a place, whose connection is open. Says whether it
+    /// is on its way; if it was never sent its place waits.
+    #[inline]
+    pub(super) fn ask(&mut self, pool: &mut Pool, record: &mut Record, place: u32) -> Step {
+        pool.set_used(place, Use::Asked);
+        let composer = &self.setup.composer;
+        let connection = &mut pool[place];
+        let exchange = &mut connection.exchange;
+        let (Some(stream), Some(visit)) = (&mut connection.stream, &exchange.visit) else {
+            return Ok(false);
+        };
+        exchange.kind = composer.kind(visit);
+        let request = match composer.plain() {
+            Some(request) => request,
+            None => {
+                self.request.clear();
+                if composer.write(visit, &mut self.request).is_err() {
+                    pool.set_used(place, Use::Waiting);
+                    return Err(UNFIT);
+                }
+                &self.request
+            }
+        };
+        let needs = composer.needs(visit);
+        exchange.kept.begin(needs.fields, needs.body);
+        let talk = &mut connection.talk;
+        talk.asked(composer, visit, exchange.kind, request.len());
+        let request = match talk {
+            Talk::WebSocket(talk) => {
+                self.framed.clear();
+                talk.frame(request, composer.is_text(visit), &mut self.framed);
+                &self.framed
+            }
+            Talk::Http1(_) | Talk::Tcp(..) | Talk::Udp => request,
+        };
+        connection.carried += 1;
+        exchange.answering = false;
+        let now = clock::now();
+        let sent = stream.send(request);
+        record.reaction.held(now, clock::now(), request.len());
+        record.asked(exchange, now);
+        let taken = sent.map_err(|error| error.cause())?;
+        let reused = connection.carried > 1;
+        record.sent(exchange, request.len(), reused);
+        if taken < request.len() || stream.wants_write() {
+            connection.unsent.extend_from_slice(&request[taken..]);
+            watch_writing(pool, place, true);
+        }
+        Ok(true)
+    }
+
+    /// Takes what came in on an open connection, and says when, and whether the answer is
+    /// whole.
+    #[inline]
+    pub(super) fn receive(
+        &mut self,
+        pool: &mut Pool,
+        record: &mut Record,
+        place: u32,
+    ) -> (u64, Result<Option<Whole>, Broken>) {
+        loop {
+            let connection = &mut pool[place];
+            let asked = connection.used() == Use::Asked;
+            let Some(stream) = &mut connection.stream else {
+                return (clock::now(), Ok(None));
+            };
+            let kept = connection.unread.len();
+            self.buffer[..kept].copy_from_slice(&connection.unread);
+            let received = stream.receive(&mut self.buffer[kept..]);
+            let now = clock::now();
+            let exchange = &mut connection.exchange;
+            let received = match received {
+                Ok(Received::Bytes(received)) => received,
+                Ok(Received::Nothing) => return (now, Ok(None)),
+                Ok(Received::End) if asked => {
+                    return (now, connection.talk.end(&mut exchange.kept).map(Some));
+                }
+                Ok(Received::End) => return (now, Err(IDLE)),
+                Err(error) => return (now, Err((Phase::Read, error.cause()))),
+            };
+            if !asked && !connection.talk.listens() {
+                return (now, Err(IDLE));
+            }
+            if asked {
+                exchange.answering = true;
+                record.tally.kind(exchange.kind).bytes_received += received as u64;
+            }
+            let input = &self.buffer[..kept + received];
+            let taken = connection
+                .talk
+                .take(input, &mut exchange.kept, &mut self.known);
+            let taken = match taken {
+                Ok(taken) => taken,
+                Err(broken) => return (now, Err(broken)),
+            };
+            let rest = &input[taken.consumed..];
+            connection.unread.clear();
+            if let Some(mut whole) = taken.whole
+                && asked
+            {
+                // What nobody asked for would be taken for the next answer.
+                whole.keep_alive &= rest.is_empty();
+                return (now, Ok(Some(whole)));
+            }
+            if rest.len() == BUFFER {
+                return (now, Err((Phase::Protocol, "too long")));
+            }
+            connection.unread.extend_from_slice(rest);
+            let holds_bytes = stream.holds_bytes();
+            // The protocol may have something to say besides requests.
+            if let Some(replies) = connection.talk.replies() {
+                connection.unsent.append(replies);
+                if let Err(broken) = send_rest(pool, place) {
+                    return (clock::now(), Err(broken));
+                }
+            }
+            // What else there is will be told again, unless TLS holds it.
+            if kept + received < BUFFER && !holds_bytes {
+                return (now, Ok(None));
+            }
+        }
+    }
+}
+
+/// Sends what the kernel did not take before.
+pub(super) fn send_rest(pool: &mut Pool, place: u32) -> Result<(), Broken> {
+    let connection = &mut pool[place];
+    let Some(stream) = &mut connection.stream else {
+        return Ok(());
+    };
+    let sent = match connection.unsent.is_empty() {
+        true => stream.flush().map(|()| 0),
+        false => stream.send(&connection.unsent),
+    };
+    let taken = sent.map_err(|error| (Phase::Write, error.cause()))?;
+    connection.unsent.drain(..taken);
+    let writing = !connection.unsent.is_empty() || stream.wants_write();
+    if writing != connection.writing {
+        watch_writing(pool, place, writing);
+    }
+    Ok(())
+}
+
+fn watch_writing(pool: &mut Pool, place: u32, writing: bool) {
+    let interest = Interest::of(true, writing);
+    if pool.watch(place, interest).is_ok() {
+        pool[place].writing = writing;
+    }
+}

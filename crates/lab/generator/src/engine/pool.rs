@@ -1,0 +1,350 @@
+//! The connections of a thread: how far each has come, what it is used for, and which of
+//! them can be taken.
+//!
+//! A place in the pool carries one exchange at a time. Places of a connection that carries
+//! several follow each other; the first of them, the carrier, stands for all. What is open,
+//! under way or bound is counted where a place changes, and nowhere else.
+
+use std::io;
+use std::ops::{Index, IndexMut, Range};
+
+use lab_load::Workload;
+use rustix::io::Errno;
+use wire::poller::{Event, Interest, Poller};
+use wire::socket;
+use wire::stream::Stream;
+
+use super::exchange::Exchange;
+use super::streams::Session;
+use super::talk::Talk;
+
+/// How far a connection has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Link {
+    /// There is none.
+    #[default]
+    Closed,
+    /// TCP has begun.
+    Connecting,
+    /// TLS has begun.
+    Handshaking,
+    /// The upgrade to WebSocket was asked for.
+    Upgrading,
+    /// It can carry requests.
+    Open,
+}
+
+/// What a connection is used for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Nothing: it waits for an arrival.
+    #[default]
+    Free,
+    /// A request that will be sent as soon as the connection is open.
+    Waiting,
+    /// A request was sent, or a part of it.
+    Asked,
+    /// Its user pauses.
+    Thinking,
+}
+
+/// One connection. See the module.
+#[derive(Default)]
+pub(super) struct Connection {
+    link: Link,
+    used: Use,
+    /// Tells events of this stream from those of an earlier one in the same place.
+    generation: u32,
+    /// Whether it stands in the list of free connections, or in that of spare ones. It may
+    /// stand there when it is so no more.
+    listed: bool,
+    saved: bool,
+    pub(super) stream: Option<Stream>,
+    pub(super) talk: Talk,
+    /// Instead of stream and conversation, where a connection carries several
+    /// exchanges; it stands at the first of their places.
+    pub(super) session: Option<Box<Session>>,
+    /// Requests that the stream has carried.
+    pub(super) carried: u64,
+    /// Bytes of the request that the kernel has not taken yet.
+    pub(super) unsent: Vec<u8>,
+    /// Whether the poller was asked to tell when the socket can be written.
+    pub(super) writing: bool,
+    /// Bytes received that do not yet make sense by themselves.
+    pub(super) unread: Vec<u8>,
+    pub(super) exchange: Exchange,
+}
+
+impl Connection {
+    pub(super) fn link(&self) -> Link {
+        self.link
+    }
+
+    pub(super) fn used(&self) -> Use {
+        self.used
+    }
+}
+
+/// See the module.
+pub(super) struct Pool {
+    poller: Poller,
+    connections: Vec<Connection>,
+    /// Open connections without a request; the last one is used first.
+    free: Vec<u32>,
+    /// Closed connections that may be opened for an arrival.
+    spare: Vec<u32>,
+    /// Exchanges at a time on one connection.
+    streams: u32,
+    /// Places whose connections are to be kept open, and most that may be.
+    held: u32,
+    most: u32,
+    open: u32,
+    /// Places with connections under way, and those of them that no request is bound to.
+    opening: u32,
+    unbound: u32,
+    /// Requests that wait for their connection.
+    waiting: u32,
+}
+
+impl Pool {
+    /// An empty one for the generator's thread `index`.
+    pub(super) fn new(poller: Poller, workload: &Workload, index: u32) -> Self {
+        let part = |all: u32| all / workload.threads + u32::from(index < all % workload.threads);
+        let connections = &workload.connections;
+        let (held, streams) = (part(connections.held), connections.streams.max(1));
+        Self {
+            poller,
+            connections: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
+            streams,
+            held: held * streams,
+            most: part(connections.most).max(held) * streams,
+            open: 0,
+            opening: 0,
+            unbound: 0,
+            waiting: 0,
+        }
+    }
+
+    /// Connections that are open.
+    pub(super) fn open(&self) -> u32 {
+        self.open / self.streams
+    }
+
+    /// Connections under way.
+    pub(super) fn opening(&self) -> u32 {
+        self.opening / self.streams
+    }
+
+    /// Connections that are to be kept open.
+    pub(super) fn held(&self) -> u32 {
+        self.held / self.streams
+    }
+
+    /// Whether fewer are open or under way than are to be held.
+    pub(super) fn lacks(&self) -> bool {
+        self.open + self.opening < self.held
+    }
+
+    /// Whether one more may be opened.
+    pub(super) fn has_room(&self) -> bool {
+        self.open + self.opening < self.most
+    }
+
+    /// Places under way that no request is bound to.
+    pub(super) fn unbound(&self) -> u32 {
+        self.unbound
+    }
+
+    /// Whether requests wait for their connections.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Exchanges at a time on one connection.
+    pub(super) fn streams(&self) -> u32 {
+        self.streams
+    }
+
+    /// The first of the places that share a connection; it stands for all.
+    pub(super) fn carrier(&self, place: u32) -> u32 {
+        place - place % self.streams
+    }
+
+    pub(super) fn members(&self, carrier: u32) -> Range<u32> {
+        carrier..carrier + self.streams
+    }
+
+    /// Sees to it that there is a place for each connection to be held; these are the first.
+    pub(super) fn places(&mut self) -> Range<u32> {
+        while (self.connections.len() as u32) < self.held {
+            self.add();
+        }
+        0..self.held
+    }
+
+    /// Adds the places of one more connection, and gives the first.
+    fn add(&mut self) -> u32 {
+        // At most a million, by the workload's check.
+        let first = self.connections.len() as u32;
+        for place in self.members(first) {
+            self.connections.push(Connection::default());
+            if place > first {
+                self.offer(place);
+            }
+        }
+        first
+    }
+
+    /// Takes the free connection that was used last.
+    pub(super) fn take_free(&mut self) -> Option<u32> {
+        while let Some(place) = self.free.pop() {
+            let connection = &mut self[place];
+            connection.listed = false;
+            if connection.link == Link::Open && connection.used == Use::Free {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// Takes a closed connection that any arrival may have opened.
+    pub(super) fn take_closed(&mut self) -> u32 {
+        while let Some(place) = self.spare.pop() {
+            let connection = &mut self[place];
+            connection.saved = false;
+            if connection.link == Link::Closed && connection.used == Use::Free {
+                return place;
+            }
+        }
+        self.add()
+    }
+
+    /// Lets arrivals have a connection that nothing is bound to: an open one as it is, a
+    /// closed one when it is needed.
+    pub(super) fn offer(&mut self, place: u32) {
+        let connection = &mut self.connections[place as usize];
+        let (offered, list) = match connection.link {
+            Link::Open => (&mut connection.listed, &mut self.free),
+            _ => (&mut connection.saved, &mut self.spare),
+        };
+        if !std::mem::replace(offered, true) {
+            list.push(place);
+        }
+    }
+
+    /// Says what a place is used for from now on.
+    #[inline]
+    pub(super) fn set_used(&mut self, place: u32, used: Use) {
+        let connection = &mut self[place];
+        // Of what a place is used for only the waiting is counted.
+        match (connection.used == Use::Waiting) == (used == Use::Waiting) {
+            true => connection.used = used,
+            false => self.set(place, self[place].link, used),
+        }
+    }
+
+    /// Says how far the connection of a carrier has come.
+    pub(super) fn set_link(&mut self, carrier: u32, link: Link) {
+        for member in self.members(carrier) {
+            self.set(member, link, self[member].used);
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, place: u32, link: Link, used: Use) {
+        self.count(place, u32::wrapping_sub);
+        let connection = &mut self[place];
+        (connection.link, connection.used) = (link, used);
+        self.count(place, u32::wrapping_add);
+    }
+
+    #[inline]
+    fn count(&mut self, place: u32, change: impl Fn(u32, u32) -> u32) {
+        let Connection { link, used, .. } = self[place];
+        let (open, waits) = (link == Link::Open, used == Use::Waiting);
+        let under_way = !open && link != Link::Closed;
+        self.open = change(self.open, open.into());
+        self.opening = change(self.opening, under_way.into());
+        self.unbound = change(self.unbound, (under_way && !waits).into());
+        self.waiting = change(self.waiting, waits.into());
+    }
+
+    /// Closes the connection of a carrier.
+    pub(super) fn close(&mut self, carrier: u32) {
+        for member in self.members(carrier) {
+            self.set(member, Link::Closed, self[member].used);
+            let connection = &mut self[member];
+            connection.stream = None;
+            connection.session = None;
+            connection.generation = connection.generation.wrapping_add(1);
+            connection.carried = 0;
+            connection.writing = false;
+            // What a large answer made of these is given back.
+            connection.unsent = Vec::new();
+            connection.unread = Vec::new();
+        }
+    }
+
+    /// Has the poller tell of a carrier's new socket.
+    pub(super) fn adopt(&mut self, carrier: u32, stream: Stream) -> Result<(), Errno> {
+        let token = self.token(carrier);
+        let added = self.poller.add(&stream, token, Interest::Write);
+        added.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        self[carrier].stream = Some(stream);
+        Ok(())
+    }
+
+    /// Has the poller tell of something else of a carrier's socket.
+    pub(super) fn watch(&self, carrier: u32, interest: Interest) -> Result<(), &'static str> {
+        match &self[carrier].stream {
+            Some(stream) => self.poller.change(stream, self.token(carrier), interest),
+            None => Ok(()),
+        }
+        .map_err(unwatched)
+    }
+
+    /// A place's connection, what the poller tells of it by, and the poller.
+    pub(super) fn watched(&mut self, place: u32) -> (&mut Connection, u64, &Poller) {
+        let token = self.token(place);
+        (&mut self.connections[place as usize], token, &self.poller)
+    }
+
+    fn token(&self, place: u32) -> u64 {
+        u64::from(self[place].generation) << 32 | u64::from(place)
+    }
+
+    /// The place that an event is of; one of a stream that was closed since is nobody's.
+    pub(super) fn place(&self, event: &Event) -> Option<u32> {
+        let place = event.token as u32;
+        let known = (place as usize) < self.connections.len();
+        (known && self.token(place) == event.token).then_some(place)
+    }
+
+    /// What waits for events.
+    pub(super) fn poller(&mut self) -> &mut Poller {
+        &mut self.poller
+    }
+}
+
+impl Index<u32> for Pool {
+    type Output = Connection;
+
+    #[inline]
+    fn index(&self, place: u32) -> &Connection {
+        &self.connections[place as usize]
+    }
+}
+
+impl IndexMut<u32> for Pool {
+    #[inline]
+    fn index_mut(&mut self, place: u32) -> &mut Connection {
+        &mut self.connections[place as usize]
+    }
+}
+
+/// Why the poller does not tell of a socket.
+pub(super) fn unwatched(error: io::Error) -> &'static str {
+    socket::cause(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}

@@ -1,0 +1,261 @@
+//! What is due when: the schedule, and what of it was not sent yet; or users, each of whom
+//! goes on as soon as the last answer and the pause after it are over.
+
+use lab_load::{Model, Pace, Segment, Workload};
+use wire::deadlines::{Deadlines, NEVER};
+
+use super::exchange::Delay;
+use super::plan::{Arrival, Plan, Timing};
+use super::{DRAIN, nanos};
+
+/// Who decides when the next request is made.
+#[derive(Debug)]
+enum Who {
+    /// Nobody: there is no segment, or it is over.
+    Nobody,
+    /// The schedule.
+    Schedule(Box<Plan>),
+    /// Users.
+    Users {
+        think: u64,
+        /// Number of the next request, and the distance to the one after it.
+        next: u64,
+        step: u64,
+        /// Requests that are left.
+        left: u64,
+    },
+}
+
+/// See the module. Times are nanoseconds of the loop's clock.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// Number of this thread over all generators, and how many there are.
+    thread: u32,
+    threads: u32,
+    who: Who,
+    /// Whether it is a segment of users.
+    users: bool,
+    /// Until when users pause.
+    pauses: Deadlines,
+    /// Number of the segment's first arrival.
+    first: u64,
+    /// Arrivals below these numbers had to wait for a connection to open, or for one
+    /// to become free because no more may be opened.
+    excused: u64,
+    capped: u64,
+    /// Arrivals that came due and were told; requests of journeys beyond the first that
+    /// were not.
+    came_due: u64,
+    later_steps: u64,
+    /// When the segment ended; requests may still be under way.
+    ended: Option<u64>,
+}
+
+impl Source {
+    /// That of thread number `thread` of `threads`, without a segment.
+    pub(super) fn new(thread: u32, threads: u32) -> Self {
+        Self {
+            thread,
+            threads,
+            who: Who::Nobody,
+            users: false,
+            pauses: Deadlines::default(),
+            first: 0,
+            excused: 0,
+            capped: 0,
+            came_due: 0,
+            later_steps: 0,
+            ended: None,
+        }
+    }
+
+    /// A segment begins.
+    pub(super) fn begin(&mut self, segment: &Segment, began: u64, workload: &Workload) {
+        (self.first, self.excused, self.capped) = (segment.first, 0, 0);
+        (self.came_due, self.later_steps, self.ended) = (0, 0, None);
+        let (thread, threads) = (u64::from(self.thread), u64::from(self.threads));
+        self.who = match &segment.model {
+            Model::Open(arrivals) => {
+                // Segments at the same rate are not the same schedule.
+                let seed = workload.seed ^ segment.first;
+                let schedule = arrivals.schedule(&segment.length, seed);
+                let tick = match workload.pace {
+                    Pace::Tick(tick) => nanos(tick),
+                    _ => 0,
+                };
+                let timing = Timing { began, tick };
+                let plan = Plan::new(schedule, self.thread, self.threads, timing);
+                Who::Schedule(Box::new(plan))
+            }
+            Model::Closed { think } => {
+                let own = |all: u64| all / threads + u64::from(thread < all % threads);
+                Who::Users {
+                    think: nanos(*think),
+                    next: segment.first + thread,
+                    step: threads,
+                    left: segment.length.requests.map_or(u64::MAX, own),
+                }
+            }
+        };
+        self.users = matches!(self.who, Who::Users { .. });
+    }
+
+    /// Whether users decide when requests are made, not the schedule.
+    pub(super) fn is_users(&self) -> bool {
+        self.users
+    }
+
+    /// When the segment ended.
+    pub(super) fn ended(&self) -> Option<u64> {
+        self.ended
+    }
+
+    /// Nothing falls due from `at` on.
+    pub(super) fn cut(&mut self, at: u64) {
+        if let Who::Schedule(plan) = &mut self.who {
+            plan.end_at(at);
+        }
+    }
+
+    /// Ends the segment: what was due by then may still be sent, unless all is to stop.
+    /// Gives the places whose users paused; none goes on.
+    pub(super) fn end(&mut self, at: u64, stop: bool) -> Vec<u32> {
+        self.ended = Some(at);
+        if stop || self.users {
+            self.who = Who::Nobody;
+        }
+        let pausing = self.pauses.iter().map(|(place, _)| place).collect();
+        self.pauses = Deadlines::default();
+        pausing
+    }
+
+    /// Gives up what is left.
+    pub(super) fn give_up(&mut self) {
+        self.who = Who::Nobody;
+    }
+
+    /// Whether no request will be begun any more.
+    pub(super) fn is_exhausted(&self) -> bool {
+        match &self.who {
+            Who::Nobody => true,
+            Who::Schedule(plan) => plan.next_due().is_none(),
+            Who::Users { left, .. } => *left == 0,
+        }
+    }
+
+    /// Whether no user pauses.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pauses.is_empty()
+    }
+
+    /// Whether an arrival is due.
+    #[inline]
+    pub(super) fn is_due(&self, now: u64) -> bool {
+        match &self.who {
+            Who::Schedule(plan) => plan.next_due().is_some_and(|due| due <= now),
+            Who::Nobody | Who::Users { .. } => false,
+        }
+    }
+
+    /// Takes the arrival that has been due longest, with its number among all requests,
+    /// and says what kept it from being sent.
+    #[inline]
+    pub(super) fn take(&mut self, now: u64) -> Option<(Arrival, Delay)> {
+        let Who::Schedule(plan) = &mut self.who else {
+            return None;
+        };
+        let mut arrival = plan.take(now)?;
+        let delay = match arrival.number {
+            number if number < self.capped => Delay::Capped,
+            number if number < self.excused => Delay::Opening,
+            _ => Delay::Own,
+        };
+        arrival.number += self.first;
+        Some((arrival, delay))
+    }
+
+    /// How many arrivals are due though no connection is free, and by how many nanoseconds
+    /// they were looked at too late.
+    pub(super) fn shortage(&mut self, now: u64) -> Option<(u64, u64)> {
+        let Who::Schedule(plan) = &mut self.who else {
+            return None;
+        };
+        let due = plan.next_to_fall_due().unwrap_or(u64::MAX);
+        let backlog = plan.backlog(now);
+        self.excused = self.excused.max(plan.first_not_due(now));
+        Some((backlog, now.saturating_sub(due)))
+    }
+
+    /// No connection may be opened for those that are short of one.
+    pub(super) fn cap(&mut self) {
+        self.capped = self.excused;
+    }
+
+    /// A user makes another request, if there is one left: gives its number.
+    pub(super) fn next_of_user(&mut self) -> Option<u64> {
+        let Who::Users {
+            next, step, left, ..
+        } = &mut self.who
+        else {
+            return None;
+        };
+        *left = left.checked_sub(1)?;
+        let number = *next;
+        *next += *step;
+        Some(number)
+    }
+
+    /// How long a user pauses who is to go on.
+    pub(super) fn think(&self) -> Option<u64> {
+        match &self.who {
+            Who::Users { think, left, .. } => (*left > 0).then_some(*think),
+            Who::Nobody | Who::Schedule(_) => None,
+        }
+    }
+
+    /// The user of a place pauses.
+    pub(super) fn pause(&mut self, place: u32, until: u64) {
+        self.pauses.set(place, until);
+    }
+
+    /// A place whose pause is over, and when it was to end.
+    pub(super) fn paused(&mut self, now: u64) -> Option<(u32, u64)> {
+        self.pauses.expired(now)
+    }
+
+    /// A journey has a request beyond its first.
+    pub(super) fn step(&mut self) {
+        self.later_steps += 1;
+    }
+
+    /// How many requests fell due since the last call.
+    pub(super) fn planned(&mut self, now: u64) -> u64 {
+        let mut planned = std::mem::take(&mut self.later_steps);
+        if let Who::Schedule(plan) = &mut self.who {
+            let all = plan.came_due(now);
+            planned += all - self.came_due;
+            self.came_due = all;
+        }
+        planned
+    }
+
+    /// When something is to be done; `room`: more connections may be opened.
+    pub(super) fn next_wake(&self, now: u64, room: bool) -> u64 {
+        let Who::Schedule(plan) = &self.who else {
+            return self.pauses.next();
+        };
+        let arrival = match plan.next_due() {
+            Some(due) if due > now => Some(due),
+            // Arrivals wait for connections. One more can only get a connection of its own.
+            Some(_) if room => plan.next_to_fall_due(),
+            _ => None,
+        };
+        let drained = self
+            .ended
+            .map_or(NEVER, |ended| ended.saturating_add(DRAIN));
+        self.pauses
+            .next()
+            .min(arrival.unwrap_or(NEVER))
+            .min(drained)
+    }
+}

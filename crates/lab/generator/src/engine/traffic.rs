@@ -1,0 +1,535 @@
+//! What becomes of each request, and of the place that it has: sent when it is due and its
+//! connection is open, answered or missed, and followed by the next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lab_load::recording::Phase;
+use lab_load::request::Next;
+use lab_load::{Protocol, Segment};
+use wire::clock;
+use wire::deadlines::Deadlines;
+use wire::http2::{Answer, StreamError};
+use wire::poller::{Event, Poller};
+use wire::socket;
+
+use super::exchange::Delay;
+use super::opening::{self, Opening};
+use super::plain::{self, Plain, UNFIT};
+use super::pool::{Link, Pool, Use};
+use super::reaction::NEGLIGIBLE;
+use super::record::Record;
+use super::sampling::Sampler;
+use super::source::Source;
+use super::streams::Streams;
+use super::talk::{Broken, Whole};
+use super::{ReportSender, Setup, nanos};
+
+/// Pause of a user whose connection could not be opened, in nanoseconds; without it a
+/// target that is down would be asked as fast as the kernel can refuse.
+const AFTER_FAILURE: u64 = 10_000_000;
+
+/// See the module. The loop looks at connections, schedule and record too.
+pub(super) struct Traffic {
+    setup: Arc<Setup>,
+    pub(super) pool: Pool,
+    pub(super) source: Source,
+    pub(super) record: Record,
+    pub(super) opening: Opening,
+    plain: Plain,
+    streams: Streams,
+    /// How long answers may take, and until when those under way do.
+    answer_within: u64,
+    pub(super) answer_by: Deadlines,
+}
+
+impl Traffic {
+    /// None yet; that of the generator's thread `index`.
+    pub(super) fn new(
+        setup: Arc<Setup>,
+        index: u32,
+        poller: Poller,
+        sampler: Option<Sampler>,
+    ) -> Self {
+        let workload = &setup.workload;
+        let thread = workload.share.first + index;
+        let threads = workload.share.threads.max(workload.threads);
+        Self {
+            pool: Pool::new(poller, workload, index),
+            source: Source::new(thread, threads),
+            record: Record::new(Arc::clone(&setup), sampler),
+            opening: Opening::new(Arc::clone(&setup), thread),
+            plain: Plain::new(Arc::clone(&setup)),
+            streams: Streams::new(Arc::clone(&setup)),
+            answer_within: nanos(workload.timeout),
+            answer_by: Deadlines::default(),
+            setup,
+        }
+    }
+
+    /// A segment begins.
+    pub(super) fn begin(&mut self, segment: &Segment, began: u64, sender: &ReportSender) {
+        self.source.begin(segment, began, &self.setup.workload);
+        self.record.begin(began, self.source.is_users(), sender);
+        self.opening.begin(segment.first);
+    }
+
+    /// Whether no request is under way, and no user pauses.
+    pub(super) fn is_idle(&self) -> bool {
+        self.record.tally.in_flight() == 0 && !self.pool.is_awaited() && self.source.is_idle()
+    }
+
+    /// When something is to be done even if no socket has anything to tell.
+    pub(super) fn next_wake(&self, now: u64) -> u64 {
+        let due = self.source.next_wake(now, self.pool.has_room());
+        due.min(self.answer_by.next()).min(self.opening.by.next())
+    }
+
+    /// Handles what has run out.
+    pub(super) fn expire(&mut self, now: u64) {
+        while let Some((place, _)) = self.answer_by.expired(now) {
+            self.fail(place, (Phase::Timeout, "timeout"), now);
+        }
+        while let Some((carrier, _)) = self.opening.by.expired(now) {
+            let phase = opening::phase(self.pool[carrier].link());
+            self.opening_failed(carrier, (phase, "timeout"), now);
+        }
+        while let Some((place, at)) = self.source.paused(now) {
+            match self.pool[place].exchange.visit {
+                None => self.next_visit(place, now),
+                Some(_) => self.next_step(place, at, now),
+            }
+        }
+    }
+
+    /// Handles one event of a socket, and says when it did.
+    #[inline]
+    pub(super) fn handle(&mut self, event: &Event) -> u64 {
+        let Some(place) = self.pool.place(event) else {
+            return clock::now();
+        };
+        let connection = &self.pool[place];
+        match connection.link() {
+            Link::Closed => clock::now(),
+            Link::Connecting | Link::Handshaking | Link::Upgrading => self.go_on_opening(place),
+            Link::Open if connection.session.is_some() => self.drive(place, true),
+            Link::Open => {
+                if event.writable
+                    && connection.writing
+                    && let Err(broken) = plain::send_rest(&mut self.pool, place)
+                {
+                    self.broken(place, broken, clock::now());
+                }
+                match event.readable {
+                    true => self.take_answer(place),
+                    false => clock::now(),
+                }
+            }
+        }
+    }
+
+    /// Sends what is due by `now`, as far as there are connections, and opens more where
+    /// there are none.
+    #[inline]
+    pub(super) fn dispatch(&mut self, now: u64) {
+        while self.source.is_due(now) {
+            let Some(place) = self.pool.take_free() else {
+                self.make_room(now);
+                break;
+            };
+            if let Some((arrival, delay)) = self.source.take(now) {
+                self.visit(place, arrival.number, arrival.due);
+                self.ask(place, delay);
+            }
+        }
+        while let Some(carrier) = self.streams.take_unsent() {
+            self.drive(carrier, false);
+        }
+        self.streams.all_sent(&mut self.record);
+    }
+
+    /// Opens connections for arrivals that find none free.
+    fn make_room(&mut self, now: u64) {
+        while let Some((backlog, late)) = self.source.shortage(now) {
+            if late > NEGLIGIBLE {
+                // They were looked at too late besides.
+                self.record.reaction.sent(late, now);
+            }
+            let most = &mut self.record.tally.span.backlog;
+            *most = backlog.max(*most);
+            if backlog <= u64::from(self.pool.unbound()) {
+                return;
+            }
+            if !self.pool.has_room() {
+                return self.source.cap();
+            }
+            self.open_another(now);
+        }
+    }
+
+    /// Begins the journey of request `number` at a place.
+    fn visit(&mut self, place: u32, number: u64, intended: u64) {
+        let exchange = &mut self.pool[place].exchange;
+        exchange.visit = Some(self.setup.composer.begin(number));
+        exchange.renew(intended);
+    }
+
+    /// Sends the request of the visit at a place, whose connection is open.
+    fn ask(&mut self, place: u32, delay: Delay) {
+        let (pool, record) = (&mut self.pool, &mut self.record);
+        pool[place].exchange.put_off(delay);
+        let sent = match self.setup.multiplexed() {
+            true => self.streams.ask(pool, record, place),
+            false => self.plain.ask(pool, record, place),
+        };
+        let asked = self.pool[place].exchange.sent;
+        match sent {
+            Ok(true) => {
+                let until = asked.saturating_add(self.answer_within);
+                self.answer_by.set(place, until);
+            }
+            Ok(false) => {}
+            Err(UNFIT) => self.fail(place, (Phase::Write, UNFIT), clock::now()),
+            Err(cause) => self.broken(place, (Phase::Write, cause), asked),
+        }
+    }
+
+    /// Sends the request of the visit at a place, as soon as its connection is open.
+    fn ask_or_open(&mut self, place: u32, now: u64) {
+        let link = self.pool[place].link();
+        if link == Link::Open {
+            return self.ask(place, Delay::Own);
+        }
+        self.pool.set_used(place, Use::Waiting);
+        if link == Link::Closed {
+            self.open(place, now);
+        }
+    }
+
+    /// Lets every user make the first request.
+    pub(super) fn start_users(&mut self, now: u64) {
+        for place in self.pool.places() {
+            self.next_visit(place, now);
+        }
+    }
+
+    /// The user at a place makes the next request, if there is one left.
+    fn next_visit(&mut self, place: u32, now: u64) {
+        match self.source.next_of_user() {
+            Some(number) => {
+                self.visit(place, number, now);
+                self.ask_or_open(place, now);
+            }
+            None => self.rest(place, now),
+        }
+    }
+
+    /// The next request of a journey, due at `at`.
+    fn next_step(&mut self, place: u32, at: u64, now: u64) {
+        self.pool[place].exchange.renew(at);
+        self.source.step();
+        self.ask_or_open(place, now);
+    }
+
+    /// The visit at a place is over. A user pauses, then goes on; otherwise the
+    /// connection is free for the next arrival.
+    pub(super) fn release(&mut self, place: u32, now: u64, pause: u64) {
+        self.pool[place].exchange.visit = None;
+        match self.source.think().map(|think| think.max(pause)) {
+            None => self.rest(place, now),
+            Some(0) => self.next_visit(place, now),
+            Some(pause) => self.pause(place, now.saturating_add(pause)),
+        }
+    }
+
+    fn pause(&mut self, place: u32, until: u64) {
+        self.pool.set_used(place, Use::Thinking);
+        self.source.pause(place, until);
+    }
+
+    /// Nothing is to be done at a place for now.
+    fn rest(&mut self, place: u32, now: u64) {
+        self.pool.set_used(place, Use::Free);
+        match self.pool[place].link() {
+            Link::Open => self.pool.offer(place),
+            Link::Closed => self.replace(place, true, now),
+            Link::Connecting | Link::Handshaking | Link::Upgrading => {}
+        }
+    }
+
+    /// Takes what came in on an open connection, and says when.
+    #[inline]
+    fn take_answer(&mut self, place: u32) -> u64 {
+        let (now, taken) = self.plain.receive(&mut self.pool, &mut self.record, place);
+        match taken {
+            Ok(None) => {}
+            Ok(Some(whole)) => self.answered(place, whole, now),
+            Err(broken) => self.broken(place, broken, now),
+        }
+        now
+    }
+
+    /// A whole answer came in.
+    fn answered(&mut self, place: u32, whole: Whole, now: u64) {
+        self.answer_by.clear(place);
+        let connection = &mut self.pool[place];
+        let next = self.record.answered(&mut connection.exchange, whole, now);
+        let Some(next) = next else { return };
+        let each = self.setup.workload.connections.requests_each;
+        // A request that was answered before all of it was sent leaves the target in
+        // the middle of it.
+        if connection.stream.is_none() {
+            // Its connection carries others too.
+        } else if !whole.keep_alive || !connection.unsent.is_empty() {
+            self.record.tally.span.connections.closed += 1;
+            self.pool.close(place);
+        } else if each.is_some_and(|each| connection.carried >= each) {
+            self.pool.close(place);
+        }
+        match next {
+            Next::Done => self.release(place, now, 0),
+            Next::After(Duration::ZERO) => self.next_step(place, now, now),
+            Next::After(pause) => self.pause(place, now.saturating_add(nanos(pause))),
+        }
+    }
+
+    /// A connection is of no further use, whatever it was used for.
+    fn broken(&mut self, place: u32, broken: Broken, now: u64) {
+        let connection = &self.pool[place];
+        let exchange = &connection.exchange;
+        let idle = connection.used() != Use::Asked;
+        // The target may close a connection that is kept open at the moment at which a
+        // request is sent. Browsers then ask once more, and so do we; nobody would call
+        // that a failure of the target.
+        let stale = self.setup.workload.target.protocol == Protocol::Http1
+            && connection.carried > 1
+            && !exchange.answering
+            && !exchange.again
+            && matches!(broken.0, Phase::Read | Phase::Write)
+            && exchange
+                .visit
+                .as_ref()
+                .is_some_and(|visit| self.setup.composer.idempotent(visit));
+        if !idle && !stale {
+            return self.fail(place, broken, now);
+        }
+        let worth = connection.carried > 0;
+        let free = connection.used() == Use::Free;
+        self.record.tally.span.connections.closed += 1;
+        self.pool.close(place);
+        if !idle {
+            self.ask_again(place, now);
+        } else if free {
+            // A target that closes connections which carried nothing would be asked
+            // for the next one without end.
+            self.replace(place, worth, now);
+        }
+    }
+
+    /// A request did not reach the target, as far as that knows.
+    fn ask_again(&mut self, place: u32, now: u64) {
+        self.record
+            .tally
+            .retried(&mut self.pool[place].exchange, now);
+        self.answer_by.clear(place);
+        self.ask_or_open(place, now);
+    }
+
+    /// A request has failed: how, and when.
+    fn fail(&mut self, place: u32, broken: Broken, now: u64) {
+        if self.pool[place].used() == Use::Asked {
+            self.record.tally.ended(now);
+            self.answer_by.clear(place);
+        }
+        let exchange = &mut self.pool[place].exchange;
+        self.record.failed(exchange, broken, now);
+        match self.setup.multiplexed() {
+            true => self.streams.cancel(&mut self.pool, place),
+            false => self.pool.close(place),
+        }
+        let pause = match broken.0 {
+            Phase::Connect | Phase::Tls => AFTER_FAILURE,
+            _ => 0,
+        };
+        self.release(place, now, pause);
+    }
+
+    /// The arrival that waits longest fails. Says whether there was one.
+    pub(super) fn fail_arrival(&mut self, broken: Broken, now: u64) -> bool {
+        let arrival = self.source.take(now);
+        if let Some((arrival, _)) = &arrival {
+            self.record.arrival_failed(arrival, broken, now);
+        }
+        arrival.is_some()
+    }
+
+    /// Replaces connections that were lost while there was no load. Failure is no trouble
+    /// here: arrivals try again, and their failures count.
+    pub(super) fn hold(&mut self, now: u64) {
+        while self.replaces() && self.pool.lacks() && self.open_another(now) {}
+        self.opening.trouble = None;
+    }
+
+    /// Whether a lost connection is replaced before an arrival needs one. With one
+    /// request for each connection the opening is a part of what an arrival waits for.
+    fn replaces(&self) -> bool {
+        self.setup.workload.connections.requests_each != Some(1)
+    }
+
+    /// Begins to open a connection that any arrival may use. Says whether one is under
+    /// way.
+    pub(super) fn open_another(&mut self, now: u64) -> bool {
+        let place = self.pool.take_closed();
+        self.open(place, now)
+    }
+
+    /// Begins to open the connection of a closed place.
+    fn open(&mut self, place: u32, now: u64) -> bool {
+        let carrier = self.pool.carrier(place);
+        let started = self.opening.start(&mut self.pool, carrier, now);
+        if let Err(errno) = started {
+            self.opening_failed(carrier, (Phase::Connect, socket::cause(errno)), now);
+        }
+        started.is_ok()
+    }
+
+    /// Goes on with a connection under way whose socket has something to tell.
+    fn go_on_opening(&mut self, carrier: u32) -> u64 {
+        let advanced = self.opening.advance(&mut self.pool, carrier);
+        let now = clock::now();
+        let opened = match advanced {
+            Ok(false) => return now,
+            Ok(true) => self.opening.finish(&mut self.pool, carrier),
+            Err(cause) => Err((opening::phase(self.pool[carrier].link()), cause)),
+        };
+        match opened {
+            Ok(()) => self.opened(carrier, now),
+            Err(broken) => self.opening_failed(carrier, broken, now),
+        }
+        now
+    }
+
+    /// A connection can carry requests from now on.
+    fn opened(&mut self, carrier: u32, now: u64) {
+        self.record.tally.span.connections.opened += 1;
+        for member in self.pool.members(carrier) {
+            let connection = &mut self.pool[member];
+            match connection.used() {
+                // That of a user whose time is over is not sent any more.
+                Use::Waiting
+                    if self.source.is_users()
+                        && self.source.ended().is_some()
+                        && !connection.exchange.counted =>
+                {
+                    connection.exchange.visit = None;
+                    self.rest(member, now);
+                }
+                Use::Waiting => self.ask(member, Delay::Opening),
+                // Its user still pauses.
+                Use::Thinking => {}
+                Use::Free | Use::Asked => self.pool.offer(member),
+            }
+        }
+    }
+
+    /// A connection could not be opened. The request that needs it fails: the one bound
+    /// to it, or else the arrival that waits longest.
+    fn opening_failed(&mut self, carrier: u32, broken: Broken, now: u64) {
+        self.record.tally.span.connections.failed += 1;
+        self.opening.give_up(&mut self.pool, carrier, broken);
+        let mut bound = false;
+        for member in self.pool.members(carrier) {
+            match self.pool[member].used() {
+                Use::Waiting => {
+                    bound = true;
+                    self.fail(member, broken, now);
+                }
+                Use::Thinking => {}
+                Use::Free | Use::Asked => self.pool.offer(member),
+            }
+        }
+        if !bound {
+            self.fail_arrival(broken, now);
+        }
+    }
+
+    /// Has a closed, free connection opened again if it is to be held; otherwise it
+    /// waits for an arrival that needs it.
+    fn replace(&mut self, place: u32, worth: bool, now: u64) {
+        let lasts = self.source.ended().is_none() && !self.source.is_users();
+        if worth && lasts && self.pool.lacks() && self.replaces() {
+            self.open(place, now);
+        } else {
+            self.pool.offer(place);
+        }
+    }
+
+    /// Sends and takes what there is on a connection with several exchanges, and says when.
+    fn drive(&mut self, carrier: u32, readable: bool) -> u64 {
+        let driven = self.streams.drive(&mut self.pool, carrier, readable);
+        let now = driven.at;
+        for (place, result) in driven.ended {
+            self.end_stream(place, result, now);
+        }
+        if driven.closed {
+            self.record.tally.span.connections.closed += 1;
+            self.shut_session(carrier, now);
+            return now;
+        }
+        // What the target did not take before, as far as it does now.
+        while let Some(place) = self.streams.take_queued(&mut self.pool, carrier) {
+            self.ask(place, self.pool[place].exchange.delay);
+        }
+        if self.streams.is_spent(&self.pool, carrier) {
+            self.shut_session(carrier, now);
+        }
+        now
+    }
+
+    /// An exchange among several has ended, well or not.
+    fn end_stream(&mut self, place: u32, result: Result<Answer, StreamError>, now: u64) {
+        let connection = &mut self.pool[place];
+        if connection.used() != Use::Asked {
+            return;
+        }
+        let exchange = &mut connection.exchange;
+        exchange.stream = None;
+        match result {
+            Ok(answer) => {
+                let kind = self.record.tally.kind(exchange.kind);
+                kind.bytes_received += answer.body_bytes;
+                let whole = self.streams.take(exchange, &answer);
+                self.answered(place, whole, now);
+            }
+            // The target did nothing with it.
+            Err(StreamError::Refused) if !exchange.again => self.ask_again(place, now),
+            Err(error) => {
+                let phase = match error.is_protocol() {
+                    true => Phase::Protocol,
+                    false => Phase::Read,
+                };
+                self.fail(place, (phase, error.cause()), now);
+            }
+        }
+    }
+
+    /// Closes a connection with several exchanges. Requests that it did not take yet
+    /// have another one opened.
+    fn shut_session(&mut self, carrier: u32, now: u64) {
+        let connection = &mut self.pool[carrier];
+        let used = connection.carried > 0;
+        let Some(session) = connection.session.take() else {
+            return;
+        };
+        self.pool.close(carrier);
+        for place in session.into_queue() {
+            self.ask_or_open(place, now);
+        }
+        for member in self.pool.members(carrier) {
+            let connection = &self.pool[member];
+            if connection.link() == Link::Closed && connection.used() == Use::Free {
+                self.replace(member, used, now);
+            }
+        }
+    }
+}
