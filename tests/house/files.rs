@@ -73,6 +73,21 @@ fn modules_are_named_for_what_they_hold() {
 }
 
 #[test]
+fn a_folder_of_modules_has_its_mod_rs() {
+    let mut files = Vec::new();
+    for folder in ["crates", "tests"] {
+        files_under(&root().join(folder), &["rs"], &mut files);
+    }
+    for file in files {
+        assert!(
+            !file.with_extension("").is_dir() || file.ends_with("tests/main.rs"),
+            "{} stands beside a folder of its name: move it there as mod.rs",
+            file.display()
+        );
+    }
+}
+
+#[test]
 fn every_test_file_is_in_a_test_program() {
     let mut manifests = Vec::new();
     files_under(&root().join("crates"), &["toml"], &mut manifests);
