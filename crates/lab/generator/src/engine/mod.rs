@@ -205,7 +205,9 @@ impl Engine {
                     stopped = stop && end.is_none_or(|end| now < end);
                     self.end_at(end.map_or(now, |end| end.min(now)), stop);
                 } else if !by_time && users.is_none() && self.exhausted() {
-                    self.end_at(now, false);
+                    // Journeys that have begun are gone on with.
+                    self.finish(now);
+                    self.traffic.source.run_out(now);
                 }
             }
             if let Some(ended) = self.ended() {

@@ -117,6 +117,11 @@ impl Source {
         }
     }
 
+    /// All that the segment has was begun; those that pause go on.
+    pub(super) fn run_out(&mut self, at: u64) {
+        self.ended = Some(at);
+    }
+
     /// Ends the segment: what was due by then may still be sent, unless all is to stop.
     /// Gives the places whose users paused; none goes on.
     pub(super) fn end(&mut self, at: u64, stop: bool) -> Vec<u32> {
