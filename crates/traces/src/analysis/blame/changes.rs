@@ -77,6 +77,24 @@ pub(super) struct Changes {
     pub(super) edges: BTreeSet<(Name, Name)>,
 }
 
+/// The ways from and to a service: how many of them are among those that grew, and how many
+/// there are.
+pub(super) fn ways_grown(
+    service: &Name,
+    slower: &[Slower],
+    edges: &BTreeSet<(Name, Name)>,
+) -> (usize, usize) {
+    let its = edges
+        .iter()
+        .filter(|(from, to)| from == service || to == service);
+    let grew = |(from, to): &&(Name, Name)| {
+        slower
+            .iter()
+            .any(|one| matches!(&one.place, Place::Between(a, b) if a == from && b.service == *to))
+    };
+    (its.clone().filter(grew).count(), its.count())
+}
+
 impl Changes {
     /// From `a` to `b`.
     pub(super) fn between(a: &Places, b: &Places) -> Self {
@@ -112,9 +130,12 @@ fn slower(place: &Place, before: &Stay, now: &Stay, chance: f64) -> Option<Slowe
     let latency = usual_latency(&before.passages);
     let waited = |stay: &Stay| stay.passages.iter().map(|one| one.waited).sum::<f64>();
     let waited = waited(now) / b.len() as f64 - waited(before) / a.len() as f64;
-    let is_worth = longer >= latency * WORTH;
+    // Most places end here, which spares them a rank sum.
+    if longer < latency * WORTH {
+        return None;
+    }
     let differs = rank_sum(&a, &b)? > -normal_quantile(chance) || exceeds(&a, &b);
-    (is_worth && differs).then(|| Slower {
+    differs.then(|| Slower {
         place: place.clone(),
         effect: longer * b.len() as f64,
         is_waited_for: waited >= longer * WAITED_FOR,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::changes::{Changes, Failing, Reshaped, Slower};
+use super::changes::{Changes, Failing, Reshaped, Slower, ways_grown};
 use super::places::Place;
 use super::{Culprit, sentences};
 use crate::Name;
@@ -142,7 +142,8 @@ fn strongest(slower: &[Slower], edges: &BTreeSet<(Name, Name)>) -> Option<(Name,
             Place::Within(at) => *scores.entry(&at.service).or_default() += one.effect,
             Place::Between(from, to) => {
                 for (end, times) in [(from, CALLER), (&to.service, 1.0)] {
-                    let share = share_grown(end, slower, edges);
+                    let (grown, all) = ways_grown(end, slower, edges);
+                    let share = grown as f64 / all.max(1) as f64;
                     *scores.entry(end).or_default() += one.effect * share * times;
                 }
             }
@@ -152,21 +153,4 @@ fn strongest(slower: &[Slower], edges: &BTreeSet<(Name, Name)>) -> Option<(Name,
         .into_iter()
         .max_by(|one, other| one.1.total_cmp(&other.1))?;
     Some((best.0.clone(), best.1))
-}
-
-fn share_grown(service: &Name, slower: &[Slower], edges: &BTreeSet<(Name, Name)>) -> f64 {
-    let grew = |from: &Name, to: &Name| {
-        slower
-            .iter()
-            .any(|one| matches!(&one.place, Place::Between(a, b) if a == from && b.service == *to))
-    };
-    let its = edges
-        .iter()
-        .filter(|(from, to)| from == service || to == service);
-    let (mut all, mut grown) = (0_u32, 0_u32);
-    for (from, to) in its {
-        all += 1;
-        grown += u32::from(grew(from, to));
-    }
-    f64::from(grown) / f64::from(all.max(1))
 }

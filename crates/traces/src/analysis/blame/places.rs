@@ -68,10 +68,10 @@ impl Places {
     pub(in crate::analysis) fn of(spans: &[Span]) -> Self {
         let mut places = Self::default();
         let order = by_trace(spans);
-        let mut tree = Tree::default();
+        let (mut tree, mut walk) = (Tree::default(), Walk::default());
         for trace in traces(&order) {
             if let Some(root) = tree.build(trace, None) {
-                places.add(&tree, root);
+                places.add(&tree, root, &mut walk);
             }
         }
         for stay in places.stays.values_mut() {
@@ -96,25 +96,26 @@ impl Places {
         }
     }
 
-    fn add(&mut self, tree: &Tree<'_>, root: usize) {
+    fn add(&mut self, tree: &Tree<'_>, root: usize, walk: &mut Walk) {
         let root_span = tree.node(root).span;
         let (begin, latency) = (root_span.start, root_span.length() as f64);
         let mut path = OnPath::default();
-        Walk::default().request(tree, root, &Unawaited::default(), &mut path);
+        walk.request(tree, root, &Unawaited::default(), &mut path);
         let mut times: BTreeMap<Place, (f64, f64)> = BTreeMap::new();
         let mut open = vec![root];
         while let Some(at) = open.pop() {
             open.extend(below(tree, at));
-            let (place, time) = visit(tree, at);
+            let callee = callee(tree, at);
+            if callee.is_none() && tree.node(at).span.kind != SpanKind::Work {
+                self.add_shape(tree, at);
+            }
+            let (place, time) = visit(tree, at, callee);
             let stay = self.stays.entry(place.clone()).or_default();
             stay.visits += 1;
             stay.failed += u64::from(has_failed_itself(tree, at));
             let times = times.entry(place).or_default();
             times.0 += time as f64;
             times.1 += path.of(tree.node(at).span);
-            if callee(tree, at).is_none() && tree.node(at).span.kind != SpanKind::Work {
-                self.add_shape(tree, at);
-            }
         }
         for (place, (spent, waited)) in times {
             let passages = &mut self.stays.entry(place).or_default().passages;
@@ -173,14 +174,19 @@ fn below(tree: &Tree<'_>, at: usize) -> impl Iterator<Item = usize> {
     tree.children(at).map(|place| tree.child(place))
 }
 
+/// Spans of other services below one.
+fn foreign<'a>(tree: &Tree<'a>, at: usize) -> impl Iterator<Item = &'a Span> {
+    let own = &tree.node(at).span.service;
+    below(tree, at)
+        .map(|child| tree.node(child).span)
+        .filter(move |child| child.service != *own)
+}
+
 /// What a span calls, if it is a call: one that says so, or that holds nothing but what
 /// happened in another service.
 fn callee(tree: &Tree<'_>, at: usize) -> Option<Endpoint> {
     let span = tree.node(at).span;
-    let mut foreign = below(tree, at)
-        .map(|child| tree.node(child).span)
-        .filter(|child| child.service != span.service);
-    match (span.kind, foreign.next()) {
+    match (span.kind, foreign(tree, at).next()) {
         (SpanKind::Server | SpanKind::Work, _) => None,
         (_, Some(callee)) => Some(own(callee)),
         (SpanKind::Client, None) => Some(Endpoint {
@@ -191,15 +197,13 @@ fn callee(tree: &Tree<'_>, at: usize) -> Option<Endpoint> {
     }
 }
 
-/// Where a span spent how long, without what is below it.
-fn visit(tree: &Tree<'_>, at: usize) -> (Place, Nanos) {
+/// Where a span, which may be a call, spent how long, without what is below it.
+fn visit(tree: &Tree<'_>, at: usize, callee: Option<Endpoint>) -> (Place, Nanos) {
     let span = tree.node(at).span;
-    match callee(tree, at) {
+    match callee {
         None => (Place::Within(own(span)), alone(tree, at)),
         Some(callee) => {
-            let mut foreign = below(tree, at)
-                .map(|child| tree.node(child).span)
-                .filter(|child| child.service != span.service);
+            let mut foreign = foreign(tree, at);
             // Lengths alone: the other end may have another clock.
             let time = match (foreign.next(), foreign.next()) {
                 (Some(one), None) => span.length().saturating_sub(one.length()),

@@ -2,7 +2,7 @@
 
 use units::show_share;
 
-use super::changes::{Changes, Failing, Reshaped, Slower};
+use super::changes::{Changes, Failing, Reshaped, Slower, ways_grown};
 use super::places::{Endpoint, Place};
 use crate::Name;
 use crate::analysis::sentences::time;
@@ -91,24 +91,14 @@ pub(super) fn slower(service: &Name, slower: &[Slower], changes: &Changes) -> St
         }
     };
     let took = format!("{place} takes {now} a request that passes ({before} before)");
-    let edges = || {
-        let its = changes.edges.iter();
-        its.filter(|(from, to)| from == service || to == service)
-    };
-    let grew = |from: &Name, to: &Name| {
-        slower
-            .iter()
-            .any(|one| matches!(&one.place, Place::Between(a, b) if a == from && b.service == *to))
-    };
-    let grown = edges().filter(|(from, to)| grew(from, to)).count();
+    let (grown, ways) = ways_grown(service, slower, &changes.edges);
     match (within >= all / 2.0, grown) {
         (true, _) => took,
         (false, 0 | 1) => {
             format!("{took}: the network there, or `{service}` is slow to run")
         }
         (false, grown) => format!(
-            "{took}, and so do {grown} of its {} ways to others: it is badly connected, or slow to run",
-            edges().count()
+            "{took}, and so do {grown} of its {ways} ways to others: it is badly connected, or slow to run"
         ),
     }
 }
