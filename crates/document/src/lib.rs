@@ -7,6 +7,7 @@
 //! defaults ────────────────────────────┘    └──▶ settings, problems, or a printed file
 //! ```
 
+mod diagnostic;
 #[cfg(any(test, feature = "every-key"))]
 pub mod every_key;
 mod form;
@@ -17,13 +18,13 @@ mod set;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::Path;
 
+pub use diagnostic::{Diagnostic, Lines, Problem, listed};
 pub use form::Form;
 pub use kind::{Kind, parse_go_duration};
 pub use node::{Entry, Node, Value, parse_toml, parse_yaml};
@@ -36,51 +37,16 @@ pub const MOST_BYTES: usize = 4 * 1024 * 1024;
 /// Problems that are shown at once; later ones are left out.
 const MOST_PROBLEMS: usize = 20;
 
-/// Characters of a source line that are shown.
-const LINE_SHOWN: usize = 120;
-
-/// Characters of a message or an advice that are shown.
-const MESSAGE_SHOWN: usize = 4000;
-
 /// A stretch of the text, in bytes.
 pub type Span = Range<usize>;
 
 /// The text of a settings file and the name it is known by.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     /// As it was given on the command line.
     pub name: String,
     /// The whole text.
     pub text: String,
-}
-
-/// One thing that is wrong, with its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// Where in the text.
-    pub span: Span,
-    /// What was found, and what was expected instead.
-    pub message: String,
-    /// What to do next.
-    pub help: Option<String>,
-}
-
-impl Problem {
-    /// A problem without advice.
-    pub fn new(span: Span, message: impl Into<String>) -> Self {
-        Self {
-            span,
-            message: message.into(),
-            help: None,
-        }
-    }
-
-    /// Says what to do next.
-    #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
-    }
 }
 
 /// Why a settings file could not be used: every problem at its place.
@@ -143,50 +109,10 @@ impl Source {
         Ok(Self { name, text })
     }
 
-    /// A problem as text of several lines, without an end of line behind the last:
-    ///
-    /// ```text
-    /// router.toml:12:1: unknown key "lisen"
-    ///   12 | lisen = "127.0.0.1:80"
-    ///      | ^^^^^
-    ///      help: did you mean "listen"?
-    /// ```
+    /// A problem as text of several lines, as [`Diagnostic::render`] has it.
     pub fn show(&self, problem: &Problem) -> String {
-        let at = self
-            .text
-            .floor_char_boundary(problem.span.start.min(self.text.len()));
-        let line_start = self.text[..at].rfind('\n').map_or(0, |end| end + 1);
-        let line_end = self.text[at..]
-            .find('\n')
-            .map_or(self.text.len(), |end| at + end);
-        let number = self.text[..line_start].matches('\n').count() + 1;
-        let line = self.text[line_start..line_end].trim_end_matches('\r');
-        let before = self.text[line_start..at].chars().count();
-        let end = self.text.floor_char_boundary(
-            problem
-                .span
-                .end
-                .clamp(at, line_start + line.len().max(at - line_start)),
-        );
-        let marked = self.text[at..end].chars().count();
-        let from = before.saturating_sub(LINE_SHOWN / 2);
-        let shown: String = line.chars().skip(from).take(LINE_SHOWN).collect();
-        let room = LINE_SHOWN - (before - from).min(LINE_SHOWN - 1);
-        let number_shown = format!("{number:>4}");
-        let margin = " ".repeat(number_shown.len());
-        let mut text = format!(
-            "{}:{number}:{}: {}\n{number_shown} | {}\n{margin} | {}{}",
-            self.name,
-            before + 1,
-            printable(&bounded(&problem.message)),
-            printable(&shown),
-            " ".repeat(before - from),
-            "^".repeat(marked.clamp(1, room)),
-        );
-        if let Some(help) = &problem.help {
-            text += &format!("\n{margin} help: {}", printable(&bounded(help)));
-        }
-        text
+        let lines = Lines::of(&self.name, &self.text);
+        lines.diagnostic(problem.clone()).to_string()
     }
 }
 
@@ -195,27 +121,4 @@ fn place(before: &str) -> (usize, usize) {
     let line = before.matches('\n').count() + 1;
     let last = before.rsplit('\n').next().unwrap_or(before);
     (line, last.chars().count() + 1)
-}
-
-/// Text without its middle, if it is long: what was found may be of any length.
-fn bounded(text: &str) -> Cow<'_, str> {
-    let length = text.chars().count();
-    if length <= MESSAGE_SHOWN {
-        return Cow::Borrowed(text);
-    }
-    let half = MESSAGE_SHOWN / 2;
-    let begin = text.chars().take(half);
-    let end = text.chars().skip(length - half);
-    Cow::Owned(begin.chain(['…']).chain(end).collect())
-}
-
-/// Text that cannot move the cursor of a terminal or change its colours.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|character| match character {
-            '\t' => ' ',
-            other if other.is_control() => '\u{fffd}',
-            other => other,
-        })
-        .collect()
 }

@@ -158,9 +158,7 @@ impl<'a> Form<'a> {
                     Problem::new(node.span.clone(), format!("expected one of {listed}"));
                 if let Value::Text(text) = &node.value {
                     problem.message += &format!(", found \"{text}\"");
-                    if let Some(near) = units::nearest(text, names()) {
-                        problem = problem.help(format!("did you mean \"{near}\"?"));
-                    }
+                    problem = problem.suggest_near(text, names());
                 }
                 self.problems.push(problem);
             }
@@ -199,10 +197,9 @@ impl<'a> Form<'a> {
                 Some((_, value)) => into.push(value.clone()),
                 None => {
                     let message = format!("expected some of {listed}, found \"{name}\"");
-                    let near = units::nearest(&name, choices.iter().map(|(name, _)| *name));
-                    let mut problem = Problem::new(span.clone(), message);
-                    problem.help = near.map(|near| format!("did you mean \"{near}\"?"));
-                    self.problems.push(problem);
+                    let problem = Problem::new(span.clone(), message);
+                    let names = choices.iter().map(|(name, _)| *name);
+                    self.problems.push(problem.suggest_near(&name, names));
                 }
             }
         }
@@ -412,13 +409,10 @@ impl<'a> Form<'a> {
                 continue;
             }
             let message = format!("unknown key \"{}\"", entry.key);
-            let near = units::nearest(&entry.key, table.known.iter().copied());
-            let mut problem = Problem::new(entry.key_span.clone(), message);
-            problem.help = Some(match near {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("keys here: {}", table.known.join(", ")),
-            });
-            self.problems.push(problem);
+            let problem = Problem::new(entry.key_span.clone(), message);
+            let known = table.known.iter().copied();
+            self.problems
+                .push(problem.suggest_from(&entry.key, "keys here", known));
         }
     }
 }

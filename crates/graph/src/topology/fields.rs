@@ -77,11 +77,9 @@ impl<'a> Fields<'a> {
                 continue;
             }
             let message = format!("unknown key \"{}\"", entry.key);
-            let help = match units::nearest(&entry.key, self.known.iter().chain(others).copied()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("keys here: {}", self.known.join(", ")),
-            };
-            problems.push(Problem::new(entry.key_span.clone(), message).help(help));
+            let known = self.known.iter().chain(others).copied();
+            let problem = Problem::new(entry.key_span.clone(), message);
+            problems.push(problem.suggest_from(&entry.key, "keys here", known));
         }
     }
 }

@@ -29,13 +29,12 @@ pub(super) fn named(
         let names = names.keys().filter(|_| few);
         let mut names: Vec<&str> = names.map(String::as_str).collect();
         names.sort_unstable();
-        let mut problem =
-            Problem::new(node.span.clone(), format!("there is no service \"{name}\""));
-        let near = units::nearest(name, names);
-        problem.help = near
-            .map(|near| format!("did you mean \"{near}\"?"))
-            .or(otherwise);
-        problems.push(problem);
+        let problem = Problem::new(node.span.clone(), format!("there is no service \"{name}\""));
+        problems.push(match (units::nearest(name, names), otherwise) {
+            (Some(near), _) => problem.suggest(near),
+            (None, Some(help)) => problem.help(help),
+            (None, None) => problem,
+        });
     }
     found
 }

@@ -22,11 +22,8 @@ pub(super) fn protocol(node: &Node) -> Result<Protocol, Problem> {
     let name = value::text(node)?;
     let found = Protocol::ALL.into_iter().find(|one| one.name() == name);
     found.ok_or_else(|| {
-        let problem = value::expected("one of http1, http2, grpc", node);
-        match units::nearest(name, Protocol::ALL.map(Protocol::name)) {
-            Some(near) => problem.help(format!("did you mean \"{near}\"?")),
-            None => problem,
-        }
+        value::expected("one of http1, http2, grpc", node)
+            .suggest_near(name, Protocol::ALL.map(Protocol::name))
     })
 }
 

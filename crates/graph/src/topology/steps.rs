@@ -257,7 +257,7 @@ fn no_kind(node: &Node, entries: &[document::Entry]) -> Problem {
     match mistyped {
         Some((entry, near)) => {
             let message = format!("unknown key \"{}\"", entry.key);
-            Problem::new(entry.key_span.clone(), message).help(format!("did you mean \"{near}\"?"))
+            Problem::new(entry.key_span.clone(), message).suggest(near)
         }
         None => {
             let message = "this step does nothing";

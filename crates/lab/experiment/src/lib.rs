@@ -6,7 +6,6 @@
 
 pub mod catalogue;
 mod check;
-mod diagnostic;
 pub mod draft;
 mod explain;
 pub mod expr;
@@ -17,6 +16,6 @@ mod template;
 mod text;
 mod words;
 
-pub use check::{Source, check};
-pub use diagnostic::Diagnostic;
+pub use check::check;
+pub use document::{Diagnostic, Source};
 pub use load::{LoadError, LoadFiles};

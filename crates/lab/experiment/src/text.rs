@@ -5,8 +5,7 @@
 
 use std::ops::Range;
 
-/// A stretch of the file, in bytes.
-pub(crate) type Span = Range<usize>;
+use document::Span;
 
 /// Decoded text that knows where each of its bytes stands in the file.
 #[derive(Debug, Clone)]

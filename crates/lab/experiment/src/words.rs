@@ -1,6 +1,7 @@
 //! Splitting a command line into words, without a shell.
 
-use crate::diagnostic::Problem;
+use document::Problem;
+
 use crate::text::Text;
 
 /// Splits at white space. `'single'` and `"double"` quotes keep white space inside

@@ -1,10 +1,10 @@
 //! `[let]` and its overrides.
 
+use document::{Diagnostic, Lines, Problem};
 use toml::de::DeValue;
 
 use super::fields::{Field, Fields, described};
 use super::values::{Reader, name_problem};
-use crate::diagnostic::{Diagnostic, Lines, Problem};
 use crate::names::{Constant, RUNTIME};
 
 /// Most constants of a file.

@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 
+use document::Problem;
+
 use super::entries::Entry;
 use super::fields::{Field, Fields};
 use super::process::system_name;
 use super::values::{Reader, name_problem};
 use crate::catalogue::{Catalogue, EntityKind, Setting, SettingValue};
-use crate::diagnostic::Problem;
 use crate::expr::RESERVED;
 use crate::names::Place;
 use crate::plan::{Driver, DriverKind, Remote, Segment, TlsFiles};

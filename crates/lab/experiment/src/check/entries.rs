@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use document::Span;
+use document::{Lines, Problem};
 use toml::de::DeValue;
 
 use super::fields::{Field, Fields, Value, described};
 use super::values::Reader;
-use crate::diagnostic::{Lines, Problem};
-use crate::text::Span;
 
 /// A table of an array of tables.
 pub(super) struct Entry<'t> {

@@ -1,10 +1,8 @@
 //! Tables and their keys.
 
+use document::{Problem, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-use crate::diagnostic::Problem;
-use crate::text::Span;
 
 /// A value with its place.
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;

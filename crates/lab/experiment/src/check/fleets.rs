@@ -1,12 +1,13 @@
 //! `[[fleet]]`: many simulated agents in one process.
 
+use document::Problem;
+
 use super::entries::Entry;
 use super::fields::Fields;
 use super::process::{self, COMMON, Found, check_port, command_words, system_name};
 use super::settings::{self, MOST};
 use super::values::Reader;
 use crate::catalogue::{Catalogue, SettingValue};
-use crate::diagnostic::Problem;
 use crate::names::{Place, Scope};
 use crate::plan::{Program, Reference, Segment, Template};
 use crate::text::Text;

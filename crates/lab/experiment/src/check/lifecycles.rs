@@ -1,11 +1,11 @@
 //! `[[lifecycle]]` and `[[loop]]`: what is mined from logs.
 
+use document::Problem;
 use regex::Regex;
 
 use super::entries::Entry;
 use super::fields::{Field, Fields};
 use super::values::{Reader, name_problem};
-use crate::diagnostic::Problem;
 use crate::expr::RESERVED;
 use crate::plan::{Lifecycle, Loop};
 

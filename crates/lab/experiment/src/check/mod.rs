@@ -14,11 +14,11 @@ mod steps;
 mod systems;
 mod values;
 
+use document::{Diagnostic, Lines, Problem, Source};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::catalogue::Catalogue;
-use crate::diagnostic::{Diagnostic, Lines, Problem};
 use crate::expr::Names;
 use crate::names::Scope;
 use crate::plan::Plan;
@@ -39,15 +39,6 @@ const MOST_SYSTEMS: usize = 1_000;
 const MOST_TABLES: usize = 1_000;
 /// Seed when a file does not say.
 const SEED: u64 = 1;
-
-/// An experiment file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// Its name, for messages.
-    pub name: String,
-    /// What is in it.
-    pub text: String,
-}
 
 /// Checks an experiment file and makes a plan of it.
 ///

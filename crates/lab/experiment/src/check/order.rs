@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use document::Problem;
+
 use super::process::Found;
-use crate::diagnostic::Problem;
 
 /// Finds systems that wait for each other, and so would never start. Each circle
 /// is one problem, at the `after` that closes it.

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use document::{Problem, Span};
 use toml::de::DeValue;
 
 use super::fields::{Field, Fields};
 use super::values::Reader;
 use crate::catalogue::FleetKind;
-use crate::diagnostic::Problem;
 use crate::expr::{WATCHES, watch_name};
 use crate::names::Place;
 use crate::plan::{LogFormat, Program, Ready, Reference, System, Template, Watch};
-use crate::text::Span;
 
 /// Wait for readiness when a file does not say.
 const READY_WITHIN: Duration = Duration::from_secs(30);

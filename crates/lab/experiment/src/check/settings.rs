@@ -1,12 +1,11 @@
 //! Settings that the catalogue describes.
 
+use document::{Problem, Span};
 use toml::de::DeValue;
 
 use super::fields::{Field, Fields};
 use super::values::Reader;
 use crate::catalogue::{Setting, SettingValue};
-use crate::diagnostic::Problem;
-use crate::text::Span;
 use units::UnitError;
 use units::nearest;
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use document::Problem;
+
 use super::drivers::Makers;
 use super::entries::Entry;
 use super::fields::{Field, Fields, Value};
@@ -9,7 +11,6 @@ use super::loads::{self, Under};
 use super::process::{LONGEST, SHORTEST};
 use super::settings::{self, MOST};
 use super::values::Reader;
-use crate::diagnostic::Problem;
 use crate::expr::{Expr, Names, Use, compile};
 use crate::names::Place;
 use crate::plan::{Expect, Make, Rate, Step, Wait};

@@ -1,12 +1,13 @@
 //! `[[system]]`: one process, or several copies of it.
 
+use document::Problem;
+
 use super::entries::Entry;
 use super::fields::{Field, Fields};
 use super::process::{self, COMMON, Found, check_port, command_words};
 use super::settings;
 use super::values::Reader;
 use crate::catalogue::Catalogue;
-use crate::diagnostic::Problem;
 use crate::names::Place;
 use crate::plan::{Program, Template};
 

@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use document::{Problem, listed};
 use toml::de::DeValue;
 
 use super::fields::{Field, described};
-use crate::diagnostic::{Problem, listed};
 use crate::expr::in_name;
 use crate::names::{Place, Scope};
 use crate::plan::Template;

@@ -1,10 +1,11 @@
 //! Metrics of loads and searches: which one is meant, and whether it is known there.
 
+use document::listed;
+
 use super::lexer::Fault;
 use super::parser::{Of, Raw, Word};
 use super::resolve::{Names, Use, form, judged_only, unknown};
 use super::{KneeEnd, LoadQuantity, Metric, Stat};
-use crate::diagnostic::listed;
 
 /// Where a load runs.
 #[derive(Debug, Default)]

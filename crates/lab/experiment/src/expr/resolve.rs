@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use document::{Problem, listed};
+
 use super::lexer::Fault;
 use super::loads::{self, LoadUse};
 use super::metric::{WATCHES, watch_name};
 use super::parser::{Of, Raw, Subject, Tree, Word, parse};
 use super::quantity::quantity;
 use super::{Comparison, Dimension, Expr, Metric, Node, Op, Stat};
-use crate::diagnostic::{Problem, listed};
 use crate::plan::Watch;
 use crate::text::Text;
 use units::nearest;

@@ -5,9 +5,10 @@ mod pieces;
 
 use std::collections::BTreeMap;
 
-use crate::diagnostic::Problem;
+use document::{Problem, Span};
+
 use crate::plan::{Form, Reference, Segment, Template};
-use crate::text::{Span, Text};
+use crate::text::Text;
 use pieces::{Braces, Piece, pieces};
 
 /// Longest string after names were filled in, in bytes. Constants may hold

@@ -1,8 +1,9 @@
 //! Strings as they are written: literal text, names in braces, variables.
 
+use document::{Problem, Span};
+
 use super::Place;
-use crate::diagnostic::Problem;
-use crate::text::{Span, Text};
+use crate::text::Text;
 
 /// A part of a string as it is written.
 pub(super) enum Piece {

@@ -2,10 +2,11 @@
 //!
 //! Nothing is filled into these texts, for a pattern may hold braces.
 
+use document::Problem;
+
 use super::super::fields::{Field, Fields};
 use super::super::values::Reader;
 use super::requests::taken_name_problem;
-use crate::diagnostic::Problem;
 use crate::text::Text;
 use lab_load::request::{AnswerEnd, Assertion, RequestError, Take};
 

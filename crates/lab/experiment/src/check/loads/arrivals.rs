@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use document::Problem;
+
 use super::super::fields::{Field, Fields};
 use super::super::values::Reader;
-use crate::diagnostic::Problem;
 use crate::plan::{LoadModel, Schedule};
 use lab_load::arrivals::{Arrivals, Process};
 use units::UnitError;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use document::Problem;
+
 use super::super::fields::Fields;
 use super::super::values::Reader;
-use crate::diagnostic::Problem;
 use crate::plan::LoadModel;
 use lab_load::{Connections, Protocol};
 

@@ -1,10 +1,10 @@
 //! Header fields and bodies of requests.
 
+use document::Problem;
 use toml::de::DeValue;
 
 use super::super::fields::{Field, Fields};
 use super::super::values::Reader;
-use crate::diagnostic::Problem;
 use crate::names::Request as Language;
 use crate::plan::{RequestBody, Template};
 use crate::text::Text;

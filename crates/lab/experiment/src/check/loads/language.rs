@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use document::{Problem, Span};
+
 use super::super::values::Reader;
-use crate::diagnostic::Problem;
 use crate::load::{LoadError, LoadFiles};
 use crate::plan::Load;
-use crate::text::{Span, Text};
+use crate::text::Text;
 use lab_load::request::{RequestError, Table};
 
 /// Checks that the target and every text can be understood; says what cannot.

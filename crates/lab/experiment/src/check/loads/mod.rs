@@ -9,10 +9,11 @@ mod requests;
 mod search;
 mod step;
 
+use document::Problem;
+
 use super::entries::Entry;
 use super::fields::Fields;
 use super::values::Reader;
-use crate::diagnostic::Problem;
 use crate::expr::{LoadUse, RESERVED};
 use crate::names::Place;
 use crate::plan::{Load, LoadModel, LoadTls, Period, Segment, Template};

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use document::Problem;
 use toml::de::DeValue;
 
 use super::super::fields::{Field, Fields, described};
 use super::super::values::{Reader, name_problem};
 use super::content::{body, headers};
 use super::{Address, answers};
-use crate::diagnostic::Problem;
 use crate::plan::{Journey, Request, Template};
 use crate::text::Text;
 use lab_load::Protocol;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use document::Problem;
 use toml::de::DeValue;
 
 use super::super::fields::{Field, Fields};
 use super::super::process::LONGEST;
 use super::super::values::Reader;
 use super::Found;
-use crate::diagnostic::Problem;
 use crate::expr::{Expr, LoadQuantity, Metric, Names, Node, Op, Use, compile};
 use crate::plan::{LoadModel, Search};
 use crate::text::Text;

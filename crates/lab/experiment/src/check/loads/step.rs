@@ -1,9 +1,10 @@
 //! `load` of a step: which loads run in it, and at what rate.
 
+use document::Problem;
+
 use super::super::fields::{Field, Fields};
 use super::super::values::Reader;
 use super::{Found, arrivals};
-use crate::diagnostic::Problem;
 use crate::plan::{LoadModel, StepLoad, Traffic};
 use crate::text::Text;
 use lab_load::arrivals::Process;

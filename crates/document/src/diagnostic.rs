@@ -1,12 +1,17 @@
 //! Problems of a file, shown at the place that causes them.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use crate::text::Span;
 use units::nearest;
+
+use crate::Span;
 
 /// Most characters of a source line that are shown.
 const LINE_SHOWN: usize = 120;
+
+/// Characters of a message or an advice that are shown.
+const MESSAGE_SHOWN: usize = 4000;
 
 /// One problem, with its place and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +56,7 @@ impl Diagnostic {
         let mut out = format!(
             "{} {}",
             paint("1", &place),
-            paint("1;31", &printable(&self.message))
+            paint("1;31", &printable(&bounded(&self.message)))
         );
         out += &format!(
             "\n{}",
@@ -68,7 +73,11 @@ impl Diagnostic {
             .as_ref()
             .map(|name| format!("did you mean \"{name}\"?"));
         for help in meant.iter().chain(&self.help) {
-            out += &format!("\n{gutter} {} {}", paint("1;36", "help:"), printable(help));
+            out += &format!(
+                "\n{gutter} {} {}",
+                paint("1;36", "help:"),
+                printable(&bounded(help))
+            );
         }
         out
     }
@@ -106,6 +115,18 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
+/// Text without its middle, if it is long: what was found may be of any length.
+fn bounded(text: &str) -> Cow<'_, str> {
+    let length = text.chars().count();
+    if length <= MESSAGE_SHOWN {
+        return Cow::Borrowed(text);
+    }
+    let half = MESSAGE_SHOWN / 2;
+    let begin = text.chars().take(half);
+    let end = text.chars().skip(length - half);
+    Cow::Owned(begin.chain(['…']).chain(end).collect())
+}
+
 /// Text that cannot move the cursor or change colours of a terminal.
 fn printable(text: &str) -> String {
     text.chars()
@@ -118,16 +139,19 @@ fn printable(text: &str) -> String {
 }
 
 /// A problem at a stretch of the file, before its line is looked up.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Problem {
-    pub(crate) span: Span,
-    pub(crate) message: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where in the text.
+    pub span: Span,
+    /// What was found, and what was expected instead.
+    pub message: String,
     help: Option<String>,
     suggestion: Option<String>,
 }
 
 impl Problem {
-    pub(crate) fn new(span: Span, message: impl Into<String>) -> Self {
+    /// A problem without advice.
+    pub fn new(span: Span, message: impl Into<String>) -> Self {
         Self {
             span,
             message: message.into(),
@@ -137,13 +161,15 @@ impl Problem {
     }
 
     /// Says what to do next.
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
     /// Says what to do next, after what was said before.
-    pub(crate) fn help_also(mut self, help: &str) -> Self {
+    #[must_use]
+    pub fn help_also(mut self, help: &str) -> Self {
         self.help = Some(match self.help {
             Some(before) => format!("{before}; {help}"),
             None => help.to_owned(),
@@ -152,13 +178,28 @@ impl Problem {
     }
 
     /// Proposes a name.
-    pub(crate) fn suggest(mut self, name: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn suggest(mut self, name: impl Into<String>) -> Self {
         self.suggestion = Some(name.into());
         self
     }
 
+    /// Proposes the name nearest to `word`, if one is near.
+    #[must_use]
+    pub fn suggest_near<'c>(
+        self,
+        word: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+    ) -> Self {
+        match nearest(word, candidates) {
+            Some(name) => self.suggest(name),
+            None => self,
+        }
+    }
+
     /// Proposes the name nearest to `word`; when none is near, lists them all.
-    pub(crate) fn suggest_from<'c>(
+    #[must_use]
+    pub fn suggest_from<'c>(
         self,
         word: &str,
         what: &str,
@@ -174,7 +215,7 @@ impl Problem {
 }
 
 /// Names in a row; a long list is cut.
-pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
+pub fn listed<T: AsRef<str>>(names: &[T]) -> String {
     const SHOWN: usize = 24;
     let mut text = names
         .iter()
@@ -189,14 +230,16 @@ pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
 }
 
 /// Where the lines of a file begin.
-pub(crate) struct Lines<'a> {
+#[derive(Debug)]
+pub struct Lines<'a> {
     file: &'a str,
     text: &'a str,
     starts: Vec<usize>,
 }
 
 impl<'a> Lines<'a> {
-    pub(crate) fn of(file: &'a str, text: &'a str) -> Self {
+    /// Of a text, which messages know by the name `file`.
+    pub fn of(file: &'a str, text: &'a str) -> Self {
         let after_ends = text
             .bytes()
             .enumerate()
@@ -210,11 +253,12 @@ impl<'a> Lines<'a> {
     }
 
     /// The number of the line that holds a byte, from 1.
-    pub(crate) fn number(&self, at: usize) -> usize {
+    pub fn number(&self, at: usize) -> usize {
         self.starts.partition_point(|&start| start <= at)
     }
 
-    pub(crate) fn diagnostic(&self, problem: Problem) -> Diagnostic {
+    /// A problem with its place.
+    pub fn diagnostic(&self, problem: Problem) -> Diagnostic {
         let at = floor(self.text, problem.span.start);
         let line = self.number(at);
         let start = self.starts.get(line - 1).copied().unwrap_or_default();
