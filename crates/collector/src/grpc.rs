@@ -45,7 +45,7 @@ impl Grpc {
                 format!("{} is not known; expected POST {EXPORT}", head.uri.path()),
             ));
         }
-        let _place = self.0.place().await?;
+        let _place = self.0.heavy().place().await?;
         let body = read_body(body, BODY_BYTES + PREFIX, BODY_WITHIN).await;
         let body = body.map_err(|error| unread(&error))?;
         let intake = self.0.intake();

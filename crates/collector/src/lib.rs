@@ -3,10 +3,12 @@
 
 pub mod answer;
 mod grpc;
+mod heavy;
 mod intake;
 pub mod kept;
 mod server;
 
 pub use grpc::Grpc;
+pub use heavy::Heavy;
 pub use intake::{BODY_BYTES, BODY_WITHIN, Form, Intake};
 pub use server::{Collector, aside, stopping, unread};

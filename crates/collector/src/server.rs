@@ -6,19 +6,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::header::{ALLOW, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
-use net::{Body, BodyError, Handler, Incoming, read_body};
+use net::{Body, BodyError, Handler, Incoming};
 use telemetry::prometheus::Page;
-use tokio::sync::Semaphore;
 use traces::analysis::Question;
 use traces::{Nanos, Origin, Store, StoreLimits, otlp, zipkin};
 
 use crate::answer::{Query, Refusal, json, whole};
-use crate::intake::{BODY_BYTES, BODY_WITHIN, Form, Intake};
+use crate::heavy::Heavy;
+use crate::intake::{Form, Intake};
 use crate::kept;
-
-/// Bodies that are read, and answers that are made of many spans, at once: each may take as
-/// much memory as the longest body.
-const HEAVY: usize = 4;
 
 /// Traces of an answer with whole traces, if nothing is said.
 const USUAL: usize = 10_000;
@@ -29,7 +25,7 @@ pub struct Collector {
     store: Store,
     origin: Origin,
     intake: Arc<Intake>,
-    heavy: Semaphore,
+    heavy: Heavy,
     refused: AtomicU64,
 }
 
@@ -41,7 +37,7 @@ impl Collector {
             intake: Arc::new(Intake::new(store.clone(), origin.clone())),
             store,
             origin,
-            heavy: Semaphore::new(HEAVY),
+            heavy: Heavy::default(),
             refused: AtomicU64::new(0),
         })
     }
@@ -51,12 +47,8 @@ impl Collector {
         &self.store
     }
 
-    /// A place among those that may take much memory.
-    ///
-    /// # Errors
-    /// When the server stops.
-    pub(crate) async fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Refusal> {
-        self.heavy.acquire().await.map_err(|_| stopping())
+    pub(crate) fn heavy(&self) -> &Heavy {
+        &self.heavy
     }
 
     pub(crate) fn intake(&self) -> Arc<Intake> {
@@ -76,7 +68,7 @@ impl Collector {
         };
         match (request.method(), form) {
             (&Method::POST, Some(form)) => {
-                let taken = self.take(form, request).await;
+                let taken = self.heavy.take(&self.intake, form, request).await;
                 taken.inspect_err(|_| self.count_refused())
             }
             (&Method::GET | &Method::HEAD, None) => {
@@ -98,22 +90,6 @@ impl Collector {
         }
     }
 
-    async fn take(
-        &self,
-        form: Form,
-        request: Request<Incoming>,
-    ) -> Result<Response<Body>, Refusal> {
-        let _place = self.place().await?;
-        let (head, body) = request.into_parts();
-        let body = read_body(body, BODY_BYTES, BODY_WITHIN).await;
-        let body = body.map_err(|error| unread(&error))?;
-        let intake = self.intake();
-        aside("reading the spans", move || {
-            intake.take(form, &head.headers, body)
-        })
-        .await?
-    }
-
     async fn show(&self, path: &str, query: Query<'_>) -> Result<Response<Body>, Refusal> {
         let (store, origin) = (&self.store, &self.origin);
         Ok(match path {
@@ -121,18 +97,11 @@ impl Collector {
             "/metrics" => whole(telemetry::prometheus::CONTENT_TYPE, self.metrics()),
             "/traces" => json(&kept::list(store, origin, now(), query)?),
             "/spans" => {
-                let format = query.text("format").unwrap_or_else(|| "otlp".to_owned());
-                let (content_type, write) = kept::form(&format)?;
-                let _place = self.place().await?;
-                let spans = kept::whole(store, now(), query, USUAL)?.concat();
-                let origin = origin.clone();
-                aside("writing the spans", move || {
-                    whole(content_type, write(&spans, &origin))
-                })
-                .await?
+                let kept = (store, origin);
+                self.heavy.spans(kept, now(), query, USUAL).await?
             }
             "/analysis" => {
-                let _place = self.place().await?;
+                let _place = self.heavy.place().await?;
                 let spans = kept::whole(store, now(), query, USUAL)?.concat();
                 aside("the analysis", move || {
                     json(&Question::default().analyse_groups(&spans))

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use collector::answer::{Query, Refusal, json, whole};
-use collector::{BODY_BYTES, BODY_WITHIN, Form, Intake, aside, kept, stopping, unread};
+use collector::{BODY_WITHIN, Form, Heavy, Intake, aside, kept, stopping, unread};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use net::{Body, Handler, Incoming, Limits, Shutdown, read_body};
@@ -22,9 +22,6 @@ use traces::otlp;
 
 /// Most bytes of a profile.
 const PROFILE_BYTES: usize = 16 << 20;
-
-/// Requests that read or compute much at once; others wait for their turn.
-const HEAVY: usize = 4;
 
 /// Seconds that `/stats` covers if nothing is said.
 const STATS_SECONDS: f64 = 5.0;
@@ -64,7 +61,7 @@ pub struct Admin {
     intake: Arc<Intake>,
     page: Option<AdminPage>,
     testapi_names: bool,
-    heavy: Semaphore,
+    heavy: Heavy,
     /// One profile after the other.
     profiles: Semaphore,
 }
@@ -82,7 +79,7 @@ impl Admin {
             tracer: config.tracer,
             page: config.page,
             testapi_names: config.testapi_names,
-            heavy: Semaphore::new(HEAVY),
+            heavy: Heavy::default(),
             profiles: Semaphore::new(1),
         })
     }
@@ -118,8 +115,8 @@ impl Admin {
         match (method.as_str(), path.as_str()) {
             ("GET" | "HEAD", path) => self.show(path, query).await,
             ("PUT", "/profile") => self.put_profile(request).await,
-            ("POST", "/api/v2/spans") => self.take(Form::Zipkin, request).await,
-            ("POST", otlp::PATH) => self.take(Form::Otlp, request).await,
+            ("POST", "/api/v2/spans") => self.heavy.take(&self.intake, Form::Zipkin, request).await,
+            ("POST", otlp::PATH) => self.heavy.take(&self.intake, Form::Otlp, request).await,
             (_, "/profile" | "/api/v2/spans" | otlp::PATH) => Err(Refusal::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 format!("{path} does not know {method}"),
@@ -147,7 +144,12 @@ impl Admin {
                 self.tracer.collect();
                 json(&kept::list(store, origin, wire::clock::now(), query)?)
             }
-            "/spans" => self.spans(query).await?,
+            "/spans" => {
+                self.tracer.collect();
+                let kept = (store, origin);
+                let now = wire::clock::now();
+                self.heavy.spans(kept, now, query, SPANS_OF).await?
+            }
             path => match path.strip_prefix("/traces/") {
                 Some(id) => {
                     self.tracer.collect();
@@ -210,19 +212,8 @@ impl Admin {
         Ok(whole(telemetry::prometheus::CONTENT_TYPE, page))
     }
 
-    async fn spans(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
-        let format = query.text("format").unwrap_or_else(|| "otlp".to_owned());
-        let (content_type, write) = kept::form(&format)?;
-        let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
-        self.tracer.collect();
-        let spans = kept::whole(self.tracer.store(), wire::clock::now(), query, SPANS_OF)?;
-        let origin = self.tracer.origin().clone();
-        let write = move || whole(content_type, write(&spans.concat(), &origin));
-        aside("writing the spans", write).await
-    }
-
     async fn analysis(&self, query: Query<'_>) -> Result<Response<Body>, Refusal> {
-        let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
+        let _place = self.heavy.place().await?;
         self.tracer.collect();
         let traces = kept::whole(
             self.tracer.store(),
@@ -247,22 +238,6 @@ impl Admin {
         let revision = aside("the change of the profile", put).await?;
         let revision = revision.map_err(Refusal::bad)?;
         Ok(json(&serde_json::json!({ "revision": revision })))
-    }
-
-    async fn take(
-        &self,
-        form: Form,
-        request: Request<Incoming>,
-    ) -> Result<Response<Body>, Refusal> {
-        let _place = self.heavy.acquire().await.map_err(|_| stopping())?;
-        let (head, body) = request.into_parts();
-        let body = read_body(body, BODY_BYTES, BODY_WITHIN).await;
-        let body = body.map_err(|error| unread(&error))?;
-        let intake = Arc::clone(&self.intake);
-        aside("reading the spans", move || {
-            intake.take(form, &head.headers, body)
-        })
-        .await?
     }
 }
 
