@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::plan::{
-    DriverKind, Load, LoadModel, Make, Plan, Program, Rate, Ready, Schedule, Search, Step,
-    StepLoad, System, Template, Traffic,
+    DriverKind, Fault, Load, LoadModel, Make, OnExit, Plan, Program, Rate, Ready, Schedule, Search,
+    Step, StepLoad, System, Template, Traffic, Who,
 };
 use lab_load::arrivals::Process;
 use units::{show_bytes, show_rate, show_share, write_duration};
@@ -104,6 +104,17 @@ fn explain_system(system: &System) -> String {
     if let Some(bytes) = system.memory_bytes {
         let _ = write!(text, ", at most {}", show_bytes(bytes as f64));
     }
+    match system.on_exit {
+        OnExit::Error => {}
+        OnExit::Expected => text += ", may end",
+        OnExit::Restart(after) => {
+            let _ = write!(
+                text,
+                ", started again {} after its end",
+                write_duration(after)
+            );
+        }
+    }
     let signal = system.ready.as_ref().map(|ready| match ready {
         Ready::Tcp => "its port answers".to_owned(),
         Ready::Http(path) => format!("GET {path} succeeds"),
@@ -186,6 +197,12 @@ fn explain_step(step: &Step) -> String {
         step.hold
             .map(|time| format!("hold for {}", write_duration(time))),
     );
+    let begin = match step.hold {
+        Some(_) => "when that is over",
+        None => "at once",
+    };
+    let faults = step.faults.iter();
+    parts.extend(faults.map(|fault| explain_fault(fault, begin)));
     parts.extend(step.run.as_ref().map(|run| {
         let within = write_duration(step.run_within);
         format!("run {run}, within {within}")
@@ -203,6 +220,29 @@ fn explain_step(step: &Step) -> String {
         false => format!(", {}", under.join(", ")),
     };
     format!("{}: {}{under}", step.name, parts.join("; then "))
+}
+
+fn explain_fault(fault: &Fault, begin: &str) -> String {
+    let system = &fault.system;
+    let who = match fault.who {
+        Who::Copy(index) => match index {
+            0 => system.clone(),
+            index => format!("{system}.{index}"),
+        },
+        Who::All => format!("all of {system}"),
+        Who::Number(number) => format!("{number} of {system}"),
+        Who::Share(share) => format!("{} of {system}", show_share(share)),
+    };
+    let at = match fault.at {
+        Some(at) => format!("{} after the step began", write_duration(at)),
+        None => begin.to_owned(),
+    };
+    let length = match (fault.length, fault.keep) {
+        (Some(length), _) => format!(" for {}", write_duration(length)),
+        (None, true) => " for good".to_owned(),
+        (None, false) => " until the step ends".to_owned(),
+    };
+    format!("{} {who} {at}{length}", fault.kind.word())
 }
 
 fn explain_make(make: &Make) -> String {

@@ -78,6 +78,11 @@ fn conditions() {
 }
 
 #[test]
+fn faults() {
+    golden("faults.txt");
+}
+
+#[test]
 fn file() {
     golden("file.txt");
 }

@@ -16,6 +16,7 @@ mod alarm;
 mod drivers;
 mod entities;
 mod environment;
+mod faults;
 mod interrupt;
 mod judge;
 mod loads;

@@ -16,13 +16,14 @@ use crate::alarm::{Alarm, Cause};
 use crate::drivers::{self, DriverError, Opening, Program};
 use crate::entities::Counter;
 use crate::environment::environment;
+use crate::faults::Faults;
 use crate::interrupt::Interrupts;
 use crate::judge::{Ending, Judged, Measured, copies, judge};
 use crate::loads::{self, Files, Loads, Outcome};
 use crate::mine::{LogMiner, Mark};
 use crate::options::{Finished, Options, RunError};
 use crate::processes::{
-    Addresses, Children, Ended, Ports, StartError, Starting, Systems, last_lines,
+    Addresses, Children, Ended, Ports, Running, StartError, Starting, Systems, last_lines,
 };
 use crate::progress::{Shown, Status};
 use crate::record::Recorder;
@@ -89,6 +90,24 @@ const WORK: &str = "work";
 /// Time between the last step and the end of what is judged, in which systems write to
 /// their logs what they did in it.
 const LAST_LINES: Duration = Duration::from_millis(250);
+
+/// What starting systems needs, of a session. No method: it borrows some of the fields only.
+macro_rules! starting {
+    ($session:ident) => {
+        Starting {
+            children: &$session.children,
+            reaper: &$session.reaper,
+            addresses: &$session.addresses,
+            folder: &$session.folder,
+            recorder: &$session.recorder,
+            status: &$session.status,
+            watcher: $session.watcher.as_ref(),
+            systems: &$session.plan.systems,
+            own_binary: $session.options.own_binary.clone(),
+            tag: $session.tag.to_string(),
+        }
+    };
+}
 
 /// Everything that a run has open.
 struct Session<'a> {
@@ -194,31 +213,10 @@ impl<'a> Session<'a> {
             cause: Box::new(cause),
             logs: logs.clone(),
         };
-        let starting = Starting {
-            children: &self.children,
-            reaper: &self.reaper,
-            addresses: &self.addresses,
-            folder: &self.folder,
-            recorder: &self.recorder,
-            status: &self.status,
-            own_binary: self.options.own_binary.clone(),
-            tag: self.tag.to_string(),
-        };
+        let starting = starting!(self);
         let systems = &mut self.systems;
-        systems
-            .prepare(&self.plan.systems, &starting)
-            .map_err(start_error)?;
-        let watcher = self.watcher.as_ref();
-        let started = systems.start(
-            &self.plan.systems,
-            &mut self.ports,
-            &starting,
-            |system, copy| {
-                if let Some(watcher) = watcher.filter(|_| !system.watch.is_empty()) {
-                    watcher.add(&copy.name, copy.child.pid, copy.marks.clone());
-                }
-            },
-        );
+        systems.prepare(&starting).map_err(start_error)?;
+        let started = systems.start(&mut self.ports, &starting);
         tokio::select! {
             biased;
             cause = alarm.raised() => return Err(early(cause)),
@@ -248,8 +246,8 @@ impl<'a> Session<'a> {
                 // What the driver says about itself is better than that it ended.
                 opened = drivers::open(driver, opening) => opened.map_err(failed)?,
                 cause = alarm.raised() => return Err(early(cause)),
-                running = self.systems.first_exit() => {
-                    return Err(early(Cause::Broken(exited(&running))));
+                ended = self.systems.supervise(&starting) => {
+                    return Err(early(Cause::Broken(unexpected(ended))));
                 }
             };
             self.drivers.push((driver.name.clone(), opened));
@@ -280,7 +278,13 @@ impl<'a> Session<'a> {
             start: self.options.generator,
             state: RefCell::default(),
         };
+        let starting = starting!(self);
         let bench = Bench {
+            faults: Faults {
+                systems: &self.systems,
+                starting: &starting,
+                seed: self.plan.seed,
+            },
             own_binary: &self.options.own_binary,
             loads: &loads,
             plan: self.plan,
@@ -294,7 +298,7 @@ impl<'a> Session<'a> {
         let ending = tokio::select! {
             biased;
             cause = self.alarm.raised() => Ending::Broken(said(&cause)),
-            running = self.systems.first_exit() => Ending::Broken(exited(&running)),
+            ended = self.systems.supervise(&starting) => Ending::Broken(unexpected(ended)),
             ending = bench.walk(durations) => ending,
             error = counter.run(&self.drivers, &self.status) => Ending::Broken(error.to_string()),
         };
@@ -349,7 +353,7 @@ impl<'a> Session<'a> {
         if !carriers.is_empty() {
             left.push(format!("processes {carriers:?} could not be ended"));
         }
-        for running in self.systems.running() {
+        for running in self.systems.untold() {
             let ended = running.child.exit().await;
             self.recorder
                 .event(EventKind::SystemExited, &running.name, &ended.to_string());
@@ -434,7 +438,12 @@ fn said(cause: &Cause) -> String {
     }
 }
 
-fn exited(running: &crate::processes::Running) -> String {
+/// Why a run cannot go on when a system has ended that it needs.
+fn unexpected(ended: Result<Running, StartError>) -> String {
+    let running = match ended {
+        Ok(running) => running,
+        Err(error) => return error.to_string(),
+    };
     let child = &running.child;
     let ended = child
         .ended()

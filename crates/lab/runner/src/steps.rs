@@ -6,10 +6,12 @@ use std::time::Duration;
 use lab_experiment::expr::{LoadQuantity, Metric, Metrics};
 use lab_experiment::plan::{Make, Plan, Step, Wait};
 use lab_store::{EventKind, RunFile, RunFolder};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use units::{show_rate, show_seconds};
 
 use crate::drivers::{Counts, Program};
+use crate::faults::{Faults, Phase};
 use crate::judge::Ending;
 use crate::loads::{self, Loads};
 use crate::processes::{Addresses, Children, Launch, Output, first_lines, itself, last_lines};
@@ -32,6 +34,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) recorder: &'a Recorder,
     pub(crate) status: &'a Status,
     pub(crate) loads: &'a Loads<'a>,
+    pub(crate) faults: Faults<'a>,
 }
 
 /// Why a step did not end well.
@@ -125,7 +128,7 @@ impl Bench<'_> {
     /// and holds that much later.
     async fn step(&self, number: usize, step: &Step) -> Result<Option<Instant>, Trouble> {
         let worked = match self.loads.begin(number, step).await {
-            Ok(()) => self.work(number, step).await,
+            Ok(()) => self.work_under_faults(number, step).await,
             Err(trouble) => Err(trouble),
         };
         let cut = worked.as_ref().err().map(|_| "the step failed");
@@ -135,7 +138,29 @@ impl Bench<'_> {
         Ok(recovered)
     }
 
-    async fn work(&self, number: usize, step: &Step) -> Result<Option<Instant>, Trouble> {
+    /// Does what a step does, while its faults come and go.
+    async fn work_under_faults(
+        &self,
+        number: usize,
+        step: &Step,
+    ) -> Result<Option<Instant>, Trouble> {
+        let (tell, phase) = watch::channel(Phase::Holds);
+        let work = async {
+            let recovered = self.work(number, step, &tell).await?;
+            tell.send_replace(Phase::Done);
+            Ok(recovered)
+        };
+        let faults = self.faults.make(number, step, &phase);
+        let (recovered, ()) = futures_util::future::try_join(work, faults).await?;
+        Ok(recovered)
+    }
+
+    async fn work(
+        &self,
+        number: usize,
+        step: &Step,
+        phase: &watch::Sender<Phase>,
+    ) -> Result<Option<Instant>, Trouble> {
         if let Some(make) = &step.make {
             self.make(step, make).await?;
         }
@@ -147,6 +172,7 @@ impl Bench<'_> {
                 None => tokio::time::sleep(hold).await,
             }
         }
+        phase.send_replace(Phase::Held);
         if let Some(command) = &step.run {
             let command = self.addresses.render(command);
             self.status.doing(format!("run {command}"));

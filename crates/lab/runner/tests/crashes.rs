@@ -62,6 +62,91 @@ fn a_killed_laboratory_leaves_nothing_whenever_it_dies() {
     }
 }
 
+/// Faults that begin and end all the time, of systems that leave their group.
+const BROKEN: &str = r#"
+[[system]]
+name = "paused"
+run = "sh -c 'setsid sleep 600 & echo up; wait'"
+ready = "log up"
+count = 2
+
+[[system]]
+name = "killed"
+run = "sh -c 'setsid sh -c \"trap : TERM; sleep 600; :\" & echo up; wait'"
+ready = "log up"
+
+[[system]]
+name = "supervised"
+run = "sh -c 'sleep 0.1'"
+on_exit = "restart"
+restart_after = "10ms"
+
+[[step]]
+name = "broken"
+hold = "2s"
+fault = [
+  { pause = "paused", pick = "all", at = "0s", for = "60ms" },
+  { pause = "paused.1", at = "80ms", for = "900ms" },
+  { kill = "killed", at = "0s", for = "50ms" },
+  { restart = "killed", at = "300ms" },
+  { kill = "killed", at = "700ms", for = "1s" },
+]
+"#;
+
+/// A multiplicative generator (MINSTD); the seed repeats the moments.
+fn next(state: &mut u64) -> u64 {
+    *state = *state * 48_271 % 2_147_483_647;
+    *state
+}
+
+#[test]
+fn a_laboratory_killed_among_faults_leaves_nothing_at_100_random_moments() {
+    const SEED: u64 = 20_261_122;
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            scope.spawn(move || {
+                let mut state = SEED + worker;
+                for turn in 0..25 {
+                    let delay = Duration::from_millis(next(&mut state) % 1500);
+                    let mut lab = Lab::start(BROKEN);
+                    std::thread::sleep(delay);
+                    signal(&lab, Signal::SIGKILL);
+                    lab.process.wait().unwrap();
+                    eprintln!("seed {SEED}, worker {worker}, turn {turn}: killed after {delay:?}");
+                    lab.assert_nothing_is_left();
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn an_interrupt_among_faults_lets_go_what_is_paused() {
+    let mut lab = Lab::start(
+        r#"
+[[system]]
+name = "paused"
+run = "sh -c 'trap \"exit 0\" TERM; echo up; while :; do sleep 0.05; done'"
+ready = "log up"
+[[step]]
+name = "broken"
+fault = { pause = "paused", for = "10m" }
+"#,
+    );
+    lab.until("the fault begins", |lab| {
+        lab.events().contains("fault-began")
+    });
+    signal(&lab, Signal::SIGINT);
+    assert_eq!(lab.process.wait().unwrap().code(), Some(4));
+    assert_eq!(lab.processes(), Vec::<String>::new());
+    // It heard the request to end, which a process that is stopped does not.
+    let events = lab.events();
+    assert!(
+        events.contains("paused\",\"text\":\"ended with status 0"),
+        "{events}"
+    );
+}
+
 #[test]
 fn a_killed_laboratory_leaves_nothing_of_a_step() {
     let mut lab = Lab::start(STUBBORN);

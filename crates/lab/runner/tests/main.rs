@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod crashes;
+mod faults;
 mod going_on;
 mod loads;
 mod logs;

@@ -59,8 +59,14 @@ pub enum EventKind {
     SystemStarted,
     /// A system was ready.
     SystemReady,
+    /// A system that was started again was not ready in time; the text says what is missing.
+    SystemUnready,
     /// A system's process ended; the text says how.
     SystemExited,
+    /// A fault began; the text says what was done to whom. [`FaultRecord`] has it in numbers.
+    FaultBegan,
+    /// A fault ended; the text says what came of it.
+    FaultEnded,
     /// A step began.
     StepStarted,
     /// A step ended well.

@@ -161,6 +161,17 @@ impl Trees {
         trees.map(|tree| tree.books.members()).collect()
     }
 
+    /// The processes that belong to the tree below `root` now. Those whose parent ended
+    /// before are found by their marks, group or session. Empty: the process has ended.
+    pub fn now(root: u32, marks: &Marks) -> Vec<u32> {
+        let mut trees = Self::new();
+        if trees.add(root, marks.clone()).is_none() {
+            return Vec::new();
+        }
+        let found = trees.find().remove(&0).unwrap_or_default();
+        found.iter().map(|seen| seen.pid).collect()
+    }
+
     /// The processes of each tree that are there now.
     fn find(&mut self) -> BTreeMap<usize, Vec<Seen>> {
         self.samples += 1;

@@ -3,6 +3,7 @@
 mod constants;
 mod drivers;
 mod entries;
+mod faults;
 mod fields;
 mod fleets;
 mod lifecycles;
@@ -313,7 +314,7 @@ fn plan(
     };
     let steps: Vec<_> = steps
         .iter()
-        .filter_map(|entry| steps::step(reader, entry, &makers, &mut names, &mut under))
+        .filter_map(|entry| steps::step(reader, entry, &makers, &mut names, &mut under, &found))
         .collect();
     let expects: Vec<_> = expects
         .into_iter()

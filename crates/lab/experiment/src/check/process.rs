@@ -11,7 +11,7 @@ use super::values::Reader;
 use crate::catalogue::FleetKind;
 use crate::expr::{WATCHES, watch_name};
 use crate::names::Place;
-use crate::plan::{LogFormat, Program, Ready, Reference, System, Template, Watch};
+use crate::plan::{LogFormat, OnExit, Program, Ready, Reference, System, Template, Watch};
 
 /// Wait for readiness when a file does not say.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -21,7 +21,7 @@ pub(super) const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 pub(super) const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Keys that systems and fleets have in common.
-pub(super) const COMMON: [&str; 12] = [
+pub(super) const COMMON: [&str; 14] = [
     "name",
     "args",
     "ready",
@@ -34,6 +34,8 @@ pub(super) const COMMON: [&str; 12] = [
     "memory",
     "watch",
     "log",
+    "on_exit",
+    "restart_after",
 ];
 
 /// A system with the places that later checks need.
@@ -61,6 +63,7 @@ pub(super) struct Common {
     memory_bytes: Option<u64>,
     watch: Vec<Watch>,
     log: LogFormat,
+    on_exit: OnExit,
 }
 
 impl Common {
@@ -87,6 +90,7 @@ impl Common {
             memory_bytes: self.memory_bytes,
             watch: self.watch,
             log: self.log,
+            on_exit: self.on_exit,
             agents,
         };
         Found {
@@ -134,6 +138,7 @@ pub(super) fn common(
     let log = fields
         .get("log")
         .map_or(Some(LogFormat::Auto), |field| reader.choice(field, &LOGS));
+    let on_exit = on_exit(reader, fields);
     let (after, after_spans) = after?;
     Some(Common {
         ready: ready?,
@@ -146,7 +151,37 @@ pub(super) fn common(
         memory_bytes: memory?,
         watch: watch?,
         log: log?,
+        on_exit: on_exit?,
     })
+}
+
+/// Pause before a process is started again, when a file does not say.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
+/// Shortest pause: what ends at once would be started without end.
+const SOONEST: Duration = Duration::from_millis(10);
+
+/// `on_exit` and `restart_after`.
+fn on_exit(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<OnExit> {
+    let choices = [
+        ("error", OnExit::Error),
+        ("expected", OnExit::Expected),
+        ("restart", OnExit::Restart(RESTART_AFTER)),
+    ];
+    let on_exit = fields
+        .get("on_exit")
+        .map_or(Some(OnExit::Error), |field| reader.choice(field, &choices));
+    let Some(field) = fields.get("restart_after") else {
+        return on_exit;
+    };
+    let after = reader.duration(field, SOONEST..=LONGEST);
+    match on_exit? {
+        OnExit::Restart(_) => after.map(OnExit::Restart),
+        _ => {
+            let problem = Problem::new(field.span(), "nothing would be started again");
+            reader.problem(problem.help("add on_exit = \"restart\""));
+            None
+        }
+    }
 }
 
 /// Names of the forms of a log.

@@ -6,9 +6,10 @@ use document::Problem;
 
 use super::drivers::Makers;
 use super::entries::Entry;
+use super::faults;
 use super::fields::{Field, Fields, Value};
 use super::loads::{self, Under};
-use super::process::{LONGEST, SHORTEST};
+use super::process::{Found, LONGEST, SHORTEST};
 use super::settings::{self, MOST};
 use super::values::Reader;
 use crate::expr::{Expr, Names, Use, compile};
@@ -28,7 +29,7 @@ const MOST_IN_FLIGHT: u64 = 100_000;
 const FASTEST: f64 = 10_000_000.0;
 
 /// Keys of a step that take time.
-const WORKS: [&str; 5] = ["make", "hold", "run", "wait", "search"];
+const WORKS: [&str; 6] = ["make", "hold", "run", "wait", "search", "fault"];
 
 /// Reads a `[[step]]`, and adds to `names` where loads run and what is searched for.
 pub(super) fn step(
@@ -37,6 +38,7 @@ pub(super) fn step(
     makers: &Makers,
     names: &mut Names,
     under: &mut Under<'_>,
+    systems: &[Found],
 ) -> Option<Step> {
     let known = [
         "name",
@@ -49,8 +51,9 @@ pub(super) fn step(
         "search",
         "while",
         "fit",
+        "fault",
     ];
-    let later = ["fault", "background"];
+    let later = ["background"];
     let fields = Fields::open(
         entry.value,
         entry.label,
@@ -64,7 +67,7 @@ pub(super) fn step(
     {
         let message = format!("this {} does nothing", entry.label);
         let problem = Problem::new(fields.span.clone(), message);
-        reader.problem(problem.help("give it make, hold, run, wait or search"));
+        reader.problem(problem.help("give it make, hold, run, wait, fault or search"));
     } else if let Some(field) = fields.get("load")
         && !WORKS.iter().any(|key| fields.get(key).is_some())
     {
@@ -78,6 +81,7 @@ pub(super) fn step(
             used.steps.push(name.clone());
         }
     }
+    let faults = faults::faults(reader, &fields, systems);
     let search = loads::search(reader, &fields, under.loads, names);
     if let Some(Some(search)) = &search {
         under.searches.push((name.clone(), search.load.clone()));
@@ -111,6 +115,7 @@ pub(super) fn step(
         run_within: run_within?,
         wait: wait?,
         loads: loads?,
+        faults: faults?,
         search: search?,
     })
 }

@@ -4,6 +4,7 @@
 //! catalogue of the binary. It holds no port, path or time of the machine: what
 //! is only known once the run starts stays a [`Reference`] inside a [`Template`].
 
+mod fault;
 mod load;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 use crate::expr::Expr;
 
+pub use fault::{EndSignal, Fault, FaultKind, OnExit, Who};
 pub use load::{
     Journey, Load, LoadModel, LoadTls, Period, Request, RequestBody, Schedule, Search, StepLoad,
     Traffic,
@@ -73,6 +75,8 @@ pub struct System {
     pub watch: Vec<Watch>,
     /// How its log lines are read.
     pub log: LogFormat,
+    /// What the end of a process means while the run goes on.
+    pub on_exit: OnExit,
     /// Set when a `[[fleet]]` table made this system: how many agents it simulates.
     pub agents: Option<u32>,
 }
@@ -267,7 +271,7 @@ pub struct Loop {
 }
 
 /// One step: makes entities, then holds, then runs a command, then waits, under load
-/// from its begin to its end. Or it searches.
+/// from its begin to its end, with faults in between. Or it searches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     /// Name, shown on the time axis.
@@ -284,6 +288,8 @@ pub struct Step {
     pub wait: Option<Wait>,
     /// Loads that run as long as the step does.
     pub loads: Vec<StepLoad>,
+    /// What is broken meanwhile.
+    pub faults: Vec<Fault>,
     /// A search for the highest rate of a load that holds.
     pub search: Option<Search>,
 }

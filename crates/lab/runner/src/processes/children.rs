@@ -62,6 +62,8 @@ pub(crate) struct Child {
     pub(crate) command_line: String,
     /// Files of its output.
     pub(crate) logs: Vec<PathBuf>,
+    /// Their lengths when it started: what stands before is of processes before it.
+    pub(crate) logs_from: Vec<u64>,
     /// Ours, when it was launched with pipes.
     pub(crate) pipes: Option<Pipes>,
     exit: Exit,
@@ -96,6 +98,9 @@ impl Children {
     pub(crate) fn start(&self, mut launch: Launch) -> Result<Child, LaunchError> {
         launch.env.push(self.tag.variable());
         let command_line = launch.command_line();
+        let logs = launch.logs();
+        let length = |path: &PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
+        let logs_from = logs.iter().map(length).collect();
         let (mut process, pipes) =
             launch
                 .spawn(&self.base)
@@ -110,7 +115,6 @@ impl Children {
         self.reaper.group(leader.id())?;
         let (tell, exit) = watch::channel(None);
         let (reaper, group) = (Arc::clone(&self.reaper), leader.id());
-        let logs = launch.logs();
         tokio::spawn(net::boxed(async move {
             // Waiting for a child of ours fails only if someone else collected it.
             let how = process.ended().await.unwrap_or_default();
@@ -123,6 +127,7 @@ impl Children {
         }));
         Ok(Child {
             logs,
+            logs_from,
             pid: leader.id(),
             leader,
             command_line,

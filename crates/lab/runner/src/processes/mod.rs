@@ -2,18 +2,21 @@
 
 mod addresses;
 mod children;
+mod copy;
 mod launch;
 mod ports;
 mod ready;
+mod supervise;
 mod systems;
 mod tail;
 
 pub(crate) use addresses::Addresses;
 pub use children::LaunchError;
 pub(crate) use children::{Child, Children, Ended};
+pub(crate) use copy::{Copy, Running, copy_names};
 pub(crate) use launch::{Launch, Output, itself};
 pub use ports::PortError;
 pub(crate) use ports::Ports;
 pub use systems::StartError;
-pub(crate) use systems::{Running, Starting, Systems, copy_names};
+pub(crate) use systems::{Starting, Systems};
 pub(crate) use tail::{first_lines, last_lines, shown};

@@ -18,9 +18,13 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// Longest line of a log in which a text is looked for.
 const LINE_BYTES: usize = 1 << 20;
 
-/// Returns once the system at `port`, with these `logs`, shows that it is ready.
+/// Returns once the system at `port`, whose `logs` begin at these bytes, shows that it is ready.
 /// The caller bounds the wait and watches for the end of the process.
-pub(super) async fn until_ready(ready: &Ready, port: u16, logs: &[PathBuf]) {
+pub(super) async fn until_ready(
+    ready: &Ready,
+    port: u16,
+    logs: impl Iterator<Item = (&PathBuf, u64)>,
+) {
     match ready {
         Ready::Tcp => {
             while !accepts(port).await {
@@ -39,7 +43,8 @@ pub(super) async fn until_ready(ready: &Ready, port: u16, logs: &[PathBuf]) {
             }
         }
         Ready::Log(text) => {
-            let mut searches: Vec<Search> = logs.iter().map(|log| Search::new(log)).collect();
+            let searches = logs.map(|(log, from)| Search::new(log, from));
+            let mut searches: Vec<Search> = searches.collect();
             loop {
                 for search in &mut searches {
                     // A log that cannot be read yet is looked at again.
@@ -90,10 +95,10 @@ struct Search {
 }
 
 impl Search {
-    fn new(path: &Path) -> Self {
+    fn new(path: &Path, from: u64) -> Self {
         Self {
             path: path.to_owned(),
-            read: 0,
+            read: from,
             line: Vec::new(),
         }
     }
@@ -142,7 +147,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.log");
         let mut file = std::fs::File::create(&path).unwrap();
-        let mut search = Search::new(&path);
+        let mut search = Search::new(&path, 0);
         assert!(!search.finds("ready now").await.unwrap());
         file.write_all(b"not yet\nrea").unwrap();
         assert!(!search.finds("ready now").await.unwrap());
@@ -159,7 +164,7 @@ mod tests {
         let mut text = vec![b'x'; 3 * LINE_BYTES];
         text.extend_from_slice(b"found");
         std::fs::write(&path, &text).unwrap();
-        let mut search = Search::new(&path);
+        let mut search = Search::new(&path, 0);
         assert!(search.finds("found").await.unwrap());
         assert!(search.line.len() <= 2 * LINE_BYTES + 5);
     }
@@ -167,7 +172,7 @@ mod tests {
     #[tokio::test]
     async fn a_missing_log_is_an_error_to_look_at_again() {
         assert!(
-            Search::new(Path::new("/nonexistent/x.log"))
+            Search::new(Path::new("/nonexistent/x.log"), 0)
                 .finds("x")
                 .await
                 .is_err()

@@ -1,6 +1,7 @@
 //! The systems of a plan: all started, all ready, all stopped.
 
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,16 +11,20 @@ use lab_experiment::plan::{Program, System};
 use lab_store::{EventKind, RunFile, RunFolder};
 use measure::Marks;
 use processes::{Group, GroupError, Groups, Reaper, ReaperError, Signal};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
 use super::addresses::Addresses;
-use super::children::{Child, Children, LaunchError};
+use super::children::{Children, Ended, LaunchError};
+use super::copy::{Copy, Running, copy_names};
 use super::launch::{Launch, Output, itself};
 use super::ports::Ports;
 use super::ready::{describe, until_ready};
 use super::tail::last_lines;
 use crate::progress::Status;
 use crate::record::Recorder;
+use crate::watch::Watcher;
 
 /// Why the systems could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +73,16 @@ pub enum StartError {
         /// The last lines of its output.
         output: String,
     },
+    /// A copy was started again too often.
+    #[error("{name} ended {times} times, the most that it is started again (`on_exit`){output}")]
+    Unstable {
+        /// Name of the copy.
+        name: String,
+        /// How often it was started again.
+        times: u32,
+        /// The last lines of its output.
+        output: String,
+    },
     /// Systems wait for each other.
     #[error("{} wait for each other; take one of them out of `after`", names.join(" and "))]
     Circle {
@@ -76,33 +91,29 @@ pub enum StartError {
     },
 }
 
-/// A copy of a system that was started.
-#[derive(Debug, Clone)]
-pub(crate) struct Running {
-    /// The system, with `.index` when it has several copies.
-    pub(crate) name: String,
-    pub(crate) child: Arc<Child>,
-    /// How the processes that it starts are known to be its own.
-    pub(crate) marks: Marks,
-}
-
-/// Names of the copies of a system: its own, or `name.0`, `name.1` and so on.
-pub(crate) fn copy_names(system: &System) -> Vec<String> {
-    match system.count {
-        1 => vec![system.name.clone()],
-        count => (0..count)
-            .map(|index| format!("{}.{index}", system.name))
-            .collect(),
-    }
-}
+/// A process of a copy has ended: places of system and copy, and its number.
+pub(super) type End = ((usize, usize), u32);
 
 /// The systems that were started, in order, and what has to be removed with them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Systems {
     /// One entry for each system, in order of their start.
-    started: Vec<Vec<Running>>,
+    pub(super) started: Vec<Vec<Copy>>,
     /// Control groups of copies, by their names.
     groups: Vec<(String, Group)>,
+    /// Whoever supervises hears of each end here.
+    pub(super) ends: (UnboundedSender<End>, Mutex<UnboundedReceiver<End>>),
+}
+
+impl Default for Systems {
+    fn default() -> Self {
+        let (tell, ends) = unbounded_channel();
+        Self {
+            started: Vec::new(),
+            groups: Vec::new(),
+            ends: (tell, Mutex::new(ends)),
+        }
+    }
 }
 
 /// The environment variable that says of which copy of which run a process is.
@@ -121,6 +132,8 @@ pub(crate) struct Starting<'a> {
     pub(crate) folder: &'a RunFolder,
     pub(crate) recorder: &'a Recorder,
     pub(crate) status: &'a Status,
+    pub(crate) watcher: Option<&'a Watcher>,
+    pub(crate) systems: &'a [System],
     /// Path of the binary that makes the run.
     pub(crate) own_binary: OsString,
     /// Name of the run, unlike that of any other.
@@ -129,11 +142,8 @@ pub(crate) struct Starting<'a> {
 
 impl Systems {
     /// Makes the control groups that the plan needs, before anything starts.
-    pub(crate) fn prepare(
-        &mut self,
-        systems: &[System],
-        starting: &Starting<'_>,
-    ) -> Result<(), StartError> {
+    pub(crate) fn prepare(&mut self, starting: &Starting<'_>) -> Result<(), StartError> {
+        let systems = starting.systems;
         if systems.iter().all(|system| system.memory_bytes.is_none()) {
             return Ok(());
         }
@@ -159,45 +169,38 @@ impl Systems {
     }
 
     /// Starts every system once those that it comes after are ready, and returns
-    /// when all are. `started` hears of each copy at once. On an error the ones
-    /// that run are left to [`Systems::stop`].
+    /// when all are. On an error the ones that run are left to [`Systems::stop`].
     pub(crate) async fn start(
         &mut self,
-        systems: &[System],
         ports: &mut Ports,
         starting: &Starting<'_>,
-        mut started: impl FnMut(&System, &Running),
     ) -> Result<(), StartError> {
-        let mut waiting: Vec<&System> = systems.iter().collect();
+        let mut waiting: Vec<(usize, &System)> = starting.systems.iter().enumerate().collect();
         let mut ready: Vec<&str> = Vec::new();
         while !waiting.is_empty() {
-            let (now, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|system| {
+            let (now, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, system)| {
                 system
                     .after
                     .iter()
                     .all(|name| ready.contains(&name.as_str()))
             });
             if now.is_empty() {
-                let names = later.iter().map(|system| system.name.clone()).collect();
+                let names = later.iter().map(|(_, system)| system.name.clone());
+                let names = names.collect();
                 return Err(StartError::Circle { names });
             }
             let mut waits = JoinSet::new();
-            let mut unready = BTreeSet::new();
-            for system in &now {
-                let copies = self.start_copies(system, ports, starting)?;
-                for (index, running) in copies.iter().enumerate() {
-                    started(system, running);
-                    let port = starting.addresses.port(&system.name, index as u32);
-                    waits.spawn(net::boxed(wait_for(
-                        System::clone(system),
-                        running.clone(),
-                        port,
-                    )));
-                    unready.insert(running.name.clone());
+            let mut unready = BTreeMap::new();
+            for (place, system) in &now {
+                for copy in self.start_copies(*place, ports, starting)? {
+                    let port = starting.addresses.port(&system.name, copy.index);
+                    let (running, start) = (copy.running(), copy.start());
+                    waits.spawn(net::boxed(wait_for(System::clone(system), running, port)));
+                    unready.insert(copy.name.clone(), (copy.ready.clone(), start));
                 }
             }
             loop {
-                let names: Vec<&str> = unready.iter().map(String::as_str).collect();
+                let names: Vec<&str> = unready.keys().map(String::as_str).collect();
                 let doing = format!("wait until {} can be used", names.join(", "));
                 starting.status.doing(doing);
                 let Some(waited) = waits.join_next().await else {
@@ -207,9 +210,11 @@ impl Systems {
                 let Ok(waited) = waited else { continue };
                 let name = waited?;
                 starting.recorder.event(EventKind::SystemReady, &name, "");
-                unready.remove(&name);
+                if let Some((ready, start)) = unready.remove(&name) {
+                    ready.send_replace(start);
+                }
             }
-            ready.extend(now.iter().map(|system| system.name.as_str()));
+            ready.extend(now.iter().map(|(_, system)| system.name.as_str()));
             waiting = later;
         }
         Ok(())
@@ -217,10 +222,11 @@ impl Systems {
 
     fn start_copies(
         &mut self,
-        system: &System,
+        place: usize,
         ports: &mut Ports,
         starting: &Starting<'_>,
-    ) -> Result<&[Running], StartError> {
+    ) -> Result<&[Copy], StartError> {
+        let system = &starting.systems[place];
         // Pushed first: a copy that runs is stopped even if the next fails.
         let slot = self.started.len();
         self.started.push(Vec::new());
@@ -228,23 +234,72 @@ impl Systems {
             for port in starting.addresses.ports(&system.name, index) {
                 ports.release(*port);
             }
-            let launch = self.launch(system, index, &name, starting);
-            let marks = Marks {
-                variable: Some(format!("{COPY}={}", mark(&starting.tag, &name))),
-                cgroup: launch.cgroup.clone(),
-            };
-            let child = starting.children.start(launch)?;
-            let text = format!("process {}: {}", child.pid, child.command_line);
-            starting
-                .recorder
-                .event(EventKind::SystemStarted, &name, &text);
-            self.started[slot].push(Running {
+            let at = (slot, self.started[slot].len());
+            let running = self.start_process(system, index, &name, (at, 1), starting)?;
+            self.started[slot].push(Copy {
                 name,
-                child: Arc::new(child),
-                marks,
+                system: place,
+                index,
+                running: RefCell::new(running),
+                starts: Cell::new(1),
+                ready: watch::channel(0).0,
+                is_held: Cell::new(false),
+                is_paused: Cell::new(false),
+                is_told: Cell::new(false),
             });
         }
         Ok(&self.started[slot])
+    }
+
+    fn start_process(
+        &self,
+        system: &System,
+        index: u32,
+        name: &str,
+        end: End,
+        starting: &Starting<'_>,
+    ) -> Result<Running, StartError> {
+        let launch = self.launch(system, index, name, starting);
+        let marks = Marks {
+            variable: Some(format!("{COPY}={}", mark(&starting.tag, name))),
+            cgroup: launch.cgroup.clone(),
+        };
+        let child = starting.children.start(launch)?;
+        let text = format!("process {}: {}", child.pid, child.command_line);
+        starting
+            .recorder
+            .event(EventKind::SystemStarted, name, &text);
+        if let Some(watcher) = starting.watcher.filter(|_| !system.watch.is_empty()) {
+            watcher.add(name, child.pid, marks.clone());
+        }
+        let (exit, tell) = (child.watch(), self.ends.0.clone());
+        tokio::spawn(net::boxed(async move {
+            exit.ended().await;
+            // Nobody listens any more when the run is over.
+            let _ = tell.send(end);
+        }));
+        Ok(Running {
+            name: name.to_owned(),
+            child: Arc::new(child),
+            marks,
+        })
+    }
+
+    /// The next process of a copy; it is ready later.
+    pub(super) fn start_again(
+        &self,
+        at: (usize, usize),
+        starting: &Starting<'_>,
+    ) -> Result<(), StartError> {
+        let copy = &self.started[at.0][at.1];
+        let (system, number) = (&starting.systems[copy.system], copy.start() + 1);
+        let end = (at, number);
+        let running = self.start_process(system, copy.index, &copy.name, end, starting)?;
+        copy.running.replace(running);
+        copy.starts.set(number);
+        copy.is_told.set(false);
+        copy.is_paused.set(false);
+        Ok(())
     }
 
     fn launch(&self, system: &System, index: u32, name: &str, starting: &Starting<'_>) -> Launch {
@@ -276,31 +331,35 @@ impl Systems {
     }
 
     /// Every copy that was started, in order.
-    pub(crate) fn running(&self) -> impl Iterator<Item = &Running> {
+    pub(crate) fn copies(&self) -> impl Iterator<Item = &Copy> {
         self.started.iter().flatten()
     }
 
-    /// Waits until one of the copies ends.
-    pub(crate) async fn first_exit(&self) -> Running {
-        let mut exits = JoinSet::new();
-        for running in self.running().cloned() {
-            exits.spawn(net::boxed(async move {
-                running.child.exit().await;
-                running
-            }));
-        }
-        match exits.join_next().await {
-            Some(Ok(running)) => running,
-            // No systems, so none ends.
-            _ => std::future::pending().await,
-        }
+    /// The copies of a system of the plan, by its name.
+    pub(crate) fn copies_of(&self, systems: &[System], name: &str) -> &[Copy] {
+        let of = |copies: &&Vec<Copy>| {
+            let first = copies.first();
+            first.is_some_and(|copy| systems[copy.system].name == name)
+        };
+        self.started.iter().find(of).map_or(&[], Vec::as_slice)
+    }
+
+    /// Processes whose end was not told yet.
+    pub(crate) fn untold(&self) -> impl Iterator<Item = Running> {
+        let untold = self.copies().filter(|copy| !copy.is_told.get());
+        untold.map(Copy::running)
     }
 
     /// Stops the systems in reverse order of their start, all copies of one at once.
     pub(crate) async fn stop(&self) {
         for copies in self.started.iter().rev() {
             let mut stops = JoinSet::new();
-            for running in copies.iter().cloned() {
+            for copy in copies {
+                // A process that is stopped hears nothing.
+                if copy.is_paused() {
+                    copy.pause(false);
+                }
+                let running = copy.running();
                 stops.spawn(net::boxed(async move { running.child.stop().await }));
             }
             while stops.join_next().await.is_some() {}
@@ -309,8 +368,8 @@ impl Systems {
 
     /// Kills every copy without asking.
     pub(crate) fn kill(&self) {
-        for running in self.running() {
-            running.child.signal(Signal::SIGKILL);
+        for copy in self.copies() {
+            copy.running().child.signal(Signal::SIGKILL);
         }
     }
 
@@ -321,9 +380,13 @@ impl Systems {
     }
 }
 
-async fn wait_for(system: System, running: Running, port: u16) -> Result<String, StartError> {
+pub(super) async fn wait_for(
+    system: System,
+    running: Running,
+    port: u16,
+) -> Result<String, StartError> {
     let child = &running.child;
-    let ended_early = |ended: super::Ended| StartError::EndedEarly {
+    let ended_early = |ended: Ended| StartError::EndedEarly {
         name: running.name.clone(),
         ended: ended.to_string(),
         command_line: child.command_line.clone(),
@@ -335,11 +398,12 @@ async fn wait_for(system: System, running: Running, port: u16) -> Result<String,
             Some(ended) => Err(ended_early(ended)),
         };
     };
+    let logs = child.logs.iter().zip(child.logs_from.iter().copied());
     tokio::select! {
         // A process that ended is not ready, whoever answers on its port.
         biased;
         ended = child.exit() => Err(ended_early(ended)),
-        waited = tokio::time::timeout(system.ready_within, until_ready(ready, port, &child.logs)) => {
+        waited = tokio::time::timeout(system.ready_within, until_ready(ready, port, logs)) => {
             match waited {
                 Ok(()) => Ok(running.name.clone()),
                 Err(_) => Err(StartError::NotReady {

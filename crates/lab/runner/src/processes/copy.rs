@@ -1,0 +1,128 @@
+//! A copy of a system, over all the processes that it has in a run.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lab_experiment::plan::System;
+use measure::Marks;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+use processes::Signal;
+use tokio::sync::watch;
+
+use super::children::Child;
+
+/// Looks for processes that a signal has not reached yet.
+const LOOKS: u32 = 10;
+
+/// A process of a copy.
+#[derive(Debug, Clone)]
+pub(crate) struct Running {
+    /// The system, with `.index` when it has several copies.
+    pub(crate) name: String,
+    pub(crate) child: Arc<Child>,
+    /// How the processes that it starts are known to be its own.
+    pub(crate) marks: Marks,
+}
+
+/// A copy of a system, over all the processes that it has in a run.
+#[derive(Debug)]
+pub(crate) struct Copy {
+    /// The system, with `.index` when it has several copies.
+    pub(crate) name: String,
+    /// Place of the system in the plan.
+    pub(super) system: usize,
+    /// Its number among the copies of its system.
+    pub(crate) index: u32,
+    pub(super) running: RefCell<Running>,
+    /// Processes so far.
+    pub(super) starts: Cell<u32>,
+    /// Number of the newest process that was ready.
+    pub(super) ready: watch::Sender<u32>,
+    /// A fault keeps it down: nobody else starts it.
+    pub(super) is_held: Cell<bool>,
+    pub(super) is_paused: Cell<bool>,
+    /// Whether the end of its newest process was told.
+    pub(super) is_told: Cell<bool>,
+}
+
+impl Copy {
+    /// Its newest process.
+    pub(crate) fn running(&self) -> Running {
+        self.running.borrow().clone()
+    }
+
+    /// Whether its newest process runs.
+    pub(crate) fn is_up(&self) -> bool {
+        self.running.borrow().child.ended().is_none()
+    }
+
+    /// Whether its processes are stopped.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_paused.get()
+    }
+
+    /// Stops its processes, or lets them go on.
+    pub(crate) fn pause(&self, paused: bool) {
+        let signal = if paused {
+            Signal::SIGSTOP
+        } else {
+            Signal::SIGCONT
+        };
+        self.is_paused.set(paused);
+        self.signal(signal);
+    }
+
+    /// Sends a signal to every process of it, also to those that left its group, as the
+    /// workers of databases do.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let running = self.running();
+        let mut hit = BTreeSet::new();
+        // The first look stops whoever forks; a later one finds what was forked meanwhile.
+        for _ in 0..LOOKS {
+            let found = measure::Trees::now(running.child.pid, &running.marks);
+            let new: Vec<u32> = found.into_iter().filter(|pid| hit.insert(*pid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            running.child.signal(signal);
+            for pid in new {
+                // An error means that it has ended.
+                let _ = kill(Pid::from_raw(pid.cast_signed()), signal);
+            }
+        }
+    }
+
+    /// Keeps it down once it has ended, until [`Systems::bring_up`].
+    pub(crate) fn hold(&self) {
+        self.is_held.set(true);
+    }
+
+    /// Says that somebody else tells how its newest process ended.
+    pub(crate) fn told(&self) {
+        self.is_told.set(true);
+    }
+
+    /// Number of its newest process, from 1.
+    pub(crate) fn start(&self) -> u32 {
+        self.starts.get()
+    }
+
+    /// Waits until a process after number `start` is ready.
+    pub(crate) async fn ready_after(&self, start: u32) {
+        let mut ready = self.ready.subscribe();
+        // We hold the sender, so the wait ends well.
+        let _ = ready.wait_for(|number| *number > start).await;
+    }
+}
+
+/// Names of the copies of a system: its own, or `name.0`, `name.1` and so on.
+pub(crate) fn copy_names(system: &System) -> Vec<String> {
+    match system.count {
+        1 => vec![system.name.clone()],
+        count => (0..count)
+            .map(|index| format!("{}.{index}", system.name))
+            .collect(),
+    }
+}

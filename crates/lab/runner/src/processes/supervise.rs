@@ -1,0 +1,123 @@
+//! Systems that are looked after while a run goes on: what ends and shall run is started
+//! again.
+
+use lab_experiment::plan::OnExit;
+use lab_store::EventKind;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::copy::{Copy, Running};
+use super::systems::{End, StartError, Starting, Systems, wait_for};
+use super::tail::last_lines;
+
+/// How often a copy is started again after it ended by itself; one that ends more often is
+/// not supervised but broken.
+const MOST_RESTARTS: u32 = 10_000;
+
+impl Systems {
+    /// Starts a copy again that a fault keeps down, and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it cannot be started, or is not ready in time.
+    pub(crate) async fn bring_up(
+        &self,
+        copy: &Copy,
+        starting: &Starting<'_>,
+    ) -> Result<(), StartError> {
+        let mut places = self.started.iter().enumerate().flat_map(|(slot, copies)| {
+            let copies = copies.iter().enumerate();
+            copies.map(move |(place, copy)| ((slot, place), copy))
+        });
+        let Some((at, _)) = places.find(|(_, one)| one.name == copy.name) else {
+            return Ok(());
+        };
+        self.start_again(at, starting)?;
+        copy.is_held.set(false);
+        let system = &starting.systems[copy.system];
+        let port = starting.addresses.port(&system.name, copy.index);
+        let start = copy.start();
+        let name = wait_for(system.clone(), copy.running(), port).await?;
+        starting.recorder.event(EventKind::SystemReady, &name, "");
+        copy.ready.send_replace(start);
+        Ok(())
+    }
+
+    /// Looks after the copies for as long as it is polled: those that end and shall run are
+    /// started again. Returns the one whose end nobody expected.
+    ///
+    /// # Errors
+    /// When a copy cannot be started again.
+    pub(crate) async fn supervise(&self, starting: &Starting<'_>) -> Result<Running, StartError> {
+        let mut ends = self.ends.1.lock().await;
+        let mut due: Vec<(Instant, End)> = Vec::new();
+        let mut waits = JoinSet::new();
+        loop {
+            let next = due.iter().map(|(at, _)| *at).min();
+            // Never, where nothing is due.
+            let sleep = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                ended = ends.recv() => {
+                    // We hold a sender ourselves.
+                    let Some((at, number)) = ended else { continue };
+                    let copy = &self.started[at.0][at.1];
+                    if copy.is_held.get() || number != copy.start() {
+                        continue;
+                    }
+                    let on_exit = starting.systems[copy.system].on_exit;
+                    let running = copy.running();
+                    if on_exit == OnExit::Error {
+                        return Ok(running);
+                    }
+                    if !copy.is_told.replace(true) {
+                        let ended = running.child.exit().await.to_string();
+                        starting.recorder.event(EventKind::SystemExited, &copy.name, &ended);
+                    }
+                    if let OnExit::Restart(after) = on_exit {
+                        if number > MOST_RESTARTS {
+                            return Err(StartError::Unstable {
+                                name: copy.name.clone(),
+                                times: MOST_RESTARTS,
+                                output: last_lines(&running.child.logs),
+                            });
+                        }
+                        due.push((Instant::now() + after, (at, number)));
+                    }
+                }
+                () = sleep => {
+                    let now = Instant::now();
+                    for (_, (at, number)) in due.extract_if(.., |(when, _)| *when <= now) {
+                        let copy = &self.started[at.0][at.1];
+                        // A fault may have taken charge of it meanwhile.
+                        if copy.is_held.get() || number != copy.start() {
+                            continue;
+                        }
+                        self.start_again(at, starting)?;
+                        let system = &starting.systems[copy.system];
+                        let port = starting.addresses.port(&system.name, copy.index);
+                        let waited = wait_for(system.clone(), copy.running(), port);
+                        let (ready, start) = (copy.ready.clone(), copy.start());
+                        waits.spawn(net::boxed(async move {
+                            waited.await.map(|name| (name, ready, start))
+                        }));
+                    }
+                }
+                Some(waited) = waits.join_next(), if !waits.is_empty() => match waited {
+                    Ok(Ok((name, ready, start))) => {
+                        starting.recorder.event(EventKind::SystemReady, &name, "");
+                        ready.send_replace(start);
+                    }
+                    // It is started again when it ends, and told as it is until then.
+                    Ok(Err(StartError::NotReady { name, missing, .. })) => {
+                        starting.recorder.event(EventKind::SystemUnready, &name, &missing);
+                    }
+                    _ => {}
+                },
+            }
+        }
+    }
+}

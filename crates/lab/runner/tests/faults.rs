@@ -1,0 +1,259 @@
+//! Faults of steps: what is hit, for how long, and that it is put right again.
+// Helpers outside of test functions panic like tests do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::support::{log, run};
+use lab_runner::Finished;
+use lab_store::{Event, EventKind, Outcome};
+
+/// Three copies that say ten times a second that they are there, with a child in a session
+/// of its own that does the same, as databases have.
+const BEATS: &str = r#"
+[[system]]
+name = "beat"
+run = "sh -c 'setsid sh -c \"while :; do echo child \\$(date +%s.%N); sleep 0.1; done\" & echo up; while :; do echo parent $(date +%s.%N); sleep 0.1; done'"
+ready = "log up"
+count = 3
+"#;
+
+fn made(text: &str) -> (tempfile::TempDir, Finished) {
+    let (folder, finished) = run(&format!("{BEATS}{text}"));
+    (folder, finished.unwrap_or_else(|error| panic!("{error}")))
+}
+
+#[track_caller]
+fn passed(finished: &Finished) {
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
+    assert_eq!(finished.notes, Vec::<String>::new());
+}
+
+fn all(finished: &Finished) -> Vec<Event> {
+    finished.folder.records::<Event>().unwrap()
+}
+
+fn of(finished: &Finished, kind: EventKind) -> Vec<(f64, String, String)> {
+    let events = all(finished).into_iter();
+    let of = events.filter(|event| event.kind == kind);
+    of.map(|event| (event.t_s, event.name, event.text))
+        .collect()
+}
+
+/// Times at which a copy's parent or child said that it was there, since the Unix epoch.
+fn beats(finished: &Finished, copy: &str, who: &str) -> Vec<f64> {
+    let text = log(finished, copy);
+    let lines = text.lines().filter_map(|line| line.strip_prefix(who));
+    lines.map(|time| time.trim().parse().unwrap()).collect()
+}
+
+/// The longest silence between two beats, in seconds.
+fn silence(beats: &[f64]) -> f64 {
+    let gaps = beats.windows(2).map(|pair| pair[1] - pair[0]);
+    gaps.fold(0.0, f64::max)
+}
+
+#[test]
+fn a_pause_stops_every_process_of_the_copies_that_are_hit_and_of_no_other() {
+    let (_folder, finished) = made(
+        r#"
+[[step]]
+name = "stop one"
+hold = "3s"
+fault = { pause = "beat.1", at = "500ms", for = "1500ms" }
+"#,
+    );
+    passed(&finished);
+    for who in ["parent", "child"] {
+        let hit = silence(&beats(&finished, "beat.1", who));
+        assert!(hit > 1.4, "{who} was silent for {hit} s");
+        for copy in ["beat.0", "beat.2"] {
+            let other = silence(&beats(&finished, copy, who));
+            assert!(other < hit - 0.2, "{copy}: {who} was silent for {other} s");
+        }
+    }
+    let (began, ended) = (
+        of(&finished, EventKind::FaultBegan),
+        of(&finished, EventKind::FaultEnded),
+    );
+    assert_eq!((&*began[0].1, &*began[0].2), ("stop one", "pause beat.1"));
+    let lasted = ended[0].0 - began[0].0;
+    assert!(lasted >= 1.5, "{lasted}");
+}
+
+#[test]
+fn what_is_killed_is_down_until_the_fault_ends_and_then_started_again() {
+    let (_folder, finished) = made(
+        r#"
+[[step]]
+name = "kill two"
+hold = "500ms"
+fault = { kill = "beat", pick = 2, for = "1s" }
+[[step]]
+name = "afterwards"
+hold = "300ms"
+"#,
+    );
+    passed(&finished);
+    let exited = of(&finished, EventKind::SystemExited);
+    let killed: Vec<&str> = exited
+        .iter()
+        .filter(|(.., text)| text == "was ended by SIGKILL")
+        .map(|(_, name, _)| &**name)
+        .collect();
+    assert_eq!(killed.len(), 2, "{exited:?}");
+    for copy in ["beat.0", "beat.1", "beat.2"] {
+        let ups = log(&finished, copy).matches("up\n").count();
+        let is_hit = killed.contains(&copy);
+        assert_eq!(ups, if is_hit { 2 } else { 1 }, "{copy}, {killed:?}");
+        if is_hit {
+            let hit = silence(&beats(&finished, copy, "parent"));
+            assert!(hit >= 0.95, "{copy} was silent for {hit} s");
+            // The child left the process group, and was hit all the same.
+            let hit = silence(&beats(&finished, copy, "child"));
+            assert!(hit >= 0.95, "{copy}'s child was silent for {hit} s");
+        }
+    }
+    // Each end is told once.
+    assert_eq!(exited.len(), 5, "{exited:?}");
+}
+
+#[test]
+fn the_same_seed_hits_the_same_copies_and_others_hit_others() {
+    let hit = |seed: u64| {
+        let (_folder, finished) = run(&format!(
+            r#"seed = {seed}
+[[system]]
+name = "many"
+run = "sleep 600"
+count = 6
+[[step]]
+name = "half"
+fault = {{ kill = "many", pick = "50%", for = "10ms" }}
+"#
+        ));
+        let began = of(&finished.unwrap(), EventKind::FaultBegan);
+        began[0].2.clone()
+    };
+    let first = hit(1);
+    assert_eq!(first.matches("many.").count(), 3, "{first}");
+    assert_eq!(hit(1), first);
+    let others: Vec<String> = (2..6).map(hit).collect();
+    assert!(others.iter().any(|other| *other != first), "{others:?}");
+}
+
+#[test]
+fn a_restart_is_orderly_and_lasts_until_they_are_ready() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "polite"
+run = "sh -c 'trap \"echo bye; exit 0\" TERM; sleep 0.3; echo up; while :; do sleep 0.05; done'"
+ready = "log up"
+[[step]]
+name = "renew"
+fault = { restart = "polite" }
+"#);
+    let finished = finished.unwrap();
+    passed(&finished);
+    let text = log(&finished, "polite");
+    assert_eq!(text.matches("up\n").count(), 2, "{text}");
+    assert!(text.starts_with("up\nbye\n"), "{text}");
+    let events = all(&finished);
+    let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
+    let at = |kind| kinds.iter().rposition(|one| *one == kind).unwrap();
+    assert!(
+        at(EventKind::SystemReady) < at(EventKind::FaultEnded),
+        "{kinds:?}"
+    );
+}
+
+#[test]
+fn a_supervised_system_is_started_again_and_the_fault_ends_with_it() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "kept"
+run = "sh -c 'echo up; exec sleep 600'"
+ready = "log up"
+on_exit = "restart"
+restart_after = "700ms"
+[[step]]
+name = "crash"
+hold = "3s"
+fault = { kill = "kept", at = "100ms" }
+"#);
+    let finished = finished.unwrap();
+    passed(&finished);
+    assert_eq!(log(&finished, "kept"), "up\nup\n");
+    let lasted =
+        of(&finished, EventKind::FaultEnded)[0].0 - of(&finished, EventKind::FaultBegan)[0].0;
+    assert!((0.7..2.8).contains(&lasted), "{lasted}");
+}
+
+#[test]
+fn what_ends_by_itself_ends_the_run_unless_the_file_says_otherwise() {
+    let ended = |on_exit: &str| {
+        let (_folder, finished) = run(&format!(
+            r#"
+[[system]]
+name = "short"
+run = "sh -c 'echo up; sleep 0.2; exit 3'"
+ready = "log up"
+{on_exit}
+[[step]]
+name = "longer"
+hold = "1s"
+"#
+        ));
+        let finished = finished.unwrap();
+        let ups = log(&finished, "short").matches("up").count();
+        (
+            finished.verdict.outcome,
+            finished.verdict.reason.unwrap_or_default(),
+            ups,
+        )
+    };
+    let (outcome, why, ups) = ended("");
+    assert_eq!((outcome, ups), (Outcome::Error, 1));
+    assert!(why.contains("short ended with status 3"), "{why}");
+    assert_eq!(ended("on_exit = \"expected\"").0, Outcome::Pass);
+    let (outcome, why, ups) = ended("on_exit = \"restart\"\nrestart_after = \"10ms\"");
+    assert_eq!(outcome, Outcome::Pass, "{why}");
+    assert!(ups >= 2, "{ups}");
+}
+
+#[test]
+fn two_faults_do_not_hit_the_same_copy_and_say_when_none_is_left() {
+    let (_folder, finished) = made(
+        r#"
+[[step]]
+name = "all, twice"
+fault = [{ pause = "beat", pick = "all", for = "1s" }, { pause = "beat", pick = 1, at = "200ms", for = "1s" }]
+"#,
+    );
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Error, "{verdict:?}");
+    let why = verdict.reason.clone().unwrap_or_default();
+    assert!(why.contains("another fault has the others"), "{why}");
+    // What was stopped was let go, or it could not have ended by being asked.
+    let exited = of(&finished, EventKind::SystemExited);
+    assert!(
+        exited
+            .iter()
+            .all(|(.., text)| text == "was ended by SIGTERM"),
+        "{exited:?}"
+    );
+}
+
+#[test]
+fn a_fault_is_undone_when_the_step_fails() {
+    let (_folder, finished) = made(
+        r#"
+[[step]]
+name = "in vain"
+hold = "100ms"
+fault = { pause = "beat", pick = "all" }
+run = "sleep 0.3; exit 1"
+"#,
+    );
+    assert_eq!(finished.verdict.outcome, Outcome::Error);
+    assert_eq!(finished.notes, Vec::<String>::new());
+}
