@@ -51,7 +51,6 @@ const FILES: &[(&str, &str)] = &files! {
     "systems/connections.py"
     "systems/faults-router.toml"
     "systems/if_there.sh"
-    "systems/keep.py"
     "systems/misbehave.py"
     "systems/profile.py"
     "systems/proxy.py"

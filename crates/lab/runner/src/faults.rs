@@ -90,7 +90,7 @@ impl<'a> Faults<'a> {
             match fault.length {
                 Some(length) => tokio::time::sleep_until(begun.at + length).await,
                 // A restart lasts as long as it takes.
-                None if fault.kind == FaultKind::Restart => {}
+                None if matches!(fault.kind, FaultKind::Restart(_)) => {}
                 None => reached(&mut phase, Phase::Done).await,
             }
         };
@@ -147,16 +147,21 @@ impl<'a> Faults<'a> {
                     self.ended(copy, signal).await?;
                 }
             }
-            FaultKind::Restart => {
-                let stops = hit.iter().map(|(copy, _)| async {
+            FaultKind::Restart(signal) => {
+                let ends = hit.iter().map(|(copy, _)| async {
                     copy.told();
                     copy.hold();
-                    copy.running().child.stop().await;
+                    copy.signal(signal_of(signal));
+                    let child = copy.running().child;
+                    if tokio::time::timeout(END_WITHIN, child.exit())
+                        .await
+                        .is_err()
+                    {
+                        copy.signal(Signal::SIGKILL);
+                    }
+                    self.ended(copy, Signal::SIGKILL).await
                 });
-                futures_util::future::join_all(stops).await;
-                for (copy, _) in &hit {
-                    self.ended(copy, Signal::SIGKILL).await?;
-                }
+                futures_util::future::try_join_all(ends).await?;
             }
         }
         Ok(Begun { hit, at, text })
@@ -233,6 +238,8 @@ fn signal_of(signal: EndSignal) -> Signal {
         EndSignal::Hup => Signal::SIGHUP,
         EndSignal::Quit => Signal::SIGQUIT,
         EndSignal::Abrt => Signal::SIGABRT,
+        EndSignal::Usr1 => Signal::SIGUSR1,
+        EndSignal::Usr2 => Signal::SIGUSR2,
     }
 }
 

@@ -29,13 +29,15 @@ const LATER: [&str; 9] = [
 /// Keys besides.
 const KEYS: [&str; 5] = ["pick", "at", "for", "keep", "signal"];
 /// Signals that end a process.
-const SIGNALS: [(&str, EndSignal); 6] = [
+const SIGNALS: [(&str, EndSignal); 8] = [
     ("KILL", EndSignal::Kill),
     ("TERM", EndSignal::Term),
     ("INT", EndSignal::Int),
     ("HUP", EndSignal::Hup),
     ("QUIT", EndSignal::Quit),
     ("ABRT", EndSignal::Abrt),
+    ("USR1", EndSignal::Usr1),
+    ("USR2", EndSignal::Usr2),
 ];
 
 /// Reads `fault = { kill = "db", for = "10s" }`, or a list of them.
@@ -115,7 +117,7 @@ fn fault<'t>(
     let fault = Fault {
         kind: match field.key {
             "kill" => FaultKind::Kill(signal?),
-            "restart" => FaultKind::Restart,
+            "restart" => FaultKind::Restart(signal?),
             _ => FaultKind::Pause,
         },
         system: system.system.name.clone(),
@@ -133,13 +135,16 @@ fn fault<'t>(
     Some((fields, fault))
 }
 
-/// The signal of a `kill`.
+/// The signal that ends the processes.
 fn signal(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: &str) -> Option<EndSignal> {
     let Some(field) = fields.get("signal") else {
-        return Some(EndSignal::Kill);
+        return Some(match kind {
+            "restart" => EndSignal::Term,
+            _ => EndSignal::Kill,
+        });
     };
-    if kind != "kill" {
-        let message = format!("\"signal\" goes with \"kill\", not with \"{kind}\"");
+    if kind == "pause" {
+        let message = "\"signal\" goes with \"kill\" and \"restart\", not with \"pause\"";
         reader.problem(Problem::new(field.span(), message));
         return None;
     }
@@ -245,7 +250,7 @@ fn ends(reader: &mut Reader<'_>, step: &Fields<'_>, fields: &Fields<'_>, fault: 
         return;
     }
     // A restart is over when the processes are ready again.
-    if is_open || fault.keep || fault.kind == FaultKind::Restart {
+    if is_open || fault.keep || matches!(fault.kind, FaultKind::Restart(_)) {
         return;
     }
     let begins_with_hold = match (fault.at, step.get("hold")) {

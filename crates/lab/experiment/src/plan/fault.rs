@@ -28,8 +28,8 @@ pub struct Fault {
 pub enum FaultKind {
     /// The processes get a signal that ends them, and are started again when the fault ends.
     Kill(EndSignal),
-    /// The processes are asked to end as an operator would, and started again.
-    Restart,
+    /// The processes are asked to end by a signal, as an operator would, and started again.
+    Restart(EndSignal),
     /// The processes are stopped, and go on when the fault ends.
     Pause,
 }
@@ -39,7 +39,7 @@ impl FaultKind {
     pub fn word(self) -> &'static str {
         match self {
             Self::Kill(_) => "kill",
-            Self::Restart => "restart",
+            Self::Restart(_) => "restart",
             Self::Pause => "pause",
         }
     }
@@ -61,6 +61,10 @@ pub enum EndSignal {
     Quit,
     /// As a failed assertion does.
     Abrt,
+    /// What the program makes of it: often to serve what it has begun, and then to end.
+    Usr1,
+    /// The same.
+    Usr2,
 }
 
 /// Which copies of a system are hit.
