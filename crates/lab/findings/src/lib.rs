@@ -6,4 +6,10 @@
 //! nothing happened is said to show an effect about once in a hundred times, and a run in which
 //! nothing is wrong accuses anybody in at most one of twenty; the tests count both.
 
+pub mod detect;
+mod finding;
+mod ranking;
 pub mod recovery;
+
+pub use finding::{Chart, Finding, Kind, Number, Share, Whole};
+pub use ranking::{Ranked, rank};
