@@ -25,6 +25,12 @@ const CROWD: f64 = 0.1;
 /// A start is handed over when it follows an end by less than this share of the mean time between ends.
 const HANDED_OVER: f64 = 0.1;
 
+/// How much the times that entities wait must differ, as a share of their mean.
+const DIFFERENT: f64 = 0.05;
+
+/// Slots of equal time from which the interval of a share is resampled.
+const SLOTS: usize = 200;
+
 /// Entities in a phase, and those that wait to enter it. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Phase<'a> {
@@ -56,8 +62,8 @@ impl Stretch {
 /// A pool: a number of entities in a phase that is reached and not exceeded while others wait
 /// for it.
 ///
-/// What is merely even is no pool: either the number of those who wait varies as that of a queue does, or
-/// entities enter at the moment in which others leave.
+/// What is merely even is no pool: entities must wait for different times, and either the number of those who wait
+/// varies as that of a queue does, or entities enter at the moment in which others leave.
 #[must_use]
 pub fn pool(phase: &Phase<'_>) -> Option<Finding> {
     let stretches = stretches(phase);
@@ -79,15 +85,9 @@ pub fn pool(phase: &Phase<'_>) -> Option<Finding> {
     if full_time < CROWDED_AT_LEVEL * crowded_time {
         return None;
     }
-    let busy = stretches.iter().filter(|stretch| stretch.inside > 0);
-    let pieces: Vec<(f64, f64)> = busy
-        .map(|stretch| {
-            let counts = full(stretch) && stretch.waiting >= crowd;
-            let length = stretch.length();
-            (if counts { length } else { 0.0 }, length)
-        })
-        .collect();
-    let effect = share_of(&pieces)?;
+    let effect = share_of(&over_time(&stretches, |stretch| {
+        full(stretch) && stretch.waiting > 0
+    }))?;
     let waited: f64 = stretches
         .iter()
         .filter(|stretch| full(stretch))
@@ -100,6 +100,7 @@ pub fn pool(phase: &Phase<'_>) -> Option<Finding> {
     let turnover = Turnover::of(phase, &crowded);
     let enough = turnover.passed >= PASSED.max(usize::try_from(level).ok()?)
         && (turnover.handed_over || varies(&stretches, crowd))
+        && waits_differ(phase.waiting)
         && effect.low >= BUSY_AT_LEVEL / 2.0
         && effect.value >= BUSY_AT_LEVEL
         && waited >= WAITED * inside
@@ -164,6 +165,39 @@ fn stretches(phase: &Phase<'_>) -> Vec<Stretch> {
     found
 }
 
+/// Time that counts and busy time, in equal slots of the time from first to last.
+fn over_time(stretches: &[Stretch], counts: impl Fn(&Stretch) -> bool) -> Vec<(f64, f64)> {
+    let (Some(first), Some(last)) = (stretches.first(), stretches.last()) else {
+        return Vec::new();
+    };
+    let slot = (last.to.saturating_sub(first.from) as f64 / SLOTS as f64).max(1.0);
+    let mut slots = vec![(0.0, 0.0); SLOTS];
+    for stretch in stretches.iter().filter(|stretch| stretch.inside > 0) {
+        let begin = stretch.from.saturating_sub(first.from) as f64 / slot;
+        let end = stretch.to.saturating_sub(first.from) as f64 / slot;
+        for (number, (part, whole)) in slots.iter_mut().enumerate().skip(begin as usize) {
+            let within = end.min(number as f64 + 1.0) - begin.max(number as f64);
+            if within <= 0.0 {
+                break;
+            }
+            *whole += within;
+            *part += if counts(stretch) { within } else { 0.0 };
+        }
+    }
+    slots
+}
+
+/// Whether those who waited did so for different times: a delay is the same for all.
+fn waits_differ(waiting: &[(i64, i64)]) -> bool {
+    let lengths: Vec<f64> = waiting
+        .iter()
+        .map(|(from, to)| to.saturating_sub(*from) as f64)
+        .filter(|length| *length > 0.0)
+        .collect();
+    let spread = stats::variance(&lengths).unwrap_or(0.0).sqrt();
+    spread > DIFFERENT * stats::mean(&lengths).unwrap_or(f64::INFINITY)
+}
+
 /// The lowest level that is hardly ever exceeded.
 fn level_of(crowded: &[Stretch]) -> Option<i64> {
     let mut levels: Vec<(i64, f64)> = crowded
@@ -214,7 +248,7 @@ impl Turnover {
         let spread = ends
             .last()
             .zip(ends.first())
-            .map_or(0, |(last, first)| last - first);
+            .map_or(0, |(last, first)| last.saturating_sub(*first));
         let between = spread as f64 / ends.len().max(2) as f64;
         for (from, _) in phase
             .inside
@@ -226,7 +260,7 @@ impl Turnover {
                 continue;
             };
             passed += 1;
-            soon += usize::from(((from - end) as f64) < HANDED_OVER * between);
+            soon += usize::from((from.saturating_sub(end) as f64) < HANDED_OVER * between);
         }
         Self {
             passed,

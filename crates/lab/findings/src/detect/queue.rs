@@ -1,6 +1,6 @@
 //! A queue that grows for as long as was looked.
 
-use stats::{mean, trend};
+use stats::{mean, student_quantile, variance};
 use units::{show_count, show_rate, show_share};
 
 use super::resample::means;
@@ -17,9 +17,12 @@ const FILLING: f64 = 0.25;
 /// Parts of the rest, each of which must be above the one before.
 const PARTS: usize = 6;
 
-/// Confidence of the growth over all of it, and over its last half.
-const CONFIDENCE: f64 = 0.999;
-const CONFIDENCE_AT_THE_END: f64 = 0.99;
+/// One-sided probability that a queue without a drift seems to grow; that each part is above the one
+/// before makes it rarer.
+const BY_CHANCE: f64 = 0.001;
+
+/// In its last half it must still grow with this share of its usual slope.
+const AT_THE_END: f64 = 0.3;
 
 /// Growth that matters: so many, and such a share of what it is at the end.
 const LEAST: f64 = 5.0;
@@ -59,12 +62,12 @@ pub fn queue(of: &QueueLevels<'_>) -> Option<Finding> {
     if !parts.is_sorted_by(|a, b| a < b) {
         return None;
     }
-    let whole = trend(rest, CONFIDENCE)?;
-    let half = trend(&rest[rest.len() / 2..], CONFIDENCE_AT_THE_END)?;
-    if whole.low <= 0.0 || half.low <= 0.0 || half.slope < 0.3 * whole.slope {
+    let drift = Drift::of(rest)?;
+    let end = &rest[rest.len() / 2..];
+    let at_the_end = (end.last()? - end.first()?) / (end.len() - 1) as f64;
+    if drift.low <= 0.0 || at_the_end < AT_THE_END * drift.slope {
         return None;
     }
-    let steps = (rest.len() - 1) as f64;
     let last = mean(&rest[rest.len() - rest.len() / PARTS..])?;
     let first = *parts.first()?;
     // Of what it holds at the end, how much the growth of the load explains.
@@ -77,14 +80,14 @@ pub fn queue(of: &QueueLevels<'_>) -> Option<Finding> {
     if growth < LEAST || growth < LEAST_SHARE * last {
         return None;
     }
-    let share = |slope: f64| (growth / last * slope / whole.slope).clamp(0.0, 1.0);
+    let share = |slope: f64| (growth / last * slope / drift.slope).clamp(0.0, 1.0);
     let effect = Share {
-        value: share(whole.slope),
-        low: share(whole.low),
-        high: share(whole.high),
+        value: share(drift.slope),
+        low: share(drift.low),
+        high: share(drift.high),
     };
     let block_s = of.period_s * per_block as f64;
-    let per_s = whole.slope / block_s;
+    let per_s = drift.slope / block_s;
     let from_s = of.start_s + skipped as f64 * block_s;
     let sentence = format!(
         "{} grew by {} from {} to {} and was still growing when the run ended: {} of what waited came in faster \
@@ -101,7 +104,7 @@ pub fn queue(of: &QueueLevels<'_>) -> Option<Finding> {
         system: of.system.to_owned(),
         part: of.name.to_owned(),
         from_s,
-        to_s: from_s + (steps + 1.0) * block_s,
+        to_s: from_s + rest.len() as f64 * block_s,
         chart: Chart::Load,
         effect,
         of: Whole::Latency,
@@ -112,6 +115,30 @@ pub fn queue(of: &QueueLevels<'_>) -> Option<Finding> {
         ],
         sentence,
     })
+}
+
+/// Growth per block of a sum of what came and went: what a queue is.
+struct Drift {
+    slope: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Drift {
+    /// From its changes, which are independent where the queue is never empty. Around a level they cancel each other
+    /// out, so that a level is no drift, however alike neighbours are.
+    fn of(levels: &[f64]) -> Option<Self> {
+        let changes: Vec<f64> = levels.windows(2).map(|two| two[1] - two[0]).collect();
+        let count = changes.len() as f64;
+        let slope = mean(&changes)?;
+        let error = (variance(&changes)? / (count - 1.0)).sqrt();
+        let quantile = student_quantile(1.0 - BY_CHANCE, count - 1.0);
+        Some(Self {
+            slope,
+            low: slope - quantile * error,
+            high: slope + quantile * error,
+        })
+    }
 }
 
 /// Means of equal parts.

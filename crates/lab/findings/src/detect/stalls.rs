@@ -1,6 +1,6 @@
 //! Everything stands still again and again, in a rhythm.
 
-use stats::{level_and_spread, mean, rank_sum};
+use stats::{level_and_spread, mean, nearest_rank, rank_sum};
 use units::{show_seconds, show_share};
 
 use super::resample::share_of;
@@ -41,7 +41,7 @@ pub struct SlotLatencies<'a> {
     /// Length of each, a tenth of a second or so: stalls that are closer than four slots cannot be told apart.
     pub slot_s: f64,
     /// Highest latency, or a high percentile, of the requests that were due in each slot, in seconds; 0
-    /// where there were none.
+    /// where there were none, infinite for one that was never answered.
     pub latency_s: &'a [f64],
     /// Requests that were due in each slot. May be empty: then arrivals count as even.
     pub arrivals: &'a [f64],
@@ -53,7 +53,7 @@ pub fn stalls(of: &SlotLatencies<'_>) -> Option<Finding> {
     let logs: Vec<f64> = of
         .latency_s
         .iter()
-        .filter(|latency| **latency > 0.0)
+        .filter(|latency| **latency > 0.0 && latency.is_finite())
         .map(|latency| latency.ln())
         .collect();
     let (usual, spread) = level_and_spread(&logs)?;
@@ -74,11 +74,12 @@ pub fn stalls(of: &SlotLatencies<'_>) -> Option<Finding> {
         .map(|stalled| (f64::from(u8::from(*stalled)), 1.0))
         .collect();
     let effect = share_of(&pieces)?;
-    let worst: Vec<f64> = stalls
+    let mut worst: Vec<f64> = stalls
         .iter()
         .map(|(from, to)| of.latency_s[*from..*to].iter().copied().fold(0.0, f64::max))
         .collect();
-    let (worst, _) = level_and_spread(&worst)?;
+    worst.sort_by(f64::total_cmp);
+    let worst = nearest_rank(&worst, 0.5)?;
     let period_s = rhythm.period * of.slot_s;
     let sentence = format!(
         "{} stalled every {}, {} times: latency rose from {} to {} for {} of the time; arrivals have no such \
@@ -136,7 +137,7 @@ impl Rhythm {
         }
         let mut gaps: Vec<f64> = starts.windows(2).map(|two| two[1] - two[0]).collect();
         gaps.sort_by(f64::total_cmp);
-        let mut period = stats::nearest_rank(&gaps, 0.5)?;
+        let mut period = nearest_rank(&gaps, 0.5)?;
         // Beats are counted from one stall to the next, and the period is what fits them all.
         let mut beats = Vec::new();
         for _ in 0..3 {

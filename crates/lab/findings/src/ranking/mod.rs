@@ -78,7 +78,7 @@ fn makes(cause: Kind) -> &'static [Kind] {
         Retries, Stalls,
     };
     match cause {
-        Generator => &[Stalls, Queue],
+        Generator => &[Stalls],
         Connections => &[Handshakes, Exhaustion, Processor],
         Handshakes | Growth => &[Processor, Queue],
         Processor => &[Queue, Drops, Retries],
