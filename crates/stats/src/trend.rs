@@ -1,6 +1,6 @@
 //! Whether a series goes on growing or falling.
 
-use crate::{mean, student_quantile};
+use crate::{autocorrelation, independent_values, mean, student_quantile};
 
 /// Fewest values that say something of a trend, and fewest independent ones that they
 /// must be worth.
@@ -47,14 +47,11 @@ pub fn trend(values: &[f64], confidence: f64) -> Option<Trend> {
         .map(|(at, value)| value - level - slope * along(at))
         .collect();
     let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
-    let neighbours: f64 = residuals.windows(2).map(|two| two[0] * two[1]).sum();
     if squares <= 1e-18 * level * level * n {
         let (low, high) = (slope, slope);
         return Some(Trend { slope, low, high });
     }
-    let seen = neighbours / squares;
-    let alike = (seen + (1.0 + 4.0 * seen) / n).clamp(0.0, 0.99);
-    let independent = n * (1.0 - alike) / (1.0 + alike);
+    let independent = independent_values(values.len(), autocorrelation(&residuals)?);
     if independent < INDEPENDENT {
         return None;
     }

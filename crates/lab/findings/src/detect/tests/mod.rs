@@ -1,0 +1,4 @@
+mod clean;
+mod examples;
+mod planted;
+mod run;

@@ -1,0 +1,312 @@
+//! Ten runs for each kind of cause, of varied size. The rest of each run is as clean ones are.
+
+use stats::SplitMix;
+
+use super::run::{
+    Alike, Run, SAMPLES, SECONDS, arrivals, between, count, sampled, served, within_factors,
+};
+use crate::{Finding, Kind};
+
+/// In how many of ten runs what was planted is named rightly.
+fn named(
+    kind: Kind,
+    plant: impl Fn(&mut Run, &mut SplitMix) -> f64,
+    right: impl Fn(&Finding, f64) -> bool,
+) {
+    let mut told = String::new();
+    let mut named = 0;
+    for seed in 0..10 {
+        let mut random = SplitMix::new(500 + seed);
+        let mut run = Run::clean(90_000 + seed);
+        let truth = plant(&mut run, &mut random);
+        let all = run.findings();
+        let found = all.iter().find(|finding| finding.kind == kind);
+        if found.is_some_and(|finding| right(finding, truth)) {
+            named += 1;
+        }
+        told += &format!("{seed}, {truth}: {found:?}\n");
+    }
+    println!("{kind:?}: {named} of 10");
+    assert!(named >= 9, "{named} of 10\n{told}");
+}
+
+fn near(value: Option<f64>, truth: f64, share: f64) -> bool {
+    value.is_some_and(|value| (value / truth - 1.0).abs() <= share)
+}
+
+#[test]
+fn a_pool_is_named_with_its_size() {
+    named(
+        Kind::Pool,
+        |run, random| {
+            let servers = within_factors(random, 1.0, 128.0).round();
+            let service_s = within_factors(random, 0.01, 0.2);
+            let asked = between(random, 1.02, 1.5);
+            let moment_s = between(random, 0.0, 0.0005);
+            let arrivals = arrivals(random, &run.load, asked * servers / service_s);
+            run.phase = served(&arrivals, servers as usize, moment_s, || {
+                service_s * between(random, 0.5, 1.5)
+            });
+            servers
+        },
+        |found, servers| found.number("level") == Some(servers),
+    );
+}
+
+/// Thousands at once, as of seed 000's tasks.
+#[test]
+fn a_pool_is_named_when_all_come_at_once() {
+    named(
+        Kind::Pool,
+        |run, random| {
+            let servers = within_factors(random, 2.0, 50.0).round();
+            let entities = 500 + random.below(4000);
+            let come: Vec<f64> = (0..entities).map(|at| at as f64 * 0.0005).collect();
+            run.phase = served(&come, servers as usize, 0.0001, || {
+                0.05 * random.exponential()
+            });
+            servers
+        },
+        |found, servers| found.number("level") == Some(servers),
+    );
+}
+
+#[test]
+fn a_pinned_thread_is_named() {
+    named(
+        Kind::Processor,
+        |run, random| {
+            let thread = random.below(4);
+            let from = between(random, 0.1, 0.8) * run.load.len() as f64;
+            for (sample, cores) in run.threads[thread].iter_mut().enumerate() {
+                if sample >= from as usize {
+                    *cores = between(random, 0.96, 1.0);
+                }
+            }
+            thread as f64
+        },
+        |found, thread| found.part == ["main", "worker-0", "worker-1", "worker-2"][thread as usize],
+    );
+}
+
+#[test]
+fn a_process_that_is_allowed_one_processor_is_named() {
+    named(
+        Kind::Processor,
+        |run, random| {
+            let allowed = [1.0, 1.0, 2.0, 3.0][random.below(4)];
+            for sample in 0..run.load.len() {
+                let shares: Vec<f64> = (0..4).map(|_| between(random, 0.9, 1.1)).collect();
+                let all: f64 = shares.iter().sum();
+                let used = allowed * between(random, 0.985, 1.0);
+                for (thread, share) in run.threads.iter_mut().zip(shares) {
+                    thread[sample] = used * share / all;
+                }
+                run.idle[sample] = 8.0 - used;
+            }
+            allowed
+        },
+        |found, allowed| found.part == "store" && found.number("limit_cores") == Some(allowed),
+    );
+}
+
+#[test]
+fn a_queue_that_grows_is_named() {
+    named(
+        Kind::Queue,
+        |run, random| {
+            let servers = 1.0 + random.below(8) as f64;
+            run.load.fill(1.0);
+            let asked = between(random, 1.03, 1.4);
+            let arrivals = arrivals(random, &run.load, asked * servers / 0.005);
+            let (_, waiting) = served(&arrivals, servers as usize, 0.0, || {
+                0.005 * random.exponential()
+            });
+            run.queue = sampled(&waiting);
+            (asked - 1.0) * servers / 0.005
+        },
+        |found, per_s| near(found.number("slope_per_s"), per_s, 0.3),
+    );
+}
+
+#[test]
+fn a_limit_that_is_near_is_named() {
+    named(
+        Kind::Exhaustion,
+        |run, random| {
+            let from = between(random, 0.1, 0.9) * run.descriptors.len() as f64;
+            let last = run.descriptors.len() as f64;
+            for (sample, used) in run.descriptors.iter_mut().enumerate() {
+                let share = (sample as f64 - from) / (last - from);
+                *used += (1020.0 - *used) * share.max(0.0);
+            }
+            1024.0
+        },
+        |found, limit| found.number("limit") == Some(limit),
+    );
+}
+
+/// As many as the 128 sizes and durations of one loop that grows with a power.
+fn loop_that_grows(power: f64, with_log: bool) -> impl Fn(&mut Run, &mut SplitMix) -> f64 {
+    move |run, random| {
+        let spread = between(random, 0.05, 0.15);
+        let mut noise = Alike::new(random, 0.5, spread);
+        let most = within_factors(random, 200.0, 10_000.0);
+        run.turns = (0..60)
+            .map(|turn| {
+                let size =
+                    (most * within_factors(random, 0.02, 1.0) + f64::from(turn % 2)).max(1.0);
+                let log = if with_log { size.ln_1p() } else { 1.0 };
+                (size, 1e-5 * size.powf(power) * log * noise.next(random))
+            })
+            .collect();
+        power
+    }
+}
+
+#[test]
+fn the_growth_of_a_loop_is_named() {
+    let says = |word: &'static str| {
+        move |found: &Finding, _: f64| {
+            let classes = found.sentence.split(':').next().unwrap_or_default();
+            classes.contains(word)
+        }
+    };
+    named(Kind::Growth, loop_that_grows(1.0, false), |found, _| {
+        says("as n:")(found, 0.0)
+            || says("as n or n log n")(found, 0.0)
+            || found.sentence.contains("as n:")
+    });
+    named(Kind::Growth, loop_that_grows(1.0, true), says("n log n"));
+    named(Kind::Growth, loop_that_grows(2.0, false), |found, _| {
+        found.sentence.contains("as n²:")
+    });
+    named(Kind::Growth, loop_that_grows(1.5, false), |found, _| {
+        found.sentence.contains("about n^1.5")
+    });
+}
+
+#[test]
+fn a_period_of_stalls_is_named() {
+    named(
+        Kind::Stalls,
+        |run, random| {
+            let period = between(random, 15.0, 120.0);
+            let mut noise = Alike::new(random, 0.6, 0.15);
+            let factor = between(random, 3.0, 20.0);
+            let lasts = 1.0 + random.below(4) as f64;
+            let mut jitter = 0.0;
+            let mut beat = -1.0;
+            for sample in 0..run.latency_s.len() {
+                let since = sample as f64 % period;
+                if (sample as f64 / period).floor() != beat {
+                    beat = (sample as f64 / period).floor();
+                    jitter = between(random, 0.0, 0.1 * period);
+                }
+                let stalled = since >= jitter && since < lasts + jitter;
+                run.latency_s[sample] =
+                    0.01 * noise.next(random) * if stalled { factor } else { 1.0 };
+                run.arrivals[sample] = count(random, 100.0 * run.load[sample]);
+            }
+            period / SAMPLES as f64
+        },
+        |found, period| near(found.number("period_s"), period, 0.05),
+    );
+}
+
+#[test]
+fn connections_for_each_request_are_named() {
+    named(
+        Kind::Connections,
+        |run, random| {
+            let share = between(random, 0.5, 1.0);
+            run.opened = run
+                .requests
+                .iter()
+                .map(|requests| (share * requests).round())
+                .collect();
+            share
+        },
+        |found, share| (found.effect.value - share).abs() < 0.05,
+    );
+}
+
+#[test]
+fn handshakes_that_never_resume_are_named() {
+    named(
+        Kind::Handshakes,
+        |run, random| {
+            let share = between(random, 0.1, 1.0);
+            run.full = run
+                .requests
+                .iter()
+                .map(|requests| (share * requests).round())
+                .collect();
+            run.resumed.fill(0.0);
+            share
+        },
+        |found, share| (found.effect.value - share).abs() < 0.05,
+    );
+}
+
+#[test]
+fn datagrams_that_the_kernel_dropped_are_named() {
+    named(
+        Kind::Drops,
+        |run, random| {
+            let share = within_factors(random, 0.02, 0.8);
+            for (received, dropped) in run.received.iter_mut().zip(&mut run.dropped) {
+                let all = *received + 50.0;
+                *dropped = (share * all * between(random, 0.5, 1.5)).round().min(all);
+                *received = all - *dropped;
+            }
+            share
+        },
+        |found, share| near(Some(found.effect.value), share, 0.2),
+    );
+}
+
+/// Each failure is tried three times, while a part of the requests fail.
+#[test]
+fn retries_that_amplify_are_named() {
+    named(
+        Kind::Retries,
+        |run, random| {
+            let fails = between(random, 0.4, 1.0);
+            let (from, length) = (random.below(60), 10 + random.below(50));
+            for second in from..from + length {
+                let again = fails + fails * fails;
+                run.attempts[second] =
+                    run.requests[second] + count(random, again * run.requests[second]);
+            }
+            1.0 + fails + fails * fails
+        },
+        |found, worst| near(found.number("attempts_per_request_max"), worst, 0.25),
+    );
+}
+
+#[test]
+fn a_generator_that_is_the_limit_is_named() {
+    named(
+        Kind::Generator,
+        |run, random| {
+            let from = random.below(60);
+            let cause = random.below(3);
+            let late = between(random, 0.05, 0.5);
+            for second in from..SECONDS {
+                run.late[second] = (late * run.requests[second]).round();
+                match cause {
+                    0 => run.generator[second] = between(random, 0.96, 1.0),
+                    1 => run.generator_waits[second] = between(random, 0.2, 0.6),
+                    _ => run.in_flight_limit[second] = between(random, 0.5, 1.0),
+                }
+            }
+            cause as f64
+        },
+        |found, cause| {
+            found.sentence.contains(
+                ["used its processor", "no processor was free", "in flight"][cause as usize],
+            )
+        },
+    );
+}

@@ -1,0 +1,5 @@
+mod clean;
+mod events;
+mod examples;
+mod noise;
+mod planted;
