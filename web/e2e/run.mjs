@@ -428,6 +428,23 @@ await check('loads of a run share its axis; each step has its result', report('l
   assert.match(await front.innerText(), /Capacity, found in find the knee/);
 });
 
+await check('a fault is a band on every chart and on the steps, and says what it did', report('loaded'), async (page) => {
+  const charts = page.locator('.curve .area, .ribbon');
+  const count = await charts.count();
+  assert.ok(count > 3, `${count} charts`);
+  for (let n = 0; n < count; n++) {
+    await charts.nth(n).scrollIntoViewIfNeeded();
+    // A chart is made when it comes near the screen.
+    await charts.nth(n).locator('.band').waitFor({ state: 'attached' });
+  }
+  const faults = page.locator('section.faults');
+  assert.match(await faults.innerText(), /pause front\s+in hold, at 24\.0? s, for 1\.20? s: they go on\s+probe\.good no effect seen/);
+  const whole = await page.locator('.ribbon .band').boundingBox();
+  await page.locator('.ribbon .fault').click();
+  const zoomed = await page.locator('.ribbon .band').boundingBox();
+  assert.ok(zoomed.width > 20 * whole.width, `${whole.width} to ${zoomed.width} pixels`);
+});
+
 await check('files that cannot be read are named, and the rest is shown', report('broken'), async (page) => {
   const lines = await page.locator('.problems li').allInnerTexts();
   assert.equal(lines.length, 3, lines.join('\n'));

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow};
 use lab_experiment::plan::Plan;
 use lab_experiment::{Source, check as check_file};
-use lab_report::terminal::{Style, ending, said, verdict_table};
+use lab_report::terminal::{Style, ending, faults, said, verdict_table};
 use lab_runner::Options;
-use lab_store::{Event, Outcome, RunFile, RunFolder};
+use lab_store::{Event, FaultRecord, Outcome, RunFile, RunFolder};
 
 use crate::catalogue::catalogue;
 use crate::cli::{CheckArgs, ReportArgs, RunArgs};
@@ -53,12 +53,21 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
         let style = Style::of_stdout();
         let events: Vec<Event> = finished.folder.records().unwrap_or_default();
         print(&said(&events, style))?;
+        print(&faults(&made_faults(&finished.folder)?, style))?;
         print(&match &report {
             Ok(path) => ending(&finished.verdict, path, style),
             Err(_) => verdict_table(&finished.verdict, style),
         })?;
     }
     report.map(|_| finished.verdict.outcome)
+}
+
+/// What the faults of a run did; a run without any has no file of them.
+fn made_faults(folder: &RunFolder) -> Result<Vec<FaultRecord>> {
+    match folder.file(RunFile::Faults).exists() {
+        true => Ok(folder.read_json(RunFile::Faults)?),
+        false => Ok(Vec::new()),
+    }
 }
 
 pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {

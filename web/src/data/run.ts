@@ -279,6 +279,28 @@ export interface Load {
   percentiles: { points_per_decade: number; intended: number[]; actual: number[] };
 }
 
+/** Something that a step broke, and what that did. */
+export interface Fault {
+  step: string;
+  kind: string;
+  /** The copies of systems that were hit. */
+  targets: string[];
+  start_s: number;
+  /** Null: it was not over when the run ended. */
+  end_s: number | null;
+  /** How it ended. */
+  text: string;
+  effects: FaultEffect[];
+}
+
+/** What a fault did to a load or to a number of entities, in words. */
+export interface FaultEffect {
+  of: string;
+  text: string;
+  /** Null: nobody can say. */
+  seen: boolean | null;
+}
+
 export interface Run {
   version: number;
   name: string;
@@ -306,6 +328,7 @@ export interface Run {
     notes?: string[];
   } | null;
   steps: Step[];
+  faults: Fault[];
   counts: { what: string; states: NamedLine[] }[];
   processes: Process[];
   loops: NamedLine[];

@@ -2,6 +2,13 @@
 
 export type Span = readonly [number, number];
 
+/** A stretch that every chart on the axis shades: something was broken then. */
+export interface Band {
+  start_s: number;
+  /** Null: until the end. */
+  end_s: number | null;
+}
+
 /** Shortest stretch that can be zoomed to, in seconds. */
 const SHORTEST_S = 1e-5;
 
@@ -15,8 +22,12 @@ export class TimeAxis {
   /** The stretch that is being dragged over; null: none. */
   brush = $state.raw<Span | null>(null);
 
-  constructor(full: Span) {
+  /** Shaded on every chart. */
+  readonly bands: readonly Band[];
+
+  constructor(full: Span, bands: readonly Band[] = []) {
     this.full = full;
+    this.bands = bands;
   }
 
   get span(): Span {

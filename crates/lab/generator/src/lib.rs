@@ -7,5 +7,5 @@ mod local;
 mod merge;
 pub mod workers;
 
-pub use engine::{Outage, Outages};
+pub use engine::{Due, Outage, Outages};
 pub use local::{Local, SampleCounts, SampleLog, Stopper};

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use lab_load::Summary;
 use lab_store::{
-    EntityCount, Environment, Event, EventKind, LoopTurn, Outcome, ProcessSample, Record, RunFile,
-    RunFolder, StoreError, SystemProcess, Verdict,
+    EntityCount, Environment, Event, EventKind, FaultRecord, LoopTurn, Outcome, ProcessSample,
+    Record, RunFile, RunFolder, StoreError, SystemProcess, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,7 @@ pub(crate) struct PageData {
     /// Absent for loads that are no part of a run.
     verdict: Option<Verdict>,
     steps: Vec<Step>,
+    faults: Vec<Fault>,
     counts: Vec<Counts>,
     processes: Vec<Process>,
     loops: Vec<Named>,
@@ -56,6 +57,47 @@ struct Step {
     made_s: Option<f64>,
     failed: bool,
     text: String,
+}
+
+/// Something that a step broke, and what that did.
+#[derive(Debug, Serialize)]
+struct Fault {
+    step: String,
+    kind: String,
+    targets: Vec<String>,
+    start_s: f64,
+    end_s: Option<f64>,
+    text: String,
+    effects: Vec<FaultEffect>,
+}
+
+/// What a fault did to one measure, in words.
+#[derive(Debug, Serialize)]
+struct FaultEffect {
+    of: String,
+    text: String,
+    seen: Option<bool>,
+}
+
+impl From<FaultRecord> for Fault {
+    fn from(record: FaultRecord) -> Self {
+        let effects = record.effects.into_iter();
+        Self {
+            step: record.step,
+            kind: record.kind,
+            targets: record.targets,
+            start_s: record.begin_s,
+            end_s: record.end_s,
+            text: record.text,
+            effects: effects
+                .map(|effect| FaultEffect {
+                    of: effect.of,
+                    text: effect.text,
+                    seen: effect.seen,
+                })
+                .collect(),
+        }
+    }
 }
 
 /// Entities of one kind, one line for each state.
@@ -172,6 +214,7 @@ impl PageData {
                 .unwrap_or_default(),
             name: plan.map_or_else(|| environment.run_id.clone(), |plan| plan.name),
             steps: steps(&rest.records::<Event>(RunFile::Events), verdict.duration_s),
+            faults: rest.faults(),
             counts: counts(&rest.records(RunFile::Entities), &mut blob),
             processes: processes(
                 &rest.records(RunFile::Processes),
@@ -218,6 +261,7 @@ impl PageData {
             environment: environment.clone(),
             verdict: None,
             steps: Vec::new(),
+            faults: Vec::new(),
             counts: Vec::new(),
             processes: Vec::new(),
             loops: Vec::new(),
@@ -277,6 +321,17 @@ impl Rest<'_> {
             self.problem(file, "is missing".into());
         }
         None
+    }
+
+    /// A run without faults has no file of them.
+    fn faults(&mut self) -> Vec<Fault> {
+        let file = RunFile::Faults;
+        if !self.run.file(file).exists() {
+            return Vec::new();
+        }
+        let read = self.run.read_json::<Vec<FaultRecord>>(file);
+        let records = self.read(file, read).unwrap_or_default();
+        records.into_iter().map(Fault::from).collect()
     }
 
     fn records<R: Record>(&mut self, file: RunFile<'_>) -> Vec<R> {

@@ -1,9 +1,11 @@
 //! The faults of a step: begun, watched, and put right again.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use lab_experiment::plan::{EndSignal, Fault, FaultKind, OnExit, Step, Who};
-use lab_store::EventKind;
+use lab_store::{EventKind, FaultRecord};
+use measure::Clock;
 use processes::Signal;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -38,6 +40,9 @@ pub(crate) struct Faults<'a> {
     pub(crate) systems: &'a Systems,
     pub(crate) starting: &'a Starting<'a>,
     pub(crate) seed: u64,
+    pub(crate) clock: Clock,
+    /// Those that were made so far.
+    pub(crate) made: &'a RefCell<Vec<FaultRecord>>,
 }
 
 /// A fault that has begun.
@@ -47,6 +52,8 @@ struct Begun<'a> {
     at: Instant,
     /// What was done to them, in words.
     text: String,
+    /// Its place among those that were made.
+    place: usize,
 }
 
 impl<'a> Faults<'a> {
@@ -84,6 +91,9 @@ impl<'a> Faults<'a> {
         }
         let begun = self.begin(fault, step, &drawn).await?;
         if fault.keep {
+            if let Some(made) = self.made.borrow_mut().get_mut(begun.place) {
+                "kept, as the file says".clone_into(&mut made.text);
+            }
             return Ok(());
         }
         let over = async {
@@ -130,6 +140,16 @@ impl<'a> Faults<'a> {
         starting.status.doing(text.clone());
         starting.recorder.event(EventKind::FaultBegan, step, &text);
         let at = Instant::now();
+        let place = self.made.borrow().len();
+        self.made.borrow_mut().push(FaultRecord {
+            step: step.to_owned(),
+            kind: fault.kind.word().to_owned(),
+            targets: names.into_iter().map(str::to_owned).collect(),
+            begin_s: self.clock.now_s(),
+            end_s: None,
+            text: "not over when the run ended".to_owned(),
+            effects: Vec::new(),
+        });
         let hit: Vec<(&Copy, u32)> = hit.into_iter().map(|copy| (copy, copy.start())).collect();
         match fault.kind {
             FaultKind::Pause => hit.iter().for_each(|(copy, _)| copy.pause(true)),
@@ -164,7 +184,12 @@ impl<'a> Faults<'a> {
                 futures_util::future::try_join_all(ends).await?;
             }
         }
-        Ok(Begun { hit, at, text })
+        Ok(Begun {
+            hit,
+            at,
+            text,
+            place,
+        })
     }
 
     /// The copies that are hit: of those that run, which no other fault has stopped.
@@ -214,6 +239,10 @@ impl<'a> Faults<'a> {
     }
 
     fn tell_end(self, step: &str, begun: &Begun<'_>, text: &str) {
+        if let Some(made) = self.made.borrow_mut().get_mut(begun.place) {
+            made.end_s = Some(self.clock.now_s());
+            text.clone_into(&mut made.text);
+        }
         let lasted = show_seconds(begun.at.elapsed().as_secs_f64());
         let text = format!("{} for {lasted}: {text}", begun.text);
         let recorder = self.starting.recorder;

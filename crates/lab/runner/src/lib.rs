@@ -25,6 +25,7 @@ mod options;
 mod processes;
 mod progress;
 mod record;
+mod recoveries;
 mod run;
 mod steps;
 mod store;

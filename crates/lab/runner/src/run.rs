@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lab_experiment::plan::Plan;
-use lab_store::{Appender, EventKind, ProcessSample, RunFile, RunFolder, Verdict};
+use lab_store::{
+    Appender, EntityCount, EventKind, FaultRecord, ProcessSample, RunFile, RunFolder, Verdict,
+};
 use measure::Clock;
 use processes::{Reaper, RunTag};
 
@@ -27,6 +29,7 @@ use crate::processes::{
 };
 use crate::progress::{Shown, Status};
 use crate::record::Recorder;
+use crate::recoveries::{Requests, effects};
 use crate::steps::Bench;
 use crate::store::keep;
 use crate::watch::Watcher;
@@ -65,7 +68,7 @@ async fn make(plan: &Plan, text: &str, options: &Options) -> Result<Finished, Ru
     };
     let mut left = session.tear_down(&interrupts).await;
     left.extend(std::mem::take(&mut outcomes.notes));
-    let (folder, verdict) = session.conclude(&durations, &outcomes.loads, ending)?;
+    let (folder, verdict) = session.conclude(&durations, outcomes, ending)?;
     left.extend(verdict.notes.iter().cloned());
     let work = folder.path().join(WORK);
     started.map(|()| Finished {
@@ -80,6 +83,8 @@ async fn make(plan: &Plan, text: &str, options: &Options) -> Result<Finished, Ru
 #[derive(Default)]
 struct Outcomes {
     loads: Vec<Outcome>,
+    requests: Requests,
+    faults: Vec<FaultRecord>,
     /// What could not be kept.
     notes: Vec<String>,
 }
@@ -276,14 +281,18 @@ impl<'a> Session<'a> {
             recorder: &self.recorder,
             status: &self.status,
             start: self.options.generator,
+            clock: self.clock,
             state: RefCell::default(),
         };
         let starting = starting!(self);
+        let made = RefCell::default();
         let bench = Bench {
             faults: Faults {
                 systems: &self.systems,
                 starting: &starting,
                 seed: self.plan.seed,
+                clock: self.clock,
+                made: &made,
             },
             own_binary: &self.options.own_binary,
             loads: &loads,
@@ -307,7 +316,8 @@ impl<'a> Session<'a> {
             Ending::Complete => "the run is over",
         };
         outcomes.notes = loads.finish(cut).await;
-        outcomes.loads = loads.into_outcomes();
+        (outcomes.loads, outcomes.requests) = loads.into_outcomes();
+        outcomes.faults = made.into_inner();
         // The last counts are those that ended the last wait.
         let last = counter
             .sample(&self.drivers, &self.status)
@@ -382,7 +392,7 @@ impl<'a> Session<'a> {
     fn conclude(
         self,
         durations: &[(String, f64)],
-        loads: &[Outcome],
+        outcomes: Outcomes,
         ending: Ending,
     ) -> Result<(RunFolder, Verdict), RunError> {
         self.status.doing("read the logs to their end");
@@ -402,13 +412,16 @@ impl<'a> Session<'a> {
         };
         let ending = ending.on(recorded.and(told).and(kept).and(read));
         let samples = self.judged.samples(samples);
+        let (made, requests) = (outcomes.faults, outcomes.requests);
+        let faults = tell_faults(self.plan, &self.folder, made, requests, self.judged.to_s)?;
         let measured = Measured {
             tables: &mined.judged.tables,
             loops: &mined.judged.loops,
             samples: &samples,
             copies: copies(self.plan),
             steps: durations,
-            loads: loads::Measured(loads),
+            loads: loads::Measured(&outcomes.loads),
+            faults: &faults,
         };
         let mut verdict = judge(self.plan, &measured, ending, duration_s);
         verdict.notes = mined.findings;
@@ -423,6 +436,24 @@ impl<'a> Session<'a> {
         self.folder.write_json(RunFile::Verdict, &verdict)?;
         Ok((self.folder, verdict))
     }
+}
+
+/// Says what the faults of a run did until `end_s`, and stores it.
+fn tell_faults(
+    plan: &Plan,
+    folder: &RunFolder,
+    mut faults: Vec<FaultRecord>,
+    requests: Requests,
+    end_s: f64,
+) -> Result<Vec<FaultRecord>, RunError> {
+    if !faults.is_empty() {
+        // Without counts nothing is said of entities; that they cannot be read is told
+        // where they are drawn.
+        let counts = folder.records::<EntityCount>().unwrap_or_default();
+        effects(plan, &mut faults, requests, &counts, end_s);
+        folder.write_json(RunFile::Faults, &faults)?;
+    }
+    Ok(faults)
 }
 
 /// Most requests that any make has under way.

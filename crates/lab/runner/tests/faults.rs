@@ -4,7 +4,7 @@
 
 use crate::support::{log, run};
 use lab_runner::Finished;
-use lab_store::{Event, EventKind, Outcome};
+use lab_store::{Event, EventKind, FaultRecord, Outcome, RunFile};
 
 /// Three copies that say ten times a second that they are there, with a child in a session
 /// of its own that does the same, as databases have.
@@ -256,4 +256,157 @@ run = "sleep 0.3; exit 1"
     );
     assert_eq!(finished.verdict.outcome, Outcome::Error);
     assert_eq!(finished.notes, Vec::<String>::new());
+}
+
+/// A server that answers at once.
+const SERVER: &str = r#"
+import asyncio, sys
+async def serve(reader, writer):
+    try:
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    except Exception:
+        writer.close()
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]), backlog=1000)
+    await server.serve_forever()
+asyncio.run(main())
+"#;
+
+/// A server under load, and another one that nobody uses, with the steps given.
+fn under_load(steps: &str) -> (tempfile::TempDir, Finished) {
+    let scripts = tempfile::tempdir().unwrap();
+    let server = scripts.path().join("server.py");
+    std::fs::write(&server, SERVER).unwrap();
+    let (folder, finished) = run(&format!(
+        r#"
+[[system]]
+name = "web"
+run = "python3 {0} {{port}}"
+ready = "tcp"
+[[system]]
+name = "unused"
+run = "python3 {0} {{port}}"
+ready = "tcp"
+[[load]]
+name = "traffic"
+http = "GET http://{{web.addr}}/"
+rate = "constant 200/s"
+timeout = "1s"
+guard = {{ late_after = "1s", steal_share = "100%", little = "100%" }}
+{steps}"#,
+        server.display()
+    ));
+    (folder, finished.unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn faults(finished: &Finished) -> Vec<FaultRecord> {
+    finished.folder.read_json(RunFile::Faults).unwrap()
+}
+
+#[test]
+fn the_recovery_of_a_load_is_that_of_the_server_that_was_killed() {
+    let (_folder, finished) = under_load(
+        r#"
+[[step]]
+name = "kill"
+load = { traffic = "on" }
+hold = "3s"
+fault = { kill = "web", for = "1s" }
+[[step]]
+name = "afterwards"
+load = { traffic = "on" }
+hold = "3s"
+[[expect]]
+that = "recovery(traffic.good) > 1s and 'kill': recovery(traffic) < 60s and recovery_from_end(traffic) < 1s"
+[[expect]]
+that = "depth(traffic) == 100% and detection(traffic) < 1s and lost(traffic) >= 190"
+"#,
+    );
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
+    let made = faults(&finished);
+    let [fault] = made.as_slice() else {
+        panic!("{made:?}")
+    };
+    assert_eq!(
+        (&*fault.step, &*fault.kind, &*fault.targets),
+        ("kill", "kill", &["web".to_owned()][..])
+    );
+    // The truth: nobody answers from the signal until the new process listens.
+    let ready = of(&finished, EventKind::SystemReady);
+    let again = ready.iter().rfind(|(_, name, _)| name == "web").unwrap();
+    let truth = again.0 - fault.begin_s;
+    let effect = &fault.effects[0];
+    assert_eq!((&*effect.of, effect.seen), ("traffic.good", Some(true)));
+    let (found, about) = (effect.recovery_s.unwrap(), effect.resolution_s.unwrap());
+    assert!(
+        (found - truth).abs() <= about.max(0.1),
+        "{found} ± {about} instead of {truth}: {effect:?}"
+    );
+    // Each request that was due meanwhile failed: one every 5 ms.
+    let lost = effect.lost.unwrap();
+    assert!((lost * 0.005 - found).abs() < 0.1, "{lost} in {found} s");
+}
+
+#[test]
+fn a_fault_of_something_else_has_no_effect() {
+    let (_folder, finished) = under_load(
+        r#"
+[[step]]
+name = "nobody cares"
+load = { traffic = "on" }
+hold = "3s"
+fault = [{ kill = "unused", at = "1s", for = "300ms" }, { pause = "unused", at = "2s", for = "100ms" }]
+[[expect]]
+that = "recovery(traffic.good) == 0 and lost(traffic) == 0 and depth(traffic) == 0%"
+[[expect]]
+that = "detection(traffic) < 1s"
+"#,
+    );
+    let outcomes: Vec<Outcome> = finished
+        .verdict
+        .expectations
+        .iter()
+        .map(|judged| judged.outcome)
+        .collect();
+    // Where nothing was seen, nobody knows how fast it would have been.
+    assert_eq!(
+        outcomes,
+        [Outcome::Pass, Outcome::Inconclusive],
+        "{:?}",
+        faults(&finished)
+    );
+}
+
+#[test]
+fn what_does_not_come_back_is_not_said_to_have() {
+    let (_folder, finished) = under_load(
+        r#"
+[[step]]
+name = "for good"
+load = { traffic = "on" }
+hold = "3s"
+fault = { kill = "web", at = "1s", keep = true }
+[[expect]]
+that = "recovery(traffic) < 1s"
+[[expect]]
+that = "recovery(traffic) > 1s"
+[[expect]]
+that = "recovery(traffic) < 1h"
+"#,
+    );
+    let outcomes: Vec<Outcome> = finished
+        .verdict
+        .expectations
+        .iter()
+        .map(|judged| judged.outcome)
+        .collect();
+    let expected = [Outcome::Fail, Outcome::Pass, Outcome::Inconclusive];
+    assert_eq!(outcomes, expected, "{:?}", faults(&finished));
+    let effect = faults(&finished)[0].effects[0].clone();
+    assert!(
+        effect.at_least && effect.text.contains("not as before within"),
+        "{effect:?}"
+    );
 }

@@ -35,6 +35,8 @@ pub enum RunFile<'a> {
     Environment,
     /// [`crate::Event`], one a line.
     Events,
+    /// A list of [`crate::FaultRecord`]; only of runs with faults.
+    Faults,
     /// [`crate::ProcessSample`].
     Processes,
     /// [`crate::SystemProcess`].
@@ -66,6 +68,7 @@ impl RunFile<'_> {
             Self::Plan => "plan.json".into(),
             Self::Environment => "environment.json".into(),
             Self::Events => "events.jsonl".into(),
+            Self::Faults => "faults.json".into(),
             Self::Processes => "series/processes.csv".into(),
             Self::SystemProcesses => "series/system-processes.csv".into(),
             Self::Entities => "series/entities.csv".into(),

@@ -86,6 +86,59 @@ pub enum EventKind {
     Interrupted,
 }
 
+/// `faults.json`, one entry: a fault that was made, and what it did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FaultRecord {
+    /// The step that it belongs to.
+    pub step: String,
+    /// What was done: `kill`, `restart`, `pause`.
+    pub kind: String,
+    /// The copies of systems that were hit, by name.
+    pub targets: Vec<String>,
+    /// When it began.
+    pub begin_s: f64,
+    /// When it was over, and what it broke ready again; absent when the run ended before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_s: Option<f64>,
+    /// How it ended, in words.
+    pub text: String,
+    /// What it did to each load and each number of entities that was known before it.
+    pub effects: Vec<FaultEffect>,
+}
+
+/// What a fault did to one measure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultEffect {
+    /// `LOAD.good` or `KIND.STATE`.
+    pub of: String,
+    /// All of it in words; also why nothing can be said, or that nothing was seen.
+    pub text: String,
+    /// Whether anything was seen; absent when nothing can be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<bool>,
+    /// From the fault's begin until something was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detection_s: Option<f64>,
+    /// From the fault's begin until all was as before; 0 when nothing was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery_s: Option<f64>,
+    /// From the fault's end; 0 when it was as before by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery_from_end_s: Option<f64>,
+    /// It had not come back when the measurement ended: it took at least so long.
+    #[serde(default)]
+    pub at_least: bool,
+    /// By how much the times may be off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolution_s: Option<f64>,
+    /// The largest distance from what was usual, as a share of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth_share: Option<f64>,
+    /// Requests that failed beyond what was usual, or entity-seconds that were missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<f64>,
+}
+
 /// One line of `series/processes.csv`: a sample of a system, which is its process and all
 /// that this one started, directly or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -300,6 +300,7 @@ fn plan(
             .collect(),
         steps: step_names,
         searches: Vec::new(),
+        faults: Vec::new(),
     };
     if steps.is_empty() && root.get("step").is_none() {
         let problem = Problem::new(0..0, "the file has no [[step]], so nothing would happen");

@@ -82,6 +82,9 @@ pub(super) fn step(
         }
     }
     let faults = faults::faults(reader, &fields, systems);
+    if fields.get("fault").is_some() {
+        names.faults.push(name.clone());
+    }
     let search = loads::search(reader, &fields, under.loads, names);
     if let Some(Some(search)) = &search {
         under.searches.push((name.clone(), search.load.clone()));

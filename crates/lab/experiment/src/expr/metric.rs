@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use lab_load::slo::Statistic;
 
+use super::faults::{Affected, FaultNumber};
 use crate::plan::Watch;
 use units::Shown;
 
@@ -84,6 +85,15 @@ pub enum Metric {
         /// Which rate.
         end: KneeEnd,
     },
+    /// `recovery(traffic.good)`, `'step name': lost(traffic)`: what faults did.
+    Fault {
+        /// Name of the step whose faults are meant; `None`: all of the run.
+        step: Option<String>,
+        /// What is looked at.
+        of: Affected,
+        /// What is told: of several faults the largest, and the sum of what was lost.
+        number: FaultNumber,
+    },
     /// `duration('step name')`: how long a step took, in seconds.
     StepDuration {
         /// Name of the step.
@@ -113,6 +123,7 @@ impl Metric {
             },
             Self::Load { quantity, .. } => quantity.dimension(),
             Self::Knee { .. } => Dimension::Rate,
+            Self::Fault { number, .. } => number.dimension(),
         }
     }
 
@@ -210,6 +221,9 @@ impl fmt::Display for Metric {
         }
         | Self::Knee {
             step: Some(step), ..
+        }
+        | Self::Fault {
+            step: Some(step), ..
         } = self
         {
             write!(f, "{}: ", quoted(step))?;
@@ -240,6 +254,7 @@ impl fmt::Display for Metric {
                 let word = KneeEnd::WORDS.iter().find(|(_, known)| known == end);
                 write!(f, "knee.{}", word.map_or("", |(word, _)| word))
             }
+            Self::Fault { of, number, .. } => write!(f, "{number}({of})"),
             Self::StepDuration { step } => write!(f, "duration({})", quoted(step)),
         }
     }

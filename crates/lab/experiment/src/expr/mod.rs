@@ -8,6 +8,7 @@
 //! `and` (which binds tighter) and `or`, and grouped by parentheses. Every name and
 //! unit is checked against the file before a run; see [`check`](crate::check()).
 
+mod faults;
 mod lexer;
 mod loads;
 mod metric;
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use faults::{Affected, FaultNumber};
 pub(crate) use lexer::in_name;
 pub(crate) use loads::LoadUse;
 pub use metric::{Dimension, KneeEnd, LoadQuantity, Metric, Stat};

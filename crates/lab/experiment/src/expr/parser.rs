@@ -56,15 +56,32 @@ pub(super) enum Subject {
         names: Vec<Word>,
         until: Option<Word>,
     },
-    /// `name('argument')`.
-    Call { name: Word, argument: Word },
+    /// `name('argument')`, `name(a.b)`.
+    Call { name: Word, argument: Argument },
+}
+
+/// What stands in the parentheses of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Argument {
+    Quoted(Word),
+    /// Names with dots between them; at least one.
+    Path(Vec<Word>),
+}
+
+impl Argument {
+    fn last(&self) -> Option<&Word> {
+        match self {
+            Self::Quoted(word) => Some(word),
+            Self::Path(path) => path.last(),
+        }
+    }
 }
 
 impl Subject {
     pub(super) fn at(&self) -> Range<usize> {
         let (first, last) = match self {
             Self::Path { names, until } => (names.first(), until.as_ref().or(names.last())),
-            Self::Call { name, argument } => (Some(name), Some(argument)),
+            Self::Call { name, argument } => (Some(name), argument.last()),
         };
         let start = first.map_or(0, |word| word.at.start);
         start..last.map_or(start, |word| word.at.end)
@@ -290,16 +307,7 @@ impl<'t> Parser<'t> {
             other => return Err(self.unexpected(expected, other)),
         };
         if self.take_kind(&Kind::Open) {
-            let argument = match self.take() {
-                Some(Token {
-                    kind: Kind::Quoted(text),
-                    at,
-                }) => Word {
-                    text: text.clone(),
-                    at: at.clone(),
-                },
-                other => return Err(self.unexpected("a name in quotes", other)),
-            };
+            let argument = self.argument()?;
             return match self.take_kind(&Kind::Close) {
                 true => Ok(Subject::Call {
                     name: first,
@@ -319,6 +327,25 @@ impl<'t> Parser<'t> {
                 return Ok(Subject::Path { names, until: None });
             }
         }
+    }
+
+    fn argument(&mut self) -> Result<Argument, Fault> {
+        if let Some(Token {
+            kind: Kind::Quoted(text),
+            at,
+        }) = self.peek()
+        {
+            self.next += 1;
+            return Ok(Argument::Quoted(Word {
+                text: text.clone(),
+                at: at.clone(),
+            }));
+        }
+        let mut path = vec![self.name("a name, or one in quotes")?];
+        while self.take_kind(&Kind::Dot) {
+            path.push(self.name("a name after the dot")?);
+        }
+        Ok(Argument::Path(path))
     }
 
     fn name(&mut self, expected: &str) -> Result<Word, Fault> {

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use document::{Problem, listed};
 
+use super::faults::{self, FaultNumber};
 use super::lexer::Fault;
 use super::loads::{self, LoadUse};
 use super::metric::{WATCHES, watch_name};
-use super::parser::{Of, Raw, Subject, Tree, Word, parse};
+use super::parser::{Argument, Of, Raw, Subject, Tree, Word, parse};
 use super::quantity::quantity;
 use super::{Comparison, Dimension, Expr, Metric, Node, Op, Stat};
 use crate::plan::Watch;
@@ -29,6 +30,8 @@ pub(crate) struct Names {
     pub(crate) loads: BTreeMap<String, LoadUse>,
     /// Steps that search for a knee.
     pub(crate) searches: Vec<String>,
+    /// Steps that break something.
+    pub(crate) faults: Vec<String>,
 }
 
 impl Names {
@@ -178,7 +181,6 @@ fn metric(raw: &Raw, place: Use<'_>, names: &Names) -> Result<Metric, Fault> {
     }
     let path = match &raw.subject {
         Subject::Call { name, argument } => {
-            not_of_a_step(raw)?;
             return call(raw, name, argument, place, names);
         }
         Subject::Path { names: path, until } => (path, until),
@@ -236,14 +238,22 @@ fn not_of_a_step(raw: &Raw) -> Result<(), Fault> {
 fn call(
     raw: &Raw,
     name: &Word,
-    argument: &Word,
+    argument: &Argument,
     place: Use<'_>,
     names: &Names,
 ) -> Result<Metric, Fault> {
-    match name.text.as_str() {
-        "recovery" => Err(later(name)),
-        "duration" if place != Use::That => Err(judged_only(raw)),
-        "duration" => {
+    let of_faults = FaultNumber::WORDS;
+    if let Some((_, number)) = of_faults.iter().find(|(word, _)| *word == name.text) {
+        return faults::number(raw, *number, argument, place, names);
+    }
+    not_of_a_step(raw)?;
+    match (name.text.as_str(), argument) {
+        ("duration", _) if place != Use::That => Err(judged_only(raw)),
+        ("duration", Argument::Path(_)) => {
+            let message = "expected the name of a step in quotes: duration('NAME')";
+            Err(Fault::new(raw.subject.at(), message))
+        }
+        ("duration", Argument::Quoted(argument)) => {
             no_stat(raw)?;
             if names.steps.contains(&argument.text) {
                 return Ok(Metric::StepDuration {
@@ -253,7 +263,11 @@ fn call(
             let steps = names.steps.iter().map(String::as_str);
             Err(unknown(argument, "step", "steps", steps))
         }
-        _ => Err(unknown(name, "function", "functions", ["duration"])),
+        _ => {
+            let known = of_faults.map(|(word, _)| word);
+            let known = known.into_iter().chain(["duration"]);
+            Err(unknown(name, "function", "functions", known))
+        }
     }
 }
 
@@ -465,11 +479,6 @@ pub(super) fn no_stat(raw: &Raw) -> Result<(), Fault> {
             Err(Fault::new(word.at.clone(), message))
         }
     }
-}
-
-fn later(word: &Word) -> Fault {
-    let message = format!("\"{}\" is not supported by this version", word.text);
-    Fault::new(word.at.clone(), message)
 }
 
 pub(super) fn judged_only(raw: &Raw) -> Fault {

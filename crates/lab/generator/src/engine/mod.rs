@@ -47,7 +47,7 @@ use reaction::{LONGEST_WAIT, Wait};
 use traffic::Traffic;
 use vigil::Vigil;
 
-pub use outages::{Outage, Outages};
+pub use outages::{Due, Outage, Outages};
 pub(crate) use sampling::{End, Sample, Sampler};
 
 /// Length of a span.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Length of a slot, in nanoseconds.
@@ -23,6 +23,19 @@ pub struct Outages(Box<[OnceLock<Box<Chunk>>]>);
 struct Chunk {
     good: [AtomicU64; WORDS],
     failed: [AtomicU64; WORDS],
+    /// How many failed in each slot; made when the first does.
+    failures: OnceLock<Box<[AtomicU32]>>,
+}
+
+/// What became of the requests that were due in one millisecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// Its begin, from the start of the segment.
+    pub at: Duration,
+    /// Whether any of them was answered well.
+    pub any_good: bool,
+    /// How many of them failed.
+    pub failed: u32,
 }
 
 /// A stretch of time in which no request was answered well, and some failed.
@@ -51,6 +64,9 @@ impl Outages {
             for word in chunk.good.iter().chain(&chunk.failed) {
                 word.store(0, Ordering::Relaxed);
             }
+            for count in chunk.failures.get().into_iter().flatten() {
+                count.store(0, Ordering::Relaxed);
+            }
         }
     }
 
@@ -63,6 +79,9 @@ impl Outages {
             return;
         };
         let chunk = chunk.get_or_init(Chunk::new);
+        if !good {
+            chunk.count_failure(within);
+        }
         let words = match good {
             true => &chunk.good,
             false => &chunk.failed,
@@ -72,6 +91,18 @@ impl Outages {
         if word.load(Ordering::Relaxed) & bit == 0 {
             word.fetch_or(bit, Ordering::Relaxed);
         }
+    }
+
+    /// What became of the requests due within `window` that have ended, in order.
+    pub fn due(&self, window: Range<Duration>) -> impl Iterator<Item = Due> {
+        self.slots(&window).map(|(slot, any_good)| {
+            let chunk = self.0.get((slot / SLOTS) as usize).and_then(OnceLock::get);
+            Due {
+                at: at(slot),
+                any_good,
+                failed: chunk.map_or(0, |chunk| chunk.failures_in(slot % SLOTS)),
+            }
+        })
     }
 
     /// The longest outage that began within `window`, as far as is known now. One that
@@ -134,7 +165,7 @@ impl Outages {
 
     /// Slots in which requests were due that have ended, in order, and whether any of them
     /// was answered well.
-    fn slots(&self, window: &Range<Duration>) -> impl Iterator<Item = (u64, bool)> {
+    fn slots(&self, window: &Range<Duration>) -> impl Iterator<Item = (u64, bool)> + use<'_> {
         let slot =
             |time: Duration| u64::try_from(time.as_nanos()).map_or(u64::MAX, |nanos| nanos / SLOT);
         let (from, to) = (slot(window.start), slot(window.end));
@@ -172,7 +203,19 @@ impl Chunk {
         Box::new(Self {
             good: std::array::from_fn(|_| AtomicU64::new(0)),
             failed: std::array::from_fn(|_| AtomicU64::new(0)),
+            failures: OnceLock::new(),
         })
+    }
+
+    fn count_failure(&self, slot: u64) {
+        let none = || std::iter::repeat_with(AtomicU32::default).take(SLOTS as usize);
+        let counts = self.failures.get_or_init(|| none().collect());
+        counts[slot as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn failures_in(&self, slot: u64) -> u32 {
+        let counts = self.failures.get();
+        counts.map_or(0, |counts| counts[slot as usize].load(Ordering::Relaxed))
     }
 }
 
@@ -211,6 +254,27 @@ mod tests {
         assert_eq!((later.from, later.length), (ms(70_000), ms(5)));
         outages.clear();
         assert_eq!(outages.longest(ALL), None);
+    }
+
+    #[test]
+    fn what_failed_is_counted_where_it_was_due() {
+        let outages = Outages::default();
+        for due in 0..200_000 {
+            // Three a millisecond; of those in one second, in another chunk, two fail.
+            for third in 0..3 {
+                let failed = (100_000..101_000).contains(&due) && third > 0;
+                outages.ended(due * 1_000_000 + third * 300_000, !failed);
+            }
+        }
+        let window = ms(99_999)..ms(101_001);
+        let due: Vec<Due> = outages.due(window.clone()).collect();
+        assert_eq!(due.len(), 1002);
+        assert!(due.iter().all(|due| due.any_good));
+        assert_eq!(due.iter().map(|due| due.failed).sum::<u32>(), 2000);
+        assert_eq!((due[0].at, due[0].failed), (ms(99_999), 0));
+        assert_eq!((due[1].at, due[1].failed), (ms(100_000), 2));
+        outages.clear();
+        assert_eq!(outages.due(window).count(), 0);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use lab_load::Summary;
 use lab_store::csv::push_record;
 use lab_store::{
-    EntityCount, Environment, Event, EventKind, Expectation, LoopTurn, Outcome, ProcessSample,
-    RunFile, RunFolder, SCHEMA, Verdict,
+    EntityCount, Environment, Event, EventKind, Expectation, FaultEffect, FaultRecord, LoopTurn,
+    Outcome, ProcessSample, RunFile, RunFolder, SCHEMA, Verdict,
 };
 use model::{Dice, LRP_POINTS, Life, TASK_POINTS};
 
@@ -92,6 +92,21 @@ fn loaded(folder: &Path) -> Result<(), Failure> {
     }
     events.flush()?;
     write_processes(&run, &mut dice, 105.0)?;
+    let fault = FaultRecord {
+        step: "hold".into(),
+        kind: "pause".into(),
+        targets: vec!["front".into()],
+        begin_s: 24.0,
+        end_s: Some(25.2),
+        text: "they go on".into(),
+        effects: vec![FaultEffect {
+            of: "probe.good".into(),
+            text: "no effect seen; a change by 100 % that lasted 60 ms would have been".into(),
+            seen: Some(false),
+            ..FaultEffect::default()
+        }],
+    };
+    run.write_json(RunFile::Faults, &[fault])?;
     let expectations = vec![Expectation {
         that: "hold: front p99 < 20ms".into(),
         measured: "912 ms".into(),

@@ -1,7 +1,8 @@
 //! The verdict as a table for the terminal.
 
 use console::{Style as Paint, measure_text_width, truncate_str};
-use lab_store::{Event, EventKind, Expectation, Outcome, Verdict};
+use lab_store::{Event, EventKind, Expectation, FaultRecord, Outcome, Verdict};
+use units::show_seconds;
 
 /// Narrowest table that is drawn; a narrower terminal wraps it.
 const WIDTH_MIN: usize = 40;
@@ -86,6 +87,32 @@ pub fn said(events: &[Event], style: Style) -> String {
                 true => push_line(&mut out, &format!("  {}", printable(line))),
                 false => push_indented(&mut out, line, width),
             }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// What faults did, under the names of their steps; empty if there were none.
+#[must_use]
+pub fn faults(faults: &[FaultRecord], style: Style) -> String {
+    let width = style.width.clamp(WIDTH_MIN, WIDTH_MAX);
+    let mut out = String::new();
+    for fault in faults {
+        let targets = fault.targets.join(", ");
+        let length = fault.end_s.map_or_else(
+            || fault.text.clone(),
+            |end_s| format!("{}, {}", show_seconds(end_s - fault.begin_s), fault.text),
+        );
+        let head = format!("{}: {} {targets}", fault.step, fault.kind);
+        push_line(
+            &mut out,
+            &paint(&printable(&head), Paint::new().bold(), style),
+        );
+        push_indented(&mut out, &printable(&length), width);
+        for effect in &fault.effects {
+            let text = format!("{}: {}", effect.of, effect.text);
+            push_indented(&mut out, &printable(&text), width);
         }
         out.push('\n');
     }

@@ -1,5 +1,7 @@
 use proptest::prelude::*;
 
+use lab_store::FaultEffect;
+
 use super::*;
 
 fn expectation(that: &str, measured: &str, outcome: Outcome, note: &str) -> Expectation {
@@ -208,6 +210,39 @@ proptest! {
             prop_assert!(measure_text_width(line) <= width, "{width}: {line:?}");
         }
     }
+}
+
+#[test]
+fn what_faults_did_stands_under_what_they_were() {
+    let style = Style {
+        width: 60,
+        color: false,
+    };
+    let fault = FaultRecord {
+        step: "break".into(),
+        kind: "kill".into(),
+        targets: vec!["web.0".into(), "web.2".into()],
+        begin_s: 3.0,
+        end_s: Some(5.5),
+        text: "ready 310 ms after the new start".into(),
+        effects: vec![FaultEffect {
+            of: "traffic.good".into(),
+            text: "fell by 100 %".into(),
+            ..FaultEffect::default()
+        }],
+    };
+    let open = FaultRecord {
+        end_s: None,
+        text: "not over when the run ended".into(),
+        effects: Vec::new(),
+        ..fault.clone()
+    };
+    assert_eq!(
+        faults(&[fault, open], style),
+        "break: kill web.0, web.2\n  2.5 s, ready 310 ms after the new start\n  traffic.good: fell by 100 %\n\n\
+         break: kill web.0, web.2\n  not over when the run ended\n\n"
+    );
+    assert_eq!(faults(&[], style), "");
 }
 
 #[test]

@@ -4,15 +4,16 @@ mod window;
 
 use std::collections::BTreeMap;
 
-use lab_experiment::expr::{Expr, Metric, Metrics, Op, Stat};
+use lab_experiment::expr::{Comparison, Expr, Metric, Metrics, Op, Stat};
 use lab_experiment::plan::{Expect, Plan, Watch};
 use lab_lifecycle::{Table, Turns, span, summarise};
 use lab_load::Summary;
-use lab_store::{Expectation, Outcome, ProcessSample, Verdict};
+use lab_store::{Expectation, FaultRecord, Outcome, ProcessSample, Verdict};
 use stats::{mean, nearest_rank};
 
 use crate::loads::{self, Bound};
 use crate::processes::copy_names;
+use crate::recoveries;
 
 pub(crate) use window::{Judged, since};
 
@@ -27,6 +28,7 @@ pub(crate) struct Measured<'a> {
     /// Length of each step that ended well, in seconds.
     pub(crate) steps: &'a [(String, f64)],
     pub(crate) loads: loads::Measured<'a>,
+    pub(crate) faults: &'a [FaultRecord],
 }
 
 /// Names of the copies of each system of a plan.
@@ -189,6 +191,9 @@ impl Metrics for Measured<'_> {
                 .loads
                 .value(load, step.as_deref(), *quantity, Bound::High),
             Metric::Knee { step, end } => loads::knee(self.loads.search(step.as_deref())?, *end),
+            Metric::Fault { step, of, number } => {
+                recoveries::value(self.faults, step.as_deref(), of, *number)
+            }
             // How many are in a state now has no meaning for a run that is over.
             Metric::Entities { .. } => None,
         }
@@ -282,6 +287,9 @@ impl Measured<'_> {
     /// Why a lower bound of a knee does not decide an expression that holds or not.
     fn bounded(&self, expr: &Expr, held: bool) -> Option<String> {
         expr.comparisons().into_iter().find_map(|comparison| {
+            if let Some(why) = self.unfinished(comparison, held) {
+                return Some(why);
+            }
             let (step, of_knee) = match (&comparison.metric, &comparison.of) {
                 (Metric::Knee { step, .. }, _) => (step, false),
                 (_, Some(Metric::Knee { step, .. })) => (step, true),
@@ -291,6 +299,20 @@ impl Measured<'_> {
             let from_below = matches!(comparison.op, Op::Greater | Op::GreaterOrEqual);
             let decided = capacity.limit == "target" || held && from_below && !of_knee;
             (!decided).then(|| format!("the knee may be higher: {}", capacity.note))
+        })
+    }
+
+    /// Why a lower bound of a recovery does not decide a comparison.
+    fn unfinished(&self, comparison: &Comparison, held: bool) -> Option<String> {
+        let Metric::Fault { step, of, number } = &comparison.metric else {
+            return None;
+        };
+        if !recoveries::is_lower_bound(self.faults, step.as_deref(), of, *number) {
+            return None;
+        }
+        let from_below = matches!(comparison.op, Op::Greater | Op::GreaterOrEqual);
+        (held != from_below).then(|| {
+            format!("{of} had not come back when the measurement ended, so it may be more; measure for longer")
         })
     }
 
@@ -366,6 +388,7 @@ impl Measured<'_> {
                 }
                 None => "the search did not end well".to_owned(),
             },
+            Metric::Fault { step, of, .. } => recoveries::why(self.faults, step.as_deref(), of),
             Metric::Entities { .. } => "the run is over".to_owned(),
         }
     }

@@ -21,6 +21,7 @@ use lab_load::knee::Settle;
 use lab_load::summary::WarmUp;
 use lab_load::{GenerateError, Length, Model, Recorded, Segment, Slo, Summary, Workload};
 use lab_store::{EventKind, RunFolder};
+use measure::Clock;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -28,6 +29,7 @@ use crate::options::StartGenerator;
 use crate::processes::Addresses;
 use crate::progress::{LoadView, Status};
 use crate::record::Recorder;
+use crate::recoveries::Requests;
 use crate::steps::Trouble;
 
 pub use files::FileError;
@@ -57,6 +59,7 @@ pub(crate) struct Loads<'a> {
     pub(crate) files: &'a Files,
     pub(crate) recorder: &'a Recorder,
     pub(crate) status: &'a Status,
+    pub(crate) clock: Clock,
     pub(crate) start: StartGenerator,
     pub(crate) state: RefCell<State>,
 }
@@ -72,6 +75,8 @@ pub(crate) struct State {
     numbers: BTreeMap<String, u64>,
     running: Vec<Running>,
     outcomes: Vec<Outcome>,
+    /// What became of requests, of each load that ran; kept for the sake of faults only.
+    requests: Requests,
     /// What a person should know besides.
     notes: Vec<String>,
 }
@@ -279,9 +284,19 @@ impl Loads<'_> {
         }
     }
 
-    /// What came of all loads.
-    pub(crate) fn into_outcomes(self) -> Vec<Outcome> {
-        self.state.into_inner().outcomes
+    /// What came of all loads, and of their requests.
+    pub(crate) fn into_outcomes(self) -> (Vec<Outcome>, Requests) {
+        let state = self.state.into_inner();
+        (state.outcomes, state.requests)
+    }
+
+    fn has_faults(&self) -> bool {
+        self.plan.steps.iter().any(|step| !step.faults.is_empty())
+    }
+
+    /// Seconds since the run began, of a time since the Unix epoch.
+    fn seconds(&self, unix_ns: i64) -> f64 {
+        unix_ns.saturating_sub(self.clock.origin_unix_ns()) as f64 / 1e9
     }
 
     /// Is a result of one of these loads INVALID?
@@ -538,6 +553,11 @@ impl Loads<'_> {
                     self.store(Some(&step), summary, outage)?;
                 }
                 let mut summary = self.summary(warm_up, load, &hand.workload, &recorded)?;
+                if let Some(relay) = hand.relay.as_ref().filter(|_| self.has_faults()) {
+                    let began = self.seconds(recorded.began_unix_ns);
+                    let due = relay.outages.due(Duration::ZERO..Duration::MAX);
+                    self.state.borrow_mut().requests.add(&load.name, began, due);
+                }
                 let length = recorded.segment.length.duration;
                 let length = length.unwrap_or_else(|| recorded.total.end());
                 let outage = longest(Duration::ZERO..length);

@@ -1,0 +1,355 @@
+//! What faults did to loads and to numbers of entities, as numbers.
+
+use std::collections::BTreeMap;
+
+use lab_experiment::expr::{Affected, FaultNumber, Metric};
+use lab_experiment::plan::Plan;
+use lab_findings::recovery::{Effect, Recovery, Return, Signal, Window, Worse, recovery};
+use lab_generator::Due;
+use lab_store::{EntityCount, FaultEffect, FaultRecord};
+use units::{show_count, show_seconds, show_share};
+
+/// For so long a measure has to be as before to have recovered, in seconds.
+const STEADY_S: f64 = 1.0;
+/// Time between two samples of a number of entities, in seconds.
+const SAMPLE_S: f64 = 0.1;
+/// Most milliseconds with requests that are kept of a load: more than an hour of one in each.
+const MOST: usize = 4_000_000;
+
+/// What became of the requests of loads.
+#[derive(Debug, Default)]
+pub(crate) struct Requests(BTreeMap<String, Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// When requests were due, and whether one was answered well: one entry for each
+    /// millisecond with good ones, and one for each with others.
+    due: Vec<(f64, bool)>,
+    /// When requests were due that failed, and how many.
+    failures: Vec<(f64, u32)>,
+    is_cut: bool,
+}
+
+impl Requests {
+    /// Adds what became of the requests of a load that began at this second of the run.
+    pub(crate) fn add(&mut self, load: &str, began_s: f64, due: impl Iterator<Item = Due>) {
+        let seen = self.0.entry(load.to_owned()).or_default();
+        for due in due {
+            if seen.due.len() >= MOST {
+                seen.is_cut = true;
+                break;
+            }
+            let at_s = began_s + due.at.as_secs_f64();
+            if due.any_good {
+                seen.due.push((at_s, true));
+            }
+            if due.failed > 0 {
+                seen.due.push((at_s, false));
+                seen.failures.push((at_s, due.failed));
+            }
+        }
+    }
+}
+
+/// Says of each fault what it did: to every load that ran, and to the entities that
+/// expectations ask about.
+pub(crate) fn effects(
+    plan: &Plan,
+    faults: &mut [FaultRecord],
+    mut requests: Requests,
+    counts: &[EntityCount],
+    end_s: f64,
+) {
+    faults.sort_by(|a, b| a.begin_s.total_cmp(&b.begin_s));
+    for (load, seen) in &mut requests.0 {
+        // Two generators of a load may overlap in their last answers.
+        seen.due.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let of = Affected::Load(load.clone()).to_string();
+        let last_s = seen.due.last().map_or(0.0, |last| last.0);
+        let first_s = seen.due.first().map_or(0.0, |first| first.0);
+        let lost = |from_s: f64, to_s: f64| seen.failed(from_s, to_s);
+        let measure = Measure {
+            of,
+            signal: Signal::Requests(&seen.due),
+            span: (first_s, last_s.min(end_s)),
+            lost: Some(&lost),
+            is_cut: seen.is_cut,
+        };
+        measure.around(faults);
+    }
+    for (what, state) in asked(plan) {
+        let samples = samples(counts, &what, &state, end_s);
+        let of = Affected::Entities { what, state }.to_string();
+        let measure = Measure {
+            of,
+            signal: Signal::Samples(&samples),
+            span: (samples.first().map_or(0.0, |first| first.0), end_s),
+            lost: None,
+            is_cut: false,
+        };
+        measure.around(faults);
+    }
+}
+
+/// The entities that expectations about faults name.
+fn asked(plan: &Plan) -> Vec<(String, String)> {
+    let expects = plan.expects.iter();
+    let metrics = expects.flat_map(|expect| expect.that.metrics());
+    let mut asked: Vec<(String, String)> = metrics
+        .filter_map(|metric| match metric {
+            Metric::Fault {
+                of: Affected::Entities { what, state },
+                ..
+            } => Some((what.clone(), state.clone())),
+            _ => None,
+        })
+        .collect();
+    asked.sort();
+    asked.dedup();
+    asked
+}
+
+/// Counts are stored when they change; here they are as they were looked at.
+fn samples(counts: &[EntityCount], what: &str, state: &str, end_s: f64) -> Vec<(f64, f64)> {
+    let own = counts.iter();
+    let mut own = own
+        .filter(|count| count.what == what && count.state == state)
+        .peekable();
+    let Some(first) = own.peek() else {
+        return Vec::new();
+    };
+    let (mut at_s, mut now) = (first.t_s, first.count);
+    let mut samples = Vec::new();
+    while at_s <= end_s {
+        while let Some(change) = own.next_if(|change| change.t_s <= at_s) {
+            now = change.count;
+        }
+        samples.push((at_s, now as f64));
+        at_s += SAMPLE_S;
+    }
+    samples
+}
+
+impl Seen {
+    /// How many requests failed that were due from one second on, and before another.
+    fn failed(&self, from_s: f64, to_s: f64) -> f64 {
+        let within = self.failures.iter();
+        let within = within.filter(|(at_s, _)| (from_s..to_s).contains(at_s));
+        within.map(|(_, failed)| f64::from(*failed)).sum()
+    }
+}
+
+/// What is looked at around faults.
+struct Measure<'a> {
+    of: String,
+    signal: Signal<'a>,
+    /// When it was measured first and last.
+    span: (f64, f64),
+    /// Requests that failed between two instants.
+    lost: Option<&'a dyn Fn(f64, f64) -> f64>,
+    is_cut: bool,
+}
+
+impl Measure<'_> {
+    /// Adds to each fault what it did to this measure.
+    fn around(&self, faults: &mut [FaultRecord]) {
+        // What came before has to be over, or it would be taken for what is usual.
+        let mut usual_from_s = self.span.0;
+        for place in 0..faults.len() {
+            let (begin_s, end_s) = (faults[place].begin_s, faults[place].end_s);
+            let end_s = end_s.unwrap_or(self.span.1);
+            if begin_s < self.span.0 || begin_s > self.span.1 {
+                continue;
+            }
+            let next = faults.iter().map(|fault| fault.begin_s);
+            let next = next.filter(|begin_s| *begin_s >= end_s && *begin_s > faults[place].begin_s);
+            let until_s = next.fold(self.span.1, f64::min).max(end_s);
+            let window = Window {
+                fault_begin_s: begin_s,
+                fault_end_s: end_s,
+                hold_begin_s: usual_from_s,
+                until_s,
+                steady_s: STEADY_S,
+            };
+            let (effect, over_s) = self.effect(&window);
+            usual_from_s = usual_from_s.max(over_s);
+            faults[place].effects.push(effect);
+        }
+    }
+
+    /// What a fault did, and from when on all is as usual.
+    fn effect(&self, window: &Window) -> (FaultEffect, f64) {
+        let unknown = |text: String| FaultEffect {
+            of: self.of.clone(),
+            text,
+            ..FaultEffect::default()
+        };
+        if self.is_cut {
+            let text = format!("more than {MOST} milliseconds with requests, which is not kept");
+            return (unknown(text), window.fault_end_s);
+        }
+        if window.hold_begin_s >= window.fault_begin_s {
+            let text = "what a fault before did was not over when this one began, so nobody \
+                        knows what is usual; leave time between them";
+            return (unknown(text.to_owned()), window.fault_end_s);
+        }
+        match recovery(self.signal, window, Worse::Either) {
+            Err(error) => (unknown(error.to_string()), window.fault_end_s),
+            Ok(Effect::None(unseen)) => {
+                let lost = self.lost_beyond_usual(window, window.fault_end_s);
+                let effect = FaultEffect {
+                    seen: Some(false),
+                    recovery_s: Some(0.0),
+                    recovery_from_end_s: Some(0.0),
+                    depth_share: Some(0.0),
+                    lost: Some(lost.unwrap_or(0.0)),
+                    ..unknown(unseen.to_string())
+                };
+                // What had no effect leaves usual what was.
+                (effect, window.hold_begin_s)
+            }
+            Ok(Effect::Seen(seen)) => self.seen(&seen, window),
+        }
+    }
+
+    fn seen(&self, seen: &Recovery, window: &Window) -> (FaultEffect, f64) {
+        let (from_begin_s, from_end_s, resolution_s, at_least) = match seen.returned {
+            Return::After {
+                from_begin_s,
+                from_end_s,
+                resolution_s,
+            } => (from_begin_s, from_end_s, Some(resolution_s), false),
+            Return::NotBefore {
+                from_begin_s,
+                from_end_s,
+            } => (from_begin_s, from_end_s, None, true),
+        };
+        let over_s = window.fault_begin_s + from_begin_s;
+        let lost = self.lost_beyond_usual(window, over_s.max(window.fault_end_s));
+        let lost = lost.unwrap_or(seen.lost);
+        let effect = FaultEffect {
+            of: self.of.clone(),
+            text: self.sentence(seen, lost),
+            seen: Some(true),
+            detection_s: Some(seen.detected_s),
+            recovery_s: Some(from_begin_s),
+            recovery_from_end_s: Some(from_end_s.max(0.0)),
+            at_least,
+            resolution_s,
+            depth_share: seen.depth_share,
+            lost: Some(lost),
+        };
+        (effect, over_s.max(window.fault_end_s))
+    }
+
+    /// Requests that failed because of a fault: those since its begin, without as many as
+    /// failed in that time before it.
+    fn lost_beyond_usual(&self, window: &Window, to_s: f64) -> Option<f64> {
+        let lost = self.lost?;
+        let before_s = window.fault_begin_s - window.hold_begin_s;
+        let usual = lost(window.hold_begin_s, window.fault_begin_s) / before_s;
+        let since_s = to_s - window.fault_begin_s;
+        let found = lost(window.fault_begin_s, to_s);
+        Some((found - usual * since_s).max(0.0).round())
+    }
+
+    fn sentence(&self, seen: &Recovery, lost: f64) -> String {
+        let verb = if seen.fell { "fell" } else { "rose" };
+        let depth = match seen.depth_share {
+            Some(share) => show_share(share),
+            None => show_count(seen.depth),
+        };
+        let detected = show_seconds(seen.detected_s);
+        let mut text = format!("{verb} by {depth}, seen after {detected}; ");
+        match seen.returned {
+            Return::After {
+                from_begin_s,
+                from_end_s,
+                resolution_s,
+            } => {
+                let (after, about) = (show_seconds(from_begin_s), show_seconds(resolution_s));
+                text += &format!("as before after {after} (± {about})");
+                if from_end_s > 0.0 {
+                    text += &format!(", {} after the fault's end", show_seconds(from_end_s));
+                }
+            }
+            Return::NotBefore { from_begin_s, .. } => {
+                text += &format!("not as before within {}", show_seconds(from_begin_s));
+            }
+        }
+        let what = match self.lost {
+            Some(_) => "requests",
+            None => "entity-seconds",
+        };
+        text += &format!("; {} {what} lost", show_count(lost));
+        match seen.later_exits {
+            0 => {}
+            1 => text += "; disturbed once more later",
+            times => text += &format!("; disturbed {times} times more later"),
+        }
+        text
+    }
+}
+
+/// Effects of the faults of a step, or of all steps, on what is asked about.
+fn found<'f>(
+    faults: &'f [FaultRecord],
+    step: Option<&'f str>,
+    of: &Affected,
+) -> impl Iterator<Item = &'f FaultEffect> {
+    let of = of.to_string();
+    let faults = faults
+        .iter()
+        .filter(move |fault| step.is_none_or(|step| fault.step == step));
+    let effects = faults.flat_map(|fault| &fault.effects);
+    effects.filter(move |effect| effect.of == of)
+}
+
+/// The value of a metric of faults: of several the largest, and the sum of what was lost.
+/// `None` if that of one of them is not known.
+pub(crate) fn value(
+    faults: &[FaultRecord],
+    step: Option<&str>,
+    of: &Affected,
+    number: FaultNumber,
+) -> Option<f64> {
+    let values = found(faults, step, of).map(|effect| match number {
+        FaultNumber::Detection => effect.detection_s,
+        FaultNumber::Recovery => effect.recovery_s,
+        FaultNumber::RecoveryFromEnd => effect.recovery_from_end_s,
+        FaultNumber::Depth => effect.depth_share,
+        FaultNumber::Lost => effect.lost,
+    });
+    let join = match number {
+        FaultNumber::Lost => |all: f64, one: f64| all + one,
+        _ => f64::max,
+    };
+    values
+        .collect::<Option<Vec<f64>>>()?
+        .into_iter()
+        .reduce(join)
+}
+
+/// Whether the value of a metric of faults is only a lower bound: something had not come
+/// back when the measurement ended.
+pub(crate) fn is_lower_bound(
+    faults: &[FaultRecord],
+    step: Option<&str>,
+    of: &Affected,
+    number: FaultNumber,
+) -> bool {
+    let grows = !matches!(number, FaultNumber::Detection);
+    grows && found(faults, step, of).any(|effect| effect.at_least)
+}
+
+/// Why a metric of faults has no value.
+pub(crate) fn why(faults: &[FaultRecord], step: Option<&str>, of: &Affected) -> String {
+    let mut effects = found(faults, step, of);
+    let Some(first) = effects.next() else {
+        return format!("nothing was measured of {of} when a fault began");
+    };
+    let unknown = std::iter::once(first)
+        .chain(effects)
+        .find(|effect| effect.detection_s.is_none());
+    unknown.map_or_else(String::new, |effect| effect.text.clone())
+}
