@@ -106,9 +106,11 @@ pub struct Recovery {
     pub detected_resolution_s: f64,
     /// When it came back.
     pub returned: Return,
-    /// The largest distance from the reference, without a direction; of three neighbouring samples the middle one where
-    /// there are as many.
+    /// The largest distance from the reference, without a direction: that of the median of three to nine neighbouring
+    /// samples, a tenth of the outage.
     pub depth: f64,
+    /// By how much noise alone would change it: two standard errors.
+    pub depth_noise: f64,
     /// `depth` as a share of the reference; `None` for a reference of 0.
     pub depth_share: Option<f64>,
     /// Whether the measure fell.

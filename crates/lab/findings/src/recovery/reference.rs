@@ -128,8 +128,10 @@ impl Reference {
         Some(Self {
             level,
             slope,
-            // The interval is of 99.9 %; a standard error is what the band is widened by.
-            slope_error: (found.high - found.low) / 2.0 / step_s / normal_quantile(0.9995),
+            slope_error: (found.high - found.low)
+                / 2.0
+                / step_s
+                / normal_quantile(0.5 + TREND_CONFIDENCE / 2.0),
             spread,
             half_band,
             ..self
