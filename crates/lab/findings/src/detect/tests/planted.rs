@@ -74,13 +74,40 @@ fn a_pool_is_named_when_all_come_at_once() {
     );
 }
 
+/// For an eighth of the run, beside a phase that takes as many as come: the delay before it is no waiting.
+#[test]
+fn a_pool_is_named_when_a_burst_fills_it() {
+    named(
+        Kind::Pool,
+        |run, random| {
+            let servers = within_factors(random, 2.0, 64.0).round();
+            let service_s = within_factors(random, 0.02, 0.2);
+            let from = between(random, 0.1, 0.6);
+            for (sample, load) in run.load.iter_mut().enumerate() {
+                let at = sample as f64 / (SECONDS * SAMPLES) as f64;
+                *load = if (from..from + 0.125).contains(&at) {
+                    1.5
+                } else {
+                    0.4
+                };
+            }
+            let arrivals = arrivals(random, &run.load, servers / service_s);
+            run.phase = served(&arrivals, servers as usize, 0.0002, || {
+                service_s * random.exponential()
+            });
+            servers
+        },
+        |found, servers| found.number("level") == Some(servers),
+    );
+}
+
 #[test]
 fn a_pinned_thread_is_named() {
     named(
         Kind::Processor,
         |run, random| {
             let thread = random.below(4);
-            let from = between(random, 0.1, 0.8) * run.load.len() as f64;
+            let from = between(random, 0.1, 0.87) * run.load.len() as f64;
             for (sample, cores) in run.threads[thread].iter_mut().enumerate() {
                 if sample >= from as usize {
                     *cores = between(random, 0.96, 1.0);
