@@ -86,7 +86,7 @@ pub struct Unseen {
     pub smallest: f64,
     /// For at least so long, in seconds.
     pub lasting_s: f64,
-    /// The smallest change that a single sample would have shown, if one could have.
+    /// The smallest change that two samples in a row would have shown, if any.
     pub smallest_once: Option<f64>,
 }
 

@@ -151,8 +151,9 @@ impl Series<'_> {
             .map(|number| self.outside(number, sign))
             .collect();
         let once = |number: usize| {
+            let wider = self.reference.carried_on(self.after[number].from_s);
             let limit = self.limits.once;
-            limit.is_some_and(|limit| self.away(number, sign) > limit)
+            limit.is_some_and(|limit| self.away(number, sign) > limit + wider)
         };
         // One far value alone is as likely an outlier: two neighbours are not.
         let neighbour = |number: usize| {
