@@ -101,7 +101,7 @@ pub fn pool(phase: &Phase<'_>) -> Option<Finding> {
     let enough = turnover.passed >= PASSED.max(usize::try_from(level).ok()?)
         && (turnover.handed_over || varies(&stretches, crowd))
         && waits_differ(phase.waiting)
-        && effect.low >= BUSY_AT_LEVEL / 2.0
+        && effect.low > 0.0
         && effect.value >= BUSY_AT_LEVEL
         && waited >= WAITED * inside
         && most >= 2;

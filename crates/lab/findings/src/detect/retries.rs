@@ -13,6 +13,9 @@ const AT_WORST: f64 = 1.4;
 /// Attempts for each request, in such times, beyond which they are counted.
 const MORE: f64 = 1.1;
 
+/// So many times in a row: retries that are over after a few seconds helped.
+const LASTING: usize = 2 * TOGETHER;
+
 /// Fewest attempts more than requests.
 const FEWEST: f64 = 50.0;
 
@@ -54,7 +57,7 @@ pub fn retries(of: &AttemptCounts<'_>) -> Option<Finding> {
     let worst = around.iter().copied().fold(0.0, f64::max);
     let more: f64 = pairs.iter().map(|pair| (pair.1 - pair.0).max(0.0)).sum();
     let (from, to) = longest(around.iter().map(|ratio| *ratio >= MORE));
-    if worst < AT_WORST || more < FEWEST || to <= from {
+    if worst < AT_WORST || more < FEWEST || to - from < LASTING {
         return None;
     }
     // Of what is sent, how much is sent again.

@@ -365,6 +365,7 @@ fn measure(
         detected_resolution_s: per_event_s,
         returned,
         depth: deepest * usual.reference,
+        depth_noise: 2.0 * usual.reference * (variance * usual.dispersion).sqrt() / expected,
         depth_share: Some(deepest),
         fell: true,
         lost: expected - good,

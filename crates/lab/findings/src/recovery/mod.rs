@@ -86,7 +86,7 @@ pub struct Unseen {
     pub smallest: f64,
     /// For at least so long, in seconds.
     pub lasting_s: f64,
-    /// The smallest change that a single sample would have shown, if one could have.
+    /// The smallest change that two samples in a row would have shown, if any.
     pub smallest_once: Option<f64>,
 }
 
@@ -106,9 +106,11 @@ pub struct Recovery {
     pub detected_resolution_s: f64,
     /// When it came back.
     pub returned: Return,
-    /// The largest distance from the reference, without a direction; of three neighbouring samples the middle one where
-    /// there are as many.
+    /// The largest distance from the reference, without a direction: that of the median of three to nine neighbouring
+    /// samples, a tenth of the outage.
     pub depth: f64,
+    /// By how much noise alone would change it: two standard errors.
+    pub depth_noise: f64,
     /// `depth` as a share of the reference; `None` for a reference of 0.
     pub depth_share: Option<f64>,
     /// Whether the measure fell.

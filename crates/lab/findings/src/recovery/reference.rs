@@ -21,9 +21,8 @@ const FALSE_CLAIMS: f64 = 0.003;
 /// A trend counts when its interval of this confidence excludes 0.
 const TREND_CONFIDENCE: f64 = 0.999;
 
-/// How far beyond the farthest value of the window before a single value must lie, for noise with tails
-/// longer than the normal distribution's; by how much of the reference where the window before never
-/// changed.
+/// How many times as far as the farthest value before the fault two neighbours must lie, for noise with tails
+/// longer than the normal distribution's; and by how much of the reference where nothing ever changed.
 const BEYOND_FARTHEST: f64 = 2.0;
 const BEYOND_CONSTANT: f64 = 0.05;
 
@@ -36,23 +35,25 @@ const SPREAD_ERROR: f64 = 1.17;
 pub(super) struct Reference {
     level: f64,
     slope: f64,
-    /// Half the interval of the slope.
+    /// Standard error of the slope.
     slope_error: f64,
     centre_s: f64,
-    /// Standard deviation of one value, and as how many independent ones neighbours count.
+    /// Standard deviation of one value.
     pub(super) spread: f64,
-    pub(super) alike: f64,
+    /// Correlation of neighbours, and as how many independent ones the values count.
+    alike: f64,
     independent: f64,
     half_band: f64,
+    /// The largest distance of a value before the fault.
     farthest: f64,
 }
 
 /// From where on something is no noise.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// More than half of so many neighbouring values are beyond the band.
+    /// So many neighbouring values are beyond the band.
     pub(super) run: usize,
-    /// One value is so far from the reference.
+    /// Two neighbours are so far from the reference; `None`: nothing says how far noise goes.
     pub(super) once: Option<f64>,
 }
 
@@ -128,8 +129,10 @@ impl Reference {
         Some(Self {
             level,
             slope,
-            // The interval is of 99.9 %; a standard error is what the band is widened by.
-            slope_error: (found.high - found.low) / 2.0 / step_s / normal_quantile(0.9995),
+            slope_error: (found.high - found.low)
+                / 2.0
+                / step_s
+                / normal_quantile(0.5 + TREND_CONFIDENCE / 2.0),
             spread,
             half_band,
             ..self
@@ -142,7 +145,12 @@ impl Reference {
 
     /// Half the band at an instant; wider the further a trend is carried on.
     pub(super) fn band(&self, at_s: f64) -> f64 {
-        self.half_band + DEVIATIONS * self.slope_error * (at_s - self.centre_s).abs()
+        self.half_band + self.carried_on(at_s)
+    }
+
+    /// By how much everything is wider at an instant, as a trend is not known exactly.
+    pub(super) fn carried_on(&self, at_s: f64) -> f64 {
+        DEVIATIONS * self.slope_error * (at_s - self.centre_s).abs()
     }
 
     pub(super) fn slope(&self) -> f64 {

@@ -1,5 +1,7 @@
 //! Recovery of a series: a level that was sampled, or values of slots.
 
+use stats::level_and_spread;
+
 use super::reference::{Limits, Reference};
 use super::{Effect, Recovery, RecoveryError, Return, Unseen, Window, Worse};
 
@@ -149,8 +151,9 @@ impl Series<'_> {
             .map(|number| self.outside(number, sign))
             .collect();
         let once = |number: usize| {
+            let wider = self.reference.carried_on(self.after[number].from_s);
             let limit = self.limits.once;
-            limit.is_some_and(|limit| self.away(number, sign) > limit)
+            limit.is_some_and(|limit| self.away(number, sign) > limit + wider)
         };
         // One far value alone is as likely an outlier: two neighbours are not.
         let neighbour = |number: usize| {
@@ -264,6 +267,7 @@ impl Series<'_> {
             detected_resolution_s,
             returned,
             depth,
+            depth_noise: 2.0 * self.reference.noise_of_mean(1, last.from_s),
             depth_share: (level != 0.0).then(|| depth / level.abs()),
             fell: sign < 0.0,
             lost: lost.sum(),
@@ -303,15 +307,13 @@ impl Series<'_> {
         let away: Vec<f64> = (spell.first..spell.end)
             .map(|number| self.away(number, sign))
             .collect();
-        let middle = |three: &[f64]| {
-            let [a, b, c] = [three[0], three[1], three[2]];
-            a.max(b).min(a.min(b).max(c))
-        };
-        let middles = away.windows(3).map(middle).fold(0.0, f64::max);
-        if away.len() < 3 {
+        // The farthest of many noisy values is farther than their level.
+        let length = (away.len() / 10).clamp(3, 9) | 1;
+        if away.len() < length {
             return away.into_iter().fold(0.0, f64::max);
         }
-        middles
+        let middle = |some: &[f64]| level_and_spread(some).map_or(0.0, |found| found.0);
+        away.windows(length).map(middle).fold(0.0, f64::max)
     }
 
     fn unseen(&self) -> Unseen {

@@ -29,7 +29,7 @@ impl fmt::Display for Unseen {
             show_seconds(self.lasting_s)
         )?;
         match self.smallest_once {
-            Some(once) => write!(text, ", or one by {} for a moment", size(once)),
+            Some(once) => write!(text, ", or one by {} in two samples in a row", size(once)),
             None => Ok(()),
         }
     }

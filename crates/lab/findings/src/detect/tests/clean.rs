@@ -20,6 +20,7 @@ fn clean_runs_accuse_nobody() {
         !found.is_empty()
     });
     let accused = accused.count();
+    println!("{accused} of {RUNS} clean runs accuse: {by_kind:?}");
     assert!(accused * 20 <= RUNS, "{accused} of {RUNS}\n{told}");
     for (kind, count) in by_kind {
         assert!(count * 200 <= RUNS, "{kind:?}: {count} of {RUNS}\n{told}");

@@ -203,7 +203,7 @@ fn a_loop_within_a_factor_of_four_or_of_its_own_noise_is_no_finding() {
     assert!(accused <= 2, "{accused} of 200");
 }
 
-/// Stalls every 2 s, of which the load's own bursts explain one half of the cases.
+/// The same stalls every 2 s, with even arrivals and with three times as many in each.
 #[test]
 fn stalls_that_come_with_the_load_are_the_loads() {
     let stalled = |at: usize| at % 20 < 2;

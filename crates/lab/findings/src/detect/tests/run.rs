@@ -16,12 +16,15 @@ use crate::detect::{
 pub(super) const SECONDS: usize = 120;
 pub(super) const SAMPLES: usize = 10;
 
+/// `[begin, end)` in nanoseconds.
+pub(super) type Intervals = Vec<(i64, i64)>;
+
 /// Everything that was recorded of one system.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Run {
     /// Load, as a share of its mean, for each sample.
     pub(super) load: Vec<f64>,
-    pub(super) phase: (Vec<(i64, i64)>, Vec<(i64, i64)>),
+    pub(super) phase: (Intervals, Intervals),
     pub(super) threads: Vec<Vec<f64>>,
     pub(super) idle: Vec<f64>,
     /// Levels of a queue for each sample.
@@ -134,7 +137,7 @@ pub(super) fn served(
     servers: usize,
     moment_s: f64,
     mut service_s: impl FnMut() -> f64,
-) -> (Vec<(i64, i64)>, Vec<(i64, i64)>) {
+) -> (Intervals, Intervals) {
     let ns = |seconds: f64| (seconds * 1e9) as i64;
     let mut free: BinaryHeap<std::cmp::Reverse<i64>> = BinaryHeap::new();
     let (mut inside, mut waiting) = (Vec::new(), Vec::new());
@@ -198,7 +201,14 @@ impl Run {
         let service_s = within_factors(random, 0.01, 1.0);
         let delay_s = within_factors(random, 0.005, 0.5);
         let constant = random.below(2) == 0;
-        for at in arrivals(random, &self.load, rate) {
+        let paced = random.below(4) == 0;
+        let come = if paced {
+            let all = (rate * SECONDS as f64) as usize;
+            (0..all).map(|number| number as f64 / rate).collect()
+        } else {
+            arrivals(random, &self.load, rate)
+        };
+        for at in come {
             let begin = at + delay_s * random.exponential();
             let takes = service_s
                 * if constant {
@@ -216,7 +226,9 @@ impl Run {
         self.idle = vec![0.0; self.load.len()];
         self.threads = (0..4)
             .map(|_| {
-                let level = between(random, 0.02, 0.55);
+                // At the height of the load a thread may use up to nine tenths of a processor.
+                let highest = self.load.iter().copied().fold(0.0, f64::max);
+                let level = between(random, 0.02, 0.9) / highest;
                 let spread = between(random, 0.02, 0.1);
                 let mut noise = Alike::new(random, 0.5, spread);
                 let samples = self.load.iter().enumerate();
@@ -240,7 +252,7 @@ impl Run {
     /// A queue with room to spare, but at times not much.
     fn waiting(&mut self, random: &mut SplitMix) {
         let servers = 1 + random.below(8);
-        let busy = between(random, 0.3, 0.9);
+        let busy = between(random, 0.3, 0.97);
         let service_s = 0.005;
         let highest = self.load.iter().copied().fold(0.0, f64::max);
         let rate = busy * servers as f64 / service_s / highest;
@@ -275,13 +287,23 @@ impl Run {
     /// Latencies with stalls that have no rhythm, or the rhythm of the load.
     fn latencies(&mut self, random: &mut SplitMix) {
         let beat = 20 + random.below(100);
+        // Of the load's rhythm, without a rhythm, with half of one, none.
         let kind = random.below(4);
+        let gap = within_factors(random, 15.0, 200.0);
+        let mut next_stall = gap;
         let mut noise = Alike::new(random, 0.6, 0.15);
         let odd = random.below(self.load.len());
         let rate = within_factors(random, 10.0, 200.0);
         for (sample, load) in self.load.iter().enumerate() {
             let burst = kind == 0 && sample % beat < 2;
-            let stall = burst || (kind == 1 && random.uniform() < 0.01) || sample == odd;
+            let due = sample as f64 >= next_stall;
+            if due {
+                let random_gap = random.exponential();
+                let even =
+                    (random.exponential() + random.exponential() + random.exponential()) / 3.0;
+                next_stall += gap * if kind == 1 { random_gap } else { even };
+            }
+            let stall = burst || (due && (kind == 1 || kind == 2)) || sample == odd;
             let factor = if stall {
                 between(random, 3.0, 10.0)
             } else {
@@ -306,7 +328,11 @@ impl Run {
             let first = if second == 0 { 50.0 } else { 0.0 };
             let opened = count(random, churn * requests) + first;
             let resumed = if resumes { (0.9 * opened).floor() } else { 0.0 };
-            let failed = if second == odd { 0.5 } else { again };
+            let failed = if (odd..odd + 3).contains(&second) {
+                0.5
+            } else {
+                again
+            };
             self.requests.push(requests);
             self.attempts
                 .push(requests + count(random, failed * requests));
@@ -319,7 +345,11 @@ impl Run {
                 first + count(random, 0.01 * requests)
             });
             self.received.push(requests);
-            self.dropped.push(if second == odd { 30.0 } else { 0.0 });
+            self.dropped.push(if second == odd || second == stop {
+                30.0
+            } else {
+                0.0
+            });
             let stopped = second == stop;
             let late = count(random, 0.001 * requests) + if stopped { 0.4 * requests } else { 0.0 };
             self.late.push(late.min(requests));

@@ -31,5 +31,6 @@ fn noise_is_called_an_effect_once_in_a_hundred_times() {
             all += 200;
         }
     }
+    println!("{claimed} of {all} clean series show an effect");
     assert!(claimed * 100 <= all, "{claimed} of {all}\n{told}");
 }

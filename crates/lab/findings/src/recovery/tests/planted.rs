@@ -82,10 +82,11 @@ fn wrong(seed: u64) -> Option<String> {
         Shape::DoubleDip,
     ];
     let step_s = [0.1, 0.5, 1.0][random.below(3)];
-    let hold_s = step_s * (40.0 + 100.0 * random.uniform());
+    // Twenty seconds at least: a trend of less cannot be carried on over the ninety that follow.
+    let hold_s = (step_s * (40.0 + 100.0 * random.uniform())).max(20.0);
     let shape = shapes[random.below(4)];
-    // Where a slow return crosses a band that is made by noise, noise decides: there the band is
-    // that of 1 %. The other case is a test of its own.
+    // Where a return crosses a band that noise made by less than two deviations a sample, noise decides when: that
+    // is a test of its own.
     let spread = match shape {
         Shape::Exponential => 0.05 + 0.1 * random.uniform(),
         _ => 0.5 + 2.0 * random.uniform(),
@@ -105,7 +106,7 @@ fn wrong(seed: u64) -> Option<String> {
     };
     let outage = match outage.shape {
         Shape::Ramp => Outage {
-            back_s: 8.0 * outage.back_s,
+            back_s: 3.0 * outage.back_s,
             ..outage
         },
         Shape::DoubleDip => Outage {
@@ -149,7 +150,7 @@ fn wrong(seed: u64) -> Option<String> {
     if (from_begin_s + hold_s - outage.returned_s(band)).abs() > interval_s {
         return context("returned");
     }
-    if (seen.depth - outage.depth).abs() > 3.0 * spread {
+    if (seen.depth - outage.depth).abs() > (3.0 * spread).max(1.5 * seen.depth_noise) {
         return context("depth");
     }
     let tolerance = 2.0 * seen.lost_noise + interval_s * outage.depth;
@@ -162,6 +163,7 @@ fn wrong(seed: u64) -> Option<String> {
 #[test]
 fn of_200_planted_outages_95_percent_are_right_within_one_sampling_interval() {
     let wrong: Vec<String> = (0..200).filter_map(wrong).collect();
+    println!("{} of 200 planted outages are told wrongly", wrong.len());
     assert!(
         wrong.len() <= 10,
         "{} wrong:\n{}",
