@@ -2,6 +2,9 @@
 //! what is left: stopped processes and files. In a third of the rounds its guardian is killed
 //! before it, and the next start sweeps.
 
+// What fails here fails the test.
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
@@ -48,7 +51,7 @@ fn victim(folder: &Path, seed: u64, pids: Vec<i32>) {
     let mut random = SplitMix::new(seed);
     let mut on = Vec::new();
     loop {
-        if on.len() > 6 || !on.is_empty() && random.below(2) == 0 {
+        if on.len() > 6 || !on.is_empty() && random.below(3) == 0 {
             let entry = on.swap_remove(random.below(on.len()));
             ledger.undo(entry).unwrap();
             continue;
@@ -83,7 +86,7 @@ fn hundred_rounds() {
             );
         }
         let left: Vec<_> = entries(folder.path());
-        assert_eq!(left, [PathBuf::new(); 0], "round {round}");
+        assert!(left.is_empty(), "round {round}: {left:?}");
     }
     for sleeper in &mut sleepers {
         sleeper.kill().unwrap();
@@ -95,7 +98,7 @@ fn hundred_rounds() {
         "{ROUNDS} rounds, of {} without a guardian {with_something_left} with faults on",
         ROUNDS.div_ceil(3)
     );
-    assert!(with_something_left > 20, "{with_something_left}");
+    assert!(with_something_left > 10, "{with_something_left}");
 }
 
 /// Whether something was left before the sweep, in a round whose guardian is killed as well.
@@ -120,7 +123,7 @@ fn one_round(folder: &Path, sleepers: &[Child], round: u64, random: &mut SplitMi
     );
     let ended = ended.unwrap();
     std::thread::sleep(Duration::from_micros(random.below(30_000) as u64));
-    let both = round % 3 == 0;
+    let both = round.is_multiple_of(3);
     if both {
         kill(guardian, Signal::SIGKILL).unwrap();
     }

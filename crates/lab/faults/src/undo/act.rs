@@ -58,7 +58,8 @@ pub enum Undo {
         /// What stood there.
         value: String,
     },
-    /// A command takes a rule off.
+    /// A command takes a rule off. It may be run twice, so it must succeed also when the rule is
+    /// gone.
     Run {
         /// For example `tc`.
         program: String,

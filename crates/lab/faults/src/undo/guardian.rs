@@ -6,6 +6,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
 
@@ -14,6 +16,9 @@ use super::process::ProcessId;
 
 /// What the guardian says once it can be relied on.
 const READY: &str = "ready";
+/// How often it is looked whether the owner of a ledger has ended, and the time between two.
+const OWNER_CHECKS: u32 = 500;
+const OWNER_PAUSE: Duration = Duration::from_millis(2);
 
 /// Why there is no guardian.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +32,8 @@ pub struct GuardianError {
     pub found: String,
 }
 
-/// A running guardian. It ends when this is dropped, after undoing what is still due.
+/// A running guardian. It undoes nothing while the owner of the ledger lives: close the ledger,
+/// then drop this, which waits for the guardian's end, at most a second if the ledger is there.
 #[derive(Debug)]
 pub struct Guardian(Child);
 
@@ -105,7 +111,8 @@ pub fn guard(ledger: &Path, mut parent: impl Read) -> Result<(), Vec<String>> {
     undo_abandoned(ledger).map(|_| ())
 }
 
-/// Its pipe ends a moment before the process does.
+/// Its pipe ends a moment before the process does. Waits for at most a second; what is left of a
+/// process that takes longer is for the next start.
 fn wait_for_the_end_of_the_owner(ledger: &Path) {
     // Its name is that of its owner.
     let stem = ledger
@@ -119,11 +126,11 @@ fn wait_for_the_end_of_the_owner(ledger: &Path) {
         })
     });
     // One that lives on has let us go, and undoes its ledger itself.
-    for _ in 0..500 {
+    for _ in 0..OWNER_CHECKS {
         if !ledger.exists() || !owner.is_some_and(ProcessId::is_alive) {
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        sleep(OWNER_PAUSE);
     }
 }
 
