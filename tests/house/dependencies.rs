@@ -25,6 +25,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("lab-load", 2),
     ("lab-lifecycle", 2),
     ("lab-findings", 2),
+    ("lab-faults", 2),
     ("cells", 3),
     ("routing-api", 3),
     ("backend", 3),
