@@ -14,7 +14,6 @@
 //! - What cannot be done is refused, with what would do instead.
 
 pub mod choose;
-pub mod event;
 pub mod proxy;
 pub mod recur;
 mod seed;

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use lab_experiment::plan::{EndSignal, Fault, FaultKind, OnExit, Step, Who};
+use lab_faults::choose::{self, choose};
 use lab_store::{EventKind, FaultRecord};
 use measure::Clock;
 use processes::Signal;
@@ -293,20 +294,8 @@ fn draw<'a>(
             "{wanted} of {all} copies are to be hit, and {left} of those that can be are up; another fault has the others"
         ));
     }
-    able.sort_by_cached_key(|copy| lot(seed, drawn, &copy.name));
-    able.truncate(wanted);
-    able.sort_by_key(|copy| copy.index);
-    Ok(able)
-}
-
-/// FNV-1a.
-fn lot(seed: u64, drawn: &str, name: &str) -> u64 {
-    let bytes = seed
-        .to_le_bytes()
-        .into_iter()
-        .chain(drawn.bytes())
-        .chain(name.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    let names: Vec<String> = able.iter().map(|copy| copy.name.clone()).collect();
+    let places = choose(&choose::Who::Count(wanted), &names, seed, drawn, 0);
+    let places = places.map_err(|error| error.to_string())?;
+    Ok(places.into_iter().map(|place| able[place]).collect())
 }

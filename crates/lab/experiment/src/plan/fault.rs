@@ -90,7 +90,8 @@ impl Who {
             Self::All => copies,
             Self::Number(number) => number.min(copies),
             Self::Share(share) => {
-                let number = (f64::from(copies) * share).round();
+                // 15 % of 10 is 1.5, although the product of the two may be a hair less.
+                let number = (f64::from(copies) * share + 1e-9).round();
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
