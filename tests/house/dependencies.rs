@@ -18,6 +18,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("net", 1),
     ("document", 1),
     ("kubernetes", 1),
+    ("commit", 1),
     ("wire", 1),
     ("nats", 1),
     ("diego", 2),
