@@ -13,6 +13,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("stats", 0),
     ("measure", 0),
     ("units", 0),
+    ("csv", 0),
     ("processes", 1),
     ("telemetry", 1),
     ("net", 1),

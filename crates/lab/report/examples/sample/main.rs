@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
+use csv::push_record;
 use jiff::Timestamp;
 use lab_load::Summary;
-use lab_store::csv::push_record;
 use lab_store::{
     EntityCount, Environment, Event, EventKind, Expectation, LoopTurn, Outcome, ProcessSample,
     RunFile, RunFolder, SCHEMA, Verdict,
