@@ -154,15 +154,42 @@ async fn tables_of_a_newer_program_are_refused() {
         .await
         .unwrap();
     let database = rusqlite::Connection::open(folder.path().join("bbs.sqlite")).unwrap();
-    database
-        .execute("UPDATE schema SET version = 99", [])
-        .unwrap();
+    database.pragma_update(None, "user_version", 99).unwrap();
     drop(database);
     let error = bbs::start(config, logger).await.unwrap_err().to_string();
     assert!(
         error.contains("version 99") && error.contains("use a newer program"),
         "{error}"
     );
+}
+
+/// A folder as the first program left it, which kept the version in a table.
+#[tokio::test]
+async fn a_folder_whose_version_stands_in_a_table_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = rusqlite::Connection::open(folder.path().join("bbs.sqlite")).unwrap();
+    let tables = "
+        PRAGMA journal_mode = WAL;
+        CREATE TABLE schema (version INTEGER NOT NULL);
+        CREATE TABLE tasks (id INTEGER PRIMARY KEY, guid TEXT NOT NULL, record BLOB NOT NULL);
+        CREATE TABLE desired_lrps (id INTEGER PRIMARY KEY, process_guid TEXT NOT NULL,
+            domain TEXT NOT NULL, info BLOB NOT NULL, rest BLOB NOT NULL);
+        CREATE TABLE actual_lrps (id INTEGER PRIMARY KEY, process_guid TEXT NOT NULL,
+            idx INTEGER NOT NULL, presence INTEGER NOT NULL, record BLOB NOT NULL);
+        CREATE TABLE domains (domain TEXT PRIMARY KEY, expires INTEGER NOT NULL) WITHOUT ROWID;
+        INSERT INTO schema VALUES (1);
+        INSERT INTO domains VALUES ('kept', 9223372036854775807);";
+    database.execute_batch(tables).unwrap();
+    drop(database);
+    let config = Config::new("127.0.0.1:0".parse().unwrap(), folder.path());
+    let logger = Logger::new("bbs", Sink::nothing(), Level::Info);
+    let running = bbs::start(config, logger).await.unwrap();
+    let client = Client::new(ClientOptions::default());
+    let bbs = Bbs::new(client, format!("http://{}", running.address()));
+    let nothing = models::EventsByCellId::default();
+    let domains: models::DomainsResponse = bbs.call(path::DOMAINS, &nothing).await.unwrap();
+    assert_eq!(domains.domains, ["kept"]);
+    running.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

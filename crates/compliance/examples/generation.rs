@@ -18,7 +18,7 @@ use compliance::model::query::{Criterion, Query};
 use compliance::model::rule::Rule;
 use compliance::model::target::{RuleTarget, Target};
 use compliance::model::technique::{
-    Body, MethodCall, MethodItem, MethodParameter, Methods, PolicyGeneration, Reporting, Technique,
+    Action, Body, MethodItem, MethodParameter, Methods, PolicyGeneration, Reporting, Technique,
 };
 use compliance::policy::generation::{Change, Engine, Outcome, Settings};
 use compliance::policy::node_policy::{ExpectedReports, PolicyDocument};
@@ -52,17 +52,19 @@ fn technique(number: usize) -> Technique {
         };
         let lines =
             format!("server ${{rudder.node.policyserver.hostname}} # ${{t{number}.volume}}");
-        MethodItem::Call(MethodCall {
+        MethodItem {
             id: format!("t{number}-c{call}"),
             name: format!("Lines of part {call}"),
-            method: "file_lines_present".into(),
-            params: vec![("path".into(), json!(path)), ("lines".into(), json!(lines))],
+            action: Action::Call {
+                method: "file_lines_present".into(),
+                params: vec![("path".into(), json!(path)), ("lines".into(), json!(lines))],
+            },
             condition: String::new(),
             policy_mode_override: None,
             reporting: Reporting::default(),
             foreach: Vec::new(),
             foreach_name: None,
-        })
+        }
     });
     Technique {
         id: format!("t{number}"),

@@ -216,7 +216,7 @@ impl Problem {
 
 /// Names in a row; a long list is cut.
 pub fn listed<T: AsRef<str>>(names: &[T]) -> String {
-    const SHOWN: usize = 24;
+    const SHOWN: usize = 100;
     let mut text = names
         .iter()
         .take(SHOWN)

@@ -2,7 +2,7 @@
 //! its client.
 //!
 //! ```text
-//! calls ──▶ server ──▶ writer (one thread) ──▶ store (SQLite, PostgreSQL)
+//! calls ──▶ server ──▶ ledger (one thread) ──▶ store (SQLite, PostgreSQL)
 //!             │           │ model, state (pure)
 //!             │           ▼
 //!             └──────── events ──▶ client
@@ -13,6 +13,7 @@
 
 pub mod client;
 mod events;
+mod ledger;
 mod metrics;
 pub mod model;
 pub mod populate_tcp;
@@ -21,11 +22,13 @@ mod settings;
 pub mod settings_file;
 mod state;
 mod store;
-mod writer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
+use commit::StartError;
+pub use commit::StoreError;
 use net::Shutdown;
 use net::tls::{self, TlsError};
 use telemetry::{Fields, Logger};
@@ -33,15 +36,14 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use events::Hub;
+use ledger::{Commands, Ledger};
 use metrics::Metrics;
 use model::RouterGroup;
 pub use server::KeyError;
 use server::{Admin, Bodies, GroupLocks, Service, Tokens};
 pub use settings::{ApiSettings, Database, Limits, MutualTls, PostgresSettings};
 use state::Command;
-pub use store::StoreError;
-use store::{AnyStore, Store};
-use writer::Commands;
+use store::Store;
 
 /// Why a routing API cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -134,15 +136,7 @@ pub struct Running {
     admin_address: Option<SocketAddr>,
     ask_stop: watch::Sender<bool>,
     serving: JoinHandle<Result<(), Error>>,
-    commands: CommandHandle,
-}
-
-struct CommandHandle(Commands);
-
-impl std::fmt::Debug for CommandHandle {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("CommandHandle")
-    }
+    commands: Commands,
 }
 
 impl Running {
@@ -173,7 +167,8 @@ impl Running {
     /// Bounds an SQLite database to so many pages of 4 KiB; a call that does not fit then
     /// fails as it does on a full disk.
     pub async fn limit_pages(&self, pages: u32) {
-        self.commands.0.limit_pages(pages).await;
+        let limit = move |ledger: &mut Ledger| ledger.store.limit_pages(pages);
+        self.commands.tend(limit).await;
     }
 }
 
@@ -187,15 +182,7 @@ pub fn start(settings: ApiSettings, logger: Logger) -> net::BoxFuture<Result<Run
 
 async fn start_unboxed(settings: ApiSettings, logger: Logger) -> Result<Running, Error> {
     settings.check()?;
-    let store = AnyStore::open(&settings.database)?;
-    start_with(settings, store, logger).await
-}
-
-async fn start_with(
-    settings: ApiSettings,
-    store: impl Store,
-    logger: Logger,
-) -> Result<Running, Error> {
+    let store = Store::open(&settings.database)?;
     let key = settings.token_key.as_deref();
     let tokens = key.map(Tokens::read).transpose()?;
     let server_tls = settings.mtls.as_ref().map(|mtls| tls::server(&mtls.files));
@@ -203,22 +190,22 @@ async fn start_with(
     let limits = &settings.limits;
     let metrics = Arc::new(Metrics::default());
     let hub = Arc::new(Hub::new(limits.subscriber_events));
-    let means = writer::Means {
+    let ledger = Ledger {
+        store,
         hub: Arc::clone(&hub),
         metrics: Arc::clone(&metrics),
         logger: logger.session("writer"),
         max_ttl: i64::try_from(settings.max_ttl.as_secs()).unwrap_or(i64::MAX / 2000),
-        write_within: limits.write_within,
-        prune_interval: limits.prune_interval,
         retry_interval: limits.retry_interval,
+        tried: Instant::now(),
     };
-    let writer = writer::start(store, means).await?;
-    seed(&writer.commands, settings.router_groups).await?;
+    let writer = start_writer(ledger, ledger::limits(limits.write_within)).await?;
+    seed(&writer.requests, settings.router_groups).await?;
     let group_locks = Arc::new(GroupLocks::default());
     let service = Arc::new(Service {
         group_locks: Arc::clone(&group_locks),
-        state: writer.state,
-        commands: writer.commands.clone(),
+        state: writer.view,
+        commands: writer.requests.clone(),
         hub: Arc::clone(&hub),
         metrics,
         tokens,
@@ -277,13 +264,16 @@ async fn start_with(
             mtls_address.map(|address| address.to_string()),
         );
     logger.info("started", fields);
-    let commands = CommandHandle(writer.commands.clone());
+    let commands = writer.requests.clone();
+    let limits = settings.limits;
+    let chores = tokio::spawn(net::boxed(ledger::look_after(commands.clone(), limits)));
     let serving = tokio::spawn(net::boxed(serve(
         servers,
         asked,
         hub,
-        writer.commands,
+        writer.requests,
         writer.ended,
+        chores,
         logger,
     )));
     Ok(Running {
@@ -293,6 +283,27 @@ async fn start_with(
         ask_stop,
         serving,
         commands,
+    })
+}
+
+/// Starts the writer once all that is stored is loaded.
+async fn start_writer(
+    mut ledger: Ledger,
+    limits: commit::Limits,
+) -> Result<commit::Started<Ledger>, StoreError> {
+    let failed = |error: std::io::Error| StoreError::Database {
+        doing: "start the thread of",
+        cause: error.to_string(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    let open = || async move { ledger.store.load().await.map(|state| (ledger, state)) };
+    let started = commit::start("api-writer", runtime, limits, open).await;
+    started.map_err(|error| match error {
+        StartError::Thread(error) => failed(error),
+        StartError::Open(error) => error,
     })
 }
 
@@ -312,14 +323,19 @@ async fn serve(
     hub: Arc<Hub>,
     commands: Commands,
     mut writer_ended: oneshot::Receiver<()>,
+    chores: JoinHandle<()>,
     logger: Logger,
 ) -> Result<(), Error> {
     tokio::select! {
         () = asked.asked() => {}
-        _ = &mut writer_ended => return Err(Error::Writer),
+        _ = &mut writer_ended => {
+            chores.abort();
+            return Err(Error::Writer);
+        }
     }
     hub.close();
     while servers.join_next().await.is_some() {}
+    chores.abort();
     commands.stop().await;
     let _ = writer_ended.await;
     logger.info("exited", Fields::new());

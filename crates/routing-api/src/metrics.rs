@@ -1,7 +1,6 @@
 //! Numbers about the service, in Prometheus' text form.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 use telemetry::prometheus::Page;
 
@@ -10,9 +9,6 @@ use telemetry::prometheus::Page;
 pub(crate) struct Metrics {
     pub(crate) requests: AtomicU64,
     pub(crate) token_errors: AtomicU64,
-    pub(crate) commits: AtomicU64,
-    pub(crate) failed_commits: AtomicU64,
-    pub(crate) commit_nanoseconds: AtomicU64,
     pub(crate) events: AtomicU64,
     pub(crate) slow_subscribers: AtomicU64,
 }
@@ -24,7 +20,7 @@ pub(crate) struct Gauges {
     pub(crate) router_groups: usize,
     pub(crate) tcp_subscriptions: usize,
     pub(crate) http_subscriptions: usize,
-    pub(crate) queued_calls: usize,
+    pub(crate) writer: commit::Counts,
     pub(crate) database_up: bool,
 }
 
@@ -33,14 +29,10 @@ impl Metrics {
         counter.fetch_add(more, Relaxed);
     }
 
-    pub(crate) fn time(counter: &AtomicU64, took: Duration) {
-        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        counter.fetch_add(nanoseconds, Relaxed);
-    }
-
     /// The page. Names end as those that routing-api sends to statsd do, where it has them.
     pub(crate) fn page(&self, gauges: &Gauges) -> String {
         let mut page = Page::new();
+        let writer = gauges.writer;
         for (name, help, value) in [
             ("routing_api_tcp_routes", "TCP mappings.", gauges.tcp_routes),
             (
@@ -66,7 +58,7 @@ impl Metrics {
             (
                 "routing_api_queued_calls",
                 "Calls that wait for the writer.",
-                gauges.queued_calls,
+                writer.queued,
             ),
             (
                 "routing_api_database_up",
@@ -80,41 +72,40 @@ impl Metrics {
             (
                 "routing_api_requests_total",
                 "Requests answered.",
-                &self.requests,
+                self.requests.load(Relaxed),
             ),
             (
                 "routing_api_token_errors_total",
                 "Requests whose token was refused.",
-                &self.token_errors,
+                self.token_errors.load(Relaxed),
             ),
             (
                 "routing_api_commits_total",
                 "Transactions, failed ones included.",
-                &self.commits,
+                writer.commits + writer.failed,
             ),
             (
                 "routing_api_failed_commits_total",
                 "Transactions that the database refused.",
-                &self.failed_commits,
+                writer.failed,
             ),
             (
                 "routing_api_events_total",
                 "Changes of rows, told or not.",
-                &self.events,
+                self.events.load(Relaxed),
             ),
             (
                 "routing_api_slow_subscribers_total",
                 "Subscribers cut off because they were too slow.",
-                &self.slow_subscribers,
+                self.slow_subscribers.load(Relaxed),
             ),
         ] {
-            page.counter(name, help, counter.load(Relaxed));
+            page.counter(name, help, counter);
         }
-        let spent = Duration::from_nanos(self.commit_nanoseconds.load(Relaxed));
         page.counter(
             "routing_api_commit_seconds_total",
             "Time spent on transactions.",
-            spent.as_secs_f64(),
+            writer.committing.as_secs_f64(),
         );
         page.into_text()
     }

@@ -31,7 +31,7 @@ pub use goodness::{Goodness, kolmogorov_smirnov};
 pub use little::little_gap;
 pub use moments::{covariance, mean, share_of_variance, variance};
 pub use quantile_interval::quantile_ranks;
-pub use random::SplitMix;
+pub use random::{SplitMix, fnv1a};
 pub use rank::nearest_rank;
 pub use rank_sum::rank_sum;
 pub use robust::{level_and_spread, robust_slope};

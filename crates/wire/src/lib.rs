@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod deadlines;
+pub mod floor;
 pub mod framing;
 pub mod http1;
 pub mod http2;

@@ -11,11 +11,6 @@ pub(crate) struct Metrics {
     pub(crate) requests: AtomicU64,
     pub(crate) request_nanoseconds: AtomicU64,
     pub(crate) refused: AtomicU64,
-    pub(crate) commands: AtomicU64,
-    pub(crate) commits: AtomicU64,
-    pub(crate) failed_commits: AtomicU64,
-    pub(crate) commit_nanoseconds: AtomicU64,
-    pub(crate) largest_batch: AtomicU64,
     pub(crate) dropped_work: AtomicU64,
     pub(crate) auction_posts: AtomicU64,
     pub(crate) failed_auction_posts: AtomicU64,
@@ -26,7 +21,7 @@ pub(crate) struct Metrics {
 /// What is measured at the moment of asking.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gauges {
-    pub(crate) queued_commands: usize,
+    pub(crate) writer: commit::Counts,
     pub(crate) subscribers: usize,
     pub(crate) tasks: usize,
     pub(crate) processes: usize,
@@ -48,22 +43,26 @@ impl Metrics {
 
     /// The text form.
     pub(crate) fn text(&self, gauges: Gauges) -> String {
-        let seconds =
-            |counter: &AtomicU64| Duration::from_nanos(counter.load(Relaxed)).as_secs_f64();
+        let requests = Duration::from_nanos(self.request_nanoseconds.load(Relaxed));
         let mut page = Page::new();
+        let writer = gauges.writer;
+        for (name, help, counter) in [
+            ("bbs_commands_total", "Changes asked for.", writer.requests),
+            ("bbs_commits_total", "Transactions.", writer.commits),
+            (
+                "bbs_commits_failed_total",
+                "Transactions that failed and were undone.",
+                writer.failed,
+            ),
+        ] {
+            page.counter(name, help, counter);
+        }
         for (name, help, counter) in [
             ("bbs_requests_total", "Requests answered.", &self.requests),
             (
                 "bbs_requests_refused_total",
                 "Requests that could not be read or were not valid.",
                 &self.refused,
-            ),
-            ("bbs_commands_total", "Changes asked for.", &self.commands),
-            ("bbs_commits_total", "Transactions.", &self.commits),
-            (
-                "bbs_commits_failed_total",
-                "Transactions that failed and were undone.",
-                &self.failed_commits,
             ),
             (
                 "bbs_outbound_dropped_total",
@@ -92,22 +91,22 @@ impl Metrics {
         page.counter(
             "bbs_request_seconds_sum",
             "Time spent on requests.",
-            seconds(&self.request_nanoseconds),
+            requests.as_secs_f64(),
         )
         .counter(
             "bbs_commit_seconds_sum",
             "Time spent on transactions.",
-            seconds(&self.commit_nanoseconds),
+            writer.committing.as_secs_f64(),
         )
         .gauge(
             "bbs_batch_commands_max",
             "Changes in the largest transaction.",
-            self.largest_batch.load(Relaxed),
+            writer.largest,
         )
         .gauge(
             "bbs_queued_commands",
             "Changes that wait for the writer.",
-            gauges.queued_commands,
+            writer.queued,
         )
         .gauge(
             "bbs_subscribers",

@@ -2,11 +2,12 @@
 //!
 //! From the inside out: [`model`] holds the rules as pure functions; `state` holds
 //! all records in memory, encoded; `apply` turns a call into changes of the state;
-//! `writer` is the one thread that makes changes, durable through `store`; `events`
-//! and `outbound` tell others; `service` speaks HTTP.
+//! `ledger` is what the one thread that makes changes does, durable through `store`;
+//! `events` and `outbound` tell others; `service` speaks HTTP.
 
 mod apply;
 mod events;
+mod ledger;
 mod metrics;
 pub mod model;
 mod outbound;
@@ -14,29 +15,28 @@ mod presence;
 mod service;
 mod state;
 mod store;
-mod writer;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use commit::StoreError;
+use commit::{StartError, Started};
 use net::tls::{self, TlsError};
 use net::{Client, ClientOptions, Shutdown};
 use telemetry::{Fields, Logger};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-use apply::Command;
 use events::Hub;
+use ledger::{Commands, Ledger};
 use metrics::Metrics;
 use outbound::{Means, Reps};
 use presence::Presences;
 use service::Service;
 use state::Names;
 use store::Store;
-pub use store::StoreError;
-use writer::{Commands, Shared, Writer};
 
 /// What a BBS needs to run.
 #[derive(Debug, Clone)]
@@ -140,7 +140,7 @@ pub struct Running {
     address: SocketAddr,
     ask_stop: watch::Sender<bool>,
     serving: JoinHandle<Result<(), Error>>,
-    commands: CommandHandle,
+    commands: Commands,
 }
 
 impl Running {
@@ -161,15 +161,8 @@ impl Running {
     /// Bounds the database to so many pages of 4 KiB; a change that does not fit
     /// then fails as it does on a full disk.
     pub async fn limit_pages(&self, pages: u32) {
-        let _ = self.commands.0.run(Command::LimitPages(pages)).await;
-    }
-}
-
-struct CommandHandle(Commands);
-
-impl std::fmt::Debug for CommandHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CommandHandle")
+        let limit = move |ledger: &mut Ledger| ledger.store.limit_pages(pages);
+        self.commands.tend(limit).await;
     }
 }
 
@@ -201,24 +194,30 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let metrics = Arc::new(Metrics::default());
     let hub = Arc::new(Hub::new(limits.subscriber_events));
     let changes = hub.start().map_err(Error::Thread)?;
-    let state = Shared::new(state);
     let (outbound, inbox) = outbound::queues(&metrics);
     let lengths = outbound.lengths();
-    let (commands, queue) = writer::queue();
-    let writer = Writer {
+    let ledger = Ledger {
         store,
-        state: state.clone(),
         names,
         next,
         hub: Arc::clone(&hub),
         changes,
         outbound,
         task_retries_max: limits.task_retries_max,
-        metrics: Arc::clone(&metrics),
         logger: logger.session("writer"),
         desire_task: logger.session("request").session("desire-task"),
     };
-    let writer_ended = writer.start(queue).map_err(Error::Thread)?;
+    // SQLite awaits nothing.
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.map_err(Error::Thread)?;
+    let open = || async { Ok::<_, std::convert::Infallible>((ledger, state)) };
+    let Started {
+        requests: commands,
+        view: state,
+        ended: writer_ended,
+    } = commit::start("bbs-writer", runtime, ledger::LIMITS, open)
+        .await
+        .map_err(|StartError::Thread(error)| Error::Thread(error))?;
     let presences = Arc::new(Presences::default());
     let reps = Arc::new(Reps {
         client: client.clone(),
@@ -256,7 +255,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let (ask_stop, asked) = net::shutdown();
     let server = net::serve(listener, server_tls, server_limits, service, asked.clone());
     logger.info("started", Fields::new().and("address", address.to_string()));
-    let handle = CommandHandle(commands.clone());
+    let handle = commands.clone();
     let serving = tokio::spawn(net::boxed(serve(
         server,
         asked,
@@ -296,7 +295,7 @@ async fn serve(
     hub.close();
     let _ = server.await;
     loops.shutdown().await;
-    let _ = commands.run(Command::Stop).await;
+    commands.stop().await;
     let _ = writer_ended.await;
     logger.info("exited", Fields::new());
     Ok(())

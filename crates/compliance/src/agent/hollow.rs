@@ -1,6 +1,6 @@
 //! An agent that has no machine: it draws outcomes.
 
-use stats::SplitMix;
+use stats::{SplitMix, fnv1a};
 use thiserror::Error;
 
 use super::{Applied, Invocation, Methods, Outcome};
@@ -79,14 +79,10 @@ impl Methods for Hollow {
             repaired,
             not_applicable,
         } = self.rates;
-        // FNV-1a, which need be no better: SplitMix mixes it.
-        let mut hash = self.node ^ 0xcbf2_9ce4_8422_2325;
-        for text in [call.id, call.method, call.key()] {
-            for byte in text.bytes().chain([0xff]) {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            }
-        }
-        let lasting = SplitMix::new(hash).uniform();
+        let texts = [call.id, call.method, call.key()].into_iter();
+        let bytes = texts.flat_map(|text| text.bytes().chain([0xff]));
+        // A hash need be no better: SplitMix mixes it.
+        let lasting = SplitMix::new(fnv1a(self.node, bytes)).uniform();
         let passing = self.run.uniform();
         let below = |rate: f64, from: f64| (from..from + rate).contains(&lasting);
         let audit = mode == PolicyMode::Audit;

@@ -151,15 +151,10 @@ impl Comparator {
 
 use Comparator as C;
 
-const BASE: &[Comparator] = &[
-    C::Exists,
-    C::NotExists,
-    C::Eq,
-    C::NotEq,
-    C::Regex,
-    C::NotRegex,
-];
-const ORDERED: &[Comparator] = &[
+/// What attributes can be asked, in an order in which each kind but dates is asked a run of it.
+const RUNS: &[Comparator] = &[
+    C::JsonSelect,
+    C::HasKey,
     C::Exists,
     C::NotExists,
     C::Eq,
@@ -181,39 +176,18 @@ const DATE: &[Comparator] = &[
     C::Gt,
     C::GtEq,
 ];
-const CHOICE: &[Comparator] = &[C::Eq, C::NotEq];
-const KEY_VALUE: &[Comparator] = &[
-    C::HasKey,
-    C::Exists,
-    C::NotExists,
-    C::Eq,
-    C::NotEq,
-    C::Regex,
-    C::NotRegex,
-];
-const PROPERTY: &[Comparator] = &[
-    C::HasKey,
-    C::JsonSelect,
-    C::Exists,
-    C::NotExists,
-    C::Eq,
-    C::NotEq,
-    C::Regex,
-    C::NotRegex,
-];
-const GROUP: &[Comparator] = &[C::Eq];
 
 impl AttributeType {
     /// What such an attribute can be asked.
     pub fn comparators(self) -> &'static [Comparator] {
         match self {
-            Self::Text | Self::Address => BASE,
-            Self::OrderedText | Self::Number | Self::Memory => ORDERED,
+            Self::Text | Self::Address => &RUNS[2..8],
+            Self::OrderedText | Self::Number | Self::Memory => &RUNS[2..],
             Self::Date => DATE,
-            Self::Choice | Self::ChoiceAnyCase | Self::Agent => CHOICE,
-            Self::KeyValue => KEY_VALUE,
-            Self::Property => PROPERTY,
-            Self::Group => GROUP,
+            Self::Choice | Self::ChoiceAnyCase | Self::Agent => &RUNS[4..6],
+            Self::KeyValue => &RUNS[1..8],
+            Self::Property => &RUNS[..8],
+            Self::Group => &RUNS[4..5],
         }
     }
 }

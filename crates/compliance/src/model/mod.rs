@@ -13,6 +13,7 @@ pub mod node;
 pub mod node_set;
 pub mod property;
 pub mod query;
+pub mod reporting;
 pub mod rule;
 pub mod schedule;
 pub mod target;

@@ -203,10 +203,10 @@ fn parameters_of_a_method_keep_their_order() {
     let text =
         r#"[{"id": "c", "method": "m", "params": {"path": "/a", "lines": "b", "enforce": "c"}}]"#;
     let items: Vec<super::technique::MethodItem> = serde_json::from_str(text).unwrap();
-    let super::technique::MethodItem::Call(call) = &items[0] else {
+    let super::technique::Action::Call { params, .. } = &items[0].action else {
         panic!("a call was read as a block");
     };
-    let names: Vec<_> = call.params.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<_> = params.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["path", "lines", "enforce"]);
 }
 

@@ -3,6 +3,7 @@
 pub mod compile;
 pub mod conflicts;
 pub mod content;
+mod cursor;
 pub mod digest;
 pub mod expression;
 pub mod generation;

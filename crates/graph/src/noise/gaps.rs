@@ -89,19 +89,12 @@ impl Gaps {
 
 /// Spins on every processor that this process may use, on all at once.
 pub(super) fn on_each_processor(length: Duration) -> Result<Vec<Gaps>, WorkError> {
-    super::late::on_each_processor(move |cpu| {
+    super::on_each_processor(move |cpu| {
         let mut gaps = Gaps {
             cpu: Some(cpu),
             ..Gaps::default()
         };
-        let length = u64::try_from(length.as_nanos()).unwrap_or(Nanos::MAX);
-        let begun = wire::clock::now();
-        let mut last = begun;
-        while last - begun < length {
-            let now = wire::clock::now();
-            gaps.note(now - last);
-            last = now;
-        }
+        wire::floor::spin(length, |between| gaps.note(between));
         Ok(gaps)
     })
 }

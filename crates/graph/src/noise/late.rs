@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use rustix::thread::{ClockId, CpuSet, clock_nanosleep_absolute, sched_setaffinity};
-use rustix::time::Timespec;
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
-use crate::work::{WorkError, affinity};
+use crate::work::WorkError;
 
 /// Lengths of sleeps: of a short service time, and of a long one.
 const LENGTHS: [Nanos; 2] = [100_000, 1_000_000];
@@ -43,8 +41,7 @@ impl Lateness {
 
 /// Sleeps on every processor that this process may use, the lengths in turn.
 pub(super) fn of_sleeps(length: Duration) -> Result<Vec<Lateness>, WorkError> {
-    let length = u64::try_from(length.as_nanos()).unwrap_or(Nanos::MAX);
-    let each = on_each_processor(move |_| on_one(length))?;
+    let each = super::on_each_processor(move |_| on_one(length))?;
     let all = LENGTHS.iter().enumerate().map(|(index, sleep)| {
         let late = each
             .iter()
@@ -54,53 +51,19 @@ pub(super) fn of_sleeps(length: Duration) -> Result<Vec<Lateness>, WorkError> {
     Ok(all.collect())
 }
 
-fn on_one(length: Nanos) -> Result<[Vec<Nanos>; LENGTHS.len()], WorkError> {
-    wire::clock::precise_timers();
+fn on_one(length: Duration) -> Result<[Vec<Nanos>; LENGTHS.len()], WorkError> {
     let mut late: [Vec<Nanos>; LENGTHS.len()] = Default::default();
-    let begun = wire::clock::now();
-    while wire::clock::now() - begun < length {
-        for (sleep, late) in LENGTHS.iter().zip(&mut late) {
-            let due = wire::clock::now() + sleep;
-            let until = Timespec {
-                tv_sec: (due / 1_000_000_000).cast_signed(),
-                tv_nsec: (due % 1_000_000_000).cast_signed(),
-            };
-            match clock_nanosleep_absolute(ClockId::Monotonic, &until) {
-                Ok(()) => late.push(wire::clock::now().saturating_sub(due)),
-                // A signal ended it early.
-                Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(WorkError::system("sleep")(errno.into())),
-            }
+    let pauses = LENGTHS.iter().cycle().copied().map(Duration::from_nanos);
+    wire::floor::sleep(length, pauses, |pause, by| {
+        let index = LENGTHS
+            .iter()
+            .position(|sleep| Duration::from_nanos(*sleep) == pause);
+        if let Some(late) = index.and_then(|index| late.get_mut(index)) {
+            late.push(u64::try_from(by.as_nanos()).unwrap_or(Nanos::MAX));
         }
-    }
+    })
+    .map_err(WorkError::system("sleep"))?;
     Ok(late)
-}
-
-/// Does something on every processor that this process may use, on all at once, by threads
-/// that are pinned.
-pub(super) fn on_each_processor<T: Send + 'static>(
-    act: impl Fn(u32) -> Result<T, WorkError> + Clone + Send + 'static,
-) -> Result<Vec<T>, WorkError> {
-    let allowed = rustix::thread::sched_getaffinity(None)
-        .map_err(|errno| WorkError::system("ask for processors")(errno.into()))?;
-    let mut threads = Vec::new();
-    for cpu in affinity::numbers(&allowed) {
-        let act = act.clone();
-        let pinned = move || {
-            let mut own = CpuSet::new();
-            own.set(cpu as usize);
-            sched_setaffinity(None, &own)
-                .map_err(|errno| WorkError::system("pin to a processor")(errno.into()))?;
-            act(cpu)
-        };
-        let thread = std::thread::Builder::new().name("noise".to_owned());
-        let thread = thread.spawn(pinned);
-        threads.push(thread.map_err(WorkError::system("start a thread"))?);
-    }
-    let ended = threads.into_iter().map(std::thread::JoinHandle::join);
-    ended
-        .map(|ended| ended.unwrap_or(Err(WorkError::Panicked)))
-        .collect()
 }
 
 #[cfg(test)]

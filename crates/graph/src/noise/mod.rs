@@ -126,5 +126,18 @@ impl Noise {
     }
 }
 
+/// Does something on every processor that this process may use, on all at once, by threads
+/// that are pinned.
+fn on_each_processor<T: Send + 'static>(
+    act: impl Fn(u32) -> Result<T, WorkError> + Clone + Send + 'static,
+) -> Result<Vec<T>, WorkError> {
+    let each = wire::floor::on_each_processor("noise", move |cpu, pinned| {
+        pinned.map_err(WorkError::system("pin to a processor"))?;
+        act(cpu)
+    });
+    let each = each.map_err(|(doing, found)| WorkError::system(doing)(found))?;
+    each.into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests;

@@ -343,10 +343,7 @@ impl Planner {
 /// A number that differs between topologies that differ, whatever process computes it
 /// (FNV-1a over its text), in hexadecimal.
 pub(super) fn fingerprint(topology: &Topology) -> [u8; 16] {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in format!("{topology:?}").bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
+    let hash = stats::fnv1a(0, format!("{topology:?}").bytes());
     let mut digits = [0; 16];
     for (place, digit) in digits.iter_mut().enumerate() {
         *digit = b"0123456789abcdef"[(hash >> (60 - 4 * place) & 0xf) as usize];

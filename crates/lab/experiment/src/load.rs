@@ -142,7 +142,5 @@ impl Load {
 /// the run's seed and the name).
 fn seed_of(seed: u64, name: &str) -> u64 {
     let bytes = seed.to_le_bytes().into_iter().chain(name.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    stats::fnv1a(0, bytes)
 }

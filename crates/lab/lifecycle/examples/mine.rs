@@ -9,6 +9,8 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
+use stats::SplitMix;
+
 use lab_lifecycle::{Definition, Follower, Format, LoopDefinition, Miner, summarise};
 
 const ORIGIN_UNIX_NS: i64 = 1_464_900_000_000_000_000;
@@ -137,7 +139,7 @@ fn convergence() -> LoopDefinition {
 fn write_log(path: &Path, bytes: u64, seed: u64) -> Result<u64, Box<dyn Error>> {
     let mut log = Log {
         out: BufWriter::with_capacity(1 << 20, File::create(path)?),
-        random: SplitMix(seed),
+        random: SplitMix::new(seed),
         at_ns: ORIGIN_UNIX_NS,
         session: 0,
         written: 0,
@@ -170,7 +172,7 @@ struct Log {
 
 impl Log {
     fn guid(&mut self) -> String {
-        let (a, b) = (self.random.next(), self.random.next());
+        let (a, b) = (self.random.bits(), self.random.bits());
         format!(
             "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
             a >> 32,
@@ -182,14 +184,14 @@ impl Log {
     }
 
     fn line(&mut self, source: &str, message: &str, data: &str) -> Result<(), std::io::Error> {
-        self.at_ns += (self.random.next() % 100_000) as i64;
+        self.at_ns += (self.random.bits() % 100_000) as i64;
         let line = format!(
             r#"{{"timestamp":"{}.{:09}","source":"{source}","message":"{source}.{message}","log_level":1,"data":{{{data}{}"method":"POST","request":"/v1/{message}","session":"5.{}","trace-id":"{:032x}"}}}}"#,
             self.at_ns / 1_000_000_000,
             self.at_ns % 1_000_000_000,
             if data.is_empty() { "" } else { "," },
             self.session,
-            self.random.next(),
+            self.random.bits(),
         );
         self.written += line.len() as u64 + 1;
         writeln!(self.out, "{line}")
@@ -208,7 +210,7 @@ impl Log {
 
     fn task(&mut self) -> Result<(), std::io::Error> {
         let guid = self.guid();
-        let cell = format!("cell-{}", self.random.next() % 100);
+        let cell = format!("cell-{}", self.random.bits() % 100);
         let data = format!(r#""task-guid":"{guid}""#);
         for message in ["starting", "succeeded-persisting-task", "finished"] {
             self.noise("bbs", "")?;
@@ -238,7 +240,7 @@ impl Log {
 
     fn instance(&mut self) -> Result<(), std::io::Error> {
         let (process, instance) = (self.guid(), self.guid());
-        let (cell, index) = (self.random.next() % 100, self.random.next() % 8);
+        let (cell, index) = (self.random.bits() % 100, self.random.bits() % 8);
         let key = format!(
             r#""actual_lrp_key":{{"process_guid":"{process}","index":{index},"domain":"load"}}"#
         );
@@ -255,17 +257,5 @@ impl Log {
         self.line("bbs", "request.claim-actual-lrp.complete", &both)?;
         self.noise("rep", &both)?;
         self.line("bbs", "request.start-actual-lrp.complete", &both)
-    }
-}
-
-/// Sebastiano Vigna's SplitMix64.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }

@@ -8,7 +8,7 @@
 
 mod classify;
 mod collector;
-mod csv;
+
 mod definition;
 mod evidence;
 mod fields;
@@ -23,11 +23,11 @@ mod matcher;
 mod miner;
 mod summary;
 mod table;
+mod table_file;
 mod timelines;
 mod timestamp;
 
 pub use collector::{Collector, Snapshot};
-pub use csv::{CsvError, MAX_ROWS};
 pub use definition::{Definition, DefinitionError, LoopDefinition, MAX_POINTS};
 pub use evidence::{Evidence, Found};
 pub use fields::{FieldId, Fields, MAX_DEPTH};
@@ -38,3 +38,4 @@ pub use matcher::{Matcher, MatcherError};
 pub use miner::{LineCounts, Miner};
 pub use summary::{Durations, Phase, Span, Summary, UnknownPoint, concurrency, span, summarise};
 pub use table::{Row, Table};
+pub use table_file::{CsvError, MAX_ROWS};

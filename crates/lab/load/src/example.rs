@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use stats::SplitMix;
+
 use crate::arrivals::Arrivals;
 use crate::recording::{Phase, Recorded, Span, Timeline};
 use crate::request::{Journey, Mix, Step};
@@ -10,30 +12,8 @@ use crate::workload::{
     Connections, GuardLimits, Pace, Protocol, Share, Target, TlsSettings, Workload,
 };
 
-/// Numbers that only look random (xorshift64*).
-pub(crate) struct Draws(u64);
-
-impl Draws {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// From 0 to 1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.unit()
-    }
-
-    /// Exponential with a mean of 1.
-    pub(crate) fn exponential(&mut self) -> f64 {
-        -(1.0 - self.unit()).ln()
-    }
+pub(crate) fn between(random: &mut SplitMix, low: f64, high: f64) -> f64 {
+    low + (high - low) * random.unit()
 }
 
 fn step(name: &str) -> Step {
@@ -83,10 +63,13 @@ pub(crate) fn workload(kinds: &[&str]) -> Workload {
 /// An open load of `seconds` that nothing is wrong with: about `rate` requests a second,
 /// their latencies exponential around `mean`, some sends late, some answers missing.
 pub(crate) fn recorded(seed: u64, seconds: u64, rate: f64, mean: Duration) -> Recorded {
-    let mut draws = Draws::new(seed);
-    let late = draws.between(0.0, 0.004);
-    let broken = draws.between(0.0, 0.004);
-    let cpu = [draws.between(0.05, 0.75), draws.between(0.05, 0.75)];
+    let mut draws = SplitMix::new(seed);
+    let late = between(&mut draws, 0.0, 0.004);
+    let broken = between(&mut draws, 0.0, 0.004);
+    let cpu = [
+        between(&mut draws, 0.05, 0.75),
+        between(&mut draws, 0.05, 0.75),
+    ];
     let mut timeline = Timeline::default();
     let mut total = Span::empty(1);
     for at in 0..seconds {
@@ -116,12 +99,12 @@ fn second(
     rate: f64,
     mean: Duration,
     (late, broken, cpu): (f64, f64, [f64; 2]),
-    draws: &mut Draws,
+    draws: &mut SplitMix,
 ) -> Span {
     let mut span = Span::empty(1);
     span.start = Duration::from_secs(at);
     span.length = Duration::from_secs(1);
-    span.planned = (rate * draws.between(0.97, 1.03)) as u64;
+    span.planned = (rate * between(draws, 0.97, 1.03)) as u64;
     for _ in 0..span.planned {
         let service = mean.mul_f64(draws.exponential());
         let lateness = match draws.unit() < late {
@@ -152,6 +135,6 @@ fn second(
     span.connections.open = 16;
     span.in_flight = 9;
     span.threads_cpu = cpu.map(Duration::from_secs_f64).to_vec();
-    span.machine.steal = draws.between(0.0, 0.01);
+    span.machine.steal = between(draws, 0.0, 0.01);
     span
 }

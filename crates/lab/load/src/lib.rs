@@ -16,7 +16,6 @@
 //!   the same segments; the search for the knee is tested on queues whose capacity is known.
 
 pub mod arrivals;
-mod draw;
 #[cfg(test)]
 mod example;
 mod generate;

@@ -5,7 +5,8 @@ use std::io::{BufWriter, Write};
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-use crate::csv::push_record;
+use csv::push_record;
+
 use crate::{Record, RunFolder, StoreError};
 
 const BUFFER_BYTES: usize = 64 << 10;

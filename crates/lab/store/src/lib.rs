@@ -5,7 +5,7 @@
 //! can be rebuilt from it.
 
 mod append;
-pub mod csv;
+
 mod error;
 mod folder;
 mod line;

@@ -3,7 +3,8 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use crate::csv::push_record;
+use csv::{Cell, push_record};
+
 use crate::folder::RunFile;
 use crate::{EntityCount, Event, LoopTurn, ProcessSample, SystemProcess};
 
@@ -28,7 +29,7 @@ pub trait Record: Sized {
     /// # Errors
     ///
     /// Says which field is not what its column says.
-    fn from_fields(fields: &[String]) -> Result<Self, String>;
+    fn from_fields(fields: &[Cell]) -> Result<Self, String>;
 }
 
 impl Record for Event {
@@ -42,8 +43,8 @@ impl Record for Event {
         Ok(())
     }
 
-    fn from_fields(fields: &[String]) -> Result<Self, String> {
-        let line = fields.first().map_or("", String::as_str);
+    fn from_fields(fields: &[Cell]) -> Result<Self, String> {
+        let line = fields.first().map_or("", |field| &field.text);
         serde_json::from_str(line).map_err(|error| format!("not an event: {error}"))
     }
 }
@@ -66,10 +67,10 @@ impl Record for ProcessSample {
         Ok(())
     }
 
-    fn from_fields(fields: &[String]) -> Result<Self, String> {
+    fn from_fields(fields: &[Cell]) -> Result<Self, String> {
         Ok(Self {
             t_s: time(fields, 0)?,
-            system: fields[1].clone(),
+            system: fields[1].text.clone(),
             cpu_cores: number::<Self, f64>(fields, 2)?,
             rss_bytes: number::<Self, _>(fields, 3)?,
             fds: number::<Self, _>(fields, 4)?,
@@ -108,12 +109,12 @@ impl Record for SystemProcess {
         Ok(())
     }
 
-    fn from_fields(fields: &[String]) -> Result<Self, String> {
+    fn from_fields(fields: &[Cell]) -> Result<Self, String> {
         Ok(Self {
-            system: fields[0].clone(),
+            system: fields[0].text.clone(),
             pid: number::<Self, _>(fields, 1)?,
             parent: number::<Self, _>(fields, 2)?,
-            command: fields[3].clone(),
+            command: fields[3].text.clone(),
             from_s: number::<Self, f64>(fields, 4)?,
             to_s: number::<Self, f64>(fields, 5)?,
             cpu_s: number::<Self, f64>(fields, 6)?,
@@ -133,11 +134,11 @@ impl Record for EntityCount {
         Ok(())
     }
 
-    fn from_fields(fields: &[String]) -> Result<Self, String> {
+    fn from_fields(fields: &[Cell]) -> Result<Self, String> {
         Ok(Self {
             t_s: time(fields, 0)?,
-            what: fields[1].clone(),
-            state: fields[2].clone(),
+            what: fields[1].text.clone(),
+            state: fields[2].text.clone(),
             count: number::<Self, _>(fields, 3)?,
         })
     }
@@ -157,9 +158,9 @@ impl Record for LoopTurn {
         Ok(())
     }
 
-    fn from_fields(fields: &[String]) -> Result<Self, String> {
+    fn from_fields(fields: &[Cell]) -> Result<Self, String> {
         Ok(Self {
-            name: fields[0].clone(),
+            name: fields[0].text.clone(),
             t_s: time(fields, 1)?,
             duration_s: number::<Self, f64>(fields, 2)?,
         })
@@ -175,19 +176,16 @@ fn finite(column: &str, value: f64) -> Result<String, String> {
     }
 }
 
-fn time(fields: &[String], index: usize) -> Result<f64, String> {
-    parse("a time in seconds", &fields[index])
+fn time(fields: &[Cell], index: usize) -> Result<f64, String> {
+    parse("a time in seconds", &fields[index].text)
 }
 
-fn number<R: Record, N: FromStr<Err: Display>>(
-    fields: &[String],
-    index: usize,
-) -> Result<N, String> {
+fn number<R: Record, N: FromStr<Err: Display>>(fields: &[Cell], index: usize) -> Result<N, String> {
     let column = R::COLUMNS
         .and_then(|columns| columns.get(index))
         .copied()
         .unwrap_or("a number");
-    parse(column, &fields[index])
+    parse(column, &fields[index].text)
 }
 
 fn parse<N: FromStr<Err: Display>>(what: &str, text: &str) -> Result<N, String> {

@@ -3,7 +3,8 @@
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use crate::csv::{CUT, CsvError, Reader};
+use csv::{Cell, CsvError, Problem, Reader};
+
 use crate::{LINE_BYTES_MAX, RECORDS_MAX, Record, StoreError};
 
 /// Every record of one kind in `input`, which is the file at `path`.
@@ -19,23 +20,26 @@ fn csv_records<R: Record>(
     input: impl BufRead,
     columns: &[&str],
 ) -> Result<Vec<R>, StoreError> {
-    let explain = |error| match error {
-        CsvError::Io(cause) => StoreError::io("read", path)(cause),
-        CsvError::Malformed { line, problem } => StoreError::malformed(path, line, problem),
+    let explain = |error: CsvError| match error.problem {
+        Problem::Read(cause) => StoreError::io("read", path)(cause),
+        problem => StoreError::malformed(path, error.line, problem.to_string()),
     };
-    let mut reader = Reader::new(input);
-    match reader.next_record().map_err(explain)? {
-        // An empty file: the run ended before anything was written.
-        None => return Ok(Vec::new()),
-        Some((_, header)) if header == columns => {}
-        Some((line, header)) => {
-            let (found, wanted) = (header.join(","), columns.join(","));
-            let problem = format!("expected the header `{wanted}`, found `{found}`");
-            return Err(StoreError::malformed(path, line, problem));
-        }
+    let mut reader = Reader::new(input, LINE_BYTES_MAX);
+    // An empty file: the run ended before anything was written.
+    let Some(header) = reader.next_record().map_err(explain)? else {
+        return Ok(Vec::new());
+    };
+    let header = header.whole().map_err(explain)?;
+    if !header.cells.iter().map(|cell| &cell.text).eq(columns) {
+        let found: Vec<_> = header.cells.iter().map(|cell| &*cell.text).collect();
+        let (found, wanted) = (found.join(","), columns.join(","));
+        let problem = format!("expected the header `{wanted}`, found `{found}`");
+        return Err(StoreError::malformed(path, header.line, problem));
     }
     let mut records = Vec::new();
-    while let Some((line, fields)) = reader.next_record().map_err(explain)? {
+    while let Some(record) = reader.next_record().map_err(explain)? {
+        let record = record.whole().map_err(explain)?;
+        let (line, fields) = (record.line, &*record.cells);
         if fields.len() != columns.len() {
             let problem = format!("expected {} fields, found {}", columns.len(), fields.len());
             return Err(StoreError::malformed(path, line, problem));
@@ -61,10 +65,11 @@ fn json_lines<R: Record>(path: &Path, mut input: impl BufRead) -> Result<Vec<R>,
             return Err(StoreError::malformed(path, line, problem));
         }
         if !text.ends_with('\n') {
-            return Err(StoreError::malformed(path, line, CUT.to_owned()));
+            return Err(StoreError::malformed(path, line, Problem::Cut.to_string()));
         }
-        let record =
-            R::from_fields(&[text]).map_err(|text| StoreError::malformed(path, line, text))?;
+        let quoted = false;
+        let record = R::from_fields(&[Cell { text, quoted }])
+            .map_err(|text| StoreError::malformed(path, line, text))?;
         push_bounded(&mut records, record, path)?;
     }
     Ok(records)

@@ -5,19 +5,20 @@ mod answers;
 mod bodies;
 mod tokens;
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLockReadGuard};
 
 use bytes::Bytes;
+use commit::View;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use net::{Body, Handler, Incoming};
 use telemetry::{Fields, Logger, prometheus};
 
 use super::events::{Hub, Stream};
+use super::ledger::{Commands, wall_clock};
 use super::metrics::{Gauges, Metrics};
 use super::model::{ApiError, ErrorName, RouterGroup, read_list, read_object};
-use super::state::{Command, Reply};
-use super::writer::{Commands, Shared, wall_clock};
+use super::state::{Command, Reply, State};
 
 pub(crate) use admin::{Admin, GroupLocks};
 pub(crate) use bodies::Bodies;
@@ -27,7 +28,7 @@ pub(crate) use tokens::{Scope, Tokens};
 
 /// What answers requests.
 pub(crate) struct Service {
-    pub(crate) state: Shared,
+    pub(crate) state: View<State>,
     pub(crate) commands: Commands,
     pub(crate) hub: Arc<Hub>,
     pub(crate) metrics: Arc<Metrics>,
@@ -192,12 +193,12 @@ impl Service {
             }
             Call::ListTcp => {
                 let segments = query(head.uri.query(), "isolation_segment");
-                let rows = self.state.read()?.tcp_mappings(&segments, wall_clock());
+                let rows = self.state()?.tcp_mappings(&segments, wall_clock());
                 let list: Vec<_> = rows.iter().map(|row| &row.value).collect();
                 Ok(answers::json(StatusCode::OK, &list))
             }
             Call::ListHttp => {
-                let rows = self.state.read()?.http_routes(wall_clock());
+                let rows = self.state()?.http_routes(wall_clock());
                 let list: Vec<_> = rows.iter().map(|row| &row.value).collect();
                 Ok(answers::json(StatusCode::OK, &list))
             }
@@ -226,6 +227,15 @@ impl Service {
         }
     }
 
+    /// Everything that is stored.
+    fn state(&self) -> Result<RwLockReadGuard<'_, State>, ApiError> {
+        let state = self.state.read();
+        if state.lost {
+            return Err(ApiError::database("the database is out of reach"));
+        }
+        Ok(state)
+    }
+
     fn authorize(&self, scope: Option<Scope>, headers: &HeaderMap) -> Result<(), ApiError> {
         match (&self.tokens, scope) {
             (Some(tokens), Some(scope)) if !tokens.allow(headers, scope) => {
@@ -247,14 +257,14 @@ impl Service {
 
     fn events(&self, stream: Stream) -> Result<Response<Body>, Refused> {
         // Without a database nobody could tell what happens.
-        drop(self.state.read()?);
+        drop(self.state()?);
         Ok(net::events::answer(self.hub.subscribe(stream)))
     }
 
     fn list_groups(&self, asked: Option<&str>) -> Result<Response<Body>, Refused> {
         let name = query(asked, "name").into_iter().next().unwrap_or_default();
         let groups: Vec<Arc<RouterGroup>> = {
-            let state = self.state.read()?;
+            let state = self.state()?;
             let wanted = |group: &&Arc<RouterGroup>| name.is_empty() || group.name == name;
             state.groups.values().filter(wanted).cloned().collect()
         };
@@ -266,23 +276,22 @@ impl Service {
     }
 
     fn health(&self) -> Result<Response<Body>, Refused> {
-        drop(self.state.read()?);
+        drop(self.state()?);
         let kind = "text/plain; charset=utf-8";
         Ok(answers::text(StatusCode::OK, kind, "ok\n"))
     }
 
     fn metrics_page(&self) -> Response<Body> {
-        let database_up = self.state.read().is_ok();
         let gauges = {
-            let state = self.state.look();
+            let state = self.state.read();
             Gauges {
                 tcp_routes: state.tcp.len(),
                 http_routes: state.http.len(),
                 router_groups: state.groups.len(),
                 tcp_subscriptions: self.hub.subscribers(Stream::Tcp),
                 http_subscriptions: self.hub.subscribers(Stream::Http),
-                queued_calls: self.commands.queued(),
-                database_up,
+                writer: self.commands.counts(),
+                database_up: !state.lost,
             }
         };
         let page = self.metrics.page(&gauges);

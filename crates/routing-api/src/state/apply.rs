@@ -131,16 +131,15 @@ impl Batch {
                 if self.group(state, &guid).is_none() {
                     return Ok(Reply::NoGroup);
                 }
-                self.groups.insert(guid, None);
+                self.groups.put(guid, None);
             }
             Command::Seed(groups) => {
-                if self.all_groups(state).next().is_none() {
+                if self.groups.values(&state.groups).next().is_none() {
                     for mut group in groups {
                         if group.guid.is_empty() {
                             group.guid = (context.guid)();
                         }
-                        self.groups
-                            .insert(group.guid.clone(), Some(Arc::new(group)));
+                        self.groups.put(group.guid.clone(), Some(Arc::new(group)));
                     }
                 }
             }
@@ -190,17 +189,16 @@ impl Batch {
     fn similar(&self, state: &State, port: u16, sni: String, now: Millis) -> Option<bool> {
         let first = TcpKey {
             port,
-            sni: sni.clone(),
+            sni,
             router_group_guid: String::new(),
             backend_ip: String::new(),
             backend_port: 0,
             backend_tls_port: i64::MIN,
             enable_backend_mtls: false,
         };
-        let within = |key: &TcpKey| key.port == port && key.sni == sni;
-        let row = self
-            .tcp
-            .find(&state.tcp, &first, within, |row| row.expires > now);
+        let within = |key: &TcpKey| key.port == port && key.sni == first.sni;
+        let mut rows = self.tcp.range(&state.tcp, &first, within);
+        let row = rows.find(|row| row.expires > now);
         row.map(|row| row.value.terminate_frontend_tls)
     }
 
@@ -257,17 +255,7 @@ impl Batch {
     }
 
     fn group<'a>(&'a self, state: &'a State, guid: &str) -> Option<&'a Arc<RouterGroup>> {
-        match self.groups.get(guid) {
-            Some(group) => group.as_ref(),
-            None => state.groups.get(guid),
-        }
-    }
-
-    fn all_groups<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Arc<RouterGroup>> {
-        let below = state.groups.iter();
-        let below = below.filter(|(guid, _)| !self.groups.contains_key(*guid));
-        let above = self.groups.values().flatten();
-        above.chain(below.map(|(_, group)| group))
+        self.groups.get(&state.groups, guid)
     }
 
     fn create_group(
@@ -276,7 +264,7 @@ impl Batch {
         mut group: RouterGroup,
         context: &mut Context<'_>,
     ) -> Result<Reply, ApiError> {
-        let mut groups = self.all_groups(state);
+        let mut groups = self.groups.values(&state.groups);
         if let Some(known) = groups.find(|known| known.name == group.name) {
             if known.kind == group.kind {
                 return Ok(Reply::Group(Arc::clone(known)));
@@ -288,7 +276,7 @@ impl Batch {
         group.guid = (context.guid)();
         let group = Arc::new(group);
         self.groups
-            .insert(group.guid.clone(), Some(Arc::clone(&group)));
+            .put(group.guid.clone(), Some(Arc::clone(&group)));
         Ok(Reply::Created(group))
     }
 
@@ -311,8 +299,7 @@ impl Batch {
         };
         group.check().map_err(ApiError::process)?;
         let group = Arc::new(group);
-        self.groups
-            .insert(guid.to_owned(), Some(Arc::clone(&group)));
+        self.groups.put(guid.to_owned(), Some(Arc::clone(&group)));
         Ok(Reply::Group(group))
     }
 

@@ -9,8 +9,10 @@ mod apply;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::hash::Hash;
 use std::sync::Arc;
+
+use commit::Layer;
 
 use super::model::{HttpKey, HttpRoute, RouterGroup, TcpKey, TcpMapping};
 
@@ -42,71 +44,26 @@ pub(crate) struct State {
     pub(crate) groups: BTreeMap<String, Arc<RouterGroup>>,
     /// The highest number that a row ever had, as far as is known.
     pub(crate) last_id: i64,
+    /// Whether the database is out of reach, so that another server may have changed it.
+    pub(crate) lost: bool,
 }
 
-/// Rows that differ from those of the state below; `None`: removed.
-#[derive(Debug)]
-pub(crate) struct Layer<K, T>(BTreeMap<K, Option<Arc<Row<T>>>>);
+/// Rows that differ from those of the state below.
+type RowLayer<K, T> = Layer<K, Arc<Row<T>>>;
 
-impl<K, T> Default for Layer<K, T> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
+/// What the database has to do for a layer.
+fn writes<K: Ord + Hash, T>(layer: &RowLayer<K, T>, below: &Rows<K, T>) -> RowWrites<T> {
+    let mut writes = RowWrites {
+        put: Vec::new(),
+        gone: Vec::new(),
+    };
+    for (key, row) in layer.changes() {
+        let old = below.get(key).map(|row| row.id);
+        let new = row.map(|row| row.id);
+        writes.gone.extend(old.filter(|_| old != new));
+        writes.put.extend(row.cloned());
     }
-}
-
-impl<K: Ord + Clone, T> Layer<K, T> {
-    fn get<'a>(&'a self, below: &'a Rows<K, T>, key: &K) -> Option<&'a Arc<Row<T>>> {
-        match self.0.get(key) {
-            Some(row) => row.as_ref(),
-            None => below.get(key),
-        }
-    }
-
-    /// The first row from `key` on that fits, in the order of keys within each layer.
-    fn find<'a>(
-        &'a self,
-        below: &'a Rows<K, T>,
-        from: &K,
-        within: impl Fn(&K) -> bool,
-        fits: impl Fn(&Row<T>) -> bool,
-    ) -> Option<&'a Arc<Row<T>>> {
-        let from = (Bound::Included(from), Bound::Unbounded);
-        let above = self.0.range(from).take_while(|(key, _)| within(key));
-        let mut above = above.filter_map(|(_, row)| row.as_ref());
-        let below = below.range(from).take_while(|(key, _)| within(key));
-        let mut below = below.filter(|(key, _)| !self.0.contains_key(key));
-        above
-            .find(|row| fits(row))
-            .or_else(|| below.find(|(_, row)| fits(row)).map(|(_, row)| row))
-    }
-
-    fn put(&mut self, key: K, row: Option<Arc<Row<T>>>) {
-        self.0.insert(key, row);
-    }
-
-    /// What the database has to do for this.
-    fn writes(&self, below: &Rows<K, T>) -> RowWrites<T> {
-        let mut writes = RowWrites {
-            put: Vec::new(),
-            gone: Vec::new(),
-        };
-        for (key, row) in &self.0 {
-            let old = below.get(key).map(|row| row.id);
-            let new = row.as_ref().map(|row| row.id);
-            writes.gone.extend(old.filter(|_| old != new));
-            writes.put.extend(row.clone());
-        }
-        writes
-    }
-
-    fn merge_into(self, rows: &mut Rows<K, T>) {
-        for (key, row) in self.0 {
-            match row {
-                Some(row) => drop(rows.insert(key, row)),
-                None => drop(rows.remove(&key)),
-            }
-        }
-    }
+    writes
 }
 
 /// Rows of one table that a batch puts and removes.
@@ -141,10 +98,9 @@ pub(crate) enum Change {
 /// Changes over a state that are not yet durable.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    pub(crate) tcp: Layer<TcpKey, TcpMapping>,
-    pub(crate) http: Layer<HttpKey, HttpRoute>,
-    /// Groups that differ; `None`: removed.
-    pub(crate) groups: BTreeMap<String, Option<Arc<RouterGroup>>>,
+    tcp: RowLayer<TcpKey, TcpMapping>,
+    http: RowLayer<HttpKey, HttpRoute>,
+    groups: Layer<String, Arc<RouterGroup>>,
     /// What subscribers learn, in order.
     pub(crate) changes: Vec<Change>,
     /// Rows that were made.
@@ -154,34 +110,29 @@ pub(crate) struct Batch {
 impl Batch {
     /// Whether there is nothing to make durable.
     pub(crate) fn is_empty(&self) -> bool {
-        self.tcp.0.is_empty() && self.http.0.is_empty() && self.groups.is_empty()
+        self.tcp.is_empty() && self.http.is_empty() && self.groups.is_empty()
     }
 
     /// What the database has to do.
     pub(crate) fn writes(&self, state: &State) -> Writes {
-        let gone = self.groups.iter().filter(|(_, group)| group.is_none());
+        let groups = || self.groups.changes();
+        let gone = groups().filter(|(_, group)| group.is_none());
         Writes {
-            tcp: self.tcp.writes(&state.tcp),
-            http: self.http.writes(&state.http),
-            put_groups: self.groups.values().flatten().cloned().collect(),
+            tcp: writes(&self.tcp, &state.tcp),
+            http: writes(&self.http, &state.http),
+            put_groups: groups().filter_map(|(_, group)| group.cloned()).collect(),
             gone_groups: gone.map(|(guid, _)| guid.clone()).collect(),
         }
     }
 }
 
 impl State {
-    /// Makes a batch part of the state and returns what subscribers learn.
-    pub(crate) fn merge(&mut self, batch: Batch) -> Vec<Change> {
+    /// Makes a batch part of the state.
+    pub(crate) fn merge(&mut self, batch: Batch) {
         self.last_id += batch.new_rows;
         batch.tcp.merge_into(&mut self.tcp);
         batch.http.merge_into(&mut self.http);
-        for (guid, group) in batch.groups {
-            match group {
-                Some(group) => drop(self.groups.insert(guid, group)),
-                None => drop(self.groups.remove(&guid)),
-            }
-        }
-        batch.changes
+        batch.groups.merge_into(&mut self.groups);
     }
 
     /// Adds a row as the database has it.

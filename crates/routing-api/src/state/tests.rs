@@ -40,7 +40,9 @@ impl Sut {
                 },
             },
         )?;
-        Ok((reply, self.state.merge(batch)))
+        let changes = std::mem::take(&mut batch.changes);
+        self.state.merge(batch);
+        Ok((reply, changes))
     }
 
     fn upsert(&mut self, now: Millis, mapping: TcpMapping) -> Vec<Change> {

@@ -1,10 +1,11 @@
-//! SQLite in a file. `synchronous=FULL` in WAL mode: a commit that returned is on the disk.
+//! Rows in an SQLite file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rusqlite::{Connection, Row as SqlRow, Transaction, params};
+use commit::{Sqlite, StoreError};
+use rusqlite::{Row as SqlRow, Transaction, params};
 
-use super::{Store, StoreError};
+use super::OWNER;
 use crate::model::{HttpRoute, ModificationTag, RouterGroup, TcpMapping};
 use crate::state::{Row, State, Writes};
 
@@ -28,126 +29,36 @@ const MIGRATIONS: &[&str] = &["
         reservable_ports TEXT NOT NULL) STRICT, WITHOUT ROWID;
 "];
 
-/// An open database. It is locked: no other process can use the file meanwhile.
-pub(crate) struct Sqlite {
-    connection: Connection,
+/// Opens the database in a file and makes what is missing.
+pub(super) fn open(path: &Path) -> Result<Sqlite, StoreError> {
+    Sqlite::open(path, OWNER, MIGRATIONS)
 }
 
-impl Sqlite {
-    /// Opens the database in a file and makes what is missing, its folder included.
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
-        let refuse = |cause: String| StoreError::Open {
-            path: path.to_owned(),
-            cause,
-        };
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| refuse(error.to_string()))?;
-        }
-        let mut connection = Connection::open(path).map_err(|error| refuse(error.to_string()))?;
-        connection.set_prepared_statement_cache_capacity(32);
-        prepare(&mut connection, path)?;
-        Ok(Self { connection })
-    }
-}
-
-fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
-    let database = || path.display().to_string();
-    let refuse = |error: rusqlite::Error| match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DatabaseBusy) => StoreError::Locked {
-            database: database(),
-        },
-        _ => StoreError::Open {
-            path: PathBuf::from(path),
-            cause: error.to_string(),
-        },
-    };
-    // The lock comes with the first transaction and stays.
-    let settings = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;
-        PRAGMA synchronous = FULL; PRAGMA cache_size = -16384;
-        PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 67108864;
-        BEGIN IMMEDIATE; COMMIT;";
-    connection
-        .busy_timeout(std::time::Duration::ZERO)
-        .and_then(|()| connection.execute_batch(settings))
-        .map_err(refuse)?;
-    let found: i64 = connection
-        .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(refuse)?;
-    let known = MIGRATIONS.len() as i64;
-    let Some(missing) = usize::try_from(found)
-        .ok()
-        .and_then(|found| MIGRATIONS.get(found..))
-    else {
-        return Err(StoreError::Newer {
-            database: database(),
-            found,
-            known,
-        });
-    };
-    let transaction = connection.transaction().map_err(refuse)?;
-    for migration in missing {
-        transaction.execute_batch(migration).map_err(refuse)?;
-    }
-    transaction
-        .pragma_update(None, "user_version", known)
-        .and_then(|()| transaction.commit())
-        .map_err(refuse)
-}
-
-impl Store for Sqlite {
-    async fn load(&mut self) -> Result<State, StoreError> {
-        let mut state = State::default();
-        self.rows("tcp_routes", read_tcp, |row| state.load_tcp(row))?;
-        self.rows("routes", read_http, |row| state.load_http(row))?;
-        self.rows("router_groups", read_group, |group| state.load_group(group))?;
-        Ok(state)
-    }
-
-    async fn commit(&mut self, writes: &Writes) -> Result<(), StoreError> {
-        let commit = |connection: &mut Connection| {
-            let transaction = connection.transaction()?;
-            write(&transaction, writes)?;
-            transaction.commit()
-        };
-        commit(&mut self.connection).map_err(|error| StoreError::Database {
-            doing: "write to",
-            cause: error.to_string(),
-        })
-    }
-
-    /// A failed transaction leaves no trace, so nothing is ever unsure.
-    fn lost(&self) -> bool {
-        false
-    }
-
-    fn limit_pages(&mut self, pages: u32) {
-        let _ = self.connection.pragma_update(None, "max_page_count", pages);
-    }
-}
-
-impl Sqlite {
-    fn rows<T>(
-        &self,
-        table: &'static str,
-        read: fn(&SqlRow<'_>) -> rusqlite::Result<T>,
-        mut take: impl FnMut(T),
-    ) -> Result<(), StoreError> {
-        let refuse = |error: rusqlite::Error| StoreError::Database {
-            doing: "read",
-            cause: error.to_string(),
-        };
-        let query = format!("SELECT * FROM {table}");
-        let mut statement = self.connection.prepare(&query).map_err(refuse)?;
-        let mut rows = statement.query([]).map_err(refuse)?;
-        while let Some(row) = rows.next().map_err(refuse)? {
-            take(read(row).map_err(|error| StoreError::Damaged {
-                table,
-                id: row.get(0).unwrap_or_default(),
-                cause: error.to_string(),
-            })?);
-        }
+/// Reads everything.
+pub(super) fn load(database: &Sqlite) -> Result<State, StoreError> {
+    let mut state = State::default();
+    database.rows("tcp_routes", "SELECT * FROM tcp_routes", |row| {
+        state.load_tcp(read_tcp(row)?);
         Ok(())
-    }
+    })?;
+    database.rows("routes", "SELECT * FROM routes", |row| {
+        state.load_http(read_http(row)?);
+        Ok(())
+    })?;
+    database.rows("router_groups", "SELECT * FROM router_groups", |row| {
+        state.load_group(read_group(row)?);
+        Ok(())
+    })?;
+    Ok(state)
+}
+
+/// Writes a batch in one transaction.
+pub(super) fn write(database: &mut Sqlite, writes: &Writes) -> Result<(), StoreError> {
+    let written = database.write(|transaction| write_all(transaction, writes));
+    written.map_err(|error| StoreError::Database {
+        doing: "write to",
+        cause: error.to_string(),
+    })
 }
 
 fn read_tcp(row: &SqlRow<'_>) -> rusqlite::Result<Row<TcpMapping>> {
@@ -205,7 +116,7 @@ fn read_group(row: &SqlRow<'_>) -> rusqlite::Result<RouterGroup> {
     })
 }
 
-fn write(transaction: &Transaction<'_>, writes: &Writes) -> rusqlite::Result<()> {
+fn write_all(transaction: &Transaction<'_>, writes: &Writes) -> rusqlite::Result<()> {
     for id in &writes.tcp.gone {
         let mut delete = transaction.prepare_cached("DELETE FROM tcp_routes WHERE id = ?1")?;
         delete.execute([id])?;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use stats::{SplitMix, fnv1a};
+
 use super::{SelectionSettings, Wish, is_full};
-use crate::table::{Algorithm, Endpoint, MAGLEV_SLOTS, Nanos, Pool, fnv1a};
+use crate::table::{Algorithm, Endpoint, MAGLEV_SLOTS, Nanos, Pool};
 
 /// The next endpoint to try.
 #[derive(Debug, Clone)]
@@ -28,7 +30,7 @@ pub struct Choice {
     attempts: u32,
     /// What the attempt before tried.
     last: Option<Tried>,
-    random: u64,
+    random: SplitMix,
 }
 
 /// The instance that a client is bound to.
@@ -89,7 +91,7 @@ impl Choice {
         });
         let how = match (pool.settings().algorithm, wish.hash) {
             (Some(Algorithm::Hash), Some(value)) => {
-                How::Hash((fnv1a(value) % MAGLEV_SLOTS as u64) as usize)
+                How::Hash((fnv1a(0, value.iter().copied()) % MAGLEV_SLOTS as u64) as usize)
             }
             (Some(Algorithm::Hash), None) | (None, _) => How::unhashed(settings.algorithm),
             (Some(algorithm), _) => How::unhashed(algorithm),
@@ -103,7 +105,7 @@ impl Choice {
             attempts: 0,
             last: None,
             // The generator stands still at 0.
-            random: random | 1,
+            random: SplitMix::new(random),
         }
     }
 
@@ -237,7 +239,7 @@ impl Choice {
                 _ => equals = 1,
             }
             // The n-th of equals takes the place with a probability of 1/n.
-            if equals == 1 || self.random().is_multiple_of(equals) {
+            if equals == 1 || self.random.bits().is_multiple_of(equals) {
                 least = Some((candidate, in_flight));
             }
         }
@@ -283,14 +285,6 @@ impl Choice {
             .or_else(|| walk(&free))?;
         self.how = How::Hash(slot + step);
         Some(&endpoints[at(step)])
-    }
-
-    /// xorshift64: what decides between equals needs no better.
-    fn random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
     }
 }
 

@@ -3,17 +3,12 @@
 
 use std::sync::Arc;
 
+use stats::fnv1a;
+
 use super::Endpoint;
 
 /// Slots of a table, a prime, as gorouter has them.
 pub(crate) const SLOTS: usize = 1801;
-
-/// FNV-1a, 64 bits.
-pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
 
 /// For each slot, the position of its endpoint in `endpoints`. Each endpoint in turn, in
 /// the order of their names, takes the next free slot of its own permutation. Of more
@@ -25,7 +20,7 @@ pub(super) fn slots(endpoints: &[Arc<Endpoint>]) -> Box<[u32]> {
     let mut walks: Vec<(u32, usize, usize)> = order
         .into_iter()
         .map(|at| {
-            let hash = fnv1a(name(&endpoints[at]).as_bytes());
+            let hash = fnv1a(0, name(&endpoints[at]).bytes());
             let offset = (hash % SLOTS as u64) as usize;
             let skip = (hash % (SLOTS as u64 - 1)) as usize + 1;
             (u32::try_from(at).unwrap_or(FREE), offset, skip)

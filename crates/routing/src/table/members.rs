@@ -3,7 +3,9 @@
 use std::slice;
 use std::sync::Arc;
 
-use super::{Endpoint, fnv1a, maglev};
+use stats::fnv1a;
+
+use super::{Endpoint, maglev};
 
 /// The endpoints of one route at one moment. Most routes have one.
 #[derive(Debug, Default)]
@@ -128,7 +130,7 @@ fn one_more<T: Clone>(known: &[T], more: T) -> Box<[T]> {
 }
 
 fn mark(text: &str) -> u32 {
-    fnv1a(text.as_bytes()) as u32
+    fnv1a(0, text.bytes()) as u32
 }
 
 fn search(marks: &[u32], mark: u32, is_it: impl Fn(usize) -> bool) -> Option<usize> {

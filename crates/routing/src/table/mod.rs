@@ -42,7 +42,7 @@ pub use registration::Registration;
 pub use settings::{Bound, Lookup, Pruned, Registered, Segments, TableSettings, Unregistered};
 pub use text::{Tags, Text};
 
-pub(crate) use maglev::{SLOTS as MAGLEV_SLOTS, fnv1a};
+pub(crate) use maglev::SLOTS as MAGLEV_SLOTS;
 
 /// Nanoseconds of a monotonic clock, as [`wire::clock::now`] gives them; only differences
 /// have a meaning.

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::fnv1a;
+use stats::fnv1a;
 
 /// A short immutable text: one pointer wide, shared when cloned, and free when empty.
 pub type Text = arcstr::ArcStr;
@@ -53,7 +53,7 @@ impl TextCache {
         if text.len() > Self::LONGEST {
             return Text::from(text);
         }
-        let slot = &mut self.texts[fnv1a(text.as_bytes()) as usize % Self::TEXTS];
+        let slot = &mut self.texts[fnv1a(0, text.bytes()) as usize % Self::TEXTS];
         if slot.as_str() != text {
             *slot = Text::from(text);
         }

@@ -48,10 +48,6 @@ pub(crate) enum Command {
     Remove(RemoveActualLrpRequest),
     Retire(ActualLrpKey),
     Evacuate(Box<Evacuate>),
-    /// Bounds the database to so many pages.
-    LimitPages(u32),
-    /// Ends the writer after the batch.
-    Stop,
 }
 
 /// One of the calls of a cell that is being emptied.
@@ -181,8 +177,6 @@ impl Transaction<'_> {
             Command::Remove(request) => self.remove(&request),
             Command::Retire(key) => self.retire(&key),
             Command::Evacuate(request) => self.evacuate(*request),
-            // The writer itself deals with it.
-            Command::LimitPages(_) | Command::Stop => Ok(Reply::Done),
         }
     }
 

@@ -15,8 +15,8 @@ use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 
 use super::super::apply::Command;
+use super::super::ledger::Commands;
 use super::super::metrics::Metrics;
-use super::super::writer::Commands;
 
 /// Times that a result is sent before its task is left to convergence.
 const ATTEMPTS: u32 = 3;

@@ -9,6 +9,7 @@ pub(crate) use rep::Reps;
 
 use std::sync::Arc;
 
+use commit::View;
 use diego::auction::{LrpStartRequest, Task as TaskStartRequest};
 use diego::models::Task;
 use net::Client;
@@ -17,8 +18,9 @@ use tokio::sync::mpsc::{Receiver, Sender, WeakSender, channel};
 use tokio::task::JoinSet;
 
 use super::apply::Work;
+use super::ledger::Commands;
 use super::metrics::Metrics;
-use super::writer::{Commands, Shared};
+use super::state::State;
 
 /// Requests of one kind that may wait. What does not fit is dropped and counted:
 /// convergence asks again for whatever was forgotten.
@@ -50,7 +52,7 @@ pub(crate) struct Means {
     pub(crate) auctioneer: Option<String>,
     pub(crate) client: Client,
     pub(crate) reps: Arc<Reps>,
-    pub(crate) state: Shared,
+    pub(crate) state: View<State>,
     pub(crate) lengths: Arc<Lengths>,
     pub(crate) commands: Commands,
     pub(crate) callback_workers: usize,

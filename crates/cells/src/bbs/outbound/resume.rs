@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use commit::View;
 use diego::models::task::State as TaskState;
 use telemetry::{Fields, Logger};
 use tokio::sync::mpsc::WeakSender;
@@ -15,7 +16,6 @@ use crate::bbs::apply::placement;
 use crate::bbs::model::desired;
 use crate::bbs::model::slot::UNCLAIMED;
 use crate::bbs::state::{Process, State, Task};
-use crate::bbs::writer::Shared;
 
 /// Guids of what may wait for a cell. To be taken before any request is served: what
 /// comes later is asked for when it comes.
@@ -45,7 +45,7 @@ impl Waiting {
 /// Asks for cells for what waits, as fast as the queues take it.
 pub(super) async fn resume(
     waiting: Waiting,
-    state: Shared,
+    state: View<State>,
     lrps: WeakSender<LrpRequest>,
     tasks: WeakSender<TaskStartRequest>,
     logger: Logger,

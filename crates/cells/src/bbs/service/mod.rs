@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use commit::View;
 use diego::error::{Type, error, with_text};
 use diego::models::{Error, PingResponse};
 use diego::{TRACE_HEADER, path};
@@ -24,17 +25,18 @@ use telemetry::{Fields, Level, Logger, prometheus};
 use super::Limits;
 use super::apply::{Command, Reply};
 use super::events::{Hub, Stream};
+use super::ledger::Commands;
 use super::metrics::{Gauges, Metrics};
 use super::model::validate::Validate;
 use super::outbound::{Lengths, Reps};
 use super::presence::Presences;
-use super::writer::{Commands, Shared};
+use super::state::State;
 use logs::Logs;
 
 /// What answers requests.
 pub(crate) struct Service {
     limits: Limits,
-    state: Shared,
+    state: View<State>,
     commands: Commands,
     presences: Arc<Presences>,
     reps: Arc<Reps>,
@@ -210,7 +212,7 @@ impl Service {
     #[allow(clippy::too_many_arguments, reason = "all of it is used by some call")]
     pub(crate) fn new(
         limits: &Limits,
-        state: Shared,
+        state: View<State>,
         commands: Commands,
         presences: Arc<Presences>,
         reps: Arc<Reps>,
@@ -266,7 +268,7 @@ impl Service {
         let gauges = {
             let state = self.state.read();
             Gauges {
-                queued_commands: self.commands.queued(),
+                writer: self.commands.counts(),
                 subscribers: self.hub.subscribers(),
                 tasks: state.tasks.len(),
                 processes: state.processes.len(),

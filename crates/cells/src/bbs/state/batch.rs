@@ -1,8 +1,8 @@
 //! Changes that are not durable yet, as a layer over the state.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use commit::Layer;
 use diego::models::{self, ActualLrp, DesiredLrp};
 
 use super::State;
@@ -17,23 +17,18 @@ pub(crate) struct NextIds {
     pub(crate) actual: i64,
 }
 
-/// The layer itself; without it the state is unchanged.
+/// The layers themselves; without them the state is unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
-    /// Tasks as they are now; `None` for deleted ones.
-    pub(crate) tasks: HashMap<Arc<str>, Option<Task>>,
-    /// Processes as they are now, whole.
-    pub(crate) processes: HashMap<Arc<str>, Process>,
-    pub(crate) domains: HashMap<Arc<str>, i64>,
-    pub(crate) expired: Vec<Arc<str>>,
+    pub(crate) tasks: Layer<Arc<str>, Task>,
+    /// Processes, whole; one without anything is one that is gone.
+    pub(crate) processes: Layer<Arc<str>, Process>,
+    pub(crate) domains: Layer<Arc<str>, i64>,
 }
 
 impl Overlay {
     pub(crate) fn is_empty(&self) -> bool {
-        self.tasks.is_empty()
-            && self.processes.is_empty()
-            && self.domains.is_empty()
-            && self.expired.is_empty()
+        self.tasks.is_empty() && self.processes.is_empty() && self.domains.is_empty()
     }
 }
 
@@ -61,10 +56,7 @@ impl<'a> Batch<'a> {
     }
 
     pub(crate) fn task(&self, guid: &str) -> Option<&Task> {
-        match self.overlay.tasks.get(guid) {
-            Some(task) => task.as_ref(),
-            None => self.base.tasks.get(guid),
-        }
+        self.overlay.tasks.get(&self.base.tasks, guid)
     }
 
     pub(crate) fn put_task(&mut self, task: &models::Task) {
@@ -75,12 +67,12 @@ impl<'a> Batch<'a> {
         };
         let record = Task::new(id, task, self.names);
         let guid = self.task_key(guid);
-        self.overlay.tasks.insert(guid, Some(record));
+        self.overlay.tasks.put(guid, Some(record));
     }
 
     pub(crate) fn delete_task(&mut self, guid: &str) {
         let guid = self.task_key(guid);
-        self.overlay.tasks.insert(guid, None);
+        self.overlay.tasks.put(guid, None);
     }
 
     fn task_key(&self, guid: &str) -> Arc<str> {
@@ -91,10 +83,7 @@ impl<'a> Batch<'a> {
     }
 
     pub(crate) fn process(&self, guid: &str) -> Option<&Process> {
-        self.overlay
-            .processes
-            .get(guid)
-            .or_else(|| self.base.processes.get(guid))
+        self.overlay.processes.get(&self.base.processes, guid)
     }
 
     pub(crate) fn put_desired(&mut self, desired: DesiredLrp) {
@@ -148,24 +137,19 @@ impl<'a> Batch<'a> {
             Some((guid, _)) => Arc::clone(guid),
             None => guid.into(),
         };
-        self.overlay
-            .processes
-            .entry(key)
-            .or_insert_with_key(|guid| self.base.processes.get(guid).cloned().unwrap_or_default())
+        self.overlay.processes.edit(&self.base.processes, key)
     }
 
     pub(crate) fn put_domain(&mut self, domain: &str, expires: i64) {
         let domain = self.names.shared(domain);
-        self.overlay.expired.retain(|expired| *expired != domain);
-        self.overlay.domains.insert(domain, expires);
+        self.overlay.domains.put(domain, Some(expires));
     }
 
     /// Forgets the domains that are not fresh any more.
     pub(crate) fn prune_domains(&mut self, now: i64) {
         for (domain, expires) in &self.base.domains {
-            let renewed = self.overlay.domains.contains_key(domain);
-            if *expires <= now && !renewed && !self.overlay.expired.contains(domain) {
-                self.overlay.expired.push(Arc::clone(domain));
+            if *expires <= now && !self.overlay.domains.touches(domain) {
+                self.overlay.domains.put(Arc::clone(domain), None);
             }
         }
     }

@@ -1,9 +1,8 @@
 //! What the BBS knows, in memory, with every record in its encoded form.
 //!
 //! A list is answered by joining encoded records; a record is decoded only to be
-//! changed. The writer alone changes a [`State`], in [`Batch`]es: a batch is a
-//! layer over the state that becomes part of it once it is on the disk, so that
-//! readers never see what is not durable.
+//! changed. The writer alone changes a [`State`], in [`Batch`]es, which lay what is not
+//! durable yet over it.
 
 mod batch;
 mod record;
@@ -12,8 +11,9 @@ pub(crate) use batch::{Batch, NextIds, Overlay};
 pub(crate) use record::{Actual, Desired, Names, Process, Task};
 
 use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
 use std::sync::Arc;
+
+use commit::Table;
 
 /// What runs on one cell.
 #[derive(Debug, Default)]
@@ -46,12 +46,9 @@ impl State {
             self.put_task(guid, task);
         }
         for (guid, process) in overlay.processes {
-            self.put_process(guid, process);
+            self.put_process(guid, process.unwrap_or_default());
         }
-        self.domains.extend(overlay.domains);
-        for domain in overlay.expired {
-            self.domains.remove(&domain);
-        }
+        overlay.domains.merge_into(&mut self.domains);
     }
 
     fn put_task(&mut self, guid: Arc<str>, task: Option<Task>) {
@@ -68,7 +65,7 @@ impl State {
                 on.tasks.insert(Arc::clone(&guid));
             }
         }
-        put(&mut self.tasks, guid, task);
+        self.tasks.set(guid, task);
     }
 
     fn put_process(&mut self, guid: Arc<str>, process: Process) {
@@ -94,7 +91,7 @@ impl State {
             });
         }
         let process = (!process.is_empty()).then_some(process);
-        put(&mut self.processes, guid, process);
+        self.processes.set(guid, process);
     }
 
     fn leave(&mut self, cell: &str, leave: impl FnOnce(&mut OnCell)) {
@@ -103,17 +100,6 @@ impl State {
             if on.tasks.is_empty() && on.processes.is_empty() {
                 self.cells.remove(cell);
             }
-        }
-    }
-}
-
-fn put<K: Hash + Eq, V>(map: &mut HashMap<K, V>, key: K, value: Option<V>) {
-    match value {
-        Some(value) => {
-            map.insert(key, value);
-        }
-        None => {
-            map.remove(&key);
         }
     }
 }

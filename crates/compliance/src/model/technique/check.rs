@@ -1,7 +1,8 @@
 //! Bounds and names of what a technique consists of.
 
-use super::{DEPTH, FOREACH, ITEMS, MethodItem, Section};
+use super::{Action, DEPTH, FOREACH, ITEMS, MethodItem, Section};
 use crate::model::check_id;
+use crate::model::reporting::ReportingLogic;
 
 pub(super) fn check_sections(
     sections: &[Section],
@@ -22,6 +23,12 @@ pub(super) fn check_sections(
                 .constraint
                 .check_itself()
                 .map_err(|error| format!("the variable \"{}\": {error}", variable.name))?;
+        }
+        if section.reporting == Some(ReportingLogic::Focus(String::new())) {
+            return Err(format!(
+                "the section \"{}\" has reporting \"focus:\"; expected focus:COMPONENT",
+                section.name
+            ));
         }
         if let Some(key) = &section.component_key
             && !section.variables.iter().any(|one| &one.name == key)
@@ -45,10 +52,7 @@ pub(super) fn check_methods(
         return Err(format!("blocks are nested deeper than {DEPTH}"));
     }
     for item in list {
-        let (id, reporting, foreach) = match item {
-            MethodItem::Call(call) => (&call.id, &call.reporting, &call.foreach),
-            MethodItem::Block(block) => (&block.id, &block.reporting, &block.foreach),
-        };
+        let MethodItem { id, foreach, .. } = item;
         *items += 1 + foreach.len();
         if *items > ITEMS {
             return Err(format!("more than {ITEMS} calls and blocks"));
@@ -60,11 +64,14 @@ pub(super) fn check_methods(
             ));
         }
         check_id("method call", id).map_err(|error| error.to_string())?;
-        reporting
+        item.reporting
             .logic()
             .map_err(|error| format!("the item \"{id}\": {error}"))?;
-        if let MethodItem::Block(block) = item {
-            check_methods(&block.items, depth + 1, items)?;
+        if let Action::Block { items: inner } = &item.action {
+            if item.name.is_empty() {
+                return Err(format!("the block \"{id}\" has no name"));
+            }
+            check_methods(inner, depth + 1, items)?;
         }
     }
     Ok(())

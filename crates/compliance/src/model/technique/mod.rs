@@ -3,14 +3,11 @@
 mod check;
 mod in_order;
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::constraint::Constraint;
 use super::mode::PolicyMode;
+use super::reporting::ReportingLogic;
 use super::{ModelError, check_id, check_name};
 
 /// Most sections, variables, method calls and blocks of one technique.
@@ -177,68 +174,49 @@ pub struct MethodParameter {
 
 /// A method call or a block of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MethodItem {
+    /// Its identity, and that of its reports.
+    pub id: String,
+    /// Its name, that of the component; a call without one is named by its method.
+    #[serde(default)]
+    pub name: String,
+    /// The condition under which it runs; always without one.
+    #[serde(default)]
+    pub condition: String,
+    /// A mode of its own; that of a block is for all in it that has none.
+    #[serde(default)]
+    pub policy_mode_override: Option<PolicyMode>,
+    /// Whether a call is reported, how reports of what is in a block are summed up.
+    #[serde(default)]
+    pub reporting: Reporting,
+    /// Makes one of it for each of these sets of values.
+    #[serde(default)]
+    pub foreach: Vec<serde_json::Map<String, serde_json::Value>>,
+    /// `${NAME.KEY}` stands for a value of the set; `item` without one.
+    #[serde(default)]
+    pub foreach_name: Option<String>,
+    /// What it does.
+    #[serde(flatten)]
+    pub action: Action,
+}
+
+/// What a method item does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum MethodItem {
-    /// A method call.
-    Call(MethodCall),
-    /// A block.
-    Block(MethodBlock),
-}
-
-/// A call of a method.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MethodCall {
-    /// Identity of the call, and of its reports.
-    pub id: String,
-    /// Its name, that of the component; the method if it has none.
-    #[serde(default)]
-    pub name: String,
-    /// The method: `file_content`.
-    pub method: String,
-    /// Values of the method's parameters; the first is the one that reports name.
-    #[serde(default, with = "in_order")]
-    pub params: Vec<(String, serde_json::Value)>,
-    /// The condition under which it runs; always without one.
-    #[serde(default)]
-    pub condition: String,
-    /// A mode of its own.
-    #[serde(default)]
-    pub policy_mode_override: Option<PolicyMode>,
-    /// Whether it is reported.
-    #[serde(default)]
-    pub reporting: Reporting,
-    /// Makes one call of each of these sets of values.
-    #[serde(default)]
-    pub foreach: Vec<serde_json::Map<String, serde_json::Value>>,
-    /// `${NAME.KEY}` stands for a value of the set; `item` without one.
-    #[serde(default)]
-    pub foreach_name: Option<String>,
-}
-
-/// A block of method calls.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MethodBlock {
-    /// Identity of the block.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Calls and blocks in it.
-    pub items: Vec<MethodItem>,
-    /// The condition under which it runs; always without one.
-    #[serde(default)]
-    pub condition: String,
-    /// A mode for all in it that has none.
-    #[serde(default)]
-    pub policy_mode_override: Option<PolicyMode>,
-    /// How reports of what is in it are summed up.
-    #[serde(default)]
-    pub reporting: Reporting,
-    /// Makes one block of each of these sets of values.
-    #[serde(default)]
-    pub foreach: Vec<serde_json::Map<String, serde_json::Value>>,
-    /// `${NAME.KEY}` stands for a value of the set; `item` without one.
-    #[serde(default)]
-    pub foreach_name: Option<String>,
+pub enum Action {
+    /// Calls a method.
+    Call {
+        /// The method: `file_content`.
+        method: String,
+        /// Values of the method's parameters; the first is the one that reports name.
+        #[serde(default, with = "in_order")]
+        params: Vec<(String, serde_json::Value)>,
+    },
+    /// Does what is in it.
+    Block {
+        /// Calls and blocks.
+        items: Vec<MethodItem>,
+    },
 }
 
 /// How reports are summed up, as YAML writes it.
@@ -273,65 +251,6 @@ impl Reporting {
             ("focus", None) => Err("the reporting mode focus needs the id of a call".into()),
             (mode, _) => mode.parse().map(Some),
         }
-    }
-}
-
-/// How the reports of a block are summed up.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum ReportingLogic {
-    /// The sum of all.
-    Weighted,
-    /// The one component that is named.
-    Focus(String),
-    /// The worst component.
-    FocusWorst,
-    /// The worst status, as often as there are values.
-    WorstCaseWeightedSum,
-    /// The worst status, once.
-    WorstCaseWeightedOne,
-}
-
-impl fmt::Display for ReportingLogic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Weighted => f.write_str("weighted"),
-            Self::Focus(component) => write!(f, "focus:{component}"),
-            Self::FocusWorst => f.write_str("focus-worst"),
-            Self::WorstCaseWeightedSum => f.write_str("worst-case-weighted-sum"),
-            Self::WorstCaseWeightedOne => f.write_str("worst-case-weighted-one"),
-        }
-    }
-}
-
-impl FromStr for ReportingLogic {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "weighted" => Ok(Self::Weighted),
-            "focus-worst" => Ok(Self::FocusWorst),
-            "worst-case-weighted-sum" => Ok(Self::WorstCaseWeightedSum),
-            "worst-case-weighted-one" => Ok(Self::WorstCaseWeightedOne),
-            other => match other.strip_prefix("focus:") {
-                Some(component) if !component.is_empty() => Ok(Self::Focus(component.into())),
-                _ => Err(format!(
-                    "unknown reporting mode \"{other}\"; expected weighted, focus:COMPONENT, \
-                     focus-worst, worst-case-weighted-sum or worst-case-weighted-one"
-                )),
-            },
-        }
-    }
-}
-
-impl Serialize for ReportingLogic {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ReportingLogic {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
     }
 }
 

@@ -9,9 +9,8 @@ use super::{Call, CompileError, Component, ExpectedValue, TEXTS, TextRef, Texts}
 use crate::model::directive::Directive;
 use crate::model::mode::PolicyMode;
 use crate::model::property::text_of;
-use crate::model::technique::{
-    MethodBlock, MethodCall, MethodItem, Methods, Reporting, ReportingLogic,
-};
+use crate::model::reporting::ReportingLogic;
+use crate::model::technique::{Action, MethodItem, Methods, Reporting};
 use crate::policy::template::{Substitutions, Token, parse};
 
 pub(super) fn compile(
@@ -81,11 +80,8 @@ impl Compiler<'_> {
     ) -> Result<Vec<Component>, CompileError> {
         let mut components = Vec::new();
         for item in items {
-            let (foreach, name) = match item {
-                MethodItem::Call(call) => (&call.foreach, &call.foreach_name),
-                MethodItem::Block(block) => (&block.foreach, &block.foreach_name),
-            };
-            let name = name.as_deref().unwrap_or("item");
+            let foreach = &item.foreach;
+            let name = item.foreach_name.as_deref().unwrap_or("item");
             if foreach.is_empty() {
                 self.item(item, around, substitutions, &mut components)?;
             }
@@ -113,10 +109,12 @@ impl Compiler<'_> {
         if self.items > TEXTS {
             return Err(CompileError::Size);
         }
-        match item {
-            MethodItem::Call(call) => components.extend(self.call(call, around, substitutions)?),
-            MethodItem::Block(block) => self.block(block, around, substitutions, components)?,
-        }
+        components.extend(match &item.action {
+            Action::Call { method, params } => {
+                self.call(item, method, params, around, substitutions)?
+            }
+            Action::Block { items } => self.block(item, items, around, substitutions)?,
+        });
         Ok(())
     }
 
@@ -133,11 +131,11 @@ impl Compiler<'_> {
 
     fn block(
         &mut self,
-        block: &MethodBlock,
+        block: &MethodItem,
+        items: &[MethodItem],
         around: &Around,
         substitutions: &Substitutions,
-        components: &mut Vec<Component>,
-    ) -> Result<(), CompileError> {
+    ) -> Result<Option<Component>, CompileError> {
         let logic = logic(&block.id, &block.reporting)?;
         let within = Around {
             condition: both(&around.condition, &block.condition),
@@ -145,53 +143,54 @@ impl Compiler<'_> {
             reported: around.reported && logic.is_some(),
             id_suffix: around.id_suffix.clone(),
         };
-        let inner = self.items(&block.items, &within, substitutions)?;
+        let inner = self.items(items, &within, substitutions)?;
         let Some(logic) = logic.filter(|_| around.reported) else {
-            return Ok(());
+            return Ok(None);
         };
         let logic = match logic {
             // Components are summed up by their names.
-            ReportingLogic::Focus(id) => ReportingLogic::Focus(name_of(&block.items, &id)),
+            ReportingLogic::Focus(id) => ReportingLogic::Focus(name_of(items, &id)),
             other => other,
         };
-        components.push(Component::Block {
+        Ok(Some(Component::Block {
             name: self.text(&block.id, &block.name, substitutions)?,
             id: Some(format!("{}{}", block.id, around.id_suffix).into()),
             logic,
             components: inner.into(),
-        });
-        Ok(())
+        }))
     }
 
     fn call(
         &mut self,
-        call: &MethodCall,
+        call: &MethodItem,
+        method: &str,
+        params: &[(String, Value)],
         around: &Around,
         substitutions: &Substitutions,
     ) -> Result<Option<Component>, CompileError> {
         let name = match call.name.as_str() {
-            "" => &call.method,
+            "" => method,
             name => name,
         };
         let name = self.text(&call.id, name, substitutions)?;
         let condition = both(&around.condition, &call.condition);
         let condition = self.text(&call.id, &condition, substitutions)?;
-        let mut params = Vec::with_capacity(call.params.len());
-        for (parameter, value) in &call.params {
+        let mut values = Vec::with_capacity(params.len());
+        for (parameter, value) in params {
             let value = self.text(parameter, &text_of(value), substitutions)?;
-            params.push((Arc::from(parameter.as_str()), value));
+            values.push((Arc::from(parameter.as_str()), value));
         }
-        let key = params.first().map(|(_, value)| *value);
+        let key = values.first().map(|(_, value)| *value);
         let id: Arc<str> = format!("{}{}", call.id, around.id_suffix).into();
         let reported = around.reported && logic(&call.id, &call.reporting)?.is_some();
         self.calls.push(Call {
             id: Arc::clone(&id),
-            method: call.method.as_str().into(),
+            method: method.into(),
             name,
             condition,
             mode: call.policy_mode_override.or(around.mode),
             reported,
-            params: params.into(),
+            params: values.into(),
         });
         if !reported {
             return Ok(None);
@@ -213,13 +212,12 @@ fn logic(id: &str, reporting: &Reporting) -> Result<Option<ReportingLogic>, Comp
 
 /// The name of the item of this identity, or the identity.
 fn name_of(items: &[MethodItem], id: &str) -> String {
-    let found = items.iter().find_map(|item| match item {
-        MethodItem::Call(call) if call.id == id && call.name.is_empty() => Some(&call.method),
-        MethodItem::Call(call) if call.id == id => Some(&call.name),
-        MethodItem::Block(block) if block.id == id => Some(&block.name),
-        _ => None,
+    let found = items.iter().find(|item| item.id == id);
+    let name = found.map(|item| match &item.action {
+        Action::Call { method, .. } if item.name.is_empty() => method,
+        _ => &item.name,
     });
-    found.map_or(id, |name| name.as_str()).to_owned()
+    name.map_or(id, String::as_str).to_owned()
 }
 
 /// Two conditions that must both hold.

@@ -8,7 +8,7 @@ use super::digest::{Digest, Digester};
 use super::template::{Mentions, Template, Token};
 use crate::model::constraint::CompiledConstraint;
 use crate::model::mode::PolicyMode;
-use crate::model::technique::ReportingLogic;
+use crate::model::reporting::ReportingLogic;
 
 mod methods;
 mod sections;

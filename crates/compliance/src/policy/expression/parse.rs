@@ -1,5 +1,6 @@
 //! Reading expressions.
 
+use super::super::cursor::Cursor;
 use super::super::template::{Substitutions, TemplateError, variable_at};
 use super::functions::Function;
 use super::{DEPTH, Expression, Node, OPERATORS, Operator, Pattern, SOURCE_BYTES};
@@ -31,27 +32,32 @@ impl Expression {
     /// Where it is wrong and what was expected; one that is too long or nested too deep.
     pub fn parse(source: &str, substitutions: &Substitutions) -> Result<Self, TemplateError> {
         let mut reader = Reader {
-            source,
-            at: 0,
+            cursor: Cursor {
+                text: source,
+                at: 0,
+            },
             depth: 0,
             operators: 0,
             substitutions,
         };
         if source.len() > SOURCE_BYTES {
-            return reader.wrong(format!("an expression has at most {SOURCE_BYTES} bytes"));
+            return reader
+                .cursor
+                .wrong(format!("an expression has at most {SOURCE_BYTES} bytes"));
         }
         let root = reader.choice()?;
-        reader.space();
-        if reader.at < source.len() {
-            return reader.wrong("expected an operator, or the end of the expression");
+        reader.cursor.space();
+        if reader.cursor.at < source.len() {
+            return reader
+                .cursor
+                .wrong("expected an operator, or the end of the expression");
         }
         Ok(Self { root })
     }
 }
 
 struct Reader<'s> {
-    source: &'s str,
-    at: usize,
+    cursor: Cursor<'s>,
     depth: usize,
     operators: usize,
     substitutions: &'s Substitutions,
@@ -60,40 +66,24 @@ struct Reader<'s> {
 type Read = Result<Node, TemplateError>;
 
 impl Reader<'_> {
-    fn rest(&self) -> &str {
-        self.source.get(self.at..).unwrap_or_default()
-    }
-
-    fn wrong<T>(&self, message: impl Into<String>) -> Result<T, TemplateError> {
-        Err(TemplateError {
-            at: self.at,
-            message: message.into(),
-        })
-    }
-
-    fn space(&mut self) {
-        let rest = self.rest();
-        self.at += rest.len() - rest.trim_start().len();
-    }
-
     fn take(&mut self, mark: &str) -> bool {
-        self.space();
-        let found = self.rest().starts_with(mark);
-        self.at += if found { mark.len() } else { 0 };
-        found
+        self.cursor.space();
+        self.cursor.word(mark)
     }
 
     fn expect(&mut self, mark: &str) -> Result<(), TemplateError> {
         if self.take(mark) {
             return Ok(());
         }
-        self.wrong(format!("expected {mark}"))
+        self.cursor.wrong(format!("expected {mark}"))
     }
 
     fn operator(&mut self) -> Result<(), TemplateError> {
         self.operators += 1;
         if self.operators > OPERATORS {
-            return self.wrong(format!("an expression has at most {OPERATORS} operators"));
+            return self
+                .cursor
+                .wrong(format!("an expression has at most {OPERATORS} operators"));
         }
         Ok(())
     }
@@ -101,7 +91,9 @@ impl Reader<'_> {
     fn choice(&mut self) -> Read {
         self.depth += 1;
         if self.depth > DEPTH {
-            return self.wrong(format!("the expression is nested deeper than {DEPTH}"));
+            return self
+                .cursor
+                .wrong(format!("the expression is nested deeper than {DEPTH}"));
         }
         let condition = self.either()?;
         let node = if self.take("?") {
@@ -156,7 +148,9 @@ impl Reader<'_> {
     fn unary(&mut self) -> Read {
         self.depth += 1;
         if self.depth > DEPTH {
-            return self.wrong(format!("the expression is nested deeper than {DEPTH}"));
+            return self
+                .cursor
+                .wrong(format!("the expression is nested deeper than {DEPTH}"));
         }
         let node = if self.take("!") {
             Node::Not(Box::new(self.unary()?))
@@ -177,59 +171,53 @@ impl Reader<'_> {
     }
 
     fn primary(&mut self) -> Read {
-        self.space();
-        let rest = self.rest();
+        self.cursor.space();
+        let rest = self.cursor.rest();
         match rest.chars().next() {
-            None => self.wrong("the expression ends where a value was expected"),
+            None => self
+                .cursor
+                .wrong("the expression ends where a value was expected"),
             Some('(') => {
-                self.at += 1;
+                self.cursor.at += 1;
                 let node = self.choice()?;
                 self.expect(")")?;
                 Ok(node)
             }
             Some('[') => {
-                self.at += 1;
+                self.cursor.at += 1;
                 Ok(Node::List(self.list("]")?))
             }
             Some(quote @ ('"' | '\'')) => self.text(quote),
             Some('$') if rest.starts_with("${") => {
-                let (tokens, end) = variable_at(self.source, self.at, self.substitutions)?;
-                self.at = end;
+                let (tokens, end) =
+                    variable_at(self.cursor.text, self.cursor.at, self.substitutions)?;
+                self.cursor.at = end;
                 Ok(Node::Variable(tokens))
             }
             Some(digit) if digit.is_ascii_digit() => {
-                let end = rest.find(|letter: char| !letter.is_ascii_digit());
-                let end = end.unwrap_or(rest.len());
-                match rest[..end].parse() {
-                    Ok(number) => {
-                        self.at += end;
-                        Ok(Node::Integer(number))
-                    }
-                    Err(_) => self.wrong("a number is below 2^63"),
-                }
+                let start = self.cursor.at;
+                let digits = self.cursor.run(|letter| letter.is_ascii_digit());
+                digits.parse().map(Node::Integer).or_else(|_| {
+                    self.cursor.at = start;
+                    self.cursor.wrong("a number is below 2^63")
+                })
             }
             Some(_) => self.word(),
         }
     }
 
     fn word(&mut self) -> Read {
-        let rest = self.rest();
+        let start = self.cursor.at;
         let part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-        let end = rest.find(|letter| !part(letter)).unwrap_or(rest.len());
-        let word = rest[..end].to_owned();
-        match word.as_str() {
-            "" => return self.wrong("expected a value"),
-            "true" | "false" => {
-                self.at += end;
-                return Ok(Node::Boolean(word == "true"));
-            }
+        let word = self.cursor.run(part);
+        match word {
+            "" => return self.cursor.wrong("expected a value"),
+            "true" | "false" => return Ok(Node::Boolean(word == "true")),
             _ => {}
         }
-        let start = self.at;
-        self.at += end;
         if !self.take("(") {
-            self.at = start;
-            return self.wrong(format!(
+            self.cursor.at = start;
+            return self.cursor.wrong(format!(
                 "\"{word}\" is no value; write texts in quotes and variables as ${{…}}"
             ));
         }
@@ -238,21 +226,25 @@ impl Reader<'_> {
             return match (arguments.pop(), arguments.pop(), arguments.pop()) {
                 (Some(Node::Text(pattern)), Some(text), None) => match full_match(&pattern) {
                     Ok(pattern) => Ok(Node::Matches(Box::new(text), Pattern(pattern))),
-                    Err(message) => self.wrong(message),
+                    Err(message) => self.cursor.wrong(message),
                 },
-                _ => self.wrong("expected matches(TEXT, \"REGULAR EXPRESSION\")"),
+                _ => self
+                    .cursor
+                    .wrong("expected matches(TEXT, \"REGULAR EXPRESSION\")"),
             };
         }
-        let Some(function) = Function::named(&word) else {
-            self.at = start;
-            let hint = units::UnitError::new(0..0, "").meant(&word, Function::names());
+        let Some(function) = Function::named(word) else {
+            self.cursor.at = start;
+            let hint = units::UnitError::new(0..0, "").meant(word, Function::names());
             let hint = hint.hint();
-            return self.wrong(format!("there is no function \"{word}\"{hint}"));
+            return self
+                .cursor
+                .wrong(format!("there is no function \"{word}\"{hint}"));
         };
         if !function.arguments().contains(&arguments.len()) {
-            self.at = start;
+            self.cursor.at = start;
             let found = arguments.len();
-            return self.wrong(format!(
+            return self.cursor.wrong(format!(
                 "{} takes {}, not {found} arguments",
                 function.name(),
                 function.usage()
@@ -279,22 +271,22 @@ impl Reader<'_> {
     /// A quoted text; `\n`, `\t`, `\\` and escaped quotes are known.
     fn text(&mut self, quote: char) -> Read {
         let mut text = String::new();
-        let mut letters = self.rest().char_indices().skip(1);
+        let mut letters = self.cursor.rest().char_indices().skip(1);
         while let Some((at, letter)) = letters.next() {
             match letter {
                 _ if letter == quote => {
-                    self.at += at + 1;
+                    self.cursor.at += at + 1;
                     return Ok(Node::Text(text));
                 }
                 '\\' => match letters.next().map(|(_, letter)| letter) {
                     Some('n') => text.push('\n'),
                     Some('t') => text.push('\t'),
                     Some(same @ ('\\' | '"' | '\'')) => text.push(same),
-                    _ => return self.wrong("expected n, t, \\ or a quote after \\"),
+                    _ => return self.cursor.wrong("expected n, t, \\ or a quote after \\"),
                 },
                 letter => text.push(letter),
             }
         }
-        self.wrong("the text has no end")
+        self.cursor.wrong("the text has no end")
     }
 }

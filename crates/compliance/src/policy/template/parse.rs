@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::super::cursor::Cursor;
 use super::super::expression::Expression;
 use super::{DEPTH, EXPRESSION_PREFIX, NodeFact, SOURCE_BYTES, Template, Token};
 use crate::model::property::is_name_char;
@@ -51,8 +52,7 @@ pub fn parse(text: &str, substitutions: &Substitutions) -> Result<Template, Temp
         });
     }
     let mut reader = Reader {
-        text,
-        at: 0,
+        cursor: Cursor { text, at: 0 },
         substitutions,
         substituted: 0,
     };
@@ -67,15 +67,14 @@ pub(in crate::policy) fn variable_at(
     substitutions: &Substitutions,
 ) -> Result<(Template, usize), TemplateError> {
     let mut reader = Reader {
-        text,
-        at,
+        cursor: Cursor { text, at },
         substitutions,
         // An expression may have thousands of variables: each may stand for little.
         substituted: SOURCE_BYTES - EXPRESSION_VARIABLE_BYTES,
     };
     let mut tokens = Vec::new();
     reader.variable(&mut tokens, 0)?;
-    Ok((joined(tokens), reader.at))
+    Ok((joined(tokens), reader.cursor.at))
 }
 
 /// Neighbouring texts as one.
@@ -100,47 +99,22 @@ fn joined(tokens: Template) -> Template {
 }
 
 struct Reader<'t> {
-    text: &'t str,
-    at: usize,
+    cursor: Cursor<'t>,
     substitutions: &'t Substitutions,
     /// Bytes that came from substitutions: they must not grow without bound.
     substituted: usize,
 }
 
 impl<'t> Reader<'t> {
-    fn rest(&self) -> &'t str {
-        self.text.get(self.at..).unwrap_or_default()
-    }
-
-    fn wrong<T>(&self, message: impl Into<String>) -> Result<T, TemplateError> {
-        Err(TemplateError {
-            at: self.at,
-            message: message.into(),
-        })
-    }
-
-    fn space(&mut self) {
-        let rest = self.rest();
-        self.at += rest.len() - rest.trim_start().len();
-    }
-
-    /// Takes a word in any case of letters.
-    fn word(&mut self, word: &str) -> bool {
-        let found = self.rest().get(..word.len());
-        let found = found.is_some_and(|found| found.eq_ignore_ascii_case(word));
-        self.at += if found { word.len() } else { 0 };
-        found
-    }
-
     /// Takes spaces, a mark, and spaces.
     fn mark(&mut self, mark: &str) -> bool {
-        let start = self.at;
-        self.space();
-        if self.word(mark) {
-            self.space();
+        let start = self.cursor.at;
+        self.cursor.space();
+        if self.cursor.word(mark) {
+            self.cursor.space();
             return true;
         }
-        self.at = start;
+        self.cursor.at = start;
         false
     }
 
@@ -148,7 +122,7 @@ impl<'t> Reader<'t> {
     fn tokens(&mut self, quote: &str, depth: usize) -> Result<Template, TemplateError> {
         let mut tokens = Vec::new();
         loop {
-            let rest = self.rest();
+            let rest = self.cursor.rest();
             let variable = rest.find("${");
             let end = (!quote.is_empty()).then(|| rest.find(quote)).flatten();
             let text_end = match (variable, end) {
@@ -157,16 +131,18 @@ impl<'t> Reader<'t> {
             };
             if text_end > 0 {
                 tokens.push(Token::Text(rest[..text_end].into()));
-                self.at += text_end;
+                self.cursor.at += text_end;
             }
             if end == Some(text_end) {
                 return Ok(tokens);
             }
-            if self.rest().is_empty() {
+            if self.cursor.rest().is_empty() {
                 if quote.is_empty() {
                     return Ok(tokens);
                 }
-                return self.wrong(format!("the text ends where {quote} was expected"));
+                return self
+                    .cursor
+                    .wrong(format!("the text ends where {quote} was expected"));
             }
             self.variable(&mut tokens, depth)?;
         }
@@ -175,41 +151,46 @@ impl<'t> Reader<'t> {
     /// One variable, at `${`.
     fn variable(&mut self, tokens: &mut Template, depth: usize) -> Result<(), TemplateError> {
         if depth > DEPTH {
-            return self.wrong(format!("defaults are nested deeper than {DEPTH}"));
+            return self
+                .cursor
+                .wrong(format!("defaults are nested deeper than {DEPTH}"));
         }
-        let start = self.at;
-        self.at += 2;
-        self.space();
-        let name_at = self.at;
-        let token = if self.word("rudder") && self.mark(".") {
+        let start = self.cursor.at;
+        self.cursor.at += 2;
+        self.cursor.space();
+        let name_at = self.cursor.at;
+        let token = if self.cursor.word("rudder") && self.mark(".") {
             Some(self.of_server()?)
-        } else if self.back_to(name_at).word("node") && self.mark(".") && self.word("properties") {
+        } else if self.back_to(name_at).word("node")
+            && self.mark(".")
+            && self.cursor.word("properties")
+        {
             self.property(depth)?
         } else if (self.back_to(name_at).word("rudder-data") || self.back_to(name_at).word("data"))
             && self.mark(".")
         {
-            return self.wrong(
+            return self.cursor.wrong(
                 "no engine of this name is known; expected ${node.properties[NAME]}, \
                  ${rudder.node.FACT} or ${rudder.param.NAME}",
             );
         } else {
             return self.of_agent(start, name_at, tokens);
         };
-        self.space();
-        if !self.word("}") {
-            return self.wrong("expected } at the end of the variable");
+        self.cursor.space();
+        if !self.cursor.word("}") {
+            return self.cursor.wrong("expected } at the end of the variable");
         }
         tokens.push(match token {
             Some(token) => token,
             // `| node`: the agent looks it up.
-            None => Token::Text(self.text[start..self.at].into()),
+            None => Token::Text(self.cursor.text[start..self.cursor.at].into()),
         });
         Ok(())
     }
 
-    fn back_to(&mut self, at: usize) -> &mut Self {
-        self.at = at;
-        self
+    fn back_to(&mut self, at: usize) -> &mut Cursor<'t> {
+        self.cursor.at = at;
+        &mut self.cursor
     }
 
     /// A variable that the server does not know: a substitution, or the agent's own.
@@ -219,14 +200,14 @@ impl<'t> Reader<'t> {
         name_at: usize,
         tokens: &mut Template,
     ) -> Result<(), TemplateError> {
-        self.at = name_at;
-        let Some(end) = self.rest().find('}') else {
-            self.at = self.text.len();
-            tokens.push(Token::Text(self.text[start..].into()));
+        self.cursor.at = name_at;
+        let Some(end) = self.cursor.rest().find('}') else {
+            self.cursor.at = self.cursor.text.len();
+            tokens.push(Token::Text(self.cursor.text[start..].into()));
             return Ok(());
         };
-        let name = self.rest()[..end].trim();
-        self.at = name_at + end + 1;
+        let name = self.cursor.rest()[..end].trim();
+        self.cursor.at = name_at + end + 1;
         match self.substitutions.get(name) {
             Some(replaced) => {
                 let bytes = replaced.iter().map(|token| match token {
@@ -235,19 +216,21 @@ impl<'t> Reader<'t> {
                 });
                 self.substituted += bytes.sum::<usize>();
                 if self.substituted > SOURCE_BYTES {
-                    return self.wrong("the values that stand for variables are too long here");
+                    return self
+                        .cursor
+                        .wrong("the values that stand for variables are too long here");
                 }
                 tokens.extend_from_slice(replaced);
             }
-            None => tokens.push(Token::Text(self.text[start..self.at].into())),
+            None => tokens.push(Token::Text(self.cursor.text[start..self.cursor.at].into())),
         }
         Ok(())
     }
 
     /// After `rudder.`
     fn of_server(&mut self) -> Result<Token, TemplateError> {
-        let start = self.at;
-        if self.word("node") && self.mark(".") {
+        let start = self.cursor.at;
+        if self.cursor.word("node") && self.mark(".") {
             let mut path = vec![self.identifier()?.to_ascii_lowercase()];
             while self.mark(".") {
                 path.push(self.identifier()?.to_ascii_lowercase());
@@ -263,8 +246,8 @@ impl<'t> Reader<'t> {
                 ["policyserver", "hostname"] => NodeFact::ServerHostname,
                 ["policyserver", "admin"] => NodeFact::ServerAdmin,
                 _ => {
-                    self.at = start;
-                    return self.wrong(format!(
+                    self.cursor.at = start;
+                    return self.cursor.wrong(format!(
                         "unknown variable rudder.node.{}; expected id, hostname, admin, state, \
                          policymode, or policyserver. and id, hostname or admin",
                         path.join(".")
@@ -280,8 +263,9 @@ impl<'t> Reader<'t> {
             let name = self.name()?;
             return Ok(Token::Parameter([name].into()));
         }
-        self.at = start;
-        self.wrong("expected node.FACT, param.NAME or parameters[NAME] after rudder.")
+        self.cursor.at = start;
+        self.cursor
+            .wrong("expected node.FACT, param.NAME or parameters[NAME] after rudder.")
     }
 
     /// After `node.properties`; none if the agent looks it up.
@@ -289,11 +273,13 @@ impl<'t> Reader<'t> {
         let path = self.keys()?;
         let mut default = None;
         if self.mark("|") {
-            if self.word("node") {
+            if self.cursor.word("node") {
                 return Ok(None);
             }
-            if !(self.word("default") && self.mark("=")) {
-                return self.wrong("expected default = TEXT, or node, after |");
+            if !(self.cursor.word("default") && self.mark("=")) {
+                return self
+                    .cursor
+                    .wrong("expected default = TEXT, or node, after |");
             }
             default = Some(joined(self.default(depth)?).into());
         }
@@ -303,18 +289,19 @@ impl<'t> Reader<'t> {
     /// After `default =`: a quoted text, or one variable.
     fn default(&mut self, depth: usize) -> Result<Template, TemplateError> {
         for quote in ["\"\"\"", "\""] {
-            if self.word(quote) {
+            if self.cursor.word(quote) {
                 let tokens = self.tokens(quote, depth + 1)?;
-                self.at += quote.len();
+                self.cursor.at += quote.len();
                 return Ok(tokens);
             }
         }
-        if self.rest().starts_with("${") {
+        if self.cursor.rest().starts_with("${") {
             let mut tokens = Vec::new();
             self.variable(&mut tokens, depth + 1)?;
             return Ok(tokens);
         }
-        self.wrong("expected a text in quotes, or a variable, after default =")
+        self.cursor
+            .wrong("expected a text in quotes, or a variable, after default =")
     }
 
     /// `[name][key]…`, at least one.
@@ -322,37 +309,33 @@ impl<'t> Reader<'t> {
         let mut keys = Vec::new();
         while self.mark("[") {
             keys.push(self.name()?);
-            self.space();
-            if !self.word("]") {
-                return self.wrong("expected ] after the name");
+            self.cursor.space();
+            if !self.cursor.word("]") {
+                return self.cursor.wrong("expected ] after the name");
             }
         }
         if keys.is_empty() {
-            return self.wrong("expected [NAME]");
+            return self.cursor.wrong("expected [NAME]");
         }
         Ok(keys.into())
     }
 
     fn name(&mut self) -> Result<Arc<str>, TemplateError> {
-        let rest = self.rest();
-        let end = rest
-            .find(|letter| !is_name_char(letter))
-            .unwrap_or(rest.len());
-        if end == 0 {
-            return self.wrong("expected a name without spaces and \" $ { } [ ]");
+        match self.cursor.run(is_name_char) {
+            "" => self
+                .cursor
+                .wrong("expected a name without spaces and \" $ { } [ ]"),
+            name => Ok(name.into()),
         }
-        self.at += end;
-        Ok(rest[..end].into())
     }
 
     fn identifier(&mut self) -> Result<&'t str, TemplateError> {
-        let rest = self.rest();
         let part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
-        let end = rest.find(|letter| !part(letter)).unwrap_or(rest.len());
-        if end == 0 {
-            return self.wrong("expected a name of letters, digits, - and _");
+        match self.cursor.run(part) {
+            "" => self
+                .cursor
+                .wrong("expected a name of letters, digits, - and _"),
+            name => Ok(name),
         }
-        self.at += end;
-        Ok(&rest[..end])
     }
 }

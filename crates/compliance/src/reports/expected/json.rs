@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Component, ExpectedValue, ReportingLogic};
+use super::{Component, ExpectedValue};
+use crate::model::reporting::ReportingLogic;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct ComponentJson {
@@ -107,42 +108,6 @@ impl From<ExpectedValue> for ValueJson {
                 expanded,
                 unexpanded,
             } => Self::Key(vec![expanded, unexpanded]),
-        }
-    }
-}
-
-impl TryFrom<String> for ReportingLogic {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Ok(match &*text {
-            "weighted" => Self::Weighted,
-            "focus-worst" => Self::FocusWorst,
-            "worst-case-weighted-sum" => Self::WorstCaseWeightedSum,
-            "worst-case-weighted-one" => Self::WorstCaseWeightedOne,
-            "disabled" => Self::Disabled,
-            other => match other.strip_prefix("focus:") {
-                Some(name) => Self::Focus(name.to_owned()),
-                None => {
-                    return Err(format!(
-                        "unknown logic {other:?} of a block, expected weighted, focus:NAME, \
-                         focus-worst, worst-case-weighted-sum, worst-case-weighted-one or disabled"
-                    ));
-                }
-            },
-        })
-    }
-}
-
-impl From<ReportingLogic> for String {
-    fn from(logic: ReportingLogic) -> Self {
-        match logic {
-            ReportingLogic::Weighted => "weighted".to_owned(),
-            ReportingLogic::Focus(name) => format!("focus:{name}"),
-            ReportingLogic::FocusWorst => "focus-worst".to_owned(),
-            ReportingLogic::WorstCaseWeightedSum => "worst-case-weighted-sum".to_owned(),
-            ReportingLogic::WorstCaseWeightedOne => "worst-case-weighted-one".to_owned(),
-            ReportingLogic::Disabled => "disabled".to_owned(),
         }
     }
 }

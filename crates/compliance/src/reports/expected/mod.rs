@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::model::mode::{Modes, PolicyMode};
+use crate::model::reporting::ReportingLogic;
 
 /// What is expected of one node with one configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,24 +103,6 @@ pub enum ExpectedValue {
         /// What is shown as the value while nothing is reported.
         value: String,
     },
-}
-
-/// What becomes of the statuses of a block's components.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum ReportingLogic {
-    /// All count.
-    Weighted,
-    /// Only components of this name count, at any depth.
-    Focus(String),
-    /// Only the component with the lowest compliance counts.
-    FocusWorst,
-    /// All count as the worst.
-    WorstCaseWeightedSum,
-    /// The worst counts, once.
-    WorstCaseWeightedOne,
-    /// None counts.
-    Disabled,
 }
 
 /// A directive of a rule that another took the place of.

@@ -1,8 +1,9 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{Component, ExpectedReports, ExpectedValue, ReportingLogic};
+use super::{Component, ExpectedReports, ExpectedValue};
 use crate::model::mode::PolicyMode;
+use crate::model::reporting::ReportingLogic;
 
 const LIMIT: usize = 1 << 20;
 
@@ -91,8 +92,8 @@ proptest! {
         name in "[a-z:]{0,8}", expanded in "[a-zN$]{0,5}", unexpanded in "[a-zN$]{0,5}",
     ) {
         let logic = ReportingLogic::Focus(name);
-        let text = String::from(logic.clone());
-        prop_assert_eq!(ReportingLogic::try_from(text), Ok(logic));
+        let json = serde_json::to_string(&logic).unwrap();
+        prop_assert_eq!(serde_json::from_str::<ReportingLogic>(&json).unwrap(), logic);
         let value = ExpectedValue::Key { expanded, unexpanded };
         let json = serde_json::to_string(&value).unwrap();
         prop_assert_eq!(serde_json::from_str::<ExpectedValue>(&json).unwrap(), value);

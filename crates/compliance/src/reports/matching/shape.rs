@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::CompileError;
-use crate::reports::expected::{Component, ExpectedValue, ReportingLogic};
+use crate::model::reporting::ReportingLogic;
+use crate::reports::expected::{Component, ExpectedValue};
 
 /// Blocks inside of blocks.
 const DEPTH: usize = 32;

@@ -1,35 +1,17 @@
 //! How late sleeping ends.
 
-use std::time::{Duration, Instant};
-
-use rustix::thread::{ClockId, clock_nanosleep_absolute};
-use rustix::time::Timespec;
-use wire::clock;
+use std::time::Duration;
 
 use super::CalibrateError;
 
 /// Sleeps of 100 µs to 1 ms until `length` is over; how late each ended.
 pub(crate) fn lateness(length: Duration) -> Result<Vec<Duration>, CalibrateError> {
     let thread = std::thread::Builder::new().name("timer".into());
-    // A thread of its own: the slack is the thread's, and stays with it.
+    // A thread of its own: the slack, which the generator's threads ask for too, stays with it.
     let thread = thread.spawn(move || {
-        // The generator's threads ask for the same.
-        clock::precise_timers();
-        let begin = Instant::now();
         let mut late = Vec::new();
-        while begin.elapsed() < length {
-            let due = Duration::from_nanos(clock::now()) + pause(late.len());
-            let until = Timespec {
-                tv_sec: due.as_secs().cast_signed(),
-                tv_nsec: i64::from(due.subsec_nanos()),
-            };
-            match clock_nanosleep_absolute(ClockId::Monotonic, &until) {
-                Ok(()) => late.push(Duration::from_nanos(clock::now()).saturating_sub(due)),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(failed("sleep")(error.into())),
-            }
-        }
-        Ok(late)
+        let slept = wire::floor::sleep(length, (0..).map(pause), |_, by| late.push(by));
+        slept.map(|()| late).map_err(failed("sleep"))
     });
     let thread = thread.map_err(failed("start a thread"))?;
     thread.join().unwrap_or_else(|_| {

@@ -3,9 +3,10 @@
 use std::iter::FusedIterator;
 use std::sync::Arc;
 
+use stats::SplitMix;
+
 use super::curve::Curve;
 use super::{Arrivals, Process};
-use crate::draw::Draws;
 use crate::segment::Length;
 
 /// The times at which requests are due, in nanoseconds from the start of the segment,
@@ -41,7 +42,7 @@ enum Points {
         at: f64,
         /// Where the integral ends; meaningless without an end.
         total: f64,
-        draws: Draws,
+        draws: SplitMix,
     },
 }
 
@@ -65,7 +66,7 @@ impl Schedule {
                         total: extent(&curve, length),
                         curve,
                         at: 0.0,
-                        draws: Draws::at(seed, [STREAM, 0]),
+                        draws: SplitMix::at(seed, [STREAM, 0]),
                     },
                 }
             }
@@ -136,7 +137,7 @@ impl Points {
                 total,
                 draws,
             } => {
-                let gap = draws.exponential();
+                let gap = gap(draws);
                 *at += match left {
                     // The smallest of n uniform numbers over what remains: so all of
                     // them together are n uniform numbers in ascending order, which
@@ -148,6 +149,13 @@ impl Points {
             }
         }
     }
+}
+
+/// An exponential number of mean 1; above 0, at most 37.
+fn gap(draws: &mut SplitMix) -> f64 {
+    // Not from 1, so that the logarithm is finite; minus zero would be no gap at all.
+    let least = 1.0 / (1_u64 << 53) as f64;
+    (-(draws.unit() + least).ln()).max(least)
 }
 
 /// 1 - e^-x.

@@ -76,6 +76,23 @@ fn gaps_of_poisson_arrivals_are_exponential() {
     }
 }
 
+/// Computed apart from this code: a seed means the same times for ever.
+#[test]
+fn the_times_of_a_seed_stay_as_they_are() {
+    let endless = Length {
+        duration: None,
+        requests: None,
+    };
+    let times: Vec<u64> = Arrivals::poisson(1.0)
+        .schedule(&endless, 1)
+        .take(4)
+        .collect();
+    assert_eq!(
+        times,
+        [525_492_331, 1_415_450_569, 1_467_039_657, 3_296_939_115]
+    );
+}
+
 #[test]
 fn poisson_arrivals_are_spread_evenly_whatever_their_number() {
     // Given their number, the points of a Poisson process are uniform: also a few of

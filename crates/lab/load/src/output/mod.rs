@@ -3,7 +3,7 @@
 mod csv;
 mod hdr;
 
-pub use csv::csv;
+pub use self::csv::csv;
 pub use hdr::{hdr_head, hdr_lines};
 
 use crate::summary::Summary;

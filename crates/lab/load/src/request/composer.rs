@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::time::Duration;
 
+use stats::SplitMix;
 use units::UnitError;
 
 use super::answer::Answer;
@@ -12,7 +13,6 @@ use super::compiled::{Compiled, Context, Template};
 use super::cookies::Cookies;
 use super::error::RequestError;
 use super::{AnswerEnd, Mix};
-use crate::draw::Draws;
 use crate::workload::Target;
 
 /// Longest value that is taken from an answer; a longer one is a refusal.
@@ -133,7 +133,7 @@ impl Composer {
             [_] => 0,
             weights => {
                 let total = weights.last().copied().unwrap_or(0.0);
-                let point = Draws::at(self.seed, [arrival, 0]).unit() * total;
+                let point = SplitMix::at(self.seed, [arrival, 0]).unit() * total;
                 let index = weights.partition_point(|&upto| upto <= point);
                 index.min(weights.len() - 1)
             }

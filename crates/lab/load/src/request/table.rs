@@ -44,17 +44,14 @@ impl Table {
             ));
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut reader = Reader {
-            rest: text,
-            line: 1,
-        };
-        let Some((_, columns)) = reader.record()? else {
+        let mut reader = csv::Reader::new(text.as_bytes(), Self::MOST_BYTES);
+        let Some((_, columns)) = next(&mut reader)? else {
             let message = "the file is empty; its first line names the columns";
             return Err(TableError::new(1, message));
         };
         check_columns(&columns)?;
         let mut rows = Vec::new();
-        while let Some((line, fields)) = reader.record()? {
+        while let Some((line, fields)) = next(&mut reader)? {
             if fields.len() != columns.len() {
                 let (found, expected) = (fields.len(), columns.len());
                 let message =
@@ -68,7 +65,7 @@ impl Table {
         }
         match rows.is_empty() {
             true => Err(TableError::new(
-                reader.line,
+                usize::try_from(reader.next_line()).unwrap_or(usize::MAX),
                 "there is no row below the names of the columns",
             )),
             false => Ok(Self { columns, rows }),
@@ -99,98 +96,21 @@ fn check_columns(columns: &[String]) -> Result<(), TableError> {
     Ok(())
 }
 
-struct Reader<'t> {
-    rest: &'t str,
-    line: usize,
-}
-
-impl Reader<'_> {
-    /// The next record, with the number of its first line.
-    fn record(&mut self) -> Result<Option<(usize, Vec<String>)>, TableError> {
-        loop {
-            let skipped = match self.rest.as_bytes() {
-                [b'\n', ..] => 1,
-                [b'\r', b'\n', ..] => 2,
-                _ => break,
-            };
-            self.rest = &self.rest[skipped..];
-            self.line += 1;
-        }
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
-        let line = self.line;
-        let mut fields = Vec::new();
-        loop {
-            fields.push(self.field()?);
-            let mut rest = self.rest.chars();
-            match rest.next() {
-                Some(',') => self.rest = rest.as_str(),
-                Some('\n') => {
-                    self.rest = rest.as_str();
-                    self.line += 1;
-                    break;
-                }
-                _ => break,
+/// The next line that is not blank, with its number.
+fn next(reader: &mut csv::Reader<&[u8]>) -> Result<Option<(usize, Vec<String>)>, TableError> {
+    let place = |line| usize::try_from(line).unwrap_or(usize::MAX);
+    loop {
+        let record = reader.next_record();
+        let record = record
+            .map_err(|error| TableError::new(place(error.line), error.problem.to_string()))?;
+        match record {
+            None => return Ok(None),
+            Some(record) if record.is_blank() => {}
+            Some(record) => {
+                let cells = record.cells.iter().map(|cell| cell.text.clone());
+                return Ok(Some((place(record.line), cells.collect())));
             }
         }
-        Ok(Some((line, fields)))
-    }
-
-    /// The next field; what follows it is a comma, the end of a line or of the text.
-    fn field(&mut self) -> Result<String, TableError> {
-        if self.rest.starts_with('"') {
-            return self.quoted();
-        }
-        let end = self.rest.find([',', '\n', '"']).unwrap_or(self.rest.len());
-        let (field, rest) = self.rest.split_at(end);
-        if rest.starts_with('"') {
-            let message =
-                "a quote within a field; put the whole field in quotes and write the quote twice";
-            return Err(TableError::new(self.line, message));
-        }
-        self.rest = rest;
-        let ends = !rest.starts_with(',');
-        Ok(if ends {
-            field.strip_suffix('\r').unwrap_or(field)
-        } else {
-            field
-        }
-        .to_owned())
-    }
-
-    fn quoted(&mut self) -> Result<String, TableError> {
-        let first = self.line;
-        let mut field = String::new();
-        let mut rest = &self.rest[1..];
-        loop {
-            let Some(end) = rest.find('"') else {
-                return Err(TableError::new(
-                    first,
-                    "a quote is opened here and never closed",
-                ));
-            };
-            field += &rest[..end];
-            self.line += rest[..end].matches('\n').count();
-            rest = &rest[end + 1..];
-            match rest.strip_prefix('"') {
-                Some(more) => {
-                    field.push('"');
-                    rest = more;
-                }
-                None => break,
-            }
-        }
-        let rest = match rest.strip_prefix('\r') {
-            Some(more) if more.is_empty() || more.starts_with('\n') => more,
-            _ => rest,
-        };
-        if !(rest.is_empty() || rest.starts_with([',', '\n'])) {
-            let message = "text after a closing quote; a quote within quotes is written twice";
-            return Err(TableError::new(self.line, message));
-        }
-        self.rest = rest;
-        Ok(field)
     }
 }
 

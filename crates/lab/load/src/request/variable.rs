@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
 
+use stats::SplitMix;
 use units::{UnitError, Word};
 use uuid::Builder;
 
 use super::Table;
 use super::zipf::Zipf;
-use crate::draw::Draws;
 
 /// Names that values taken from answers may not have.
 pub(super) const NAMES: [&str; 6] = ["uniform", "zipf", "seq", "uuid", "random", "line"];
@@ -126,12 +126,12 @@ impl Variable {
     /// those that have a [`text`](Self::text). `position` tells the variables of a mix
     /// apart.
     pub(super) fn write_made(&self, seed: u64, arrival: u64, position: u64, out: &mut Vec<u8>) {
-        let draws = || Draws::at(seed, [arrival, position]);
+        let draws = || SplitMix::at(seed, [arrival, position]);
         // Writing into a vector cannot fail.
         let _ = match self {
             Self::Uniform { low, more } => {
                 let above = match more.checked_add(1) {
-                    Some(count) => draws().below(count),
+                    Some(count) => draws().below_u64(count),
                     None => draws().bits(),
                 };
                 write!(out, "{}", low.wrapping_add_unsigned(above))
@@ -174,7 +174,7 @@ impl Variable {
         match self {
             Self::Line { column, random } => {
                 let row = match random {
-                    Some(table) => Draws::at(seed, [arrival, *table]).below(column.rows()),
+                    Some(table) => SplitMix::at(seed, [arrival, *table]).below_u64(column.rows()),
                     None => arrival % column.rows().max(1),
                 };
                 Some(column.get(usize::try_from(row).unwrap_or(usize::MAX)))

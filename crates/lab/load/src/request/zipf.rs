@@ -1,6 +1,6 @@
 //! Ranks by Zipf's law.
 
-use crate::draw::Draws;
+use stats::SplitMix;
 
 /// Draws ranks from 1 to n, rank k with a probability proportional to k^-s.
 ///
@@ -31,7 +31,7 @@ impl Zipf {
         }
     }
 
-    pub(super) fn draw(&self, draws: &mut Draws) -> u64 {
+    pub(super) fn draw(&self, draws: &mut SplitMix) -> u64 {
         // One draw in ten is refused, so this bound is never met but by numbers that
         // are no numbers.
         const MOST_DRAWS: u32 = 1_000;
@@ -89,7 +89,7 @@ mod tests {
             let zipf = Zipf::new(s, n);
             let runs = 200_000;
             let mut counts = vec![0_u32; n as usize];
-            let mut draws = Draws::at(11, [0, 0]);
+            let mut draws = SplitMix::at(11, [0, 0]);
             for _ in 0..runs {
                 counts[zipf.draw(&mut draws) as usize - 1] += 1;
             }
@@ -115,7 +115,7 @@ mod tests {
         for s in [0.0, 1e-9, 1.0, 1.000_000_001, 20.0, 100.0] {
             for n in [1, 2, 100_000, 1 << 50] {
                 let zipf = Zipf::new(s, n);
-                let mut draws = Draws::at(5, [n, 0]);
+                let mut draws = SplitMix::at(5, [n, 0]);
                 for _ in 0..200 {
                     let rank = zipf.draw(&mut draws);
                     assert!((1..=n).contains(&rank), "s {s}, n {n}: {rank}");

@@ -121,7 +121,8 @@ fn a_warm_up_that_was_asked_for_is_left_out_and_shown() {
     assert_eq!((cut.steady.from_s, cut.steady.to_s), (3.0, 10.0));
     assert_eq!((cut.steady.state.as_str(), cut.warm_up_s), ("asked", 3.0));
     assert_eq!(cut.timeline.len(), 10);
-    let kept: u64 = cut.timeline[3..].iter().map(|slot| slot.good).sum();
+    let kept = &recorded.timeline.spans()[3..];
+    let kept: u64 = kept.iter().map(|span| span.kinds[0].answered).sum();
     assert_eq!(cut.latency.intended.count, kept);
     // Counts, failures and rates are of all of it.
     let whole = summary(&recorded);

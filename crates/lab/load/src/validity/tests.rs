@@ -1,5 +1,7 @@
 use super::*;
-use crate::example::{Draws, recorded, workload};
+use stats::SplitMix;
+
+use crate::example::{between, recorded, workload};
 use crate::recording::{Failure, Phase};
 
 const GOOD: Duration = Duration::from_millis(4);
@@ -14,9 +16,9 @@ fn broken(validity: &Validity) -> Vec<&str> {
 
 /// Some load that is as it should be, of any rate and latency.
 fn good(seed: u64) -> Recorded {
-    let mut draws = Draws::new(seed ^ 0x5eed);
-    let rate = draws.between(150.0, 900.0);
-    let mean = Duration::from_secs_f64(draws.between(20e-6, 80e-3));
+    let mut draws = SplitMix::new(seed ^ 0x5eed);
+    let rate = between(&mut draws, 150.0, 900.0);
+    let mean = Duration::from_secs_f64(between(&mut draws, 20e-6, 80e-3));
     recorded(seed, 4, rate, mean)
 }
 
@@ -66,7 +68,7 @@ fn spoiled_loads_are_flagged_with_the_reason() {
     for seed in 0..100 {
         let (check_name, spoil) = SPOILERS[seed as usize % SPOILERS.len()];
         let mut recorded = good(seed);
-        spoil(&mut recorded, Draws::new(seed).unit());
+        spoil(&mut recorded, SplitMix::new(seed).unit());
         let validity = check(&workload(&["a"]), &recorded);
         assert!(!validity.valid, "seed {seed}: {check_name} was not seen");
         assert_eq!(broken(&validity), [check_name], "seed {seed}");

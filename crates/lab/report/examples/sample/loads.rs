@@ -278,7 +278,7 @@ impl Sketch {
 
 /// The loads that stand alone, by the name of their page.
 pub(crate) fn alone() -> Result<Vec<(&'static str, Summary)>, Failure> {
-    let mut dice = Dice(4);
+    let mut dice = Dice::new(4);
     let stalls = vec![(9.0, 0.8), (17.0, 0.8), (25.0, 0.8)];
     let mut valid = Sketch {
         stalls: stalls.clone(),

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
+use csv::push_record;
 use jiff::Timestamp;
 use lab_load::Summary;
-use lab_store::csv::push_record;
 use lab_store::{
     EntityCount, Environment, Event, EventKind, Expectation, FaultEffect, FaultRecord, LoopTurn,
     Outcome, ProcessSample, RunFile, RunFolder, SCHEMA, Verdict,
@@ -42,7 +42,7 @@ fn main() -> Result<(), Failure> {
 
 /// A run with loads: one in three steps, and a probe that goes on over all of them.
 fn loaded(folder: &Path) -> Result<(), Failure> {
-    let mut dice = Dice(7);
+    let mut dice = Dice::new(7);
     let run = begin(folder, "loaded", &[])?;
     let began_ns = run.environment()?.started_at_unix_ns;
     let begin_at = |summary: Summary, at_s: i64| Summary {
@@ -124,7 +124,7 @@ fn broken(folder: &Path) -> Result<(), Failure> {
         seconds: 5,
         ..loads::Sketch::default()
     };
-    run.write_load(&good.run(&mut Dice(1))?, None)?;
+    run.write_load(&good.run(&mut Dice::new(1))?, None)?;
     run.write(RunFile::Load("newer"), b"{\"schema\": 99}")?;
     run.write(RunFile::Load("cut"), b"{\"schema\": 1, \"na")?;
     run.write(RunFile::Lifecycle("task"), b"id,group,a,b\nx,,1,soon\n")?;
@@ -134,7 +134,7 @@ fn broken(folder: &Path) -> Result<(), Failure> {
 
 /// What a run of the demo leaves.
 fn demo(folder: &Path, name: &str, count: usize) -> Result<(), Failure> {
-    let mut dice = Dice(20_151_001);
+    let mut dice = Dice::new(20_151_001);
     let cells = 100.min(count / 10);
     let tasks = model::tasks(&mut dice, count, cells, 0.62);
     let tasks_end = last(&tasks);

@@ -1,38 +1,36 @@
 //! Made-up entities whose shapes are those of a real scheduler under load.
 
-/// A small deterministic generator (SplitMix64): samples must not change.
-pub(crate) struct Dice(pub u64);
+use stats::SplitMix;
+
+/// What samples are drawn from: they must not change.
+pub(crate) struct Dice(SplitMix);
 
 impl Dice {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(SplitMix::new(seed))
     }
 
     /// Log-normal around `median`; `spread` is the factor of one standard deviation.
     pub(crate) fn around(&mut self, median: f64, spread: f64) -> f64 {
-        let normal: f64 = (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0;
+        let normal: f64 = (0..12).map(|_| self.0.unit()).sum::<f64>() - 6.0;
         median * spread.powf(normal)
     }
 
     /// The time until the next of independent events, with a mean.
     pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * (1.0 - self.uniform()).ln()
+        -mean * (1.0 - self.0.unit()).ln()
     }
 
     /// Something that happens with a probability.
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
-        self.uniform() < probability
+        self.0.unit() < probability
     }
 
     /// Hexadecimal text in the form of a GUID.
     pub(crate) fn guid(&mut self) -> String {
         let mut part = |digits: usize| -> String {
             (0..digits)
-                .map(|_| char::from_digit((self.uniform() * 16.0) as u32, 16).unwrap_or('0'))
+                .map(|_| char::from_digit((self.0.unit() * 16.0) as u32, 16).unwrap_or('0'))
                 .collect()
         };
         [part(8), part(4), part(4), part(4), part(12)].join("-")
@@ -40,7 +38,7 @@ impl Dice {
 
     /// A whole number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.uniform() * end as f64) as usize
+        (self.0.unit() * end as f64) as usize
     }
 }
 

@@ -8,11 +8,12 @@ mod write;
 
 use std::time::Duration;
 
+use commit::StoreError;
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, Config};
 
-use super::{Store, StoreError};
+use super::OWNER;
 use crate::settings::PostgresSettings;
 use crate::state::{State, Writes};
 use read::read_all;
@@ -54,7 +55,7 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// A database that [`Store::load`] will connect to.
+    /// A database that [`Postgres::load`] will connect to.
     pub(crate) fn new(settings: &PostgresSettings) -> Result<Self, StoreError> {
         let mut config = settings.config.clone();
         // The library's default takes TLS where the server offers it. A server with a
@@ -103,7 +104,8 @@ impl Postgres {
             .map_err(|error| failed("lock", &error))?;
         if !locked.get::<_, bool>(0) {
             let database = self.name();
-            return Err(StoreError::Locked { database });
+            let owner = OWNER;
+            return Err(StoreError::Locked { database, owner });
         }
         self.migrate(&mut client).await?;
         Ok(client)
@@ -119,19 +121,9 @@ impl Postgres {
             .await
             .map_err(refuse)?
             .map_or(0, |row| row.get::<_, i64>(0));
-        let known = MIGRATIONS.len() as i64;
-        let Some(missing) = usize::try_from(found)
-            .ok()
-            .and_then(|found| MIGRATIONS.get(found..))
-        else {
-            let database = self.name();
-            return Err(StoreError::Newer {
-                database,
-                found,
-                known,
-            });
-        };
+        let missing = StoreError::missing(MIGRATIONS, found, || self.name())?;
         if !missing.is_empty() {
+            let known = MIGRATIONS.len();
             for migration in missing {
                 transaction.batch_execute(migration).await.map_err(refuse)?;
             }
@@ -141,10 +133,8 @@ impl Postgres {
         }
         transaction.commit().await.map_err(refuse)
     }
-}
-
-impl Store for Postgres {
-    async fn load(&mut self) -> Result<State, StoreError> {
+    /// Connects again, and reads everything.
+    pub(super) async fn load(&mut self) -> Result<State, StoreError> {
         // The old connection, if it is still open, holds the lock.
         self.client = None;
         let client = self.connect().await?;
@@ -155,7 +145,8 @@ impl Store for Postgres {
         Ok(state)
     }
 
-    async fn commit(&mut self, writes: &Writes) -> Result<(), StoreError> {
+    /// Writes a batch in one transaction.
+    pub(super) async fn commit(&mut self, writes: &Writes) -> Result<(), StoreError> {
         let Some(client) = &mut self.client else {
             return Err(StoreError::Database {
                 doing: "write to",
@@ -173,7 +164,8 @@ impl Store for Postgres {
         result
     }
 
-    fn lost(&self) -> bool {
+    /// Whether the connection was lost.
+    pub(super) fn lost(&self) -> bool {
         self.client.as_ref().is_none_or(Client::is_closed)
     }
 }

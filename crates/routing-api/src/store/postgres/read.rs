@@ -1,11 +1,11 @@
 //! From the tables to rows.
 
+use commit::StoreError;
 use tokio_postgres::{Client, Row as SqlRow};
 
 use super::failed;
 use crate::model::{HttpRoute, ModificationTag, RouterGroup, TcpMapping};
 use crate::state::{Row, State};
-use crate::store::StoreError;
 
 /// Reads everything.
 pub(super) async fn read_all(client: &Client) -> Result<State, StoreError> {
@@ -74,14 +74,26 @@ fn read_http(row: &SqlRow) -> Result<Row<HttpRoute>, StoreError> {
 
 fn read_port(row: &SqlRow, table: &'static str, column: &str) -> Result<u16, StoreError> {
     let port: i32 = row.get(column);
-    u16::try_from(port).map_err(|_| StoreError::damaged(table, row.get("id"), column, port))
+    u16::try_from(port).map_err(|_| damaged(table, row.get("id"), column, port))
 }
 
 fn read_tag(row: &SqlRow, table: &'static str) -> Result<ModificationTag, StoreError> {
     let column = "modification_index";
     let index: i64 = row.get(column);
-    let index = u32::try_from(index)
-        .map_err(|_| StoreError::damaged(table, row.get("id"), column, index))?;
+    let index = u32::try_from(index).map_err(|_| damaged(table, row.get("id"), column, index))?;
     let guid = row.get("modification_guid");
     Ok(ModificationTag { guid, index })
+}
+
+fn damaged(
+    table: &'static str,
+    id: i64,
+    column: &str,
+    found: impl std::fmt::Display,
+) -> StoreError {
+    StoreError::Damaged {
+        table,
+        id,
+        cause: format!("{column} is {found}, which is out of bounds"),
+    }
 }

@@ -1,0 +1,144 @@
+//! What the writer of a BBS does: commands over the records, SQLite below, events and calls to
+//! others once a batch is durable.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use commit::{Applied, Limits, Model, NotDone, Requests};
+use diego::error::{Type, with_text};
+use diego::models::Error;
+use telemetry::{Fields, Logger};
+use uuid::Builder;
+
+use super::apply::{Change, Command, Reply, Transaction, Work};
+use super::events::Hub;
+use super::model::Context;
+use super::outbound::Outbound;
+use super::state::{Batch, Names, NextIds, Overlay, State};
+use super::store::Store;
+
+/// Bounds of the writer.
+pub(crate) const LIMITS: Limits = Limits {
+    queue: 4096,
+    batch: 512,
+    weight: usize::MAX,
+    within: None,
+};
+
+/// The way to the writer.
+pub(crate) type Commands = Requests<Ledger>;
+
+/// What the writer owns.
+pub(crate) struct Ledger {
+    pub(crate) store: Store,
+    pub(crate) names: Names,
+    pub(crate) next: NextIds,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) changes: SyncSender<Vec<Change>>,
+    pub(crate) outbound: Outbound,
+    pub(crate) task_retries_max: i32,
+    pub(crate) logger: Logger,
+    /// For lines about tasks that became durable.
+    pub(crate) desire_task: Logger,
+}
+
+/// What others learn of a batch.
+pub(crate) struct News {
+    changes: Vec<Change>,
+    work: Vec<Work>,
+}
+
+impl commit::Ledger for Ledger {
+    type State = State;
+    type Request = Command;
+    type Reply = Reply;
+    type Refusal = Error;
+    type Changes = Overlay;
+    type News = News;
+    type Error = rusqlite::Error;
+
+    fn apply(&mut self, state: &State, commands: Vec<Command>) -> Applied<Self> {
+        let mut new_guid = guid_v4;
+        let mut transaction = Transaction {
+            batch: Batch::new(state, &mut self.names, &mut self.next),
+            context: Context {
+                now: 0,
+                new_guid: &mut new_guid,
+            },
+            task_retries_max: self.task_retries_max,
+            watched: self.hub.watched(),
+            changes: Vec::new(),
+            work: Vec::new(),
+        };
+        let answers = commands.into_iter().map(|command| {
+            transaction.context.now = now_ns();
+            transaction.apply(command)
+        });
+        let answers = answers.collect();
+        let Transaction {
+            batch,
+            changes,
+            work,
+            ..
+        } = transaction;
+        let overlay = batch.into_overlay();
+        Applied {
+            answers,
+            changes: (!overlay.is_empty()).then_some(overlay),
+            news: News { changes, work },
+        }
+    }
+
+    async fn commit(&mut self, model: &Model<State>, overlay: &Overlay) -> rusqlite::Result<()> {
+        self.store.commit(&model.read(), overlay)
+    }
+
+    fn merge(state: &mut State, overlay: Overlay) {
+        state.merge(overlay);
+    }
+
+    fn tell(&mut self, news: News) {
+        if !news.changes.is_empty() {
+            // An error means that the thread is gone: nobody listens.
+            let _ = self.changes.send(news.changes);
+        }
+        for work in news.work {
+            if let Work::PlaceTask(task) = &work {
+                // Here, and not where the call is answered, so that the line stands
+                // before those of the auction that follows.
+                let fields = Fields::new().and("task-guid", &task.task_guid);
+                self.desire_task.info("succeeded-persisting-task", fields);
+            }
+            self.outbound.dispatch(work);
+        }
+    }
+
+    fn failed(&mut self, error: &rusqlite::Error, commands: usize) {
+        let fields = Fields::new().and("commands", commands);
+        self.logger.error("failed-to-commit", error, fields);
+    }
+
+    fn refusal(why: NotDone<'_, rusqlite::Error>) -> Error {
+        let text = match why {
+            NotDone::Stopping => "the BBS is shutting down".to_owned(),
+            NotDone::Late => "the change was not stored in time".to_owned(),
+            NotDone::Failed(error) => format!("the change was not stored: {error}"),
+        };
+        with_text(Type::UnknownError, text)
+    }
+}
+
+fn now_ns() -> i64 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// A random guid in its text form.
+fn guid_v4() -> String {
+    Builder::from_random_bytes(rand::random())
+        .into_uuid()
+        .to_string()
+}

@@ -1,0 +1,27 @@
+//! Durable batches: many requests, one transaction, one sync (group commit), and a state in
+//! memory that holds exactly what is on the disk.
+//!
+//! ```text
+//! callers ─▶ Requests ─▶ Writer, one thread: apply to a Layer over the Model (pure)
+//!                          ─▶ commit ─▶ merge into the Model ─▶ tell ─▶ answer
+//!                                           │
+//! readers ◀─────────── View ◀───────────────┘
+//! ```
+//!
+//! What holds for everything that is kept by a [`Ledger`]:
+//! - An answer with success is given, and others are told, only after the commit returned.
+//! - A later request of a batch sees what earlier ones did; a reader sees none of it.
+//! - A commit that fails leaves the state as it was, and every request of its batch is refused:
+//!   also those that did nothing, as what they saw may have been of this batch.
+//! - At most [`Limits::queue`] requests wait; further callers wait to be let in.
+
+mod layer;
+mod model;
+mod sqlite;
+mod writer;
+
+pub use layer::{Layer, Table};
+pub use model::{Model, View};
+pub use sqlite::{Sqlite, StoreError};
+pub use writer::requests::{Counts, Requests};
+pub use writer::{Answer, Applied, Ledger, Limits, NotDone, StartError, Started, start};

@@ -1,0 +1,188 @@
+//! A database in an SQLite file, for one process at a time. `synchronous=FULL` in WAL mode: a
+//! commit that returned is on the disk.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, Row, Transaction};
+
+/// Why a database cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Its file or folder cannot be used.
+    #[error("open the database {}: {cause}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: String,
+    },
+    /// Another process uses it.
+    #[error(
+        "open the database {database}: another {owner} holds its lock; stop that one, wait until it stops, or use another database"
+    )]
+    Locked {
+        /// The database, without a password.
+        database: String,
+        /// What uses such databases.
+        owner: &'static str,
+    },
+    /// A later version of the program made it.
+    #[error(
+        "open the database {database}: its tables have version {found}, this program knows versions up to {known}; use a newer program or another database"
+    )]
+    Newer {
+        /// The database, without a password.
+        database: String,
+        /// The version of its tables.
+        found: i64,
+        /// The version that this program writes.
+        known: i64,
+    },
+    /// A row cannot be read.
+    #[error(
+        "read row {id} of {table}: {cause}; remove the row or restore the database from a copy"
+    )]
+    Damaged {
+        /// The table.
+        table: &'static str,
+        /// The row.
+        id: i64,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The database refused, or is out of reach.
+    #[error("{doing} the database: {cause}")]
+    Database {
+        /// What was being done.
+        doing: &'static str,
+        /// What the database said.
+        cause: String,
+    },
+}
+
+impl StoreError {
+    /// The versions that lead from the tables that were found to those that are known.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`] when a later program made them.
+    pub fn missing<'a>(
+        migrations: &'a [&'a str],
+        found: i64,
+        database: impl FnOnce() -> String,
+    ) -> Result<&'a [&'a str], Self> {
+        let missing = usize::try_from(found)
+            .ok()
+            .and_then(|found| migrations.get(found..));
+        missing.ok_or_else(|| Self::Newer {
+            database: database(),
+            found,
+            known: migrations.len() as i64,
+        })
+    }
+}
+
+/// An open database. It is locked: no other process can use the file meanwhile.
+#[derive(Debug)]
+pub struct Sqlite(Connection);
+
+impl Sqlite {
+    /// Opens the database in a file and makes what is missing, its folder included. `owner`
+    /// is what uses it, for errors; `migrations` are the statements that lead from each
+    /// version of the tables to the next.
+    ///
+    /// # Errors
+    /// When the file cannot be used, another process uses it, or a later program made it.
+    pub fn open(path: &Path, owner: &'static str, migrations: &[&str]) -> Result<Self, StoreError> {
+        let refuse = |cause: String| StoreError::Open {
+            path: path.to_owned(),
+            cause,
+        };
+        let database = || path.display().to_string();
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| refuse(error.to_string()))?;
+        }
+        let opening = |error: rusqlite::Error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DatabaseBusy) => StoreError::Locked {
+                database: database(),
+                owner,
+            },
+            _ => refuse(error.to_string()),
+        };
+        let mut connection = Connection::open(path).map_err(opening)?;
+        connection.set_prepared_statement_cache_capacity(32);
+        // The lock comes with the first transaction and stays.
+        let settings = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;
+            PRAGMA synchronous = FULL; PRAGMA cache_size = -16384;
+            PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 67108864;
+            BEGIN IMMEDIATE; COMMIT;";
+        connection
+            .busy_timeout(Duration::ZERO)
+            .and_then(|()| connection.execute_batch(settings))
+            .map_err(opening)?;
+        let found: i64 = connection
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .map_err(opening)?;
+        let missing = StoreError::missing(migrations, found, database)?;
+        let migrate = |connection: &mut Connection| {
+            let transaction = connection.transaction()?;
+            for migration in missing {
+                transaction.execute_batch(migration)?;
+            }
+            transaction.pragma_update(None, "user_version", migrations.len() as i64)?;
+            transaction.commit()
+        };
+        migrate(&mut connection).map_err(opening)?;
+        Ok(Self(connection))
+    }
+
+    /// Hands over every row that a query finds in `table`. Its first column is the number by
+    /// which an error names a row.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or `take` cannot read a row.
+    pub fn rows(
+        &self,
+        table: &'static str,
+        query: &str,
+        mut take: impl FnMut(&Row<'_>) -> Result<(), Box<dyn std::error::Error>>,
+    ) -> Result<(), StoreError> {
+        let refuse = |error: rusqlite::Error| StoreError::Database {
+            doing: "read",
+            cause: error.to_string(),
+        };
+        let mut statement = self.0.prepare(query).map_err(refuse)?;
+        let mut rows = statement.query([]).map_err(refuse)?;
+        while let Some(row) = rows.next().map_err(refuse)? {
+            take(row).map_err(|error| StoreError::Damaged {
+                table,
+                id: row.get(0).unwrap_or_default(),
+                cause: error.to_string(),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes in one transaction. When it fails nothing of it is on the disk.
+    ///
+    /// # Errors
+    /// What SQLite, or `write`, said.
+    pub fn write(
+        &mut self,
+        write: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
+        let transaction = self.0.transaction()?;
+        write(&transaction)?;
+        transaction.commit()
+    }
+
+    /// Bounds the database to so many pages of 4 KiB, or to those that it has if these are
+    /// more; what does not fit then fails as it does on a full disk.
+    pub fn limit_pages(&self, pages: u32) {
+        // SQLite refuses no number.
+        let _ = self.0.pragma_update(None, "max_page_count", pages);
+    }
+}
