@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::net::sockopt;
-use wire::deadlines::{Deadlines, NEVER};
+use wire::deadlines::NEVER;
 use wire::http1::RequestHead;
 use wire::poller::{Event, Interest, Poller};
-use wire::slab::{Key, Slab};
+use wire::slab::Key;
 use wire::socket;
 use wire::stream::{Received, Stream};
+use wire::timed::Timed;
 
 use super::answers::Answers;
 use super::connection::{Connection, Next, State};
@@ -23,6 +24,9 @@ pub(super) const WAKE: u64 = u64::MAX;
 
 /// The token of the listener.
 const LISTENER: u64 = u64::MAX - 1;
+
+/// The kind of the tokens of connections.
+const CONNECTION: u32 = 0;
 
 /// Connections accepted at one wake-up; others of the thread are served in between.
 const ACCEPTED_AT_ONCE: usize = 64;
@@ -39,10 +43,8 @@ pub(super) struct Worker {
     shared: Arc<Shared>,
     behaviour: Arc<Behaviour>,
     answers: Answers,
-    /// By the tokens of their sockets.
-    connections: Slab<Connection>,
-    /// When delays end.
-    delays: Deadlines,
+    /// By the tokens of their sockets. Their delays end at their deadlines.
+    connections: Timed<Connection>,
     buffer: Vec<u8>,
     head: RequestHead,
 }
@@ -57,8 +59,7 @@ impl Worker {
             listener,
             shared,
             behaviour,
-            connections: Slab::default(),
-            delays: Deadlines::default(),
+            connections: Timed::default(),
             buffer: vec![0; BUFFER],
             head: RequestHead::default(),
         })
@@ -68,7 +69,7 @@ impl Worker {
     pub(super) fn run(mut self) {
         wire::clock::precise_timers();
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let next = self.delays.next();
+            let next = self.connections.next_deadline();
             let next = (next != NEVER)
                 .then(|| Duration::from_nanos(next.saturating_sub(wire::clock::now())));
             let Ok(events) = self.poller.wait(next) else {
@@ -102,7 +103,7 @@ impl Worker {
             WAKE => {}
             token => {
                 let key = Key::of(token);
-                let Some(mut connection) = self.connections.take(key) else {
+                let Some(mut connection) = self.connections.values.take(key) else {
                     return;
                 };
                 if connection.state == State::Handshake {
@@ -151,12 +152,13 @@ impl Worker {
                     return;
                 }
             };
-            let key = self.connections.reserve();
-            let added = self.poller.add(&socket, key.number(), Interest::Read);
-            if added.is_err() {
-                self.connections.release(key);
+            let (kind, poller) = (CONNECTION, &self.poller);
+            let Some(key) = self
+                .connections
+                .watch(&socket, kind, Interest::Read, poller)
+            else {
                 return;
-            }
+            };
             let stream = match &self.shared.tls {
                 None => Ok(Stream::Plain(socket)),
                 Some(tls) => tls.begin(socket).map(|tls| Stream::Tls(Box::new(tls))),
@@ -166,7 +168,7 @@ impl Worker {
                 self.connections.release(key);
                 continue;
             };
-            self.connections.put(key, Connection::new(stream));
+            self.connections.values.put(key, Connection::new(stream));
             self.shared.accepted.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -175,13 +177,13 @@ impl Worker {
         match next {
             Next::Read | Next::Write | Next::Delay(_) => {
                 if let Next::Delay(at) = next {
-                    self.delays.set(key.index(), at);
+                    self.connections.deadlines.set(key.index(), at);
                 }
                 if self
                     .watch(key, &mut connection, next == Next::Write)
                     .is_ok()
                 {
-                    self.connections.put(key, connection);
+                    self.connections.values.put(key, connection);
                     return;
                 }
             }
@@ -198,7 +200,6 @@ impl Worker {
             }
             Next::Close => {}
         }
-        self.delays.clear(key.index());
         self.connections.release(key);
     }
 
@@ -210,7 +211,7 @@ impl Worker {
             } else {
                 Interest::Read
             };
-            let token = key.number();
+            let token = key.token(CONNECTION);
             self.poller.change(&connection.stream, token, interest)?;
             connection.writing = writing;
         }
@@ -251,11 +252,8 @@ impl Worker {
     }
 
     fn end_delays(&mut self) {
-        while let Some((place, _)) = self.delays.expired(wire::clock::now()) {
-            let Some(key) = self.connections.key_at(place as usize) else {
-                continue;
-            };
-            let Some(mut connection) = self.connections.take(key) else {
+        while let Some(key) = self.connections.late(wire::clock::now()) {
+            let Some(mut connection) = self.connections.values.take(key) else {
                 continue;
             };
             let mut next = connection.delay_over(&mut self.answers);

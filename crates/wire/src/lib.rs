@@ -13,5 +13,6 @@ pub mod signal;
 pub mod slab;
 pub mod socket;
 pub mod stream;
+pub mod timed;
 pub mod tls;
 pub mod websocket;
