@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
+use wire::listeners::BACKLOG;
 use wire::poller::{Poller, Waker};
 use wire::socket;
 use wire::tls::{TlsServer, TlsServerOptions};
@@ -33,9 +34,6 @@ pub use fate::{Fate, Script};
 use worker::Worker;
 
 use document::Secret;
-
-/// Connections that may wait to be accepted by one thread.
-const BACKLOG: u32 = 4096;
 
 /// Largest body of an answer, in bytes.
 pub const MOST_BODY_BYTES: usize = 64 * 1024 * 1024;

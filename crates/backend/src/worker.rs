@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::net::sockopt;
 use wire::deadlines::NEVER;
 use wire::http1::RequestHead;
+use wire::listeners::{AT_ONCE, Listeners, PAUSE};
 use wire::poller::{Event, Interest, Poller};
 use wire::slab::Key;
 use wire::socket;
@@ -22,24 +23,16 @@ use super::{Behaviour, Script, Shared};
 /// The token that wakes a thread.
 pub(super) const WAKE: u64 = u64::MAX;
 
-/// The token of the listener.
-const LISTENER: u64 = u64::MAX - 1;
-
-/// The kind of the tokens of connections.
+/// The kinds of tokens of connections and of the listener.
 const CONNECTION: u32 = 0;
-
-/// Connections accepted at one wake-up; others of the thread are served in between.
-const ACCEPTED_AT_ONCE: usize = 64;
+const LISTENER: u32 = 1;
 
 /// Bytes taken from a connection at once, and the most that one may hold back.
 const BUFFER: usize = 64 * 1024;
 
-/// Pause after the process ran out of descriptors or memory.
-const PAUSE: Duration = Duration::from_millis(10);
-
 pub(super) struct Worker {
     poller: Poller,
-    listener: OwnedFd,
+    listeners: Listeners<()>,
     shared: Arc<Shared>,
     behaviour: Arc<Behaviour>,
     answers: Answers,
@@ -51,12 +44,13 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn new(poller: Poller, listener: OwnedFd, shared: Arc<Shared>) -> io::Result<Self> {
-        poller.add(&listener, LISTENER, Interest::Read)?;
+        let mut listeners = Listeners::new(LISTENER);
+        listeners.add(listener, (), &poller)?;
         let behaviour = shared.behaviour.load_full();
         Ok(Self {
             answers: Answers::new(Arc::clone(&shared)),
             poller,
-            listener,
+            listeners,
             shared,
             behaviour,
             connections: Timed::default(),
@@ -69,7 +63,8 @@ impl Worker {
     pub(super) fn run(mut self) {
         wire::clock::precise_timers();
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let next = self.connections.next_deadline();
+            let deadline = self.connections.next_deadline();
+            let next = deadline.min(self.listeners.next_deadline());
             let next = (next != NEVER)
                 .then(|| Duration::from_nanos(next.saturating_sub(wire::clock::now())));
             let Ok(events) = self.poller.wait(next) else {
@@ -82,6 +77,10 @@ impl Worker {
                 }
             }
             self.end_delays();
+            let now = wire::clock::now();
+            if self.listeners.next_deadline() <= now {
+                self.listeners.resume(now, &self.poller);
+            }
         }
     }
 
@@ -97,12 +96,9 @@ impl Worker {
     }
 
     fn handle(&mut self, event: Event) {
-        match event.token {
-            LISTENER => self.accept(),
-            // Only a stop wakes a thread, and the loop looks for it.
-            WAKE => {}
-            token => {
-                let key = Key::of(token);
+        match Key::of_token(event.token) {
+            (LISTENER, key) => self.accept(key),
+            (CONNECTION, key) => {
                 let Some(mut connection) = self.connections.values.take(key) else {
                     return;
                 };
@@ -128,6 +124,8 @@ impl Worker {
                 let next = self.take_held(&mut connection, next);
                 self.put(key, connection, next);
             }
+            // Only a stop wakes a thread, and the loop looks for it.
+            _ => {}
         }
     }
 
@@ -142,16 +140,17 @@ impl Worker {
         next
     }
 
-    fn accept(&mut self) {
-        for _ in 0..ACCEPTED_AT_ONCE {
-            let socket = match socket::accept_anybody(&self.listener) {
-                Ok(Some(socket)) => socket,
-                Ok(None) => return,
-                Err(_) => {
-                    wire::clock::nap(PAUSE);
-                    return;
-                }
+    fn accept(&mut self, listener: Key) {
+        for _ in 0..AT_ONCE {
+            let Some((_, socket)) = self.listeners.get(listener) else {
+                return;
             };
+            let Ok(socket) = socket::accept_anybody(socket) else {
+                let until = wire::clock::now() + PAUSE;
+                self.listeners.pause(listener, until, &self.poller);
+                return;
+            };
+            let Some(socket) = socket else { return };
             let (kind, poller) = (CONNECTION, &self.poller);
             let Some(key) = self
                 .connections

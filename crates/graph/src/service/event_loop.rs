@@ -13,6 +13,7 @@ use wire::deadlines::NEVER;
 use wire::listeners::{AT_ONCE, Listeners, PAUSE};
 use wire::poller::{Event, Poller, Waker};
 use wire::slab::Key;
+use wire::socket;
 use wire::stream::Stream;
 
 use super::context::Context;
@@ -42,7 +43,7 @@ pub(super) struct EventLoop {
     busy_at: Nanos,
     waker: Waker,
     /// By instance.
-    listeners: Listeners,
+    listeners: Listeners<()>,
     /// Most connections of callers.
     most_callers: usize,
     context: Context,
@@ -83,7 +84,11 @@ impl EventLoop {
         site: &Arc<Site>,
         most_callers: usize,
     ) -> io::Result<Self> {
-        let (listeners, poller) = (seat.listeners, &seat.context.poller);
+        let mut listeners = Listeners::new(token::LISTENER);
+        let instances = seat.listeners.len();
+        for socket in seat.listeners {
+            listeners.add(socket, (), &seat.context.poller)?;
+        }
         let mut it = Self {
             orders: Arc::clone(orders),
             thread,
@@ -91,8 +96,8 @@ impl EventLoop {
             revision: 0,
             busy_at: 0,
             waker: seat.waker,
-            requests: Requests::new(listeners.len(), Jobs::new(site, seat.inbox)),
-            listeners: Listeners::watch(listeners, token::LISTENER, poller)?,
+            requests: Requests::new(instances, Jobs::new(site, seat.inbox)),
+            listeners,
             most_callers,
             context: seat.context,
         };
@@ -141,7 +146,7 @@ impl EventLoop {
             (token::LINK, key) => requests.calls.link_event(key, event, context),
             (token::FRONT, key) => requests.fronts.drive(key, event.readable, context),
             (token::CHANNEL, key) => requests.calls.channel_event(key, event, context),
-            (token::LISTENER, key) => self.accept(key.index() as usize),
+            (token::LISTENER, key) => self.accept(key),
             (token::WAKER, _) => {
                 self.waker.clear();
                 requests.jobs.take_ended(context);
@@ -163,7 +168,8 @@ impl EventLoop {
         self.context.now = clock::now();
         self.requests.expire(&mut self.context);
         if self.listeners.next_deadline() <= self.context.now {
-            self.listeners.resume(&self.context.poller);
+            let now = self.context.now;
+            self.listeners.resume(now, &self.context.poller);
         }
     }
 
@@ -192,9 +198,10 @@ impl EventLoop {
     /// that carry no request.
     fn leave(&mut self) {
         for index in self.context.instances.leave() {
+            let key = Key::of(index as u64);
             // Those that were made already are not turned away.
-            self.accept(index);
-            self.listeners.close(index);
+            self.accept(key);
+            self.listeners.close(key);
         }
         self.requests.sessions.leave(&mut self.context);
         self.requests.fronts.leave(&mut self.context);
@@ -221,16 +228,19 @@ impl EventLoop {
     }
 
     /// Accepts the connections that wait.
-    fn accept(&mut self, index: usize) {
+    fn accept(&mut self, key: Key) {
         let (requests, context) = (&mut self.requests, &mut self.context);
-        let until = context.after(PAUSE);
+        let index = key.index() as usize;
         for _ in 0..AT_ONCE {
-            if context.instances.callers() >= self.most_callers {
-                self.listeners.pause(index, until, &context.poller);
+            let Some((_, listener)) = self.listeners.get(key) else {
                 return;
-            }
-            match self.listeners.accept(index) {
-                Ok(Some((socket, _))) => {
+            };
+            let accepted = match context.instances.callers() < self.most_callers {
+                true => socket::accept_anybody(listener),
+                false => Err(Errno::NOBUFS),
+            };
+            match accepted {
+                Ok(Some(socket)) => {
                     let stream = Stream::Plain(socket);
                     match context.instances.plan(index).map(|plan| plan.protocol) {
                         Some(protocol @ (Protocol::Http2 | Protocol::Grpc)) => {
@@ -240,12 +250,11 @@ impl EventLoop {
                     }
                 }
                 Ok(None) => return,
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    self.listeners.pause(index, until, &context.poller);
+                Err(_) => {
+                    let until = context.after(PAUSE);
+                    self.listeners.pause(key, until, &context.poller);
                     return;
                 }
-                // One went away meanwhile.
-                Err(_) => {}
             }
         }
     }

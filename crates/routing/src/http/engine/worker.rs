@@ -13,6 +13,7 @@ use wire::deadlines::NEVER;
 use wire::listeners::{AT_ONCE, Listeners, PAUSE};
 use wire::poller::{Event, Poller, Waker};
 use wire::slab::Key;
+use wire::socket;
 
 use super::backends::Backends;
 use super::buffers::Buffers;
@@ -36,9 +37,8 @@ pub(super) const STOPPED: u8 = 2;
 /// One thread. See the module.
 pub(super) struct Worker {
     parts: Parts,
-    listeners: Listeners,
-    /// At which of them clients speak TLS.
-    tls: Vec<bool>,
+    /// Each says whether clients speak TLS there.
+    listeners: Listeners<bool>,
     clients: Clients,
     fronts: Fronts,
     /// The engine's state as this thread saw it last.
@@ -49,14 +49,16 @@ impl Worker {
     pub(super) fn new(
         shared: Arc<Shared>,
         counters: Arc<ThreadCounters>,
-        listeners: Vec<(OwnedFd, bool)>,
+        sockets: Vec<(OwnedFd, bool)>,
         most_clients: usize,
         log: Option<LogLines>,
     ) -> io::Result<Self> {
         let poller = Poller::new()?;
         let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
-        let (listeners, tls) = listeners.into_iter().unzip();
-        let listeners = Listeners::watch(listeners, token::LISTENER, &poller)?;
+        let mut listeners = Listeners::new(token::LISTENER);
+        for (socket, tls) in sockets {
+            listeners.add(socket, tls, &poller)?;
+        }
         let context = Context {
             shared,
             counters,
@@ -74,7 +76,6 @@ impl Worker {
                 requests: Requests::new(log),
             },
             listeners,
-            tls,
             clients: Clients::new(most_clients),
             fronts: Fronts::default(),
             state: RUNNING,
@@ -113,7 +114,8 @@ impl Worker {
             self.expire();
             let context = &mut self.parts.context;
             if self.clients.have_gone() && context.running {
-                self.listeners.resume(&context.poller);
+                let now = context.clock.now();
+                self.listeners.resume(now, &context.poller);
             }
             let (now, counters) = (context.clock.now(), &context.counters);
             counters.turns.increment();
@@ -131,7 +133,7 @@ impl Worker {
         if state != self.state {
             self.state = state;
             self.parts.context.running = state == RUNNING;
-            self.listeners.close_all();
+            self.listeners = Listeners::new(token::LISTENER);
             let context = &mut self.parts.context;
             self.fronts.shut_all_down(&mut self.clients, context);
             for key in self.clients.keys() {
@@ -170,7 +172,7 @@ impl Worker {
                     self.with_client(key, Session::name_resolved);
                 }
             }
-            (token::LISTENER, key) => self.accept(key.index() as usize),
+            (token::LISTENER, key) => self.accept(key),
             (token::CLIENT, key) => {
                 self.with_client(key, |session, parts| session.client_event(event, parts));
             }
@@ -196,31 +198,32 @@ impl Worker {
     }
 
     /// Accepts the connections that wait.
-    fn accept(&mut self, index: usize) {
+    fn accept(&mut self, key: Key) {
         let (context, backends) = (&mut self.parts.context, &mut self.parts.backends);
         for _ in 0..AT_ONCE {
             if !self.clients.have_room() {
                 context.counters.full.increment();
-                self.listeners.pause(index, NEVER, &context.poller);
+                self.listeners.pause(key, NEVER, &context.poller);
                 return;
             }
-            match self.listeners.accept(index) {
+            let Some((tls, listener)) = self.listeners.get(key) else {
+                return;
+            };
+            match socket::accept(listener) {
                 Ok(Some((socket, peer))) => {
-                    let tls = self.tls.get(index).is_some_and(|tls| *tls);
+                    let tls = *tls;
                     let arrival = Arrival { socket, peer, tls };
                     self.clients.welcome(arrival, context);
                 }
                 Ok(None) => return,
                 Err(Errno::MFILE | Errno::NFILE) if backends.make_room(context) => {}
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                Err(_) => {
                     context.counters.no_descriptors.increment();
                     context.counters.full.increment();
                     let until = context.clock.now().saturating_add(PAUSE);
-                    self.listeners.pause(index, until, &context.poller);
+                    self.listeners.pause(key, until, &context.poller);
                     return;
                 }
-                // One went away meanwhile.
-                Err(_) => {}
             }
         }
     }
@@ -244,7 +247,7 @@ impl Worker {
         }
         let (context, backends) = (&mut self.parts.context, &mut self.parts.backends);
         if self.listeners.next_deadline() <= now {
-            self.listeners.resume(&context.poller);
+            self.listeners.resume(now, &context.poller);
         }
         backends.expire(context);
         self.fronts.expire(&mut self.clients, context);

@@ -7,7 +7,9 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use telemetry::Logger;
-use wire::poller::{Event, Interest, Poller, Waker};
+use wire::deadlines::NEVER;
+use wire::listeners::Listeners;
+use wire::poller::{Event, Poller, Waker};
 use wire::slab::{Key, Slab};
 use wire::socket;
 
@@ -77,11 +79,6 @@ impl Shared {
     }
 }
 
-struct Listener {
-    port: Arc<Port>,
-    socket: OwnedFd,
-}
-
 /// See the module.
 pub(super) struct Worker {
     poller: Poller,
@@ -89,9 +86,8 @@ pub(super) struct Worker {
     orders: Receiver<Order>,
     shared: Arc<Shared>,
     carriers: Carriers,
-    listeners: Slab<Listener>,
-    /// Listeners that are not watched: a limit is reached.
-    held_back: Vec<Key>,
+    /// Each of a port. They pause until the next tick.
+    listeners: Listeners<Arc<Port>>,
     sessions: Slab<Session>,
     now: Nanos,
     next_tick: Nanos,
@@ -111,8 +107,7 @@ impl Worker {
             orders,
             carriers: Carriers::new(shared.settings.splice),
             shared,
-            listeners: Slab::default(),
-            held_back: Vec::new(),
+            listeners: Listeners::new(token::LISTENER),
             sessions: Slab::default(),
             now: wire::clock::now(),
             next_tick: 0,
@@ -150,7 +145,7 @@ impl Worker {
 
     /// Until the next tick; without anything to look after, until something happens.
     fn longest_wait(&self) -> Option<Duration> {
-        if self.sessions.taken() == 0 && self.held_back.is_empty() {
+        if self.sessions.taken() == 0 && self.listeners.next_deadline() == NEVER {
             return None;
         }
         Some(Duration::from_nanos(
@@ -185,15 +180,15 @@ impl Worker {
 
     fn accept(&mut self, key: Key) {
         for _ in 0..ACCEPTS {
-            let Some(listener) = self.listeners.get(key) else {
+            let Some((port, listener)) = self.listeners.get(key) else {
                 return;
             };
-            if !self.shared.has_room(&listener.port) {
+            if !self.shared.has_room(port) {
                 return self.hold_back(key);
             }
-            match socket::accept_anybody(&listener.socket) {
+            match socket::accept_anybody(listener) {
                 Ok(Some(socket)) => {
-                    let port = Arc::clone(&listener.port);
+                    let port = Arc::clone(port);
                     self.begin(port, socket);
                 }
                 Ok(None) => return,
@@ -218,11 +213,8 @@ impl Worker {
 
     /// Leaves a listener's queue to the kernel until the next tick.
     fn hold_back(&mut self, key: Key) {
-        if let Some(listener) = self.listeners.get(key)
-            && self.poller.remove(&listener.socket).is_ok()
-        {
+        if self.listeners.pause(key, self.next_tick, &self.poller) {
             self.shared.counters.held_back.fetch_add(1, Relaxed);
-            self.held_back.push(key);
         }
     }
 
@@ -233,8 +225,8 @@ impl Worker {
         let step = self.shared.round / PARTS;
         let step = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
         self.next_tick = self.now.saturating_add(step);
-        for key in std::mem::take(&mut self.held_back) {
-            self.listen(key);
+        if self.listeners.next_deadline() != NEVER {
+            self.listeners.resume(self.now, &self.poller);
         }
         let (part, parts) = (self.part as usize, PARTS as usize);
         for place in (part..self.sessions.places()).step_by(parts) {
@@ -250,7 +242,8 @@ impl Worker {
         self.waker.clear();
         loop {
             match self.orders.try_recv() {
-                Ok(Order::Open(port, socket)) => self.open(port, socket),
+                // One that cannot be watched now is tried again at the next tick.
+                Ok(Order::Open(port, socket)) => _ = self.listeners.add(socket, port, &self.poller),
                 Ok(Order::Close(number)) => self.close(|port| port.number() == number),
                 Ok(Order::CloseAll) => self.close(|_| true),
                 Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return false,
@@ -259,40 +252,24 @@ impl Worker {
         }
     }
 
-    fn open(&mut self, port: Arc<Port>, socket: OwnedFd) {
-        let key = self.listeners.insert(Listener { port, socket });
-        self.listen(key);
-    }
-
-    /// Hears of connections; tries again at the next tick if it cannot now.
-    fn listen(&mut self, key: Key) {
-        if let Some(listener) = self.listeners.get(key) {
-            let token = key.token(token::LISTENER);
-            let added = self.poller.add(&listener.socket, token, Interest::Read);
-            if added.is_err() {
-                self.held_back.push(key);
-            }
-        }
-    }
-
     /// Closes listeners. Connections in their queues are begun first: closing would reset
     /// them.
     fn close(&mut self, which: impl Fn(&Port) -> bool) {
-        for place in 0..self.listeners.places() {
-            let Some(key) = self.listeners.key_at(place) else {
-                continue;
-            };
-            let closes = self.listeners.get(key).is_some_and(|it| which(&it.port));
-            if !closes {
-                continue;
-            }
-            let Some(Listener { port, socket }) = self.listeners.remove(key) else {
-                continue;
-            };
-            while self.shared.has_room(&port)
-                && let Ok(Some(client)) = socket::accept_anybody(&socket)
+        for key in self.listeners.keys() {
+            while let Some((port, listener)) = self.listeners.get(key)
+                && which(port)
             {
-                self.begin(Arc::clone(&port), client);
+                let client = match self.shared.has_room(port) {
+                    true => socket::accept_anybody(listener),
+                    false => Ok(None),
+                };
+                match client {
+                    Ok(Some(client)) => {
+                        let port = Arc::clone(port);
+                        self.begin(port, client);
+                    }
+                    _ => self.listeners.close(key),
+                }
             }
         }
     }
