@@ -10,7 +10,7 @@ use rustix::net::sockopt;
 use wire::deadlines::NEVER;
 use wire::http1::RequestHead;
 use wire::listeners::{AT_ONCE, Listeners, PAUSE};
-use wire::poller::{Event, Interest, Poller};
+use wire::poller::{Event, Interest, Poller, Registration};
 use wire::slab::Key;
 use wire::socket;
 use wire::stream::{Received, Stream};
@@ -167,7 +167,9 @@ impl Worker {
                 self.connections.release(key);
                 continue;
             };
-            self.connections.values.put(key, Connection::new(stream));
+            let registration = Registration::added(key.token(CONNECTION), Interest::Read);
+            let connection = Connection::new(stream, registration);
+            self.connections.values.put(key, connection);
             self.shared.accepted.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -178,10 +180,11 @@ impl Worker {
                 if let Next::Delay(at) = next {
                     self.connections.deadlines.set(key.index(), at);
                 }
-                if self
-                    .watch(key, &mut connection, next == Next::Write)
-                    .is_ok()
-                {
+                let write = next == Next::Write;
+                let wanted = Some(Interest::of(!write, write));
+                let registration = &mut connection.registration;
+                let set = registration.set(&connection.stream, wanted, &self.poller);
+                if set.is_ok() {
                     self.connections.values.put(key, connection);
                     return;
                 }
@@ -200,21 +203,6 @@ impl Worker {
             Next::Close => {}
         }
         self.connections.release(key);
-    }
-
-    /// Waits until the connection can be written, or else read.
-    fn watch(&self, key: Key, connection: &mut Connection, writing: bool) -> io::Result<()> {
-        if writing != connection.writing {
-            let interest = if writing {
-                Interest::Write
-            } else {
-                Interest::Read
-            };
-            let token = key.token(CONNECTION);
-            self.poller.change(&connection.stream, token, interest)?;
-            connection.writing = writing;
-        }
-        Ok(())
     }
 
     fn receive(&mut self, connection: &mut Connection) -> Next {

@@ -68,7 +68,7 @@ impl Sessions {
 
     pub(super) fn event(&mut self, key: Key, event: Event, context: &mut Context) {
         self.work(key, context, |session, head, context| {
-            if event.writable && session.writing {
+            if event.writable && session.registration.tells_writable() {
                 session.go_on_sending(context);
             }
             if event.readable && session.phase != Phase::Closed {

@@ -207,7 +207,9 @@ impl Worker {
         counters.active.fetch_add(1, Relaxed);
         port.counters.accepted.fetch_add(1, Relaxed);
         port.counters.active.fetch_add(1, Relaxed);
-        let key = self.sessions.insert(Session::new(port, socket, self.now));
+        let key = self.sessions.reserve();
+        let session = Session::new(key, port, socket, self.now);
+        self.sessions.put(key, session);
         self.with_session(key, Session::begin);
     }
 
