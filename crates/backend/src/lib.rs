@@ -137,7 +137,7 @@ impl StaticBackend {
         })?;
         self.address = socket::local_address(&listener)?;
         let poller = Poller::new()?;
-        self.wakers.push(Waker::new(&poller, worker::WAKE)?);
+        self.wakers.push(poller.waker().clone());
         let worker = Worker::new(poller, listener, Arc::clone(&self.shared))?;
         let thread = std::thread::Builder::new()
             .name(format!("backend-{index}"))

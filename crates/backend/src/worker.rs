@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::net::sockopt;
 use wire::deadlines::NEVER;
 use wire::http1::RequestHead;
-use wire::listeners::{AT_ONCE, Listeners, PAUSE};
+use wire::listeners::{AT_ONCE, LISTENER, Listeners, PAUSE};
 use wire::poller::{Event, Interest, Poller, Registration};
 use wire::slab::Key;
 use wire::socket;
@@ -20,12 +20,8 @@ use super::answers::Answers;
 use super::connection::{Connection, Next, State};
 use super::{Behaviour, Script, Shared};
 
-/// The token that wakes a thread.
-pub(super) const WAKE: u64 = u64::MAX;
-
-/// The kinds of tokens of connections and of the listener.
+/// The kind of the tokens of connections.
 const CONNECTION: u32 = 0;
-const LISTENER: u32 = 1;
 
 /// Bytes taken from a connection at once, and the most that one may hold back.
 const BUFFER: usize = 64 * 1024;
@@ -44,7 +40,7 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn new(poller: Poller, listener: OwnedFd, shared: Arc<Shared>) -> io::Result<Self> {
-        let mut listeners = Listeners::new(LISTENER);
+        let mut listeners = Listeners::default();
         listeners.add(listener, (), &poller)?;
         let behaviour = shared.behaviour.load_full();
         Ok(Self {

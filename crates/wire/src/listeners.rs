@@ -10,6 +10,8 @@ use crate::slab::{Key, Slab};
 
 /// Connections that wait to be accepted.
 pub const BACKLOG: u32 = 4096;
+/// The kind of the events of listeners, by [`Key::of_token`].
+pub const LISTENER: u32 = 6;
 /// Connections to accept at one wake-up: a flood of new ones must not hold up the others.
 pub const AT_ONCE: usize = 32;
 /// How long, in nanoseconds, to pause when the system has no descriptors left.
@@ -19,8 +21,6 @@ pub const PAUSE: u64 = 100_000_000;
 #[derive(Debug)]
 pub struct Listeners<T> {
     all: Slab<Listener<T>>,
-    /// What they are to the poller, by [`Key::token`].
-    kind: u32,
     /// When to accept again after a pause.
     resume_at: u64,
 }
@@ -32,16 +32,17 @@ struct Listener<T> {
     watched: bool,
 }
 
-impl<T> Listeners<T> {
-    /// None yet. Their tokens are of a kind of 0 to 7, with their keys.
-    pub fn new(kind: u32) -> Self {
+impl<T> Default for Listeners<T> {
+    /// None yet.
+    fn default() -> Self {
         Self {
             all: Slab::default(),
-            kind,
             resume_at: NEVER,
         }
     }
+}
 
+impl<T> Listeners<T> {
     /// Begins to watch a socket that listens. The first ones have the keys 0, 1 and so on, as
     /// [`Key::of`] takes them.
     ///
@@ -49,7 +50,7 @@ impl<T> Listeners<T> {
     /// When the poller cannot. [`Listeners::resume`] tries again.
     pub fn add(&mut self, socket: OwnedFd, of: T, poller: &Poller) -> io::Result<()> {
         let key = self.all.reserve();
-        let added = poller.add(&socket, key.token(self.kind), Interest::Read);
+        let added = poller.add(&socket, key.token(LISTENER), Interest::Read);
         if added.is_err() {
             self.resume_at = 0;
         }
@@ -101,9 +102,8 @@ impl<T> Listeners<T> {
     pub fn resume(&mut self, now: u64, poller: &Poller) {
         self.resume_at = NEVER;
         for key in self.keys() {
-            let token = key.token(self.kind);
             if let Some(listener) = self.all.get_mut(key).filter(|listener| !listener.watched) {
-                let added = poller.add(&listener.socket, token, Interest::Read);
+                let added = poller.add(&listener.socket, key.token(LISTENER), Interest::Read);
                 listener.watched = added.is_ok();
                 if !listener.watched {
                     self.resume_at = now.saturating_add(PAUSE);
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_paused_one_is_not_told_of_until_it_resumes() {
         let mut poller = Poller::new().unwrap();
-        let mut listeners = Listeners::new(5);
+        let mut listeners = Listeners::default();
         let any = "127.0.0.1:0".parse().unwrap();
         let mut addresses = Vec::new();
         for of in ['a', 'b'] {
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(keys, [Key::of(0), Key::of(1)]);
         assert!(told(&mut poller).is_empty());
         let _near = TcpStream::connect(addresses[1]).unwrap();
-        assert_eq!(told(&mut poller), [(5, keys[1])]);
+        assert_eq!(told(&mut poller), [(LISTENER, keys[1])]);
 
         assert!(listeners.pause(keys[1], 70, &poller));
         assert!(!listeners.pause(keys[1], 80, &poller));
@@ -151,7 +151,7 @@ mod tests {
         assert!(told(&mut poller).is_empty());
         listeners.resume(90, &poller);
         assert_eq!(listeners.next_deadline(), NEVER);
-        assert_eq!(told(&mut poller), [(5, keys[1])]);
+        assert_eq!(told(&mut poller), [(LISTENER, keys[1])]);
 
         let (of, socket) = listeners.get(keys[1]).unwrap();
         assert_eq!(*of, 'b');
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn one_that_cannot_be_watched_is_tried_again() {
         let poller = Poller::new().unwrap();
-        let mut listeners = Listeners::new(0);
+        let mut listeners = Listeners::default();
         // A file is none of a poller's business.
         let file = std::fs::File::open("/proc/self/exe").unwrap();
         assert!(listeners.add(file.into(), (), &poller).is_err());

@@ -15,9 +15,14 @@ use rustix::io::Errno;
 
 use crate::clock::timespec;
 use crate::signal::{Bell, Signal};
+use crate::slab::Key;
 
 /// Most events that one wait returns.
 const EVENTS: usize = 256;
+
+/// The kind of a poller's event that tells that its [`Waker`] was called. Of the others 6 is
+/// that of [listeners](crate::listeners::LISTENER), and 0 to 5 are free.
+pub const WAKER: u32 = 7;
 
 /// What is wanted of a socket. That its peer closed is always told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +114,7 @@ impl<S: AsFd> Watched for S {
 /// The sockets of one thread. See the module.
 pub struct Poller {
     epoll: OwnedFd,
+    waker: Waker,
     bell: Arc<Bell>,
     /// The last wait told of signals only, without asking the kernel.
     signals_only: bool,
@@ -123,17 +129,21 @@ impl Poller {
     /// One without sockets.
     ///
     /// # Errors
-    /// When the process has no descriptor left, or the kernel is older than Linux 5.11
+    /// When the process has no two descriptors left, or the kernel is older than Linux 5.11
     /// and cannot wait for less than a millisecond.
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let flags = rustix::event::EventfdFlags::NONBLOCK | rustix::event::EventfdFlags::CLOEXEC;
+        let waker = Waker(Arc::new(rustix::event::eventfd(0, flags)?));
         let mut poller = Self {
             epoll,
+            waker,
             bell: Arc::default(),
             signals_only: false,
             events: Vec::new(),
             interrupted: false,
         };
+        poller.add(&poller.waker.0, Key::of(0).token(WAKER), Interest::Read)?;
         match poller.wait(Some(Duration::ZERO)) {
             Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
                 Err(io::Error::new(
@@ -144,6 +154,11 @@ impl Poller {
             Err(error) => Err(error),
             Ok(_) => Ok(poller),
         }
+    }
+
+    /// Wakes this poller from other threads, as an event of the kind [`WAKER`].
+    pub fn waker(&self) -> &Waker {
+        &self.waker
     }
 
     /// Begins to watch something. Closing a socket ends that.
@@ -229,8 +244,12 @@ impl Poller {
             }
             Err(errno) => return Err(errno.into()),
         };
-        self.events
-            .extend(found.iter().map(|event| Event::of(*event)));
+        for event in found.iter().map(|event| Event::of(*event)) {
+            if event.token == Key::of(0).token(WAKER) {
+                self.waker.clear();
+            }
+            self.events.push(event);
+        }
         Ok(self.events.len())
     }
 
@@ -311,32 +330,19 @@ impl Registration {
 
 /// Wakes a poller from another thread. Clones wake the same one.
 #[derive(Debug, Clone)]
-pub struct Waker {
-    event: Arc<OwnedFd>,
-}
+pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    /// One that makes `poller` return an event with `token`.
-    ///
-    /// # Errors
-    /// When the process has no descriptor left.
-    pub fn new(poller: &Poller, token: u64) -> io::Result<Self> {
-        let flags = rustix::event::EventfdFlags::NONBLOCK | rustix::event::EventfdFlags::CLOEXEC;
-        let event = Arc::new(rustix::event::eventfd(0, flags)?);
-        poller.add(&event, token, Interest::Read)?;
-        Ok(Self { event })
-    }
-
-    /// Wakes the poller, now or at its next wait.
+    /// Wakes the poller, now or at its next wait: once for all calls so far.
     pub fn wake(&self) {
         // Fails only when the counter is full, and then the poller is awake already.
-        let _ = rustix::io::write(&*self.event, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Takes note of all calls so far; for the woken thread.
-    pub fn clear(&self) {
+    /// Takes note of all calls so far.
+    fn clear(&self) {
         // Fails only when nobody called.
-        let _ = rustix::io::read(&*self.event, &mut [0_u8; 8]);
+        let _ = rustix::io::read(&*self.0, &mut [0_u8; 8]);
     }
 }
 
@@ -407,14 +413,17 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_wakes_until_it_is_cleared() {
+    fn a_waker_wakes_once_for_all_calls_before() {
         let mut poller = Poller::new().unwrap();
-        let waker = Waker::new(&poller, 1).unwrap();
-        waker.clear();
-        let other = waker.clone();
-        std::thread::spawn(move || other.wake()).join().unwrap();
-        assert_eq!(poller.wait(None).unwrap(), 1);
-        waker.clear();
         assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
+        for _ in 0..2 {
+            let other = poller.waker().clone();
+            poller.waker().wake();
+            std::thread::spawn(move || other.wake()).join().unwrap();
+            assert_eq!(poller.wait(None).unwrap(), 1);
+            let token = poller.event(0).unwrap().token;
+            assert_eq!(Key::of_token(token), (WAKER, Key::of(0)));
+            assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
+        }
     }
 }

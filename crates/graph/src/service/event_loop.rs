@@ -10,8 +10,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 use wire::clock;
 use wire::deadlines::NEVER;
-use wire::listeners::{AT_ONCE, Listeners, PAUSE};
-use wire::poller::{Event, Poller, Waker};
+use wire::listeners::{AT_ONCE, LISTENER, Listeners, PAUSE};
+use wire::poller::{Event, Poller, WAKER};
 use wire::slab::Key;
 use wire::socket;
 use wire::stream::Stream;
@@ -41,7 +41,6 @@ pub(super) struct EventLoop {
     revision: u64,
     /// When some thread last had a request in hand, while the host drains.
     busy_at: Nanos,
-    waker: Waker,
     /// By instance.
     listeners: Listeners<()>,
     /// Most connections of callers.
@@ -57,7 +56,6 @@ pub(super) struct Seat {
     /// Those of its instances.
     pub(super) listeners: Vec<OwnedFd>,
     pub(super) context: Context,
-    pub(super) waker: Waker,
     pub(super) inbox: Arc<Inbox>,
 }
 
@@ -65,13 +63,11 @@ impl Seat {
     /// One without instances so far.
     pub(super) fn new(run: Run, recorder: Recorder) -> io::Result<Self> {
         let poller = Poller::new()?;
-        let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
         Ok(Self {
             cpus: Vec::new(),
             listeners: Vec::new(),
+            inbox: Inbox::new(poller.waker().clone()),
             context: Context::new(poller, run, recorder),
-            inbox: Inbox::new(waker.clone()),
-            waker,
         })
     }
 }
@@ -84,7 +80,7 @@ impl EventLoop {
         site: &Arc<Site>,
         most_callers: usize,
     ) -> io::Result<Self> {
-        let mut listeners = Listeners::new(token::LISTENER);
+        let mut listeners = Listeners::default();
         let instances = seat.listeners.len();
         for socket in seat.listeners {
             listeners.add(socket, (), &seat.context.poller)?;
@@ -95,7 +91,6 @@ impl EventLoop {
             state: RUNNING,
             revision: 0,
             busy_at: 0,
-            waker: seat.waker,
             requests: Requests::new(instances, Jobs::new(site, seat.inbox)),
             listeners,
             most_callers,
@@ -146,11 +141,8 @@ impl EventLoop {
             (token::LINK, key) => requests.calls.link_event(key, event, context),
             (token::FRONT, key) => requests.fronts.drive(key, event.readable, context),
             (token::CHANNEL, key) => requests.calls.channel_event(key, event, context),
-            (token::LISTENER, key) => self.accept(key),
-            (token::WAKER, _) => {
-                self.waker.clear();
-                requests.jobs.take_ended(context);
-            }
+            (LISTENER, key) => self.accept(key),
+            (WAKER, _) => requests.jobs.take_ended(context),
             _ => {}
         }
     }

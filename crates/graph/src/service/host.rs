@@ -168,7 +168,8 @@ impl Host {
             control: Mutex::new(control),
         };
         for (thread, mut seat) in seats.into_iter().enumerate() {
-            let (cpus, waker) = (mem::take(&mut seat.cpus), seat.waker.clone());
+            let cpus = mem::take(&mut seat.cpus);
+            let waker = seat.context.poller.waker().clone();
             let event_loop = EventLoop::new(seat, &orders, thread, &config.site, most_callers)
                 .map_err(StartError::Threads)?;
             let builder = std::thread::Builder::new().name(format!("services-{thread}"));

@@ -14,10 +14,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use wire::clock;
-use wire::poller::{Interest, Poller, Waker};
+use wire::poller::{Interest, Poller, WAKER, Waker};
+use wire::slab::Key;
 
 const LISTENER: u64 = u64::MAX;
-const WAKER: u64 = u64::MAX - 1;
 
 const REFUSED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
 
@@ -53,7 +53,7 @@ impl Target {
         let address = listener.local_addr()?;
         let poller = Poller::new()?;
         poller.add(&listener, LISTENER, Interest::Read)?;
-        let waker = Waker::new(&poller, WAKER)?;
+        let waker = poller.waker().clone();
         let end = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&end);
         let thread = std::thread::spawn(move || {
@@ -143,7 +143,8 @@ impl Server {
         for index in 0..events {
             match self.poller.event(index).map(|event| event.token) {
                 Some(LISTENER) => self.accept(),
-                Some(WAKER) | None => {}
+                Some(token) if Key::of_token(token).0 == WAKER => {}
+                None => {}
                 Some(place) => self.read(place as usize),
             }
         }

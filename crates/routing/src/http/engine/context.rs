@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 use rustix::io::Errno;
 use wire::clock;
 use wire::deadlines::NEVER;
-use wire::poller::{Poller, Waker};
+use wire::poller::Poller;
 use wire::stream::StreamError;
 
 use super::buffers::Buffers;
@@ -44,8 +44,6 @@ pub(super) struct Context {
     pub(super) shared: Arc<Shared>,
     pub(super) counters: Arc<ThreadCounters>,
     pub(super) poller: Poller,
-    /// Wakes this thread from others.
-    pub(super) waker: Waker,
     pub(super) clock: Clock,
     pub(super) buffers: Buffers,
     pub(super) random: SmallRng,

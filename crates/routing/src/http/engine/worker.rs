@@ -10,8 +10,8 @@ use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use rustix::io::Errno;
 use wire::deadlines::NEVER;
-use wire::listeners::{AT_ONCE, Listeners, PAUSE};
-use wire::poller::{Event, Poller, Waker};
+use wire::listeners::{AT_ONCE, LISTENER, Listeners, PAUSE};
+use wire::poller::{Event, Poller, WAKER, Waker};
 use wire::slab::Key;
 use wire::socket;
 
@@ -54,8 +54,7 @@ impl Worker {
         log: Option<LogLines>,
     ) -> io::Result<Self> {
         let poller = Poller::new()?;
-        let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
-        let mut listeners = Listeners::new(token::LISTENER);
+        let mut listeners = Listeners::default();
         for (socket, tls) in sockets {
             listeners.add(socket, tls, &poller)?;
         }
@@ -63,7 +62,6 @@ impl Worker {
             shared,
             counters,
             poller,
-            waker,
             clock: Clock::default(),
             buffers: Buffers::default(),
             random: SmallRng::from_rng(&mut rand::rng()),
@@ -84,7 +82,7 @@ impl Worker {
 
     /// Wakes this thread from others.
     pub(super) fn waker(&self) -> Waker {
-        self.parts.context.waker.clone()
+        self.parts.context.poller.waker().clone()
     }
 
     /// Runs until the engine stops.
@@ -133,7 +131,7 @@ impl Worker {
         if state != self.state {
             self.state = state;
             self.parts.context.running = state == RUNNING;
-            self.listeners = Listeners::new(token::LISTENER);
+            self.listeners = Listeners::default();
             let context = &mut self.parts.context;
             self.fronts.shut_all_down(&mut self.clients, context);
             for key in self.clients.keys() {
@@ -166,13 +164,12 @@ impl Worker {
     fn handle(&mut self, event: Event) {
         let (context, backends) = (&mut self.parts.context, &mut self.parts.backends);
         match Key::of_token(event.token) {
-            (token::WAKER, _) => {
-                context.waker.clear();
+            (WAKER, _) => {
                 for key in backends.resolved() {
                     self.with_client(key, Session::name_resolved);
                 }
             }
-            (token::LISTENER, key) => self.accept(key),
+            (LISTENER, key) => self.accept(key),
             (token::CLIENT, key) => {
                 self.with_client(key, |session, parts| session.client_event(event, parts));
             }

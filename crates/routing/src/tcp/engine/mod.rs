@@ -23,7 +23,6 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use telemetry::Logger;
 use wire::poller::{Poller, Waker};
-use wire::slab::Key;
 use wire::tls::TlsOptionsError;
 
 pub use port::Port;
@@ -94,9 +93,9 @@ impl Engine {
         };
         for number in 0..count {
             let poller = Poller::new()?;
-            let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
+            let waker = poller.waker().clone();
             let (orders, taken) = sync_channel(ORDERS);
-            let worker = Worker::new(poller, waker.clone(), taken, Arc::clone(&shared));
+            let worker = Worker::new(poller, taken, Arc::clone(&shared));
             let handle = std::thread::Builder::new()
                 .name(format!("tcp-{number}"))
                 .spawn(move || worker.run())?;

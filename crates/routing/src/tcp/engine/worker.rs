@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use telemetry::Logger;
 use wire::deadlines::NEVER;
-use wire::listeners::Listeners;
-use wire::poller::{Event, Poller, Waker};
+use wire::listeners::{LISTENER, Listeners};
+use wire::poller::{Event, Poller, WAKER};
 use wire::slab::{Key, Slab};
 use wire::socket;
 
@@ -82,7 +82,6 @@ impl Shared {
 /// See the module.
 pub(super) struct Worker {
     poller: Poller,
-    waker: Waker,
     orders: Receiver<Order>,
     shared: Arc<Shared>,
     carriers: Carriers,
@@ -95,19 +94,13 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(
-        poller: Poller,
-        waker: Waker,
-        orders: Receiver<Order>,
-        shared: Arc<Shared>,
-    ) -> Self {
+    pub(super) fn new(poller: Poller, orders: Receiver<Order>, shared: Arc<Shared>) -> Self {
         Self {
             poller,
-            waker,
             orders,
             carriers: Carriers::new(shared.settings.splice),
             shared,
-            listeners: Listeners::new(token::LISTENER),
+            listeners: Listeners::default(),
             sessions: Slab::default(),
             now: wire::clock::now(),
             next_tick: 0,
@@ -133,8 +126,8 @@ impl Worker {
                 match Key::of_token(event.token) {
                     (token::CLIENT, key) => self.serve(key, Which::Client, event),
                     (token::BACKEND, key) => self.serve(key, Which::Backend, event),
-                    (token::LISTENER, key) => self.accept(key),
-                    (token::WAKER, _) if !self.follow_orders() => return self.end(),
+                    (LISTENER, key) => self.accept(key),
+                    (WAKER, _) if !self.follow_orders() => return self.end(),
                     _ => {}
                 }
             }
@@ -241,7 +234,6 @@ impl Worker {
 
     /// Does what was asked; `false` when the thread should end.
     fn follow_orders(&mut self) -> bool {
-        self.waker.clear();
         loop {
             match self.orders.try_recv() {
                 // One that cannot be watched now is tried again at the next tick.
