@@ -14,6 +14,7 @@ use wire::poller::{Event, Interest, Poller, Registration};
 use wire::slab::Key;
 use wire::socket;
 use wire::stream::{Received, Stream};
+use wire::threads::Phase;
 use wire::timed::Timed;
 
 use super::answers::Answers;
@@ -58,7 +59,7 @@ impl Worker {
     /// Serves until it is told to stop.
     pub(super) fn run(mut self) {
         wire::clock::precise_timers();
-        while !self.shared.stop.load(Ordering::Relaxed) {
+        while self.poller.phase() != Phase::Stopped {
             let deadline = self.connections.next_deadline();
             let next = deadline.min(self.listeners.next_deadline());
             let next = (next != NEVER)

@@ -8,6 +8,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use rustix::event::epoll;
@@ -16,6 +17,7 @@ use rustix::io::Errno;
 use crate::clock::timespec;
 use crate::signal::{Bell, Signal};
 use crate::slab::Key;
+use crate::threads::Phase;
 
 /// Most events that one wait returns.
 const EVENTS: usize = 256;
@@ -134,7 +136,8 @@ impl Poller {
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let flags = rustix::event::EventfdFlags::NONBLOCK | rustix::event::EventfdFlags::CLOEXEC;
-        let waker = Waker(Arc::new(rustix::event::eventfd(0, flags)?));
+        let event = rustix::event::eventfd(0, flags)?;
+        let waker = Waker(Arc::new((event, AtomicU8::new(0))));
         let mut poller = Self {
             epoll,
             waker,
@@ -143,7 +146,7 @@ impl Poller {
             events: Vec::new(),
             interrupted: false,
         };
-        poller.add(&poller.waker.0, Key::of(0).token(WAKER), Interest::Read)?;
+        poller.add(&poller.waker.0.0, Key::of(0).token(WAKER), Interest::Read)?;
         match poller.wait(Some(Duration::ZERO)) {
             Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
                 Err(io::Error::new(
@@ -159,6 +162,15 @@ impl Poller {
     /// Wakes this poller from other threads, as an event of the kind [`WAKER`].
     pub fn waker(&self) -> &Waker {
         &self.waker
+    }
+
+    /// What its thread was told to do, by [`Threads`](crate::threads::Threads).
+    pub fn phase(&self) -> Phase {
+        match self.waker.0.1.load(Ordering::Acquire) {
+            0 => Phase::Running,
+            1 => Phase::Draining,
+            _ => Phase::Stopped,
+        }
     }
 
     /// Begins to watch something. Closing a socket ends that.
@@ -330,19 +342,25 @@ impl Registration {
 
 /// Wakes a poller from another thread. Clones wake the same one.
 #[derive(Debug, Clone)]
-pub struct Waker(Arc<OwnedFd>);
+pub struct Waker(Arc<(OwnedFd, AtomicU8)>);
 
 impl Waker {
     /// Wakes the poller, now or at its next wait: once for all calls so far.
     pub fn wake(&self) {
         // Fails only when the counter is full, and then the poller is awake already.
-        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.0.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Tells the poller's thread what to do, unless it was told to do more already.
+    pub(crate) fn tell(&self, phase: Phase) {
+        self.0.1.fetch_max(phase as u8, Ordering::AcqRel);
+        self.wake();
     }
 
     /// Takes note of all calls so far.
     fn clear(&self) {
         // Fails only when nobody called.
-        let _ = rustix::io::read(&*self.0, &mut [0_u8; 8]);
+        let _ = rustix::io::read(&self.0.0, &mut [0_u8; 8]);
     }
 }
 

@@ -15,10 +15,11 @@ use wire::poller::{Event, Poller, WAKER};
 use wire::slab::Key;
 use wire::socket;
 use wire::stream::Stream;
+use wire::threads::Phase;
 
 use super::context::Context;
 use super::jobs::Jobs;
-use super::orders::{DRAINING, Orders, RUNNING, STOPPED};
+use super::orders::Orders;
 use super::requests::Requests;
 use super::token;
 use crate::Nanos;
@@ -36,8 +37,8 @@ pub(super) struct EventLoop {
     orders: Arc<Orders>,
     /// Its place among the threads.
     thread: usize,
-    /// The state and the revision as this thread saw them last.
-    state: u8,
+    /// The phase and the revision as this thread saw them last.
+    phase: Phase,
     revision: u64,
     /// When some thread last had a request in hand, while the host drains.
     busy_at: Nanos,
@@ -88,7 +89,7 @@ impl EventLoop {
         let mut it = Self {
             orders: Arc::clone(orders),
             thread,
-            state: RUNNING,
+            phase: Phase::Running,
             revision: 0,
             busy_at: 0,
             requests: Requests::new(instances, Jobs::new(site, seat.inbox)),
@@ -104,8 +105,8 @@ impl EventLoop {
     pub(super) fn run(mut self) {
         clock::precise_timers();
         while self.follow() {
-            let until = match self.state {
-                DRAINING => self.next_deadline().min(clock::now() + QUIET / 2),
+            let until = match self.phase {
+                Phase::Draining => self.next_deadline().min(clock::now() + QUIET / 2),
                 _ => self.next_deadline(),
             };
             let longest =
@@ -165,16 +166,16 @@ impl EventLoop {
         }
     }
 
-    /// Does what the host's state asks for; `false`: end.
+    /// Does what the host was told; `false`: end.
     ///
     /// A host that drains ends in good order: instances that nobody of it calls leave first,
     /// the others go on for those that still work, until no thread has a request in hand.
     fn follow(&mut self) -> bool {
-        let before = mem::replace(&mut self.state, self.orders.state.load(Ordering::Acquire));
-        if self.state != DRAINING {
-            return self.state != STOPPED;
+        let before = mem::replace(&mut self.phase, self.context.poller.phase());
+        if self.phase != Phase::Draining {
+            return self.phase != Phase::Stopped;
         }
-        if before != DRAINING {
+        if before != Phase::Draining {
             self.leave();
         }
         let (instances, flights) = (&self.context.instances, &self.context.flights);

@@ -1,7 +1,7 @@
 //! What every part of a thread works with: settings, poller, clock, counters and memory.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
@@ -35,8 +35,6 @@ pub(super) struct Shared {
     pub(super) resolver: Resolver,
     pub(super) table: Arc<Table>,
     pub(super) healthy: Arc<AtomicBool>,
-    /// What the engine is doing, as the worker's module numbers it.
-    pub(super) state: AtomicU8,
 }
 
 /// The tools of one thread. Each keeps its own rules; together they have none.

@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rand::SeedableRng as _;
@@ -11,9 +10,10 @@ use rand::rngs::SmallRng;
 use rustix::io::Errno;
 use wire::deadlines::NEVER;
 use wire::listeners::{AT_ONCE, LISTENER, Listeners, PAUSE};
-use wire::poller::{Event, Poller, WAKER, Waker};
+use wire::poller::{Event, Poller, WAKER};
 use wire::slab::Key;
 use wire::socket;
+use wire::threads::Phase;
 
 use super::backends::Backends;
 use super::buffers::Buffers;
@@ -29,11 +29,6 @@ use crate::table::Nanos;
 /// A turn of the loop that takes longer than this is counted as late.
 const LATE: Nanos = 50_000_000;
 
-/// What an engine is doing.
-pub(super) const RUNNING: u8 = 0;
-pub(super) const DRAINING: u8 = 1;
-pub(super) const STOPPED: u8 = 2;
-
 /// One thread. See the module.
 pub(super) struct Worker {
     parts: Parts,
@@ -41,19 +36,19 @@ pub(super) struct Worker {
     listeners: Listeners<bool>,
     clients: Clients,
     fronts: Fronts,
-    /// The engine's state as this thread saw it last.
-    state: u8,
+    /// What the engine was doing when this thread last looked.
+    phase: Phase,
 }
 
 impl Worker {
     pub(super) fn new(
+        poller: Poller,
         shared: Arc<Shared>,
         counters: Arc<ThreadCounters>,
         sockets: Vec<(OwnedFd, bool)>,
         most_clients: usize,
         log: Option<LogLines>,
     ) -> io::Result<Self> {
-        let poller = Poller::new()?;
         let mut listeners = Listeners::default();
         for (socket, tls) in sockets {
             listeners.add(socket, tls, &poller)?;
@@ -76,13 +71,8 @@ impl Worker {
             listeners,
             clients: Clients::new(most_clients),
             fronts: Fronts::default(),
-            state: RUNNING,
+            phase: Phase::Running,
         })
-    }
-
-    /// Wakes this thread from others.
-    pub(super) fn waker(&self) -> Waker {
-        self.parts.context.poller.waker().clone()
     }
 
     /// Runs until the engine stops.
@@ -125,12 +115,12 @@ impl Worker {
         self.give_up();
     }
 
-    /// Does what the engine's state asks for; `false`: end.
+    /// Does what the engine was told; `false`: end.
     fn follow(&mut self) -> bool {
-        let state = self.parts.context.shared.state.load(Ordering::Relaxed);
-        if state != self.state {
-            self.state = state;
-            self.parts.context.running = state == RUNNING;
+        let phase = self.parts.context.poller.phase();
+        if phase != self.phase {
+            self.phase = phase;
+            self.parts.context.running = phase == Phase::Running;
             self.listeners = Listeners::default();
             let context = &mut self.parts.context;
             self.fronts.shut_all_down(&mut self.clients, context);
@@ -138,7 +128,7 @@ impl Worker {
                 self.with_client(key, Session::drain);
             }
         }
-        state != STOPPED
+        phase != Phase::Stopped
     }
 
     /// The end: what is on its way is cut off, and logged.

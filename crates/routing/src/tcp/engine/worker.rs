@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use telemetry::Logger;
@@ -12,6 +12,7 @@ use wire::listeners::{LISTENER, Listeners};
 use wire::poller::{Event, Poller, WAKER};
 use wire::slab::{Key, Slab};
 use wire::socket;
+use wire::threads::Phase;
 
 use super::port::Port;
 use super::relay::Carriers;
@@ -36,8 +37,6 @@ pub(super) enum Order {
     Close(u16),
     /// Accept no more.
     CloseAll,
-    /// End.
-    Stop,
 }
 
 /// What all threads share.
@@ -109,7 +108,7 @@ impl Worker {
     }
 
     pub(super) fn run(mut self) {
-        loop {
+        while self.poller.phase() != Phase::Stopped {
             let found = match self.poller.wait(self.longest_wait()) {
                 Ok(found) => found,
                 Err(error) => {
@@ -127,7 +126,7 @@ impl Worker {
                     (token::CLIENT, key) => self.serve(key, Which::Client, event),
                     (token::BACKEND, key) => self.serve(key, Which::Backend, event),
                     (LISTENER, key) => self.accept(key),
-                    (WAKER, _) if !self.follow_orders() => return self.end(),
+                    (WAKER, _) => self.follow_orders(),
                     _ => {}
                 }
             }
@@ -232,16 +231,14 @@ impl Worker {
         self.part = (self.part + 1) % PARTS;
     }
 
-    /// Does what was asked; `false` when the thread should end.
-    fn follow_orders(&mut self) -> bool {
-        loop {
-            match self.orders.try_recv() {
+    /// Does what was asked.
+    fn follow_orders(&mut self) {
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
                 // One that cannot be watched now is tried again at the next tick.
-                Ok(Order::Open(port, socket)) => _ = self.listeners.add(socket, port, &self.poller),
-                Ok(Order::Close(number)) => self.close(|port| port.number() == number),
-                Ok(Order::CloseAll) => self.close(|_| true),
-                Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return false,
-                Err(TryRecvError::Empty) => return true,
+                Order::Open(port, socket) => _ = self.listeners.add(socket, port, &self.poller),
+                Order::Close(number) => self.close(|port| port.number() == number),
+                Order::CloseAll => self.close(|_| true),
             }
         }
     }
