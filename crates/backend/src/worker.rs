@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::net::sockopt;
-use wire::deadlines::NEVER;
 use wire::http1::RequestHead;
 use wire::listeners::{AT_ONCE, LISTENER, Listeners, PAUSE};
 use wire::poller::{Event, Interest, Poller, Registration};
@@ -62,16 +61,13 @@ impl Worker {
         while self.poller.phase() != Phase::Stopped {
             let deadline = self.connections.next_deadline();
             let next = deadline.min(self.listeners.next_deadline());
-            let next = (next != NEVER)
-                .then(|| Duration::from_nanos(next.saturating_sub(wire::clock::now())));
-            let Ok(events) = self.poller.wait(next) else {
+            let waited = self.poller.wait_until(next, wire::clock::now());
+            if waited.is_err() {
                 return;
-            };
+            }
             self.refresh();
-            for index in 0..events {
-                if let Some(event) = self.poller.event(index) {
-                    self.handle(event);
-                }
+            while let Some(event) = self.poller.next_event() {
+                self.handle(event);
             }
             self.end_delays();
             let now = wire::clock::now();

@@ -15,6 +15,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use crate::clock::timespec;
+use crate::deadlines::NEVER;
 use crate::signal::{Bell, Signal};
 use crate::slab::Key;
 use crate::threads::Phase;
@@ -121,6 +122,8 @@ pub struct Poller {
     /// The last wait told of signals only, without asking the kernel.
     signals_only: bool,
     events: Vec<Event>,
+    /// How many of them [`Poller::next_event`] has given.
+    given: usize,
     interrupted: bool,
 }
 
@@ -144,6 +147,7 @@ impl Poller {
             bell: Arc::default(),
             signals_only: false,
             events: Vec::new(),
+            given: 0,
             interrupted: false,
         };
         poller.add(&poller.waker.0.0, Key::of(0).token(WAKER), Interest::Read)?;
@@ -221,13 +225,14 @@ impl Poller {
 
     /// Waits until something happens or the time is over (`None`: for as long as it
     /// takes), and says how much happened: up to 256 events of sockets, and those of all
-    /// signals that were rung, to be read by [`Poller::event`]. A signal of the system ends
+    /// signals that were rung, to be read by [`Poller::next_event`]. A signal of the system ends
     /// the wait early, without events.
     ///
     /// # Errors
     /// Those of the kernel; none is expected.
     pub fn wait(&mut self, longest: Option<Duration>) -> io::Result<usize> {
         self.events.clear();
+        self.given = 0;
         self.interrupted = false;
         let events = &mut self.events;
         self.bell.take(|token| {
@@ -265,15 +270,29 @@ impl Poller {
         Ok(self.events.len())
     }
 
+    /// Waits until something happens, but not longer than from `now` to `until`, moments of
+    /// [`clock::now`](crate::clock::now); [`NEVER`]: for as long as it takes. Else as
+    /// [`Poller::wait`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn wait_until(&mut self, until: u64, now: u64) -> io::Result<usize> {
+        let longest = Duration::from_nanos(until.saturating_sub(now));
+        self.wait((until != NEVER).then_some(longest))
+    }
+
     /// Whether a signal ended the last wait: one that was caught, or the thread was
     /// stopped and goes on.
     pub fn interrupted(&self) -> bool {
         self.interrupted
     }
 
-    /// An event of the last wait; `None` beyond their number.
-    pub fn event(&self, index: usize) -> Option<Event> {
-        self.events.get(index).copied()
+    /// The next event of the last wait, each once.
+    #[inline]
+    pub fn next_event(&mut self) -> Option<Event> {
+        let event = self.events.get(self.given).copied()?;
+        self.given += 1;
+        Some(event)
     }
 }
 
@@ -388,12 +407,12 @@ mod tests {
                 writable: false,
                 broken: false,
             };
-            assert_eq!(poller.event(0), Some(expected));
-            assert_eq!(poller.event(1), None);
+            assert_eq!(poller.next_event(), Some(expected));
+            assert_eq!(poller.next_event(), None);
         }
         poller.change(&far, 8, Interest::Both).unwrap();
         poller.wait(Some(Duration::from_secs(5))).unwrap();
-        let event = poller.event(0).unwrap();
+        let event = poller.next_event().unwrap();
         assert!(event.token == 8 && event.readable && event.writable);
         poller.remove(&far).unwrap();
         assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
@@ -407,8 +426,8 @@ mod tests {
         let mut told = |registration: &mut Registration, wanted| {
             registration.set(&near, wanted, &poller).unwrap();
             assert_eq!(registration.interest(), wanted);
-            let found = poller.wait(Some(Duration::ZERO)).unwrap();
-            let event = poller.event(0).filter(|_| found > 0);
+            poller.wait(Some(Duration::ZERO)).unwrap();
+            let event = poller.next_event();
             event.map(|event| (event.token, event.writable))
         };
         assert_eq!(told(&mut registration, None), None);
@@ -433,13 +452,16 @@ mod tests {
     #[test]
     fn a_waker_wakes_once_for_all_calls_before() {
         let mut poller = Poller::new().unwrap();
-        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
+        // Moments that have passed are not waited for.
+        for (until, now) in [(7, 7), (7, 9), (0, 9)] {
+            assert_eq!(poller.wait_until(until, now).unwrap(), 0);
+        }
         for _ in 0..2 {
             let other = poller.waker().clone();
             poller.waker().wake();
             std::thread::spawn(move || other.wake()).join().unwrap();
-            assert_eq!(poller.wait(None).unwrap(), 1);
-            let token = poller.event(0).unwrap().token;
+            assert_eq!(poller.wait_until(NEVER, 9).unwrap(), 1);
+            let token = poller.next_event().unwrap().token;
             assert_eq!(Key::of_token(token), (WAKER, Key::of(0)));
             assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
         }

@@ -137,7 +137,7 @@ mod tests {
         let (near, _far) = socket::pair().unwrap();
         let key = timed.watch(&near, 3, Interest::Write, &poller).unwrap();
         assert_eq!(poller.wait(None).unwrap(), 1);
-        let token = poller.event(0).unwrap().token;
+        let token = poller.next_event().unwrap().token;
         assert_eq!(Key::of_token(token), (3, key));
         // Watched already, it cannot be once more; and no place is lost.
         let again = timed.watch(&near, 3, Interest::Write, &poller);

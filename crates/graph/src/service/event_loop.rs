@@ -5,7 +5,6 @@ use std::mem;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use rustix::io::Errno;
 use wire::clock;
@@ -109,21 +108,18 @@ impl EventLoop {
                 Phase::Draining => self.next_deadline().min(clock::now() + QUIET / 2),
                 _ => self.next_deadline(),
             };
-            let longest =
-                (until != NEVER).then(|| Duration::from_nanos(until.saturating_sub(clock::now())));
             // Only a broken poller fails here: nothing can be served any more.
-            let Ok(events) = self.context.poller.wait(longest) else {
+            let waited = self.context.poller.wait_until(until, clock::now());
+            if waited.is_err() {
                 break;
-            };
+            }
             self.context.woken = clock::now();
             self.context.now = self.context.woken;
             // Whoever sends a request under a new revision published it before.
             self.adopt();
-            for index in 0..events {
-                let Some(event) = self.context.poller.event(index) else {
-                    break;
-                };
-                if index > 0 {
+            let mut first = true;
+            while let Some(event) = self.context.poller.next_event() {
+                if !mem::replace(&mut first, false) {
                     self.context.now = clock::now();
                 }
                 self.handle(event);

@@ -307,10 +307,7 @@ impl Engine {
             full: events == Poller::MOST_EVENTS,
             interrupted: traffic.pool.poller().interrupted(),
         });
-        for index in 0..events {
-            let Some(event) = traffic.pool.poller().event(index) else {
-                break;
-            };
+        while let Some(event) = traffic.pool.poller().next_event() {
             let now = traffic.handle(&event);
             // A large batch of answers must not delay what is due meanwhile.
             traffic.dispatch(now);

@@ -138,14 +138,13 @@ impl Server {
             None => Duration::from_secs(1),
         };
         let wait = wait.min(self.until_stop());
-        let events = self.poller.wait(Some(wait)).unwrap_or(0);
+        let _ = self.poller.wait(Some(wait));
         self.stand_still();
-        for index in 0..events {
-            match self.poller.event(index).map(|event| event.token) {
-                Some(LISTENER) => self.accept(),
-                Some(token) if Key::of_token(token).0 == WAKER => {}
-                None => {}
-                Some(place) => self.read(place as usize),
+        while let Some(event) = self.poller.next_event() {
+            match event.token {
+                LISTENER => self.accept(),
+                token if Key::of_token(token).0 == WAKER => {}
+                place => self.read(place as usize),
             }
         }
     }

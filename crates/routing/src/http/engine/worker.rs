@@ -1,9 +1,9 @@
 //! One thread: it waits for its sockets and hands on what happens to them.
 
 use std::io;
+use std::mem;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
@@ -83,17 +83,15 @@ impl Worker {
                 break;
             }
             let until = self.next_deadline();
-            let longest = (until != NEVER).then(|| Duration::from_nanos(until.saturating_sub(now)));
             // Only a broken poller fails here: nothing can be served any more.
-            let Ok(events) = self.parts.context.poller.wait(longest) else {
+            let waited = self.parts.context.poller.wait_until(until, now);
+            if waited.is_err() {
                 break;
-            };
+            }
             let woken = self.parts.context.clock.look();
-            for index in 0..events {
-                let Some(event) = self.parts.context.poller.event(index) else {
-                    break;
-                };
-                if index > 0 {
+            let mut first = true;
+            while let Some(event) = self.parts.context.poller.next_event() {
+                if !mem::replace(&mut first, false) {
                     self.parts.context.clock.look();
                 }
                 self.handle(event);

@@ -109,19 +109,13 @@ impl Worker {
 
     pub(super) fn run(mut self) {
         while self.poller.phase() != Phase::Stopped {
-            let found = match self.poller.wait(self.longest_wait()) {
-                Ok(found) => found,
-                Err(error) => {
-                    let fields = telemetry::Fields::new();
-                    self.shared.logger.fatal("wait", &error, fields);
-                    break;
-                }
-            };
+            if let Err(error) = self.poller.wait_until(self.until(), self.now) {
+                let fields = telemetry::Fields::new();
+                self.shared.logger.fatal("wait", &error, fields);
+                break;
+            }
             self.now = wire::clock::now();
-            for index in 0..found {
-                let Some(event) = self.poller.event(index) else {
-                    break;
-                };
+            while let Some(event) = self.poller.next_event() {
                 match Key::of_token(event.token) {
                     (token::CLIENT, key) => self.serve(key, Which::Client, event),
                     (token::BACKEND, key) => self.serve(key, Which::Backend, event),
@@ -135,14 +129,12 @@ impl Worker {
         self.end();
     }
 
-    /// Until the next tick; without anything to look after, until something happens.
-    fn longest_wait(&self) -> Option<Duration> {
-        if self.sessions.taken() == 0 && self.listeners.next_deadline() == NEVER {
-            return None;
+    /// When to wake for the next tick, if there is anything to look after.
+    fn until(&self) -> Nanos {
+        match self.sessions.taken() == 0 && self.listeners.next_deadline() == NEVER {
+            true => NEVER,
+            false => self.next_tick,
         }
-        Some(Duration::from_nanos(
-            self.next_tick.saturating_sub(self.now),
-        ))
     }
 
     fn serve(&mut self, key: Key, which: Which, event: Event) {
