@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::net::sockopt;
+use wire::deadlines::NEVER;
 use wire::http1::RequestHead;
 use wire::listeners::{AT_ONCE, LISTENER, Listeners, PAUSE};
 use wire::poller::{Event, Interest, Poller, Registration};
@@ -70,9 +71,9 @@ impl Worker {
                 self.handle(event);
             }
             self.end_delays();
-            let now = wire::clock::now();
-            if self.listeners.next_deadline() <= now {
-                self.listeners.resume(now, &self.poller);
+            let due = self.listeners.next_deadline();
+            if due != NEVER && due <= wire::clock::now() {
+                self.listeners.resume(due, &self.poller);
             }
         }
     }

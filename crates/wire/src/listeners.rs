@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::deadlines::NEVER;
-use crate::poller::{Interest, Poller};
+use crate::poller::{Interest, Poller, Registration};
 use crate::slab::{Key, Slab};
 
 /// Connections that wait to be accepted.
@@ -29,7 +29,7 @@ pub struct Listeners<T> {
 struct Listener<T> {
     of: T,
     socket: OwnedFd,
-    watched: bool,
+    registration: Registration,
 }
 
 impl<T> Default for Listeners<T> {
@@ -50,15 +50,15 @@ impl<T> Listeners<T> {
     /// When the poller cannot. [`Listeners::resume`] tries again.
     pub fn add(&mut self, socket: OwnedFd, of: T, poller: &Poller) -> io::Result<()> {
         let key = self.all.reserve();
-        let added = poller.add(&socket, key.token(LISTENER), Interest::Read);
+        let mut registration = Registration::new(key.token(LISTENER));
+        let added = registration.set(&socket, Some(Interest::Read), poller);
         if added.is_err() {
             self.resume_at = 0;
         }
-        let watched = added.is_ok();
         let listener = Listener {
             of,
             socket,
-            watched,
+            registration,
         };
         self.all.put(key, listener);
         added
@@ -89,25 +89,23 @@ impl<T> Listeners<T> {
     /// level-triggered readiness would keep this thread busy. Whether it was not so already.
     pub fn pause(&mut self, key: Key, until: u64, poller: &Poller) -> bool {
         self.resume_at = self.resume_at.min(until);
-        let listener = self.all.get_mut(key).filter(|listener| listener.watched);
-        let Some(listener) = listener else {
-            return false;
-        };
-        listener.watched = poller.remove(&listener.socket).is_err();
-        !listener.watched
+        let one = self.all.get_mut(key);
+        one.is_some_and(|one| {
+            let watched = one.registration.is_watched();
+            watched && one.registration.set(&one.socket, None, poller).is_ok()
+        })
     }
 
     /// Watches those again that were paused. One that cannot be is to be tried again after
     /// a [`PAUSE`].
     pub fn resume(&mut self, now: u64, poller: &Poller) {
         self.resume_at = NEVER;
+        let read = Some(Interest::Read);
         for key in self.keys() {
-            if let Some(listener) = self.all.get_mut(key).filter(|listener| !listener.watched) {
-                let added = poller.add(&listener.socket, key.token(LISTENER), Interest::Read);
-                listener.watched = added.is_ok();
-                if !listener.watched {
-                    self.resume_at = now.saturating_add(PAUSE);
-                }
+            if let Some(one) = self.all.get_mut(key)
+                && one.registration.set(&one.socket, read, poller).is_err()
+            {
+                self.resume_at = now.saturating_add(PAUSE);
             }
         }
     }

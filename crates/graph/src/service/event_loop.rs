@@ -157,8 +157,8 @@ impl EventLoop {
         self.context.now = clock::now();
         self.requests.expire(&mut self.context);
         if self.listeners.next_deadline() <= self.context.now {
-            let now = self.context.now;
-            self.listeners.resume(now, &self.context.poller);
+            self.listeners
+                .resume(self.context.now, &self.context.poller);
         }
     }
 
@@ -240,8 +240,8 @@ impl EventLoop {
                 }
                 Ok(None) => return,
                 Err(_) => {
-                    let until = context.after(PAUSE);
-                    self.listeners.pause(key, until, &context.poller);
+                    self.listeners
+                        .pause(key, context.after(PAUSE), &context.poller);
                     return;
                 }
             }

@@ -171,10 +171,7 @@ impl Worker {
                 return self.hold_back(key);
             }
             match socket::accept_anybody(listener) {
-                Ok(Some(socket)) => {
-                    let port = Arc::clone(port);
-                    self.begin(port, socket);
-                }
+                Ok(Some(socket)) => self.begin(Arc::clone(port), socket),
                 Ok(None) => return,
                 Err(_) => {
                     // Out of descriptors or memory: time may help.
@@ -247,10 +244,7 @@ impl Worker {
                     false => Ok(None),
                 };
                 match client {
-                    Ok(Some(client)) => {
-                        let port = Arc::clone(port);
-                        self.begin(port, client);
-                    }
+                    Ok(Some(client)) => self.begin(Arc::clone(port), client),
                     _ => self.listeners.close(key),
                 }
             }

@@ -32,7 +32,7 @@ pub(crate) struct BackendConnection {
     pub(super) inbox: Inbox,
     /// It is not watched when it broke while the client was slow to take what came before:
     /// the poller would tell of it again and again.
-    registration: Registration,
+    pub(super) registration: Registration,
     /// Whether it has carried a request before this one.
     pub(super) used: bool,
     /// The backend will send no more.
@@ -202,7 +202,8 @@ impl BackendConnection {
 
     /// Whether it may have bytes that the poller does not tell of.
     pub(crate) fn holds_bytes(&self) -> bool {
-        self.state == ConnectionState::Open && (self.stream.holds_bytes() || !self.is_watched())
+        self.state == ConnectionState::Open
+            && (self.stream.holds_bytes() || !self.registration.is_watched())
     }
 
     /// Watches for what it needs, where that changed. `sends`: bytes wait for the backend;
@@ -216,7 +217,7 @@ impl BackendConnection {
             ConnectionState::Open => (sends, takes),
         };
         let wanted = Interest::of(read && !self.ended, write || self.stream.wants_write());
-        if self.is_watched() {
+        if self.registration.is_watched() {
             // Its own events tell if the connection is gone.
             let _ = self.registration.set(&self.stream, Some(wanted), poller);
         }
@@ -227,11 +228,6 @@ impl BackendConnection {
     pub(crate) fn stop_watching(&mut self, poller: &Poller) {
         // Fails only if it is not watched.
         let _ = self.registration.set(&self.stream, None, poller);
-    }
-
-    /// Whether the poller tells of it.
-    pub(super) fn is_watched(&self) -> bool {
-        self.registration.interest().is_some()
     }
 
     /// Waits for its next request; `false`: it cannot be watched.

@@ -148,7 +148,7 @@ impl Backends {
         let key = connection.key;
         let clean = connection.inbox.is_empty() && !connection.stream.holds_bytes();
         let kept = context.running
-            && (connection.is_watched() && clean)
+            && (connection.registration.is_watched() && clean)
             && self.pools.add(&connection.identity, key, settings.idle)
             && connection.rest(&context.poller);
         if !kept {

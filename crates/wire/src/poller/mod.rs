@@ -4,6 +4,8 @@
 //! once for each event, which is all that a small answer needs, and no call into the
 //! kernel is spent on finding that there is nothing more.
 
+mod registration;
+
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,6 +21,8 @@ use crate::deadlines::NEVER;
 use crate::signal::{Bell, Signal};
 use crate::slab::Key;
 use crate::threads::Phase;
+
+pub use registration::Registration;
 
 /// Most events that one wait returns.
 const EVENTS: usize = 256;
@@ -225,8 +229,8 @@ impl Poller {
 
     /// Waits until something happens or the time is over (`None`: for as long as it
     /// takes), and says how much happened: up to 256 events of sockets, and those of all
-    /// signals that were rung, to be read by [`Poller::next_event`]. A signal of the system ends
-    /// the wait early, without events.
+    /// signals that were rung, to be read by [`Poller::next_event`]. A signal of the system
+    /// ends the wait early, without events.
     ///
     /// # Errors
     /// Those of the kernel; none is expected.
@@ -270,9 +274,8 @@ impl Poller {
         Ok(self.events.len())
     }
 
-    /// Waits until something happens, but not longer than from `now` to `until`, moments of
-    /// [`clock::now`](crate::clock::now); [`NEVER`]: for as long as it takes. Else as
-    /// [`Poller::wait`].
+    /// Waits as [`Poller::wait`], from `now` until a moment of the same clock; [`NEVER`]: for as
+    /// long as it takes.
     ///
     /// # Errors
     /// As there.
@@ -300,62 +303,6 @@ impl AsFd for Poller {
     /// Can be read when one of its sockets is ready, so that pollers watch pollers.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
-    }
-}
-
-/// What a poller tells of one thing that it watches. The kernel is called only where that
-/// changes.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Registration {
-    token: u64,
-    interest: Option<Interest>,
-}
-
-impl Registration {
-    /// Of something that is not watched yet, of which the poller will tell with this token.
-    pub fn new(token: u64) -> Self {
-        let interest = None;
-        Self { token, interest }
-    }
-
-    /// Of something that [`Poller::add`] was called for.
-    pub fn added(token: u64, interest: Interest) -> Self {
-        let interest = Some(interest);
-        Self { token, interest }
-    }
-
-    /// What is told; `None`: it is not watched.
-    #[inline]
-    pub fn interest(&self) -> Option<Interest> {
-        self.interest
-    }
-
-    /// Whether it is told that writing makes progress.
-    #[inline]
-    pub fn tells_writable(&self) -> bool {
-        matches!(self.interest, Some(Interest::Write | Interest::Both))
-    }
-
-    /// Has this told from now on of `what`, which is always the same; `None`: nothing at all,
-    /// as after [`Poller::remove`].
-    ///
-    /// # Errors
-    /// As [`Poller::add`]; nothing has changed then.
-    #[inline]
-    pub fn set(
-        &mut self,
-        what: impl Watched,
-        wanted: Option<Interest>,
-        poller: &Poller,
-    ) -> io::Result<()> {
-        match (self.interest, wanted) {
-            (before, after) if before == after => return Ok(()),
-            (None, Some(interest)) => poller.add(what, self.token, interest)?,
-            (Some(_), Some(interest)) => poller.change(what, self.token, interest)?,
-            (_, None) => poller.remove(what)?,
-        }
-        self.interest = wanted;
-        Ok(())
     }
 }
 
@@ -416,37 +363,6 @@ mod tests {
         assert!(event.token == 8 && event.readable && event.writable);
         poller.remove(&far).unwrap();
         assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
-    }
-
-    #[test]
-    fn a_registration_says_what_is_told() {
-        let (mut poller, other) = (Poller::new().unwrap(), Poller::new().unwrap());
-        let (near, _far) = crate::socket::pair().unwrap();
-        let mut registration = Registration::new(9);
-        let mut told = |registration: &mut Registration, wanted| {
-            registration.set(&near, wanted, &poller).unwrap();
-            assert_eq!(registration.interest(), wanted);
-            poller.wait(Some(Duration::ZERO)).unwrap();
-            let event = poller.next_event();
-            event.map(|event| (event.token, event.writable))
-        };
-        assert_eq!(told(&mut registration, None), None);
-        for (wanted, writable) in [
-            (Interest::Read, None),
-            (Interest::Both, Some((9, true))),
-            (Interest::Both, Some((9, true))),
-            (Interest::Nothing, None),
-            (Interest::Write, Some((9, true))),
-        ] {
-            assert_eq!(told(&mut registration, Some(wanted)), writable);
-            assert_eq!(registration.tells_writable(), writable.is_some());
-        }
-        assert_eq!(told(&mut registration, None), None);
-        assert!(!registration.tells_writable());
-        // What fails changes nothing.
-        let mut added = Registration::added(9, Interest::Read);
-        assert!(added.set(&near, Some(Interest::Both), &other).is_err());
-        assert_eq!(added.interest(), Some(Interest::Read));
     }
 
     #[test]
