@@ -2,6 +2,7 @@
 //! sent, and what it waits for.
 
 use wire::http1::{Limits, RequestBody, RequestHead, RequestScanner};
+use wire::poller::Registration;
 use wire::stream::Stream;
 
 use super::Fate;
@@ -23,8 +24,8 @@ pub(super) struct Connection {
     pub(super) state: State,
     /// Nothing follows what is sent now.
     closing: bool,
-    /// The poller tells when it can be written, not when it can be read.
-    pub(super) writing: bool,
+    /// The poller tells when it can be read, or else when it can be written.
+    pub(super) registration: Registration,
 }
 
 /// What a connection waits for.
@@ -60,7 +61,7 @@ pub(super) enum Next {
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream) -> Self {
+    pub(super) fn new(stream: Stream, registration: Registration) -> Self {
         let limits = Limits {
             head_bytes: HEAD_BYTES,
             ..Limits::default()
@@ -77,7 +78,7 @@ impl Connection {
             in_body: false,
             state,
             closing: false,
-            writing: false,
+            registration,
         }
     }
 

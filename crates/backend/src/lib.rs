@@ -18,12 +18,13 @@ mod worker;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use wire::poller::{Poller, Waker};
+use wire::listeners::BACKLOG;
+use wire::poller::Poller;
 use wire::socket;
+use wire::threads::{Threads, processors};
 use wire::tls::{TlsServer, TlsServerOptions};
 
 pub use behaviour::{Behaviour, BehaviourError, Mode};
@@ -33,9 +34,6 @@ pub use fate::{Fate, Script};
 use worker::Worker;
 
 use document::Secret;
-
-/// Connections that may wait to be accepted by one thread.
-const BACKLOG: u32 = 4096;
 
 /// Largest body of an answer, in bytes.
 pub const MOST_BODY_BYTES: usize = 64 * 1024 * 1024;
@@ -66,7 +64,6 @@ struct Shared {
     body_bytes: usize,
     id: String,
     tls: Option<TlsServer>,
-    stop: AtomicBool,
     requests: AtomicU64,
     accepted: AtomicU64,
 }
@@ -76,8 +73,7 @@ struct Shared {
 pub struct StaticBackend {
     address: SocketAddr,
     shared: Arc<Shared>,
-    wakers: Vec<Waker>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Threads,
 }
 
 impl StaticBackend {
@@ -99,8 +95,7 @@ impl StaticBackend {
     }
 
     fn start_with(settings: &BackendSettings, script: Option<Arc<dyn Script>>) -> io::Result<Self> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = settings.threads.unwrap_or(cores).clamp(1, 1024);
+        let threads = settings.threads.unwrap_or_else(processors).clamp(1, 1024);
         if settings.body_bytes > MOST_BODY_BYTES || !is_field_value(&settings.id) {
             let message = format!(
                 "expected a body of at most {MOST_BODY_BYTES} bytes and an id of visible ASCII"
@@ -114,24 +109,22 @@ impl StaticBackend {
             body_bytes: settings.body_bytes,
             id: settings.id.clone(),
             tls,
-            stop: AtomicBool::new(false),
             requests: AtomicU64::new(0),
             accepted: AtomicU64::new(0),
         });
         let mut backend = Self {
             address: settings.listen,
             shared,
-            wakers: Vec::new(),
-            threads: Vec::new(),
+            threads: Threads::default(),
         };
-        for index in 0..threads {
+        for _ in 0..threads {
             // The first thread finds the port that the others then share.
-            backend.add_thread(index)?;
+            backend.add_thread()?;
         }
         Ok(backend)
     }
 
-    fn add_thread(&mut self, index: usize) -> io::Result<()> {
+    fn add_thread(&mut self) -> io::Result<()> {
         let address = self.address;
         let listener = socket::listen_tcp(address, BACKLOG, true).map_err(|errno| {
             let cause = io::Error::from(errno);
@@ -139,13 +132,9 @@ impl StaticBackend {
         })?;
         self.address = socket::local_address(&listener)?;
         let poller = Poller::new()?;
-        self.wakers.push(Waker::new(&poller, worker::WAKE)?);
+        let waker = poller.waker().clone();
         let worker = Worker::new(poller, listener, Arc::clone(&self.shared))?;
-        let thread = std::thread::Builder::new()
-            .name(format!("backend-{index}"))
-            .spawn(move || worker.run())?;
-        self.threads.push(thread);
-        Ok(())
+        self.threads.start("backend", waker, move || worker.run())
     }
 
     /// Where it answers.
@@ -171,19 +160,6 @@ impl StaticBackend {
     /// Behaves otherwise, from the next request on.
     pub fn behave(&self, behaviour: Behaviour) {
         self.shared.behaviour.store(Arc::new(behaviour));
-    }
-}
-
-impl Drop for StaticBackend {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        for waker in &self.wakers {
-            waker.wake();
-        }
-        for thread in self.threads.drain(..) {
-            // A thread that panicked has nothing left to be stopped.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -7,58 +7,50 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::net::sockopt;
-use wire::deadlines::{Deadlines, NEVER};
+use wire::deadlines::NEVER;
 use wire::http1::RequestHead;
-use wire::poller::{Event, Interest, Poller};
-use wire::slab::{Key, Slab};
+use wire::listeners::{AT_ONCE, LISTENER, Listeners, PAUSE};
+use wire::poller::{Event, Interest, Poller, Registration};
+use wire::slab::Key;
 use wire::socket;
 use wire::stream::{Received, Stream};
+use wire::threads::Phase;
+use wire::timed::Timed;
 
 use super::answers::Answers;
 use super::connection::{Connection, Next, State};
 use super::{Behaviour, Script, Shared};
 
-/// The token that wakes a thread.
-pub(super) const WAKE: u64 = u64::MAX;
-
-/// The token of the listener.
-const LISTENER: u64 = u64::MAX - 1;
-
-/// Connections accepted at one wake-up; others of the thread are served in between.
-const ACCEPTED_AT_ONCE: usize = 64;
+/// The kind of the tokens of connections.
+const CONNECTION: u32 = 0;
 
 /// Bytes taken from a connection at once, and the most that one may hold back.
 const BUFFER: usize = 64 * 1024;
 
-/// Pause after the process ran out of descriptors or memory.
-const PAUSE: Duration = Duration::from_millis(10);
-
 pub(super) struct Worker {
     poller: Poller,
-    listener: OwnedFd,
+    listeners: Listeners<()>,
     shared: Arc<Shared>,
     behaviour: Arc<Behaviour>,
     answers: Answers,
-    /// By the tokens of their sockets.
-    connections: Slab<Connection>,
-    /// When delays end.
-    delays: Deadlines,
+    /// By the tokens of their sockets. Their delays end at their deadlines.
+    connections: Timed<Connection>,
     buffer: Vec<u8>,
     head: RequestHead,
 }
 
 impl Worker {
     pub(super) fn new(poller: Poller, listener: OwnedFd, shared: Arc<Shared>) -> io::Result<Self> {
-        poller.add(&listener, LISTENER, Interest::Read)?;
+        let mut listeners = Listeners::default();
+        listeners.add(listener, (), &poller)?;
         let behaviour = shared.behaviour.load_full();
         Ok(Self {
             answers: Answers::new(Arc::clone(&shared)),
             poller,
-            listener,
+            listeners,
             shared,
             behaviour,
-            connections: Slab::default(),
-            delays: Deadlines::default(),
+            connections: Timed::default(),
             buffer: vec![0; BUFFER],
             head: RequestHead::default(),
         })
@@ -67,20 +59,22 @@ impl Worker {
     /// Serves until it is told to stop.
     pub(super) fn run(mut self) {
         wire::clock::precise_timers();
-        while !self.shared.stop.load(Ordering::Relaxed) {
-            let next = self.delays.next();
-            let next = (next != NEVER)
-                .then(|| Duration::from_nanos(next.saturating_sub(wire::clock::now())));
-            let Ok(events) = self.poller.wait(next) else {
+        while self.poller.phase() != Phase::Stopped {
+            let deadline = self.connections.next_deadline();
+            let next = deadline.min(self.listeners.next_deadline());
+            let waited = self.poller.wait_until(next, wire::clock::now());
+            if waited.is_err() {
                 return;
-            };
+            }
             self.refresh();
-            for index in 0..events {
-                if let Some(event) = self.poller.event(index) {
-                    self.handle(event);
-                }
+            while let Some(event) = self.poller.next_event() {
+                self.handle(event);
             }
             self.end_delays();
+            let due = self.listeners.next_deadline();
+            if due != NEVER && due <= wire::clock::now() {
+                self.listeners.resume(due, &self.poller);
+            }
         }
     }
 
@@ -96,13 +90,10 @@ impl Worker {
     }
 
     fn handle(&mut self, event: Event) {
-        match event.token {
-            LISTENER => self.accept(),
-            // Only a stop wakes a thread, and the loop looks for it.
-            WAKE => {}
-            token => {
-                let key = Key::of(token);
-                let Some(mut connection) = self.connections.take(key) else {
+        match Key::of_token(event.token) {
+            (LISTENER, key) => self.accept(key),
+            (CONNECTION, key) => {
+                let Some(mut connection) = self.connections.values.take(key) else {
                     return;
                 };
                 if connection.state == State::Handshake {
@@ -127,6 +118,8 @@ impl Worker {
                 let next = self.take_held(&mut connection, next);
                 self.put(key, connection, next);
             }
+            // Only a stop wakes a thread, and the loop looks for it.
+            _ => {}
         }
     }
 
@@ -141,22 +134,24 @@ impl Worker {
         next
     }
 
-    fn accept(&mut self) {
-        for _ in 0..ACCEPTED_AT_ONCE {
-            let socket = match socket::accept_anybody(&self.listener) {
-                Ok(Some(socket)) => socket,
-                Ok(None) => return,
-                Err(_) => {
-                    wire::clock::nap(PAUSE);
-                    return;
-                }
-            };
-            let key = self.connections.reserve();
-            let added = self.poller.add(&socket, key.number(), Interest::Read);
-            if added.is_err() {
-                self.connections.release(key);
+    fn accept(&mut self, listener: Key) {
+        for _ in 0..AT_ONCE {
+            let Some((_, socket)) = self.listeners.get(listener) else {
                 return;
-            }
+            };
+            let Ok(socket) = socket::accept_anybody(socket) else {
+                let until = wire::clock::now() + PAUSE;
+                self.listeners.pause(listener, until, &self.poller);
+                return;
+            };
+            let Some(socket) = socket else { return };
+            let (kind, poller) = (CONNECTION, &self.poller);
+            let Some(key) = self
+                .connections
+                .watch(&socket, kind, Interest::Read, poller)
+            else {
+                return;
+            };
             let stream = match &self.shared.tls {
                 None => Ok(Stream::Plain(socket)),
                 Some(tls) => tls.begin(socket).map(|tls| Stream::Tls(Box::new(tls))),
@@ -166,7 +161,9 @@ impl Worker {
                 self.connections.release(key);
                 continue;
             };
-            self.connections.put(key, Connection::new(stream));
+            let registration = Registration::added(key.token(CONNECTION), Interest::Read);
+            let connection = Connection::new(stream, registration);
+            self.connections.values.put(key, connection);
             self.shared.accepted.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -175,13 +172,14 @@ impl Worker {
         match next {
             Next::Read | Next::Write | Next::Delay(_) => {
                 if let Next::Delay(at) = next {
-                    self.delays.set(key.index(), at);
+                    self.connections.deadlines.set(key.index(), at);
                 }
-                if self
-                    .watch(key, &mut connection, next == Next::Write)
-                    .is_ok()
-                {
-                    self.connections.put(key, connection);
+                let write = next == Next::Write;
+                let wanted = Some(Interest::of(!write, write));
+                let registration = &mut connection.registration;
+                let set = registration.set(&connection.stream, wanted, &self.poller);
+                if set.is_ok() {
+                    self.connections.values.put(key, connection);
                     return;
                 }
             }
@@ -198,23 +196,7 @@ impl Worker {
             }
             Next::Close => {}
         }
-        self.delays.clear(key.index());
         self.connections.release(key);
-    }
-
-    /// Waits until the connection can be written, or else read.
-    fn watch(&self, key: Key, connection: &mut Connection, writing: bool) -> io::Result<()> {
-        if writing != connection.writing {
-            let interest = if writing {
-                Interest::Write
-            } else {
-                Interest::Read
-            };
-            let token = key.number();
-            self.poller.change(&connection.stream, token, interest)?;
-            connection.writing = writing;
-        }
-        Ok(())
     }
 
     fn receive(&mut self, connection: &mut Connection) -> Next {
@@ -251,11 +233,8 @@ impl Worker {
     }
 
     fn end_delays(&mut self) {
-        while let Some((place, _)) = self.delays.expired(wire::clock::now()) {
-            let Some(key) = self.connections.key_at(place as usize) else {
-                continue;
-            };
-            let Some(mut connection) = self.connections.take(key) else {
+        while let Some(key) = self.connections.late(wire::clock::now()) {
+            let Some(mut connection) = self.connections.values.take(key) else {
                 continue;
             };
             let mut next = connection.delay_over(&mut self.answers);

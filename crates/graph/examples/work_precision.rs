@@ -14,7 +14,7 @@ use graph::Nanos;
 use graph::amount::Amount;
 use graph::topology::Work;
 use graph::work::{Calibration, Inbox, Job, Site, Task, Worker, Workers, WorkersConfig};
-use wire::poller::{Poller, Waker};
+use wire::poller::Poller;
 
 struct Rows {
     length: Duration,
@@ -144,8 +144,7 @@ fn other_kinds(site: &Arc<Site>) {
 /// No work at all, by a thread of a pool: what its way there and back costs.
 fn hand_over(site: &Arc<Site>) {
     let mut poller = Poller::new().unwrap();
-    let waker = Waker::new(&poller, 0).unwrap();
-    let inbox = Inbox::new(waker.clone());
+    let inbox = Inbox::new(poller.waker().clone());
     let config = WorkersConfig {
         name: "worker".to_owned(),
         threads: 1,
@@ -170,7 +169,6 @@ fn hand_over(site: &Arc<Site>) {
         workers.submit(job).unwrap();
         while ended.is_empty() {
             poller.wait(None).unwrap();
-            waker.clear();
             inbox.drain(&mut ended);
         }
         ended.clear();

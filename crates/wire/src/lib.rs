@@ -14,5 +14,7 @@ pub mod signal;
 pub mod slab;
 pub mod socket;
 pub mod stream;
+pub mod threads;
+pub mod timed;
 pub mod tls;
 pub mod websocket;

@@ -92,7 +92,19 @@ fn next<T>(accept: impl Fn() -> Result<T, Errno>) -> Result<Option<T>, Errno> {
             Ok(connection) => return Ok(Some(connection)),
             Err(Errno::AGAIN) => return Ok(None),
             // Of the connection, not of the listener (accept(2)).
-            Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
+            Err(
+                Errno::INTR
+                | Errno::CONNABORTED
+                | Errno::PROTO
+                | Errno::PERM
+                | Errno::NETDOWN
+                | Errno::NETUNREACH
+                | Errno::NOPROTOOPT
+                | Errno::NONET
+                | Errno::HOSTDOWN
+                | Errno::HOSTUNREACH
+                | Errno::OPNOTSUPP,
+            ) => {}
             Err(errno) => return Err(errno),
         }
     }

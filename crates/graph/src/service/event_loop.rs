@@ -5,19 +5,20 @@ use std::mem;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use rustix::io::Errno;
 use wire::clock;
 use wire::deadlines::NEVER;
-use wire::listeners::{AT_ONCE, Listeners, PAUSE};
-use wire::poller::{Event, Poller, Waker};
+use wire::listeners::{AT_ONCE, LISTENER, Listeners, PAUSE};
+use wire::poller::{Event, Poller, WAKER};
 use wire::slab::Key;
+use wire::socket;
 use wire::stream::Stream;
+use wire::threads::Phase;
 
 use super::context::Context;
 use super::jobs::Jobs;
-use super::orders::{DRAINING, Orders, RUNNING, STOPPED};
+use super::orders::Orders;
 use super::requests::Requests;
 use super::token;
 use crate::Nanos;
@@ -35,14 +36,13 @@ pub(super) struct EventLoop {
     orders: Arc<Orders>,
     /// Its place among the threads.
     thread: usize,
-    /// The state and the revision as this thread saw them last.
-    state: u8,
+    /// The phase and the revision as this thread saw them last.
+    phase: Phase,
     revision: u64,
     /// When some thread last had a request in hand, while the host drains.
     busy_at: Nanos,
-    waker: Waker,
     /// By instance.
-    listeners: Listeners,
+    listeners: Listeners<()>,
     /// Most connections of callers.
     most_callers: usize,
     context: Context,
@@ -56,7 +56,6 @@ pub(super) struct Seat {
     /// Those of its instances.
     pub(super) listeners: Vec<OwnedFd>,
     pub(super) context: Context,
-    pub(super) waker: Waker,
     pub(super) inbox: Arc<Inbox>,
 }
 
@@ -64,13 +63,11 @@ impl Seat {
     /// One without instances so far.
     pub(super) fn new(run: Run, recorder: Recorder) -> io::Result<Self> {
         let poller = Poller::new()?;
-        let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
         Ok(Self {
             cpus: Vec::new(),
             listeners: Vec::new(),
+            inbox: Inbox::new(poller.waker().clone()),
             context: Context::new(poller, run, recorder),
-            inbox: Inbox::new(waker.clone()),
-            waker,
         })
     }
 }
@@ -83,16 +80,19 @@ impl EventLoop {
         site: &Arc<Site>,
         most_callers: usize,
     ) -> io::Result<Self> {
-        let (listeners, poller) = (seat.listeners, &seat.context.poller);
+        let mut listeners = Listeners::default();
+        let instances = seat.listeners.len();
+        for socket in seat.listeners {
+            listeners.add(socket, (), &seat.context.poller)?;
+        }
         let mut it = Self {
             orders: Arc::clone(orders),
             thread,
-            state: RUNNING,
+            phase: Phase::Running,
             revision: 0,
             busy_at: 0,
-            waker: seat.waker,
-            requests: Requests::new(listeners.len(), Jobs::new(site, seat.inbox)),
-            listeners: Listeners::watch(listeners, token::LISTENER, poller)?,
+            requests: Requests::new(instances, Jobs::new(site, seat.inbox)),
+            listeners,
             most_callers,
             context: seat.context,
         };
@@ -104,25 +104,22 @@ impl EventLoop {
     pub(super) fn run(mut self) {
         clock::precise_timers();
         while self.follow() {
-            let until = match self.state {
-                DRAINING => self.next_deadline().min(clock::now() + QUIET / 2),
+            let until = match self.phase {
+                Phase::Draining => self.next_deadline().min(clock::now() + QUIET / 2),
                 _ => self.next_deadline(),
             };
-            let longest =
-                (until != NEVER).then(|| Duration::from_nanos(until.saturating_sub(clock::now())));
             // Only a broken poller fails here: nothing can be served any more.
-            let Ok(events) = self.context.poller.wait(longest) else {
+            let waited = self.context.poller.wait_until(until, clock::now());
+            if waited.is_err() {
                 break;
-            };
+            }
             self.context.woken = clock::now();
             self.context.now = self.context.woken;
             // Whoever sends a request under a new revision published it before.
             self.adopt();
-            for index in 0..events {
-                let Some(event) = self.context.poller.event(index) else {
-                    break;
-                };
-                if index > 0 {
+            let mut first = true;
+            while let Some(event) = self.context.poller.next_event() {
+                if !mem::replace(&mut first, false) {
                     self.context.now = clock::now();
                 }
                 self.handle(event);
@@ -141,11 +138,8 @@ impl EventLoop {
             (token::LINK, key) => requests.calls.link_event(key, event, context),
             (token::FRONT, key) => requests.fronts.drive(key, event.readable, context),
             (token::CHANNEL, key) => requests.calls.channel_event(key, event, context),
-            (token::LISTENER, key) => self.accept(key.index() as usize),
-            (token::WAKER, _) => {
-                self.waker.clear();
-                requests.jobs.take_ended(context);
-            }
+            (LISTENER, key) => self.accept(key),
+            (WAKER, _) => requests.jobs.take_ended(context),
             _ => {}
         }
     }
@@ -163,20 +157,21 @@ impl EventLoop {
         self.context.now = clock::now();
         self.requests.expire(&mut self.context);
         if self.listeners.next_deadline() <= self.context.now {
-            self.listeners.resume(&self.context.poller);
+            self.listeners
+                .resume(self.context.now, &self.context.poller);
         }
     }
 
-    /// Does what the host's state asks for; `false`: end.
+    /// Does what the host was told; `false`: end.
     ///
     /// A host that drains ends in good order: instances that nobody of it calls leave first,
     /// the others go on for those that still work, until no thread has a request in hand.
     fn follow(&mut self) -> bool {
-        let before = mem::replace(&mut self.state, self.orders.state.load(Ordering::Acquire));
-        if self.state != DRAINING {
-            return self.state != STOPPED;
+        let before = mem::replace(&mut self.phase, self.context.poller.phase());
+        if self.phase != Phase::Draining {
+            return self.phase != Phase::Stopped;
         }
-        if before != DRAINING {
+        if before != Phase::Draining {
             self.leave();
         }
         let (instances, flights) = (&self.context.instances, &self.context.flights);
@@ -192,9 +187,10 @@ impl EventLoop {
     /// that carry no request.
     fn leave(&mut self) {
         for index in self.context.instances.leave() {
+            let key = Key::of(index as u64);
             // Those that were made already are not turned away.
-            self.accept(index);
-            self.listeners.close(index);
+            self.accept(key);
+            self.listeners.close(key);
         }
         self.requests.sessions.leave(&mut self.context);
         self.requests.fronts.leave(&mut self.context);
@@ -221,16 +217,19 @@ impl EventLoop {
     }
 
     /// Accepts the connections that wait.
-    fn accept(&mut self, index: usize) {
+    fn accept(&mut self, key: Key) {
         let (requests, context) = (&mut self.requests, &mut self.context);
-        let until = context.after(PAUSE);
+        let index = key.index() as usize;
         for _ in 0..AT_ONCE {
-            if context.instances.callers() >= self.most_callers {
-                self.listeners.pause(index, until, &context.poller);
+            let Some((_, listener)) = self.listeners.get(key) else {
                 return;
-            }
-            match self.listeners.accept(index) {
-                Ok(Some((socket, _))) => {
+            };
+            let accepted = match context.instances.callers() < self.most_callers {
+                true => socket::accept_anybody(listener),
+                false => Err(Errno::NOBUFS),
+            };
+            match accepted {
+                Ok(Some(socket)) => {
                     let stream = Stream::Plain(socket);
                     match context.instances.plan(index).map(|plan| plan.protocol) {
                         Some(protocol @ (Protocol::Http2 | Protocol::Grpc)) => {
@@ -240,12 +239,11 @@ impl EventLoop {
                     }
                 }
                 Ok(None) => return,
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    self.listeners.pause(index, until, &context.poller);
+                Err(_) => {
+                    self.listeners
+                        .pause(key, context.after(PAUSE), &context.poller);
                     return;
                 }
-                // One went away meanwhile.
-                Err(_) => {}
             }
         }
     }

@@ -6,8 +6,8 @@ use wire::slab::Key;
 
 use super::flight::{Active, Flight, Open};
 use super::plan::Plan;
-use super::timed::Timed;
 use crate::Nanos;
+use wire::timed::Timed;
 
 /// Requests whose memory is kept for the next ones.
 const SPARE: usize = 256;
@@ -75,7 +75,7 @@ impl Flights {
     }
 
     pub(super) fn next_deadline(&self) -> Nanos {
-        self.all.deadlines.next()
+        self.all.next_deadline()
     }
 
     /// How many there are.

@@ -15,10 +15,10 @@ use super::http2::message;
 use super::plan::REVISION;
 use super::recordings::GONE;
 use super::reply::Reply;
-use super::timed::Timed;
 use super::token;
 use crate::Nanos;
 use crate::topology::Protocol;
+use wire::timed::Timed;
 
 /// Most streams of one connection.
 const STREAMS: u32 = 250;
@@ -257,7 +257,7 @@ impl Fronts {
     }
 
     pub(super) fn next_deadline(&self) -> Nanos {
-        self.0.deadlines.next()
+        self.0.next_deadline()
     }
 
     /// Lets a caller open no more streams. The connection ends with the last one.

@@ -4,20 +4,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use wire::listeners::BACKLOG;
-use wire::poller::Waker;
 use wire::socket;
+use wire::threads::{Phase, Threads, processors};
 
 use super::directory::Directory;
 use super::event_loop::{EventLoop, Seat};
 use super::instances::KEPT_REVISIONS;
-use super::orders::{DRAINING, Orders, RUNNING, Revision, STOPPED};
+use super::orders::{Orders, Revision};
 use super::plan::{self, Plan, Planner};
 use super::{HostConfig, Hosted, StartError, SwapError};
 use crate::lock;
@@ -31,8 +30,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Running instances of services. Dropping it stops them. See [`crate::service`].
 pub struct Host {
     orders: Arc<Orders>,
-    wakers: Vec<Waker>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Threads,
     control: Mutex<Control>,
 }
 
@@ -153,7 +151,6 @@ impl Host {
             .plans(&topology, 1, seats.len())
             .map_err(|(caller, callee)| StartError::NoAddress { caller, callee })?;
         let orders = Arc::new(Orders {
-            state: AtomicU8::new(RUNNING),
             newest: AtomicU64::new(1),
             revisions: ArcSwap::from_pointee(vec![Arc::new(Revision { number: 1, plans })]),
             // Until a thread has said something, it may have anything.
@@ -163,25 +160,22 @@ impl Host {
         let most_callers = (most / seats.len().max(1)).max(16);
         let mut host = Self {
             orders: Arc::clone(&orders),
-            wakers: Vec::new(),
-            threads: Vec::new(),
+            threads: Threads::default(),
             control: Mutex::new(control),
         };
         for (thread, mut seat) in seats.into_iter().enumerate() {
-            let (cpus, waker) = (mem::take(&mut seat.cpus), seat.waker.clone());
+            let cpus = mem::take(&mut seat.cpus);
+            let waker = seat.context.poller.waker().clone();
             let event_loop = EventLoop::new(seat, &orders, thread, &config.site, most_callers)
                 .map_err(StartError::Threads)?;
-            let builder = std::thread::Builder::new().name(format!("services-{thread}"));
-            let running = builder
-                .spawn(move || {
-                    // A processor may be gone or forbidden: where a service runs is told by
-                    // its facts, and it is better to run elsewhere than not.
-                    let _ = pin(&cpus);
-                    event_loop.run();
-                })
-                .map_err(StartError::Threads)?;
-            host.wakers.push(waker);
-            host.threads.push(running);
+            let run = move || {
+                // A processor may be gone or forbidden: where a service runs is told by its
+                // facts, and it is better to run elsewhere than not.
+                let _ = pin(&cpus);
+                event_loop.run();
+            };
+            let started = host.threads.start("services", waker, run);
+            started.map_err(StartError::Threads)?;
         }
         Ok(host)
     }
@@ -254,7 +248,7 @@ impl Host {
         let same = *control.topology == *topology;
         let revision = control.revision + u32::from(!same);
         let plans = control
-            .plans(&topology, revision, self.threads.len())
+            .plans(&topology, revision, self.orders.busy.len())
             .map_err(|(caller, callee)| SwapError::NoAddress { caller, callee })?;
         control.topology = topology;
         control.revision = revision;
@@ -264,7 +258,7 @@ impl Host {
         revisions.extend(before.iter().take(KEPT_REVISIONS - 1).cloned());
         self.orders.revisions.store(Arc::new(revisions));
         self.orders.newest.store(number, Ordering::Release);
-        self.wake();
+        self.threads.wake();
         Ok(revision)
     }
 
@@ -272,9 +266,9 @@ impl Host {
     /// a time. Services that others of this host call go on for those until the last one.
     /// What has not ended goes on until [`Host::stop`].
     pub fn drain(&self, longest: Duration) -> bool {
-        self.order(DRAINING);
+        self.threads.tell(Phase::Draining);
         let until = Instant::now() + longest;
-        while !self.threads.iter().all(JoinHandle::is_finished) {
+        while !self.threads.have_ended() {
             if Instant::now() >= until {
                 return false;
             }
@@ -285,32 +279,7 @@ impl Host {
 
     /// Ends all threads; requests in hand are cut off.
     pub fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        self.order(STOPPED);
-        for thread in mem::take(&mut self.threads) {
-            // One that panicked has said so.
-            let _ = thread.join();
-        }
-    }
-
-    fn order(&self, state: u8) {
-        self.orders.state.fetch_max(state, Ordering::AcqRel);
-        self.wake();
-    }
-
-    fn wake(&self) {
-        for waker in &self.wakers {
-            waker.wake();
-        }
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.end();
+        self.threads.stop();
     }
 }
 
@@ -318,8 +287,7 @@ impl Drop for Host {
 /// their processors share threads, at most one for each of those; instances that may run
 /// anywhere share `threads`.
 fn seat(topology: &Topology, hosted: &[Hosted], threads: usize) -> Vec<(usize, Vec<u32>)> {
-    let all = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let threads = if threads == 0 { all() } else { threads };
+    let threads = if threads == 0 { processors() } else { threads };
     let mut groups: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
     for (place, hosted) in hosted.iter().enumerate() {
         let mut cpus = topology

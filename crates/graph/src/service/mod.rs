@@ -61,7 +61,6 @@ mod routes;
 mod sessions;
 #[cfg(test)]
 mod tests;
-mod timed;
 mod token;
 
 use std::io;

@@ -1,21 +1,14 @@
 //! What a host tells its threads, and they each other.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 
 use super::plan::Plan;
 
-/// What a host is doing.
-pub(super) const RUNNING: u8 = 0;
-pub(super) const DRAINING: u8 = 1;
-pub(super) const STOPPED: u8 = 2;
-
 /// What all threads are told.
 pub(super) struct Orders {
-    /// [`RUNNING`], [`DRAINING`] or [`STOPPED`].
-    pub(super) state: AtomicU8,
     /// The number of the newest revision.
     pub(super) newest: AtomicU64,
     /// The newest is the first.

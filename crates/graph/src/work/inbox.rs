@@ -39,7 +39,7 @@ impl Inbox {
         })
     }
 
-    /// Appends all that ended, and empties it. Clear the waker before: what ends after
+    /// Appends all that ended, and empties it. To be called when it woke: what ends after
     /// that wakes again.
     pub fn drain(&self, into: &mut Vec<Ended>) {
         let mut ended = lock(&self.ended);

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::Http2Error;
 use super::io::{Shared, Socket};
-use crate::poller::{Interest, Poller};
+use crate::poller::{Interest, Poller, Registration};
 use crate::signal::Signal;
 use crate::stream::Stream;
 
@@ -27,9 +27,7 @@ pub(super) struct Driver {
     woken: Arc<Woken>,
     waker: Waker,
     read_budget: usize,
-    token: u64,
-    /// The poller watches for room to write.
-    writing: bool,
+    registration: Registration,
 }
 
 impl Driver {
@@ -44,8 +42,7 @@ impl Driver {
             waker: Waker::from(Arc::clone(&woken)),
             woken,
             read_budget: read_budget.max(1),
-            token: 0,
-            writing: false,
+            registration: Registration::default(),
         };
         (driver, socket)
     }
@@ -107,21 +104,15 @@ impl Driver {
 
     /// Begins to watch the socket.
     pub(super) fn watch(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
-        (self.token, self.writing) = (token, self.wants_write());
-        poller.add(&*self.shared.stream(), token, self.interest())
+        self.registration = Registration::new(token);
+        self.rewatch(poller)
     }
 
     /// Watches for what the last drive left.
     pub(super) fn rewatch(&mut self, poller: &Poller) -> io::Result<()> {
-        if self.wants_write() == self.writing {
-            return Ok(());
-        }
-        self.writing = !self.writing;
-        poller.change(&*self.shared.stream(), self.token, self.interest())
-    }
-
-    fn interest(&self) -> Interest {
-        Interest::of(true, self.writing)
+        let wanted = Interest::of(true, self.wants_write());
+        let stream = self.shared.stream();
+        self.registration.set(&*stream, Some(wanted), poller)
     }
 
     /// Whether the last write found the socket full.

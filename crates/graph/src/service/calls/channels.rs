@@ -19,9 +19,9 @@ use crate::service::context::Context;
 use crate::service::flight::{Active, Attempt, MOST_ECHO, Open, PoolId, What};
 use crate::service::http2::{MESSAGE_PREFIX, message};
 use crate::service::plan::CallPlan;
-use crate::service::timed::Timed;
 use crate::service::token;
 use crate::topology::Protocol;
+use wire::timed::Timed;
 
 /// See the module. Each is looked at again when the time of its first call is over.
 #[derive(Default)]
@@ -224,7 +224,7 @@ impl Channels {
     }
 
     pub(super) fn next_deadline(&self) -> Nanos {
-        self.0.deadlines.next()
+        self.0.next_deadline()
     }
 
     /// The end of all.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use traces::failure;
 use wire::http1::{BodyLength, KnownHead, Limits, ResponseScanner, Sink, field};
-use wire::poller::{Event, Interest, Poller};
+use wire::poller::{Event, Interest, Poller, Registration};
 use wire::slab::Key;
 use wire::socket;
 use wire::stream::{Received, Stream};
@@ -52,8 +52,7 @@ pub(super) struct Link {
     /// It has carried a call to its end: that it breaks now may be a race with the callee
     /// closing what was idle.
     pub(super) reused: bool,
-    /// The poller tells when it can be written.
-    writing: bool,
+    registration: Registration,
     pub(super) answer: Answer,
 }
 
@@ -111,7 +110,7 @@ impl Link {
             attempt: None,
             connected: false,
             reused: false,
-            writing: false,
+            registration: Registration::added(key.token(token::LINK), Interest::Read),
             answer: Answer::default(),
         }
     }
@@ -128,13 +127,9 @@ impl Link {
         let all = self.outbox.is_empty();
         // Nothing is taken before the connection is made.
         self.connected |= all;
-        if self.writing == all {
-            self.writing = !all;
-            let interest = if all { Interest::Read } else { Interest::Both };
-            let changed = poller.change(&self.stream, self.key.token(token::LINK), interest);
-            changed.map_err(|_| failure::RESET)?;
-        }
-        Ok(())
+        let wanted = Some(Interest::of(true, !all));
+        let set = self.registration.set(&self.stream, wanted, poller);
+        set.map_err(|_| failure::RESET)
     }
 
     /// Goes on with the request and the answer of a call.
@@ -143,7 +138,7 @@ impl Link {
         event: Event,
         context: &mut Context,
     ) -> Result<Option<Answered>, &'static str> {
-        if event.writable && self.writing {
+        if event.writable && self.registration.tells_writable() {
             if !self.connected {
                 let outcome = self.stream.outcome();
                 outcome.map_err(|errno| why(socket::cause(errno)))?;

@@ -19,8 +19,8 @@ use crate::service::context::Context;
 use crate::service::flight::{Active, Attempt, Open, PoolId, What};
 use crate::service::message::write_request;
 use crate::service::plan::CallPlan;
-use crate::service::timed::Timed;
 use crate::service::token;
+use wire::timed::Timed;
 
 /// See the module.
 #[derive(Default)]
@@ -200,7 +200,7 @@ impl Links {
     }
 
     pub(super) fn next_deadline(&self) -> Nanos {
-        self.0.deadlines.next()
+        self.0.next_deadline()
     }
 
     /// The end of all.

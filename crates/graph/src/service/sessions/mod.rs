@@ -12,9 +12,9 @@ use super::context::Context;
 use super::flight::{Active, Flight};
 use super::recordings::GONE;
 use super::reply::Reply;
-use super::timed::Timed;
 use super::token;
 use crate::Nanos;
+use wire::timed::Timed;
 
 /// See the module.
 pub(super) struct Sessions {
@@ -68,7 +68,7 @@ impl Sessions {
 
     pub(super) fn event(&mut self, key: Key, event: Event, context: &mut Context) {
         self.work(key, context, |session, head, context| {
-            if event.writable && session.writing {
+            if event.writable && session.registration.tells_writable() {
                 session.go_on_sending(context);
             }
             if event.readable && session.phase != Phase::Closed {
@@ -110,7 +110,7 @@ impl Sessions {
     }
 
     pub(super) fn next_deadline(&self) -> Nanos {
-        self.all.deadlines.next()
+        self.all.next_deadline()
     }
 
     /// Ends those without a request, of instances that accept nothing more.

@@ -6,7 +6,7 @@ use traces::failure;
 use wire::clock;
 use wire::deadlines::NEVER;
 use wire::http1::{RequestBody, RequestHead, RequestScanner};
-use wire::poller::Interest;
+use wire::poller::{Interest, Registration};
 use wire::slab::Key;
 use wire::stream::{Received, Stream};
 
@@ -41,8 +41,7 @@ pub(super) struct Session {
     pub(super) phase: Phase,
     /// Reading waits until the answer is sent, since too much came ahead.
     paused: bool,
-    /// The poller tells when it can be written.
-    pub(super) writing: bool,
+    pub(super) registration: Registration,
     /// It ends behind the answer at hand.
     last: bool,
     pub(super) deadline: Nanos,
@@ -91,7 +90,7 @@ impl Session {
             outbox: Outbox::default(),
             phase: Phase::Head,
             paused: false,
-            writing: false,
+            registration: Registration::added(key.token(token::SESSION), Interest::Read),
             last: false,
             deadline: context.after(IDLE),
             until: NEVER,
@@ -293,22 +292,17 @@ impl Session {
             return Sent::Failed;
         }
         let all = self.outbox.is_empty();
-        if self.writing == all {
-            self.writing = !all;
-            self.watch(context);
-        }
+        self.watch(context);
         if all { Sent::All } else { Sent::Some }
     }
 
     /// Tells the poller what is wanted of a connection now.
     fn watch(&mut self, context: &mut Context) {
-        let interest = Interest::of(!self.paused, self.writing);
-        let token = self.key.token(token::SESSION);
-        if context
-            .poller
-            .change(&self.stream, token, interest)
-            .is_err()
-        {
+        let interest = Interest::of(!self.paused, !self.outbox.is_empty());
+        let set = self
+            .registration
+            .set(&self.stream, Some(interest), &context.poller);
+        if set.is_err() {
             self.close(GONE, context);
         }
     }

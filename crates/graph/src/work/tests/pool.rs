@@ -1,27 +1,21 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use wire::poller::{Poller, Waker};
+use wire::poller::Poller;
 
 use super::*;
 
 /// An event loop's end of things.
 struct Loop {
     poller: Poller,
-    waker: Waker,
     inbox: Arc<Inbox>,
 }
 
 impl Loop {
     fn new() -> Self {
         let poller = Poller::new().unwrap();
-        let waker = Waker::new(&poller, 1).unwrap();
-        let inbox = Inbox::new(waker.clone());
-        Self {
-            poller,
-            waker,
-            inbox,
-        }
+        let inbox = Inbox::new(poller.waker().clone());
+        Self { poller, inbox }
     }
 
     /// Waits for so many results, as an event loop does.
@@ -29,7 +23,6 @@ impl Loop {
         let mut all = Vec::new();
         while all.len() < count {
             self.poller.wait(None).unwrap();
-            self.waker.clear();
             self.inbox.drain(&mut all);
         }
         all

@@ -60,8 +60,6 @@ const BUFFER: usize = 128 * 1024;
 /// Most connections that a thread opens at the same time before the first request;
 /// more would only wait in the queue of a target that accepts slowly.
 const AT_ONCE: u32 = 128;
-/// The poller's name for calls from outside.
-const WAKER: u64 = u64::MAX;
 
 /// What all threads of a generator share.
 pub(crate) struct Setup {
@@ -136,26 +134,19 @@ impl ReportSender {
 /// One thread's loop. Times are nanoseconds of [`clock::now`].
 pub(crate) struct Engine {
     setup: Arc<Setup>,
-    waker: Waker,
     traffic: Traffic,
 }
 
 impl Engine {
     /// The loop of the generator's thread `index`, without connections.
     pub(crate) fn new(setup: Arc<Setup>, index: u32, sampler: Option<Sampler>) -> io::Result<Self> {
-        let poller = Poller::new()?;
-        let waker = Waker::new(&poller, WAKER)?;
-        let traffic = Traffic::new(Arc::clone(&setup), index, poller, sampler);
-        Ok(Self {
-            setup,
-            waker,
-            traffic,
-        })
+        let traffic = Traffic::new(Arc::clone(&setup), index, Poller::new()?, sampler);
+        Ok(Self { setup, traffic })
     }
 
     /// Wakes this loop from other threads.
-    pub(crate) fn waker(&self) -> Waker {
-        self.waker.clone()
+    pub(crate) fn waker(&mut self) -> Waker {
+        self.traffic.pool.poller().waker().clone()
     }
 
     /// Runs a segment that begins at `began`. Spans go to `sender`; gives the last ones.
@@ -316,13 +307,7 @@ impl Engine {
             full: events == Poller::MOST_EVENTS,
             interrupted: traffic.pool.poller().interrupted(),
         });
-        for index in 0..events {
-            let Some(event) = traffic.pool.poller().event(index) else {
-                break;
-            };
-            if event.token == WAKER {
-                self.waker.clear();
-            }
+        while let Some(event) = traffic.pool.poller().next_event() {
             let now = traffic.handle(&event);
             // A large batch of answers must not delay what is due meanwhile.
             traffic.dispatch(now);

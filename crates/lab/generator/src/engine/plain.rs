@@ -86,7 +86,8 @@ impl Plain {
         record.sent(exchange, request.len(), reused);
         if taken < request.len() || stream.wants_write() {
             connection.unsent.extend_from_slice(&request[taken..]);
-            watch_writing(pool, place, true);
+            // Fails only for want of memory in the kernel; the next answer finds it again.
+            let _ = pool.watch(place, Interest::Both);
         }
         Ok(true)
     }
@@ -177,15 +178,6 @@ pub(super) fn send_rest(pool: &mut Pool, place: u32) -> Result<(), Broken> {
     let taken = sent.map_err(|error| (Phase::Write, error.cause()))?;
     connection.unsent.drain(..taken);
     let writing = !connection.unsent.is_empty() || stream.wants_write();
-    if writing != connection.writing {
-        watch_writing(pool, place, writing);
-    }
+    let _ = pool.watch(place, Interest::of(true, writing));
     Ok(())
-}
-
-fn watch_writing(pool: &mut Pool, place: u32, writing: bool) {
-    let interest = Interest::of(true, writing);
-    if pool.watch(place, interest).is_ok() {
-        pool[place].writing = writing;
-    }
 }

@@ -10,7 +10,7 @@ use std::ops::{Index, IndexMut, Range};
 
 use lab_load::Workload;
 use rustix::io::Errno;
-use wire::poller::{Event, Interest, Poller};
+use wire::poller::{Event, Interest, Poller, Registration};
 use wire::socket;
 use wire::stream::Stream;
 
@@ -68,8 +68,8 @@ pub(super) struct Connection {
     pub(super) carried: u64,
     /// Bytes of the request that the kernel has not taken yet.
     pub(super) unsent: Vec<u8>,
-    /// Whether the poller was asked to tell when the socket can be written.
-    pub(super) writing: bool,
+    /// What the poller tells of the stream.
+    pub(super) registration: Registration,
     /// Bytes received that do not yet make sense by themselves.
     pub(super) unread: Vec<u8>,
     pub(super) exchange: Exchange,
@@ -280,7 +280,6 @@ impl Pool {
             connection.session = None;
             connection.generation = connection.generation.wrapping_add(1);
             connection.carried = 0;
-            connection.writing = false;
             // What a large answer made of these is given back.
             connection.unsent = Vec::new();
             connection.unread = Vec::new();
@@ -289,17 +288,20 @@ impl Pool {
 
     /// Has the poller tell of a carrier's new socket.
     pub(super) fn adopt(&mut self, carrier: u32, stream: Stream) -> Result<(), Errno> {
-        let token = self.token(carrier);
-        let added = self.poller.add(&stream, token, Interest::Write);
+        let mut registration = Registration::new(self.token(carrier));
+        let added = registration.set(&stream, Some(Interest::Write), &self.poller);
         added.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        self[carrier].stream = Some(stream);
+        let connection = &mut self[carrier];
+        (connection.stream, connection.registration) = (Some(stream), registration);
         Ok(())
     }
 
     /// Has the poller tell of something else of a carrier's socket.
-    pub(super) fn watch(&self, carrier: u32, interest: Interest) -> Result<(), &'static str> {
-        match &self[carrier].stream {
-            Some(stream) => self.poller.change(stream, self.token(carrier), interest),
+    pub(super) fn watch(&mut self, carrier: u32, interest: Interest) -> Result<(), &'static str> {
+        let connection = &mut self.connections[carrier as usize];
+        let (registration, wanted) = (&mut connection.registration, Some(interest));
+        match &connection.stream {
+            Some(stream) => registration.set(stream, wanted, &self.poller),
             None => Ok(()),
         }
         .map_err(unwatched)

@@ -115,7 +115,7 @@ impl Traffic {
             Link::Open if connection.session.is_some() => self.drive(place, true),
             Link::Open => {
                 if event.writable
-                    && connection.writing
+                    && connection.registration.tells_writable()
                     && let Err(broken) = plain::send_rest(&mut self.pool, place)
                 {
                     self.broken(place, broken, clock::now());

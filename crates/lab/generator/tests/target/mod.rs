@@ -14,10 +14,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use wire::clock;
-use wire::poller::{Interest, Poller, Waker};
+use wire::poller::{Interest, Poller, WAKER, Waker};
+use wire::slab::Key;
 
 const LISTENER: u64 = u64::MAX;
-const WAKER: u64 = u64::MAX - 1;
 
 const REFUSED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
 
@@ -53,7 +53,7 @@ impl Target {
         let address = listener.local_addr()?;
         let poller = Poller::new()?;
         poller.add(&listener, LISTENER, Interest::Read)?;
-        let waker = Waker::new(&poller, WAKER)?;
+        let waker = poller.waker().clone();
         let end = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&end);
         let thread = std::thread::spawn(move || {
@@ -138,13 +138,13 @@ impl Server {
             None => Duration::from_secs(1),
         };
         let wait = wait.min(self.until_stop());
-        let events = self.poller.wait(Some(wait)).unwrap_or(0);
+        let _ = self.poller.wait(Some(wait));
         self.stand_still();
-        for index in 0..events {
-            match self.poller.event(index).map(|event| event.token) {
-                Some(LISTENER) => self.accept(),
-                Some(WAKER) | None => {}
-                Some(place) => self.read(place as usize),
+        while let Some(event) = self.poller.next_event() {
+            match event.token {
+                LISTENER => self.accept(),
+                token if Key::of_token(token).0 == WAKER => {}
+                place => self.read(place as usize),
             }
         }
     }

@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 
-use wire::deadlines::Deadlines;
 use wire::poller::{Event, Interest};
-use wire::slab::{Key, Slab};
+use wire::slab::Key;
 use wire::stream::Stream;
+use wire::timed::Timed;
 
 use super::backends::Backends;
 use super::client::{ClientConnection, Found};
@@ -36,10 +36,9 @@ pub(super) struct Arrival {
 
 /// See the module.
 pub(super) struct Clients {
-    all: Slab<Box<Session>>,
-    deadlines: Deadlines,
-    /// Connections with bytes that the poller does not know of (decrypted already).
-    again: Vec<Key>,
+    /// Those with bytes that the poller does not know of (decrypted already) are looked at
+    /// again.
+    all: Timed<Box<Session>>,
     /// Connections of HTTP/2, which are none of `all`: their streams are.
     fronts: usize,
     /// Most connections, those of HTTP/2 included.
@@ -51,9 +50,7 @@ pub(super) struct Clients {
 impl Clients {
     pub(super) fn new(most: usize) -> Self {
         Self {
-            all: Slab::default(),
-            deadlines: Deadlines::with_grain(GRAIN),
-            again: Vec::new(),
+            all: Timed::with_grain(GRAIN),
             fronts: 0,
             most,
             gone: false,
@@ -62,7 +59,7 @@ impl Clients {
 
     /// Whether there may be one more.
     pub(super) fn have_room(&self) -> bool {
-        self.all.taken() + self.fronts < self.most
+        self.all.values.taken() + self.fronts < self.most
     }
 
     /// Whether some have gone since this was asked.
@@ -72,10 +69,7 @@ impl Clients {
 
     /// When the first one runs out of patience: at once, if one is to be looked at again.
     pub(super) fn next_deadline(&self) -> Nanos {
-        match self.again.is_empty() {
-            true => self.deadlines.next(),
-            false => 0,
-        }
+        self.all.next_deadline()
     }
 
     /// A client that was accepted.
@@ -106,12 +100,8 @@ impl Clients {
 
     /// A place for a connection; `None`: it cannot be watched.
     fn add(&mut self, stream: &Stream, context: &Context) -> Option<Key> {
-        let key = self.all.reserve();
-        let token = key.token(token::CLIENT);
-        if context.poller.add(stream, token, Interest::Read).is_err() {
-            self.all.release(key);
-            return None;
-        }
+        let (kind, poller) = (token::CLIENT, &context.poller);
+        let key = self.all.watch(stream, kind, Interest::Read, poller)?;
         context.counters.open_clients.increment();
         Some(key)
     }
@@ -125,7 +115,7 @@ impl Clients {
         parts: &mut Parts,
         act: impl FnOnce(&mut Session, &mut Parts),
     ) -> Option<(Stream, Client)> {
-        let mut session = self.all.take(key)?;
+        let mut session = self.all.values.take(key)?;
         act(&mut session, parts);
         session.settle(parts);
         let context = &mut parts.context;
@@ -149,23 +139,22 @@ impl Clients {
     /// Waits for what a connection needs, or forgets it if it was closed.
     fn put(&mut self, mut session: Box<Session>, context: &mut Context) {
         let key = session.client.key();
-        if session.watch(context) && !self.again.contains(&key) {
-            self.again.push(key);
+        if session.watch(context) {
+            self.all.look_again(key);
         }
         if session.client.is_closed() {
             // Counted before the socket is closed: who sees the end may look at the count.
             self.left(context);
             self.remove(session, context);
         } else {
-            self.deadlines.set(key.index(), session.deadline());
-            self.all.put(key, session);
+            let place = key.index();
+            self.all.deadlines.set(place, session.deadline());
+            self.all.values.put(key, session);
         }
     }
 
     fn remove(&mut self, session: Box<Session>, context: &mut Context) -> (Stream, Client) {
-        let key = session.client.key();
-        self.deadlines.clear(key.index());
-        self.all.release(key);
+        self.all.release(session.client.key());
         session.client.into_parts(&mut context.buffers)
     }
 
@@ -182,22 +171,17 @@ impl Clients {
 
     /// Those that are to be looked at again.
     pub(super) fn again(&mut self) -> Vec<Key> {
-        mem::take(&mut self.again)
+        self.all.again()
     }
 
     /// One whose patience may be over.
     pub(super) fn expired(&mut self, now: Nanos) -> Option<Key> {
-        loop {
-            let (place, _) = self.deadlines.expired(now)?;
-            if let Some(key) = self.all.key_at(place as usize) {
-                return Some(key);
-            }
-        }
+        self.all.late(now)
     }
 
     /// All that there are now.
     pub(super) fn keys(&self) -> Vec<Key> {
-        self.all.keys().collect()
+        self.all.keys()
     }
 }
 

@@ -1,14 +1,14 @@
 //! What every part of a thread works with: settings, poller, clock, counters and memory.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rustix::io::Errno;
 use wire::clock;
 use wire::deadlines::NEVER;
-use wire::poller::{Poller, Waker};
+use wire::poller::Poller;
 use wire::stream::StreamError;
 
 use super::buffers::Buffers;
@@ -35,8 +35,6 @@ pub(super) struct Shared {
     pub(super) resolver: Resolver,
     pub(super) table: Arc<Table>,
     pub(super) healthy: Arc<AtomicBool>,
-    /// What the engine is doing, as the worker's module numbers it.
-    pub(super) state: AtomicU8,
 }
 
 /// The tools of one thread. Each keeps its own rules; together they have none.
@@ -44,8 +42,6 @@ pub(super) struct Context {
     pub(super) shared: Arc<Shared>,
     pub(super) counters: Arc<ThreadCounters>,
     pub(super) poller: Poller,
-    /// Wakes this thread from others.
-    pub(super) waker: Waker,
     pub(super) clock: Clock,
     pub(super) buffers: Buffers,
     pub(super) random: SmallRng,

@@ -13,12 +13,13 @@
 use std::mem;
 use std::time::Duration;
 
-use wire::deadlines::{Deadlines, NEVER};
+use wire::deadlines::NEVER;
 use wire::http2::gateway::{HeadBudget, OpenStreams, ServerStream};
 use wire::http2::{Accepted, Http2Error, Progress, Server, ServerSettings};
 use wire::poller::Interest;
-use wire::slab::{Key, Slab};
+use wire::slab::Key;
 use wire::stream::Stream;
+use wire::timed::Timed;
 
 use super::clients::Clients;
 use super::context::Context;
@@ -32,12 +33,10 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// The clients' connections of HTTP/2 of one thread.
 #[derive(Default)]
 pub(super) struct Fronts {
-    all: Slab<Box<Front>>,
-    deadlines: Deadlines,
+    /// Those with more to read than one turn takes are looked at again.
+    all: Timed<Box<Front>>,
     /// Memory for the large heads of all clients.
     heads: HeadBudget,
-    /// Connections with more to read than one turn takes.
-    more: Vec<Key>,
     /// Requests of a turn; kept for its memory.
     accepted: Vec<Accepted>,
 }
@@ -84,10 +83,7 @@ impl Fronts {
     /// When the first one without a stream runs out of patience: at once, if one has more to
     /// read.
     pub(super) fn next_deadline(&self) -> Nanos {
-        match self.more.is_empty() {
-            true => self.deadlines.next(),
-            false => 0,
-        }
+        self.all.next_deadline()
     }
 
     /// A client's handshake has agreed on HTTP/2.
@@ -97,10 +93,10 @@ impl Fronts {
         clients: &mut Clients,
         context: &mut Context,
     ) {
-        let key = self.all.reserve();
+        let key = self.all.values.reserve();
         match Front::new(stream, client, key.token(token::FRONT), context) {
             Ok(front) => {
-                self.all.put(key, front);
+                self.all.values.put(key, front);
                 // TLS may hold bytes that no event tells of.
                 self.turn(key, true, clients, context);
             }
@@ -119,7 +115,7 @@ impl Fronts {
         clients: &mut Clients,
         context: &mut Context,
     ) {
-        let Some(mut front) = self.all.take(key) else {
+        let Some(mut front) = self.all.values.take(key) else {
             return;
         };
         let driven = loop {
@@ -138,10 +134,10 @@ impl Fronts {
         match driven {
             Ok(progress) if watched.is_ok() => {
                 if progress == Progress::More {
-                    self.more.push(key);
+                    self.all.look_again(key);
                 }
                 self.arm(key, &mut front, context);
-                self.all.put(key, front);
+                self.all.values.put(key, front);
             }
             driven => {
                 if matches!(driven, Err(Http2Error::Protocol(_))) {
@@ -186,33 +182,30 @@ impl Fronts {
             (true, true) => context.clock.after(FAREWELL),
             (false, _) => NEVER,
         };
-        self.deadlines.set(key.index(), front.deadline);
+        self.all.deadlines.set(key.index(), front.deadline);
     }
 
     fn forget(&mut self, key: Key, clients: &mut Clients, context: &Context) {
-        self.deadlines.clear(key.index());
         self.all.release(key);
         clients.front_left(context);
     }
 
     /// Ends the connections without a stream whose patience is over.
     pub(super) fn expire(&mut self, clients: &mut Clients, context: &mut Context) {
-        while let Some((place, _)) = self.deadlines.expired(context.clock.now()) {
-            if let Some(key) = self.all.key_at(place as usize) {
-                self.shut_down(key, clients, context);
-            }
+        while let Some(key) = self.all.late(context.clock.now()) {
+            self.shut_down(key, clients, context);
         }
     }
 
     /// Lets no client open more streams.
     pub(super) fn shut_all_down(&mut self, clients: &mut Clients, context: &mut Context) {
-        for key in self.all.keys().collect::<Vec<_>>() {
+        for key in self.all.keys() {
             self.shut_down(key, clients, context);
         }
     }
 
     fn shut_down(&mut self, key: Key, clients: &mut Clients, context: &mut Context) {
-        let Some(front) = self.all.get_mut(key) else {
+        let Some(front) = self.all.values.get_mut(key) else {
             return;
         };
         if front.shut {
@@ -227,14 +220,14 @@ impl Fronts {
 
     /// Another look at connections that had more to read.
     pub(super) fn revisit(&mut self, clients: &mut Clients, context: &mut Context) {
-        for key in mem::take(&mut self.more) {
+        for key in self.all.again() {
             self.turn(key, true, clients, context);
         }
     }
 
     /// The end: what is on its way is cut off.
     pub(super) fn give_up(&mut self, clients: &mut Clients, context: &Context) {
-        for key in self.all.keys().collect::<Vec<_>>() {
+        for key in self.all.keys() {
             self.forget(key, clients, context);
         }
     }

@@ -43,19 +43,19 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::AtomicBool;
 
 use rustix::io::Errno;
 use wire::listeners::BACKLOG;
-use wire::poller::Waker;
+use wire::poller::Poller;
 use wire::socket;
+use wire::threads::{Phase, Threads, processors};
 
 use self::context::Shared;
 use self::log_writer::LogWriter;
 use self::resolver::Resolver;
 use self::tls::Tls;
-use self::worker::{DRAINING, RUNNING, STOPPED, Worker};
+use self::worker::Worker;
 use super::counters::Counters;
 use super::pipeline::Pipeline;
 use super::settings::HttpSettings;
@@ -109,16 +109,14 @@ pub enum StartError {
 
 /// Threads that an engine with these settings has.
 pub fn threads(settings: &HttpSettings) -> usize {
-    let all = || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    settings.threads.unwrap_or_else(all).max(1)
+    settings.threads.unwrap_or_else(processors).max(1)
 }
 
 /// A running data path. Dropping it stops it.
 pub struct Engine {
     shared: Arc<Shared>,
     counters: Arc<Counters>,
-    wakers: Vec<Waker>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Threads,
     log: Option<LogWriter>,
     address: Option<SocketAddr>,
     tls_address: Option<SocketAddr>,
@@ -195,13 +193,11 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
         resolver: Resolver::start().map_err(StartError::Threads)?,
         table: config.table,
         healthy: config.healthy,
-        state: AtomicU8::new(RUNNING),
     });
     let mut engine = Engine {
         shared,
         counters: config.counters,
-        wakers: Vec::new(),
-        threads: Vec::new(),
+        threads: Threads::default(),
         log,
         address: addresses[0].0,
         tls_address: addresses[1].0,
@@ -224,14 +220,10 @@ impl Engine {
     ) -> io::Result<()> {
         let counters = self.counters.thread(index).cloned().unwrap_or_default();
         let lines = self.log.as_ref().map(LogWriter::lines);
-        let shared = Arc::clone(&self.shared);
-        let worker = Worker::new(shared, counters, listeners, most, lines)?;
-        self.wakers.push(worker.waker());
-        let thread = std::thread::Builder::new()
-            .name(format!("http-{index}"))
-            .spawn(move || worker.run())?;
-        self.threads.push(thread);
-        Ok(())
+        let (poller, shared) = (Poller::new()?, Arc::clone(&self.shared));
+        let waker = poller.waker().clone();
+        let worker = Worker::new(poller, shared, counters, listeners, most, lines)?;
+        self.threads.start("http", waker, move || worker.run())
     }
 
     /// Where plain connections are accepted, with the port that was given for port 0.
@@ -247,7 +239,7 @@ impl Engine {
     /// Closes the listeners and the connections without a request; the others end with
     /// their answer. Ask [`Engine::active`] how many are left.
     pub fn drain(&self) {
-        self.change_to(DRAINING);
+        self.threads.tell(Phase::Draining);
     }
 
     /// Connections of clients that are open.
@@ -269,20 +261,9 @@ impl Engine {
     }
 
     fn end(&mut self) {
-        self.change_to(STOPPED);
-        for thread in self.threads.drain(..) {
-            // A panic there has been told by its own message.
-            let _ = thread.join();
-        }
+        self.threads.stop();
         if let Some(log) = self.log.take() {
             log.finish();
-        }
-    }
-
-    fn change_to(&self, state: u8) {
-        self.shared.state.fetch_max(state, Ordering::Relaxed);
-        for waker in &self.wakers {
-            waker.wake();
         }
     }
 }

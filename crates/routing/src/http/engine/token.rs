@@ -4,11 +4,7 @@
 pub(super) const CLIENT: u32 = 0;
 /// A connection to a backend.
 pub(super) const BACKEND: u32 = 1;
-/// A listener, by its number.
-pub(super) const LISTENER: u32 = 2;
 /// A client's connection of HTTP/2.
-pub(super) const FRONT: u32 = 3;
+pub(super) const FRONT: u32 = 2;
 /// A backend's connection of HTTP/2.
-pub(super) const BACK: u32 = 4;
-/// Another thread calls.
-pub(super) const WAKER: u32 = 5;
+pub(super) const BACK: u32 = 3;

@@ -1,18 +1,19 @@
 //! One thread: it waits for its sockets and hands on what happens to them.
 
 use std::io;
+use std::mem;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use rustix::io::Errno;
 use wire::deadlines::NEVER;
-use wire::listeners::{AT_ONCE, Listeners, PAUSE};
-use wire::poller::{Event, Poller, Waker};
+use wire::listeners::{AT_ONCE, LISTENER, Listeners, PAUSE};
+use wire::poller::{Event, Poller, WAKER};
 use wire::slab::Key;
+use wire::socket;
+use wire::threads::Phase;
 
 use super::backends::Backends;
 use super::buffers::Buffers;
@@ -28,40 +29,34 @@ use crate::table::Nanos;
 /// A turn of the loop that takes longer than this is counted as late.
 const LATE: Nanos = 50_000_000;
 
-/// What an engine is doing.
-pub(super) const RUNNING: u8 = 0;
-pub(super) const DRAINING: u8 = 1;
-pub(super) const STOPPED: u8 = 2;
-
 /// One thread. See the module.
 pub(super) struct Worker {
     parts: Parts,
-    listeners: Listeners,
-    /// At which of them clients speak TLS.
-    tls: Vec<bool>,
+    /// Each says whether clients speak TLS there.
+    listeners: Listeners<bool>,
     clients: Clients,
     fronts: Fronts,
-    /// The engine's state as this thread saw it last.
-    state: u8,
+    /// What the engine was doing when this thread last looked.
+    phase: Phase,
 }
 
 impl Worker {
     pub(super) fn new(
+        poller: Poller,
         shared: Arc<Shared>,
         counters: Arc<ThreadCounters>,
-        listeners: Vec<(OwnedFd, bool)>,
+        sockets: Vec<(OwnedFd, bool)>,
         most_clients: usize,
         log: Option<LogLines>,
     ) -> io::Result<Self> {
-        let poller = Poller::new()?;
-        let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
-        let (listeners, tls) = listeners.into_iter().unzip();
-        let listeners = Listeners::watch(listeners, token::LISTENER, &poller)?;
+        let mut listeners = Listeners::default();
+        for (socket, tls) in sockets {
+            listeners.add(socket, tls, &poller)?;
+        }
         let context = Context {
             shared,
             counters,
             poller,
-            waker,
             clock: Clock::default(),
             buffers: Buffers::default(),
             random: SmallRng::from_rng(&mut rand::rng()),
@@ -74,16 +69,10 @@ impl Worker {
                 requests: Requests::new(log),
             },
             listeners,
-            tls,
             clients: Clients::new(most_clients),
             fronts: Fronts::default(),
-            state: RUNNING,
+            phase: Phase::Running,
         })
-    }
-
-    /// Wakes this thread from others.
-    pub(super) fn waker(&self) -> Waker {
-        self.parts.context.waker.clone()
     }
 
     /// Runs until the engine stops.
@@ -94,17 +83,15 @@ impl Worker {
                 break;
             }
             let until = self.next_deadline();
-            let longest = (until != NEVER).then(|| Duration::from_nanos(until.saturating_sub(now)));
             // Only a broken poller fails here: nothing can be served any more.
-            let Ok(events) = self.parts.context.poller.wait(longest) else {
+            let waited = self.parts.context.poller.wait_until(until, now);
+            if waited.is_err() {
                 break;
-            };
+            }
             let woken = self.parts.context.clock.look();
-            for index in 0..events {
-                let Some(event) = self.parts.context.poller.event(index) else {
-                    break;
-                };
-                if index > 0 {
+            let mut first = true;
+            while let Some(event) = self.parts.context.poller.next_event() {
+                if !mem::replace(&mut first, false) {
                     self.parts.context.clock.look();
                 }
                 self.handle(event);
@@ -113,7 +100,8 @@ impl Worker {
             self.expire();
             let context = &mut self.parts.context;
             if self.clients.have_gone() && context.running {
-                self.listeners.resume(&context.poller);
+                let now = context.clock.now();
+                self.listeners.resume(now, &context.poller);
             }
             let (now, counters) = (context.clock.now(), &context.counters);
             counters.turns.increment();
@@ -125,20 +113,20 @@ impl Worker {
         self.give_up();
     }
 
-    /// Does what the engine's state asks for; `false`: end.
+    /// Does what the engine was told; `false`: end.
     fn follow(&mut self) -> bool {
-        let state = self.parts.context.shared.state.load(Ordering::Relaxed);
-        if state != self.state {
-            self.state = state;
-            self.parts.context.running = state == RUNNING;
-            self.listeners.close_all();
+        let phase = self.parts.context.poller.phase();
+        if phase != self.phase {
+            self.phase = phase;
+            self.parts.context.running = phase == Phase::Running;
+            self.listeners = Listeners::default();
             let context = &mut self.parts.context;
             self.fronts.shut_all_down(&mut self.clients, context);
             for key in self.clients.keys() {
                 self.with_client(key, Session::drain);
             }
         }
-        state != STOPPED
+        phase != Phase::Stopped
     }
 
     /// The end: what is on its way is cut off, and logged.
@@ -164,13 +152,12 @@ impl Worker {
     fn handle(&mut self, event: Event) {
         let (context, backends) = (&mut self.parts.context, &mut self.parts.backends);
         match Key::of_token(event.token) {
-            (token::WAKER, _) => {
-                context.waker.clear();
+            (WAKER, _) => {
                 for key in backends.resolved() {
                     self.with_client(key, Session::name_resolved);
                 }
             }
-            (token::LISTENER, key) => self.accept(key.index() as usize),
+            (LISTENER, key) => self.accept(key),
             (token::CLIENT, key) => {
                 self.with_client(key, |session, parts| session.client_event(event, parts));
             }
@@ -196,31 +183,32 @@ impl Worker {
     }
 
     /// Accepts the connections that wait.
-    fn accept(&mut self, index: usize) {
+    fn accept(&mut self, key: Key) {
         let (context, backends) = (&mut self.parts.context, &mut self.parts.backends);
         for _ in 0..AT_ONCE {
             if !self.clients.have_room() {
                 context.counters.full.increment();
-                self.listeners.pause(index, NEVER, &context.poller);
+                self.listeners.pause(key, NEVER, &context.poller);
                 return;
             }
-            match self.listeners.accept(index) {
+            let Some((tls, listener)) = self.listeners.get(key) else {
+                return;
+            };
+            match socket::accept(listener) {
                 Ok(Some((socket, peer))) => {
-                    let tls = self.tls.get(index).is_some_and(|tls| *tls);
+                    let tls = *tls;
                     let arrival = Arrival { socket, peer, tls };
                     self.clients.welcome(arrival, context);
                 }
                 Ok(None) => return,
                 Err(Errno::MFILE | Errno::NFILE) if backends.make_room(context) => {}
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                Err(_) => {
                     context.counters.no_descriptors.increment();
                     context.counters.full.increment();
                     let until = context.clock.now().saturating_add(PAUSE);
-                    self.listeners.pause(index, until, &context.poller);
+                    self.listeners.pause(key, until, &context.poller);
                     return;
                 }
-                // One went away meanwhile.
-                Err(_) => {}
             }
         }
     }
@@ -244,7 +232,7 @@ impl Worker {
         }
         let (context, backends) = (&mut self.parts.context, &mut self.parts.backends);
         if self.listeners.next_deadline() <= now {
-            self.listeners.resume(&context.poller);
+            self.listeners.resume(now, &context.poller);
         }
         backends.expire(context);
         self.fronts.expire(&mut self.clients, context);

@@ -17,13 +17,12 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use telemetry::Logger;
 use wire::poller::{Poller, Waker};
-use wire::slab::Key;
+use wire::threads::{Threads, processors};
 use wire::tls::TlsOptionsError;
 
 pub use port::Port;
@@ -62,14 +61,13 @@ pub struct Engine {
     listen: IpAddr,
     backlog: u32,
     counters: Arc<Counters>,
-    threads: Vec<Thread>,
+    threads: Mutex<Threads>,
+    /// By thread.
+    orders: Vec<Orders>,
 }
 
-struct Thread {
-    orders: SyncSender<Order>,
-    waker: Waker,
-    handle: Mutex<Option<JoinHandle<()>>>,
-}
+/// What a thread is asked to do, and what wakes it for that.
+struct Orders(SyncSender<Order>, Waker);
 
 impl Engine {
     /// Starts the threads. No port is open yet.
@@ -81,32 +79,26 @@ impl Engine {
         counters: Arc<Counters>,
         logger: &Logger,
     ) -> Result<Self, EngineError> {
-        let processors = || std::thread::available_parallelism().map_or(1, |count| count.get());
         let count = settings.threads.unwrap_or_else(processors).max(1);
         let tls = Tls::new(settings)?;
         let shared = Shared::new(settings, tls, Arc::clone(&counters), logger.clone());
         let shared = Arc::new(shared);
-        let mut engine = Self {
+        let (mut threads, mut all) = (Threads::default(), Vec::with_capacity(count));
+        for _ in 0..count {
+            let poller = Poller::new()?;
+            let waker = poller.waker().clone();
+            let (orders, taken) = sync_channel(ORDERS);
+            let worker = Worker::new(poller, taken, Arc::clone(&shared));
+            all.push(Orders(orders, waker.clone()));
+            threads.start("tcp", waker, move || worker.run())?;
+        }
+        Ok(Self {
             listen: settings.listen,
             backlog: settings.backlog,
             counters,
-            threads: Vec::with_capacity(count),
-        };
-        for number in 0..count {
-            let poller = Poller::new()?;
-            let waker = Waker::new(&poller, Key::of(0).token(token::WAKER))?;
-            let (orders, taken) = sync_channel(ORDERS);
-            let worker = Worker::new(poller, waker.clone(), taken, Arc::clone(&shared));
-            let handle = std::thread::Builder::new()
-                .name(format!("tcp-{number}"))
-                .spawn(move || worker.run())?;
-            engine.threads.push(Thread {
-                orders,
-                waker,
-                handle: Mutex::new(Some(handle)),
-            });
-        }
-        Ok(engine)
+            threads: Mutex::new(threads),
+            orders: all,
+        })
     }
 
     /// Begins to accept connections on a port.
@@ -117,12 +109,12 @@ impl Engine {
     pub fn open(&self, port: &Arc<Port>) -> io::Result<()> {
         let address = SocketAddr::new(self.listen, port.number());
         let sockets: Result<Vec<_>, _> = self
-            .threads
+            .orders
             .iter()
             .map(|_| listen(address, self.backlog))
             .collect();
-        for (thread, socket) in self.threads.iter().zip(sockets?) {
-            thread.order(Order::Open(Arc::clone(port), socket));
+        for (thread, socket) in self.orders.iter().zip(sockets?) {
+            thread.give(Order::Open(Arc::clone(port), socket));
         }
         Ok(())
     }
@@ -145,34 +137,22 @@ impl Engine {
 
     /// Ends all connections and the threads, and waits for them.
     pub fn stop(&self) {
-        self.order_all(|| Order::Stop);
-        for thread in &self.threads {
-            let handle = thread.handle.lock();
-            if let Some(handle) = handle.unwrap_or_else(PoisonError::into_inner).take() {
-                // A thread that panicked has said so already.
-                let _ = handle.join();
-            }
-        }
+        let threads = self.threads.lock();
+        threads.unwrap_or_else(PoisonError::into_inner).stop();
     }
 
     fn order_all(&self, order: impl Fn() -> Order) {
-        for thread in &self.threads {
-            thread.order(order());
+        for thread in &self.orders {
+            thread.give(order());
         }
     }
 }
 
-impl Drop for Engine {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-impl Thread {
-    fn order(&self, order: Order) {
+impl Orders {
+    fn give(&self, order: Order) {
         // Woken first: it makes room while we wait. An error means that it has ended.
-        self.waker.wake();
-        let _ = self.orders.send(order);
-        self.waker.wake();
+        self.1.wake();
+        let _ = self.0.send(order);
+        self.1.wake();
     }
 }

@@ -82,8 +82,7 @@ impl Session {
         }
         match client_hello_name(bytes) {
             Hello::NeedMore => {
-                let token = lent.key.token(token::CLIENT);
-                let watched = client.watch(lent.poller, token, true, false);
+                let watched = client.watch(lent.poller, true, false);
                 watched_or(watched, End::ClientBroke)
             }
             hello => self.route_by(hello, lent),
@@ -127,17 +126,15 @@ impl Session {
             let pool = Arc::clone(pool);
             return self.dial(pool, lent);
         }
-        let token = lent.key.token(token::CLIENT);
         let write = client.stream.wants_write();
-        let watched = client.watch(lent.poller, token, true, write);
+        let watched = client.watch(lent.poller, true, write);
         watched_or(watched, End::ClientTls)
     }
 
     /// The client is not watched from here on until its bytes can be carried.
     fn dial(&mut self, pool: Arc<Pool>, lent: &mut Lent<'_>) -> Fate {
         if let Some(client) = &mut self.client {
-            let token = lent.key.token(token::CLIENT);
-            let watched = client.watch(lent.poller, token, false, false);
+            let watched = client.watch(lent.poller, false, false);
             watched_or(watched, End::ClientBroke)?;
         }
         self.stage = Stage::Dialing(Dial::new(pool, lent.now));
@@ -169,15 +166,15 @@ impl Session {
 
     /// `Err`: the attempt has failed already.
     fn dial_at(&mut self, address: SocketAddr, lent: &mut Lent<'_>) -> Result<Fate, Errno> {
+        let token = lent.key.token(token::BACKEND);
         match socket::dial_tcp(address)? {
             Dialed::Connected(socket) => {
-                self.backend = Some(Side::new(Stream::Plain(socket)));
+                self.backend = Some(Side::new(Stream::Plain(socket), token));
                 Ok(self.reached(lent))
             }
             Dialed::Underway(socket) => {
-                let mut side = Side::new(Stream::Plain(socket));
-                let token = lent.key.token(token::BACKEND);
-                let watched = side.watch(lent.poller, token, false, true);
+                let mut side = Side::new(Stream::Plain(socket), token);
+                let watched = side.watch(lent.poller, false, true);
                 self.backend = Some(side);
                 Ok(watched_or(watched, End::NoBackend))
             }
@@ -241,9 +238,8 @@ impl Session {
         match side.stream.handshake() {
             Ok(true) => self.connected(lent),
             Ok(false) => {
-                let token = lent.key.token(token::BACKEND);
                 let write = side.stream.wants_write();
-                let watched = side.watch(lent.poller, token, true, write);
+                let watched = side.watch(lent.poller, true, write);
                 watched_or(watched, End::NoBackend)
             }
             Err(error) => self.dial_failed(error.cause(), lent),

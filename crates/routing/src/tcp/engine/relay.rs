@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use wire::poller::{Interest, Poller};
+use wire::poller::{Interest, Poller, Registration};
 use wire::stream::{Received, Stream, StreamError};
 use wire::tls::TlsStream;
 
@@ -51,15 +51,15 @@ impl Carriers {
 /// One side of a session.
 pub(super) struct Side {
     pub(super) stream: Stream,
-    watched: Option<Interest>,
+    registration: Registration,
 }
 
 impl Side {
     /// A side that the poller does not watch yet.
-    pub(super) fn new(stream: Stream) -> Self {
+    pub(super) fn new(stream: Stream, token: u64) -> Self {
         Self {
             stream,
-            watched: None,
+            registration: Registration::new(token),
         }
     }
 
@@ -74,27 +74,14 @@ impl Side {
         let stream = begin(socket)?.ok()?;
         Some(Self {
             stream: Stream::Tls(Box::new(stream)),
-            watched: self.watched,
+            registration: self.registration,
         })
     }
 
     /// Watches it for what is wanted now; does nothing when that is the case already.
-    pub(super) fn watch(
-        &mut self,
-        poller: &Poller,
-        token: u64,
-        read: bool,
-        write: bool,
-    ) -> io::Result<()> {
+    pub(super) fn watch(&mut self, poller: &Poller, read: bool, write: bool) -> io::Result<()> {
         let wanted = (read || write).then(|| Interest::of(read, write));
-        match (self.watched, wanted) {
-            (before, after) if before == after => return Ok(()),
-            (None, Some(interest)) => poller.add(&self.stream, token, interest)?,
-            (Some(_), Some(interest)) => poller.change(&self.stream, token, interest)?,
-            (_, None) => poller.remove(&self.stream)?,
-        }
-        self.watched = wanted;
-        Ok(())
+        self.registration.set(&self.stream, wanted, poller)
     }
 }
 

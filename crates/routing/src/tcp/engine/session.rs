@@ -75,10 +75,11 @@ pub(super) enum Stage {
 pub(super) type Fate = Result<(), End>;
 
 impl Session {
-    pub(super) fn new(port: Arc<Port>, client: OwnedFd, now: Nanos) -> Self {
+    pub(super) fn new(key: Key, port: Arc<Port>, client: OwnedFd, now: Nanos) -> Self {
+        let client = Side::new(Stream::Plain(client), key.token(token::CLIENT));
         Self {
             port,
-            client: Some(Side::new(Stream::Plain(client))),
+            client: Some(client),
             backend: None,
             stage: Stage::Relaying,
             up: Flow::default(),
@@ -207,14 +208,12 @@ impl Session {
         let (up, down) = (&self.up, &self.down);
         if let Some(client) = &mut self.client {
             let write = down.is_blocked() || client.stream.wants_write();
-            let token = lent.key.token(token::CLIENT);
-            let watched = client.watch(lent.poller, token, up.reads(), write);
+            let watched = client.watch(lent.poller, up.reads(), write);
             watched_or(watched, End::ClientBroke)?;
         }
         if let Some(backend) = &mut self.backend {
             let write = up.is_blocked() || backend.stream.wants_write();
-            let token = lent.key.token(token::BACKEND);
-            let watched = backend.watch(lent.poller, token, down.reads(), write);
+            let watched = backend.watch(lent.poller, down.reads(), write);
             watched_or(watched, End::BackendBroke)?;
         }
         Ok(())

@@ -3,13 +3,16 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use telemetry::Logger;
-use wire::poller::{Event, Interest, Poller, Waker};
+use wire::deadlines::NEVER;
+use wire::listeners::{LISTENER, Listeners};
+use wire::poller::{Event, Poller, WAKER};
 use wire::slab::{Key, Slab};
 use wire::socket;
+use wire::threads::Phase;
 
 use super::port::Port;
 use super::relay::Carriers;
@@ -34,8 +37,6 @@ pub(super) enum Order {
     Close(u16),
     /// Accept no more.
     CloseAll,
-    /// End.
-    Stop,
 }
 
 /// What all threads share.
@@ -77,21 +78,14 @@ impl Shared {
     }
 }
 
-struct Listener {
-    port: Arc<Port>,
-    socket: OwnedFd,
-}
-
 /// See the module.
 pub(super) struct Worker {
     poller: Poller,
-    waker: Waker,
     orders: Receiver<Order>,
     shared: Arc<Shared>,
     carriers: Carriers,
-    listeners: Slab<Listener>,
-    /// Listeners that are not watched: a limit is reached.
-    held_back: Vec<Key>,
+    /// Each of a port. They pause until the next tick.
+    listeners: Listeners<Arc<Port>>,
     sessions: Slab<Session>,
     now: Nanos,
     next_tick: Nanos,
@@ -99,20 +93,13 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(
-        poller: Poller,
-        waker: Waker,
-        orders: Receiver<Order>,
-        shared: Arc<Shared>,
-    ) -> Self {
+    pub(super) fn new(poller: Poller, orders: Receiver<Order>, shared: Arc<Shared>) -> Self {
         Self {
             poller,
-            waker,
             orders,
             carriers: Carriers::new(shared.settings.splice),
             shared,
-            listeners: Slab::default(),
-            held_back: Vec::new(),
+            listeners: Listeners::default(),
             sessions: Slab::default(),
             now: wire::clock::now(),
             next_tick: 0,
@@ -121,25 +108,19 @@ impl Worker {
     }
 
     pub(super) fn run(mut self) {
-        loop {
-            let found = match self.poller.wait(self.longest_wait()) {
-                Ok(found) => found,
-                Err(error) => {
-                    let fields = telemetry::Fields::new();
-                    self.shared.logger.fatal("wait", &error, fields);
-                    break;
-                }
-            };
+        while self.poller.phase() != Phase::Stopped {
+            if let Err(error) = self.poller.wait_until(self.until(), self.now) {
+                let fields = telemetry::Fields::new();
+                self.shared.logger.fatal("wait", &error, fields);
+                break;
+            }
             self.now = wire::clock::now();
-            for index in 0..found {
-                let Some(event) = self.poller.event(index) else {
-                    break;
-                };
+            while let Some(event) = self.poller.next_event() {
                 match Key::of_token(event.token) {
                     (token::CLIENT, key) => self.serve(key, Which::Client, event),
                     (token::BACKEND, key) => self.serve(key, Which::Backend, event),
-                    (token::LISTENER, key) => self.accept(key),
-                    (token::WAKER, _) if !self.follow_orders() => return self.end(),
+                    (LISTENER, key) => self.accept(key),
+                    (WAKER, _) => self.follow_orders(),
                     _ => {}
                 }
             }
@@ -148,14 +129,12 @@ impl Worker {
         self.end();
     }
 
-    /// Until the next tick; without anything to look after, until something happens.
-    fn longest_wait(&self) -> Option<Duration> {
-        if self.sessions.taken() == 0 && self.held_back.is_empty() {
-            return None;
+    /// When to wake for the next tick, if there is anything to look after.
+    fn until(&self) -> Nanos {
+        match self.sessions.taken() == 0 && self.listeners.next_deadline() == NEVER {
+            true => NEVER,
+            false => self.next_tick,
         }
-        Some(Duration::from_nanos(
-            self.next_tick.saturating_sub(self.now),
-        ))
     }
 
     fn serve(&mut self, key: Key, which: Which, event: Event) {
@@ -185,17 +164,14 @@ impl Worker {
 
     fn accept(&mut self, key: Key) {
         for _ in 0..ACCEPTS {
-            let Some(listener) = self.listeners.get(key) else {
+            let Some((port, listener)) = self.listeners.get(key) else {
                 return;
             };
-            if !self.shared.has_room(&listener.port) {
+            if !self.shared.has_room(port) {
                 return self.hold_back(key);
             }
-            match socket::accept_anybody(&listener.socket) {
-                Ok(Some(socket)) => {
-                    let port = Arc::clone(&listener.port);
-                    self.begin(port, socket);
-                }
+            match socket::accept_anybody(listener) {
+                Ok(Some(socket)) => self.begin(Arc::clone(port), socket),
                 Ok(None) => return,
                 Err(_) => {
                     // Out of descriptors or memory: time may help.
@@ -212,17 +188,16 @@ impl Worker {
         counters.active.fetch_add(1, Relaxed);
         port.counters.accepted.fetch_add(1, Relaxed);
         port.counters.active.fetch_add(1, Relaxed);
-        let key = self.sessions.insert(Session::new(port, socket, self.now));
+        let key = self.sessions.reserve();
+        let session = Session::new(key, port, socket, self.now);
+        self.sessions.put(key, session);
         self.with_session(key, Session::begin);
     }
 
     /// Leaves a listener's queue to the kernel until the next tick.
     fn hold_back(&mut self, key: Key) {
-        if let Some(listener) = self.listeners.get(key)
-            && self.poller.remove(&listener.socket).is_ok()
-        {
+        if self.listeners.pause(key, self.next_tick, &self.poller) {
             self.shared.counters.held_back.fetch_add(1, Relaxed);
-            self.held_back.push(key);
         }
     }
 
@@ -233,8 +208,8 @@ impl Worker {
         let step = self.shared.round / PARTS;
         let step = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
         self.next_tick = self.now.saturating_add(step);
-        for key in std::mem::take(&mut self.held_back) {
-            self.listen(key);
+        if self.listeners.next_deadline() != NEVER {
+            self.listeners.resume(self.now, &self.poller);
         }
         let (part, parts) = (self.part as usize, PARTS as usize);
         for place in (part..self.sessions.places()).step_by(parts) {
@@ -245,32 +220,14 @@ impl Worker {
         self.part = (self.part + 1) % PARTS;
     }
 
-    /// Does what was asked; `false` when the thread should end.
-    fn follow_orders(&mut self) -> bool {
-        self.waker.clear();
-        loop {
-            match self.orders.try_recv() {
-                Ok(Order::Open(port, socket)) => self.open(port, socket),
-                Ok(Order::Close(number)) => self.close(|port| port.number() == number),
-                Ok(Order::CloseAll) => self.close(|_| true),
-                Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return false,
-                Err(TryRecvError::Empty) => return true,
-            }
-        }
-    }
-
-    fn open(&mut self, port: Arc<Port>, socket: OwnedFd) {
-        let key = self.listeners.insert(Listener { port, socket });
-        self.listen(key);
-    }
-
-    /// Hears of connections; tries again at the next tick if it cannot now.
-    fn listen(&mut self, key: Key) {
-        if let Some(listener) = self.listeners.get(key) {
-            let token = key.token(token::LISTENER);
-            let added = self.poller.add(&listener.socket, token, Interest::Read);
-            if added.is_err() {
-                self.held_back.push(key);
+    /// Does what was asked.
+    fn follow_orders(&mut self) {
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                // One that cannot be watched now is tried again at the next tick.
+                Order::Open(port, socket) => _ = self.listeners.add(socket, port, &self.poller),
+                Order::Close(number) => self.close(|port| port.number() == number),
+                Order::CloseAll => self.close(|_| true),
             }
         }
     }
@@ -278,21 +235,18 @@ impl Worker {
     /// Closes listeners. Connections in their queues are begun first: closing would reset
     /// them.
     fn close(&mut self, which: impl Fn(&Port) -> bool) {
-        for place in 0..self.listeners.places() {
-            let Some(key) = self.listeners.key_at(place) else {
-                continue;
-            };
-            let closes = self.listeners.get(key).is_some_and(|it| which(&it.port));
-            if !closes {
-                continue;
-            }
-            let Some(Listener { port, socket }) = self.listeners.remove(key) else {
-                continue;
-            };
-            while self.shared.has_room(&port)
-                && let Ok(Some(client)) = socket::accept_anybody(&socket)
+        for key in self.listeners.keys() {
+            while let Some((port, listener)) = self.listeners.get(key)
+                && which(port)
             {
-                self.begin(Arc::clone(&port), client);
+                let client = match self.shared.has_room(port) {
+                    true => socket::accept_anybody(listener),
+                    false => Ok(None),
+                };
+                match client {
+                    Ok(Some(client)) => self.begin(Arc::clone(port), client),
+                    _ => self.listeners.close(key),
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use wire::http1::{Expect, Limits, ResponseError, ResponseScanner, Scan, Sink};
-use wire::poller::{Interest, Poller};
+use wire::poller::{Interest, Poller, Registration};
 use wire::slab::Key;
 use wire::stream::{Received, Stream, StreamError};
 
@@ -30,10 +30,9 @@ pub(crate) struct BackendConnection {
     state: ConnectionState,
     scanner: ResponseScanner,
     pub(super) inbox: Inbox,
-    pub(super) interest: Interest,
-    /// Whether the poller watches it. Not when it broke while the client was slow to take
-    /// what came before: the poller would tell of it again and again.
-    pub(super) watched: bool,
+    /// It is not watched when it broke while the client was slow to take what came before:
+    /// the poller would tell of it again and again.
+    pub(super) registration: Registration,
     /// Whether it has carried a request before this one.
     pub(super) used: bool,
     /// The backend will send no more.
@@ -72,8 +71,7 @@ impl BackendConnection {
             state: ConnectionState::Connecting,
             scanner: ResponseScanner::new(limits),
             inbox: Inbox::default(),
-            interest: Interest::Write,
-            watched: true,
+            registration: Registration::added(key.token(token::BACKEND), Interest::Write),
             used: false,
             ended: false,
         }
@@ -204,7 +202,8 @@ impl BackendConnection {
 
     /// Whether it may have bytes that the poller does not tell of.
     pub(crate) fn holds_bytes(&self) -> bool {
-        self.state == ConnectionState::Open && (self.stream.holds_bytes() || !self.watched)
+        self.state == ConnectionState::Open
+            && (self.stream.holds_bytes() || !self.registration.is_watched())
     }
 
     /// Watches for what it needs, where that changed. `sends`: bytes wait for the backend;
@@ -218,33 +217,24 @@ impl BackendConnection {
             ConnectionState::Open => (sends, takes),
         };
         let wanted = Interest::of(read && !self.ended, write || self.stream.wants_write());
-        if self.watched && wanted != self.interest {
-            let token = self.key.token(token::BACKEND);
-            if poller.change(&self.stream, token, wanted).is_ok() {
-                self.interest = wanted;
-            }
+        if self.registration.is_watched() {
+            // Its own events tell if the connection is gone.
+            let _ = self.registration.set(&self.stream, Some(wanted), poller);
         }
         takes && !self.ended && self.holds_bytes()
     }
 
     /// It broke, and what came before is still to be read when the client has taken more.
     pub(crate) fn stop_watching(&mut self, poller: &Poller) {
-        if self.watched {
-            self.watched = poller.remove(&self.stream).is_err();
-        }
+        // Fails only if it is not watched.
+        let _ = self.registration.set(&self.stream, None, poller);
     }
 
     /// Waits for its next request; `false`: it cannot be watched.
     pub(super) fn rest(&mut self, poller: &Poller) -> bool {
         self.used = true;
-        if self.interest != Interest::Read {
-            let token = self.key.token(token::BACKEND);
-            if poller.change(&self.stream, token, Interest::Read).is_err() {
-                return false;
-            }
-            self.interest = Interest::Read;
-        }
-        true
+        let read = Some(Interest::Read);
+        self.registration.set(&self.stream, read, poller).is_ok()
     }
 
     /// Goes on over the stream that `begin` makes of its own.
@@ -256,13 +246,11 @@ impl BackendConnection {
         poller: &Poller,
         begin: impl FnOnce(Stream) -> io::Result<Stream>,
     ) -> io::Result<()> {
-        poller.remove(&self.stream)?;
+        self.registration.set(&self.stream, None, poller)?;
         let socket = self.stream.socket().ok_or(Errno::BADF)?;
         let own = Stream::Plain(socket.try_clone_to_owned()?);
         self.stream = begin(std::mem::replace(&mut self.stream, own))?;
-        let token = self.key.token(token::BACKEND);
-        poller.add(&self.stream, token, Interest::Read)?;
-        self.interest = Interest::Read;
-        Ok(())
+        let read = Some(Interest::Read);
+        self.registration.set(&self.stream, read, poller)
     }
 }

@@ -37,7 +37,7 @@ impl Backends {
                 Ok(address) => Resolved::Address(address),
                 Err(_) => {
                     let resolver = &context.shared.resolver;
-                    resolver.resolve(identity, context.clock.now(), &context.waker)
+                    resolver.resolve(identity, context.clock.now(), context.poller.waker())
                 }
             };
             let address = match resolved {

@@ -1,8 +1,6 @@
 //! HTTP/2 to backends: each connection carries one of the thread's connections, as a stream
 //! at a time.
 
-use std::mem;
-
 use rustix::io::Errno;
 use wire::http2::{ClientSettings, Progress};
 use wire::slab::Key;
@@ -30,7 +28,7 @@ impl Backends {
             read_budget: 256 * 1024,
             ..ClientSettings::default()
         };
-        let key = self.http2.reserve();
+        let key = self.http2.values.reserve();
         let token = key.token(token::BACK);
         let poller = &context.poller;
         let mut begun = None;
@@ -41,7 +39,7 @@ impl Backends {
         });
         match (replaced, begun) {
             (Ok(()), Some(backend)) => {
-                self.http2.put(key, Box::new(backend));
+                self.http2.values.put(key, Box::new(backend));
                 self.turn_http2(key, true, context);
                 Ok(())
             }
@@ -56,11 +54,11 @@ impl Backends {
 
     /// Something happened to a connection of HTTP/2. If it has ended, so has what it carries.
     pub(crate) fn turn_http2(&mut self, key: Key, readable: bool, context: &Context) {
-        let Some(backend) = self.http2.get_mut(key) else {
+        let Some(backend) = self.http2.values.get_mut(key) else {
             return;
         };
         match backend.drive(readable, &context.poller) {
-            Ok(Progress::More) => self.more.push(key),
+            Ok(Progress::More) => self.http2.look_again(key),
             Ok(_) => {}
             Err(_) => self.http2.release(key),
         }
@@ -68,7 +66,7 @@ impl Backends {
 
     /// Another look at connections that had more to read.
     pub(crate) fn revisit(&mut self, context: &Context) {
-        for key in mem::take(&mut self.more) {
+        for key in self.http2.again() {
             self.turn_http2(key, true, context);
         }
     }

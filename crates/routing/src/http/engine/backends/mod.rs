@@ -10,11 +10,11 @@ use std::mem;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use wire::deadlines::Deadlines;
 use wire::http2::gateway::Backend as Http2Backend;
 use wire::poller::Interest;
-use wire::slab::{Key, Slab};
+use wire::slab::Key;
 use wire::stream::Stream;
+use wire::timed::Timed;
 
 pub(super) use self::connection::{BackendConnection, ConnectionState};
 pub(super) use self::dial::errno_text;
@@ -26,13 +26,11 @@ use crate::table::{Endpoint, Nanos};
 
 /// See the module.
 pub(super) struct Backends {
-    slots: Slab<BackendSlot>,
+    /// Idle connections are closed at their deadlines.
+    slots: Timed<BackendSlot>,
     pools: Pools,
-    /// When idle connections are closed.
-    deadlines: Deadlines,
-    http2: Slab<Box<Http2Backend>>,
-    /// Those of them with more to read than one turn takes.
-    more: Vec<Key>,
+    /// Those with more to read than one turn takes are looked at again.
+    http2: Timed<Box<Http2Backend>>,
     /// Clients' connections whose request waits for a name to be resolved.
     resolving: Vec<Key>,
     /// The other ends of connections to the router itself, which nobody has taken in yet.
@@ -50,11 +48,9 @@ enum BackendSlot {
 impl Backends {
     pub(super) fn new() -> Self {
         Self {
-            slots: Slab::default(),
+            slots: Timed::with_grain(GRAIN),
             pools: Pools::default(),
-            deadlines: Deadlines::with_grain(GRAIN),
-            http2: Slab::default(),
-            more: Vec::new(),
+            http2: Timed::default(),
             resolving: Vec::new(),
             to_itself: Vec::new(),
         }
@@ -62,16 +58,13 @@ impl Backends {
 
     /// When [`Backends::expire`] has something to do, or [`Backends::revisit`].
     pub(super) fn next_deadline(&self) -> Nanos {
-        match self.more.is_empty() {
-            true => self.deadlines.next(),
-            false => 0,
-        }
+        self.slots.next_deadline().min(self.http2.next_deadline())
     }
 
     /// Something happened to a connection: gives the client's connection whose request it
     /// carries. An idle one was closed by its backend, or breaks the protocol.
     pub(super) fn event(&mut self, key: Key, context: &mut Context) -> Option<Key> {
-        match self.slots.get_mut(key)? {
+        match self.slots.values.get_mut(key)? {
             BackendSlot::With(client) => Some(*client),
             BackendSlot::Idle(connection) => {
                 // Of streams it may be told for nothing.
@@ -95,16 +88,16 @@ impl Backends {
     ) -> Option<Box<BackendConnection>> {
         loop {
             let key = self.pools.take(endpoint.identity())?;
-            let Some(BackendSlot::Idle(mut connection)) = self.slots.take(key) else {
+            let Some(BackendSlot::Idle(mut connection)) = self.slots.values.take(key) else {
                 continue;
             };
             context.counters.idle_backends.decrement();
-            self.deadlines.clear(key.index());
+            self.slots.deadlines.clear(key.index());
             if !connection.fits(endpoint, service) || (careful && connection.is_stale()) {
                 self.close(*connection, context);
                 continue;
             }
-            self.slots.put(key, BackendSlot::With(client));
+            self.slots.values.put(key, BackendSlot::With(client));
             return Some(connection);
         }
     }
@@ -118,13 +111,10 @@ impl Backends {
         stream: Stream,
         context: &Context,
     ) -> Result<Box<BackendConnection>, Errno> {
-        let key = self.slots.reserve();
-        let token = key.token(token::BACKEND);
-        if context.poller.add(&stream, token, Interest::Write).is_err() {
-            self.slots.release(key);
-            return Err(Errno::NOBUFS);
-        }
-        self.slots.put(key, BackendSlot::With(client));
+        let (kind, poller) = (token::BACKEND, &context.poller);
+        let key = self.slots.watch(&stream, kind, Interest::Write, poller);
+        let key = key.ok_or(Errno::NOBUFS)?;
+        self.slots.values.put(key, BackendSlot::With(client));
         context.counters.open_backends.increment();
         let settings = &context.shared.settings;
         let connection = BackendConnection::new(key, endpoint, service, stream, settings);
@@ -158,7 +148,7 @@ impl Backends {
         let key = connection.key;
         let clean = connection.inbox.is_empty() && !connection.stream.holds_bytes();
         let kept = context.running
-            && (connection.watched && clean)
+            && (connection.registration.is_watched() && clean)
             && self.pools.add(&connection.identity, key, settings.idle)
             && connection.rest(&context.poller);
         if !kept {
@@ -167,21 +157,21 @@ impl Backends {
         }
         context.counters.idle_backends.increment();
         let deadline = context.clock.after(settings.idle_timeout);
-        self.deadlines.set(key.index(), deadline);
-        self.slots.put(key, BackendSlot::Idle(connection));
+        self.slots.deadlines.set(key.index(), deadline);
+        let slots = &mut self.slots.values;
+        slots.put(key, BackendSlot::Idle(connection));
     }
 
     /// Closes a connection.
     pub(super) fn close(&mut self, mut connection: BackendConnection, context: &mut Context) {
         connection.inbox.clear(&mut context.buffers);
         self.pools.remove(&connection.identity, connection.key);
-        self.deadlines.clear(connection.key.index());
         self.slots.release(connection.key);
         context.counters.open_backends.decrement();
     }
 
     fn drop_idle(&mut self, key: Key, context: &mut Context) {
-        if let Some(BackendSlot::Idle(connection)) = self.slots.take(key) {
+        if let Some(BackendSlot::Idle(connection)) = self.slots.values.take(key) {
             context.counters.idle_backends.decrement();
             self.close(*connection, context);
         }
@@ -190,11 +180,12 @@ impl Backends {
     /// Closes the idle connection that would be closed first, since a descriptor is needed;
     /// `false` when there is none.
     pub(super) fn make_room(&mut self, context: &mut Context) -> bool {
-        let first = self.deadlines.iter().min_by_key(|(_, at)| *at);
-        let Some(key) = first.and_then(|(place, _)| self.slots.key_at(place as usize)) else {
+        let first = self.slots.deadlines.iter().min_by_key(|(_, at)| *at);
+        let Some(key) = first.and_then(|(place, _)| self.slots.values.key_at(place as usize))
+        else {
             return false;
         };
-        if !matches!(self.slots.get(key), Some(BackendSlot::Idle(_))) {
+        if !matches!(self.slots.values.get(key), Some(BackendSlot::Idle(_))) {
             return false;
         }
         context.counters.no_descriptors.increment();
@@ -204,10 +195,8 @@ impl Backends {
 
     /// Closes idle connections whose time is over.
     pub(super) fn expire(&mut self, context: &mut Context) {
-        while let Some((place, _)) = self.deadlines.expired(context.clock.now()) {
-            if let Some(key) = self.slots.key_at(place as usize)
-                && matches!(self.slots.get(key), Some(BackendSlot::Idle(_)))
-            {
+        while let Some(key) = self.slots.late(context.clock.now()) {
+            if matches!(self.slots.values.get(key), Some(BackendSlot::Idle(_))) {
                 self.drop_idle(key, context);
             }
         }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use wire::deadlines::NEVER;
 use wire::http1::{Limits, RequestError, RequestHead, RequestScanner, Sink};
-use wire::poller::Interest;
+use wire::poller::{Interest, Registration};
 use wire::slab::Key;
 use wire::stream::{Received, Stream};
 
@@ -35,8 +35,7 @@ pub(super) struct ClientConnection {
     phase: Phase,
     /// The client will send no more.
     ended: bool,
-    /// What the poller watches for.
-    interest: Interest,
+    registration: Registration,
     /// When patience ends, whatever the phase; of [`Phase::Busy`] the request says when.
     deadline: Nanos,
     /// Whether TLS is to begin on it.
@@ -117,6 +116,7 @@ impl ClientConnection {
             head_bytes: settings.longest_head(),
             ..Limits::default()
         };
+        let token = key.token(token::CLIENT);
         Self {
             key,
             stream,
@@ -126,7 +126,7 @@ impl ClientConnection {
             outbox: Outbox::default(),
             phase: Phase::Head,
             ended: false,
-            interest: Interest::Read,
+            registration: Registration::added(token, Interest::Read),
             deadline: context.clock.after(settings.head_timeout),
             awaits_tls: false,
             introduced: false,
@@ -407,13 +407,9 @@ impl ClientConnection {
     /// place now.
     pub(super) fn watch(&mut self, read: bool, context: &Context) {
         let write = !self.outbox.is_empty() || self.stream.wants_write();
-        let wanted = Interest::of(read, write);
-        if wanted != self.interest {
-            let token = self.key.token(token::CLIENT);
-            match context.poller.change(&self.stream, token, wanted) {
-                Ok(()) => self.interest = wanted,
-                Err(_) => self.phase = Phase::Closed,
-            }
+        let (wanted, poller) = (Some(Interest::of(read, write)), &context.poller);
+        if self.registration.set(&self.stream, wanted, poller).is_err() {
+            self.phase = Phase::Closed;
         }
     }
 

@@ -7,7 +7,6 @@ use wire::stream::{Received, Stream};
 use super::{ClientConnection, Phase};
 use crate::http::engine::buffers::ROOM;
 use crate::http::engine::context::Context;
-use crate::http::engine::token;
 use crate::http::pipeline::{Client, TlsFacts};
 
 impl ClientConnection {
@@ -72,15 +71,14 @@ impl ClientConnection {
             self.opening_failed(context);
             return;
         };
-        let (poller, token) = (&context.poller, self.key.token(token::CLIENT));
-        let moved = poller
-            .remove(&self.stream)
-            .and_then(|()| poller.add(&socket, token, Interest::Read));
+        let poller = &context.poller;
+        let moved = self.registration.set(&self.stream, None, poller);
+        let read = Some(Interest::Read);
+        let moved = moved.and_then(|()| self.registration.set(&socket, read, poller));
         let begun = tls.behind(socket, domain, self.inbox.bytes());
         self.inbox.clear(&mut context.buffers);
         match (moved, begun) {
             (Ok(()), Some(Ok(stream))) => {
-                self.interest = Interest::Read;
                 self.stream = Stream::Tls(Box::new(stream));
                 self.handshake(context);
             }

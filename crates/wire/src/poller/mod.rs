@@ -4,20 +4,32 @@
 //! once for each event, which is all that a small answer needs, and no call into the
 //! kernel is spent on finding that there is nothing more.
 
+mod registration;
+
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
 
 use crate::clock::timespec;
+use crate::deadlines::NEVER;
 use crate::signal::{Bell, Signal};
+use crate::slab::Key;
+use crate::threads::Phase;
+
+pub use registration::Registration;
 
 /// Most events that one wait returns.
 const EVENTS: usize = 256;
+
+/// The kind of a poller's event that tells that its [`Waker`] was called. Of the others 6 is
+/// that of [listeners](crate::listeners::LISTENER), and 0 to 5 are free.
+pub const WAKER: u32 = 7;
 
 /// What is wanted of a socket. That its peer closed is always told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,10 +121,13 @@ impl<S: AsFd> Watched for S {
 /// The sockets of one thread. See the module.
 pub struct Poller {
     epoll: OwnedFd,
+    waker: Waker,
     bell: Arc<Bell>,
     /// The last wait told of signals only, without asking the kernel.
     signals_only: bool,
     events: Vec<Event>,
+    /// How many of them [`Poller::next_event`] has given.
+    given: usize,
     interrupted: bool,
 }
 
@@ -123,17 +138,23 @@ impl Poller {
     /// One without sockets.
     ///
     /// # Errors
-    /// When the process has no descriptor left, or the kernel is older than Linux 5.11
+    /// When the process has no two descriptors left, or the kernel is older than Linux 5.11
     /// and cannot wait for less than a millisecond.
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let flags = rustix::event::EventfdFlags::NONBLOCK | rustix::event::EventfdFlags::CLOEXEC;
+        let event = rustix::event::eventfd(0, flags)?;
+        let waker = Waker(Arc::new((event, AtomicU8::new(0))));
         let mut poller = Self {
             epoll,
+            waker,
             bell: Arc::default(),
             signals_only: false,
             events: Vec::new(),
+            given: 0,
             interrupted: false,
         };
+        poller.add(&poller.waker.0.0, Key::of(0).token(WAKER), Interest::Read)?;
         match poller.wait(Some(Duration::ZERO)) {
             Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
                 Err(io::Error::new(
@@ -143,6 +164,20 @@ impl Poller {
             }
             Err(error) => Err(error),
             Ok(_) => Ok(poller),
+        }
+    }
+
+    /// Wakes this poller from other threads, as an event of the kind [`WAKER`].
+    pub fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    /// What its thread was told to do, by [`Threads`](crate::threads::Threads).
+    pub fn phase(&self) -> Phase {
+        match self.waker.0.1.load(Ordering::Acquire) {
+            0 => Phase::Running,
+            1 => Phase::Draining,
+            _ => Phase::Stopped,
         }
     }
 
@@ -194,13 +229,14 @@ impl Poller {
 
     /// Waits until something happens or the time is over (`None`: for as long as it
     /// takes), and says how much happened: up to 256 events of sockets, and those of all
-    /// signals that were rung, to be read by [`Poller::event`]. A signal of the system ends
-    /// the wait early, without events.
+    /// signals that were rung, to be read by [`Poller::next_event`]. A signal of the system
+    /// ends the wait early, without events.
     ///
     /// # Errors
     /// Those of the kernel; none is expected.
     pub fn wait(&mut self, longest: Option<Duration>) -> io::Result<usize> {
         self.events.clear();
+        self.given = 0;
         self.interrupted = false;
         let events = &mut self.events;
         self.bell.take(|token| {
@@ -229,9 +265,23 @@ impl Poller {
             }
             Err(errno) => return Err(errno.into()),
         };
-        self.events
-            .extend(found.iter().map(|event| Event::of(*event)));
+        for event in found.iter().map(|event| Event::of(*event)) {
+            if event.token == Key::of(0).token(WAKER) {
+                self.waker.clear();
+            }
+            self.events.push(event);
+        }
         Ok(self.events.len())
+    }
+
+    /// Waits as [`Poller::wait`], from `now` until a moment of the same clock; [`NEVER`]: for as
+    /// long as it takes.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn wait_until(&mut self, until: u64, now: u64) -> io::Result<usize> {
+        let longest = Duration::from_nanos(until.saturating_sub(now));
+        self.wait((until != NEVER).then_some(longest))
     }
 
     /// Whether a signal ended the last wait: one that was caught, or the thread was
@@ -240,9 +290,12 @@ impl Poller {
         self.interrupted
     }
 
-    /// An event of the last wait; `None` beyond their number.
-    pub fn event(&self, index: usize) -> Option<Event> {
-        self.events.get(index).copied()
+    /// The next event of the last wait, each once.
+    #[inline]
+    pub fn next_event(&mut self) -> Option<Event> {
+        let event = self.events.get(self.given).copied()?;
+        self.given += 1;
+        Some(event)
     }
 }
 
@@ -255,32 +308,25 @@ impl AsFd for Poller {
 
 /// Wakes a poller from another thread. Clones wake the same one.
 #[derive(Debug, Clone)]
-pub struct Waker {
-    event: Arc<OwnedFd>,
-}
+pub struct Waker(Arc<(OwnedFd, AtomicU8)>);
 
 impl Waker {
-    /// One that makes `poller` return an event with `token`.
-    ///
-    /// # Errors
-    /// When the process has no descriptor left.
-    pub fn new(poller: &Poller, token: u64) -> io::Result<Self> {
-        let flags = rustix::event::EventfdFlags::NONBLOCK | rustix::event::EventfdFlags::CLOEXEC;
-        let event = Arc::new(rustix::event::eventfd(0, flags)?);
-        poller.add(&event, token, Interest::Read)?;
-        Ok(Self { event })
-    }
-
-    /// Wakes the poller, now or at its next wait.
+    /// Wakes the poller, now or at its next wait: once for all calls so far.
     pub fn wake(&self) {
         // Fails only when the counter is full, and then the poller is awake already.
-        let _ = rustix::io::write(&*self.event, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.0.0, &1_u64.to_ne_bytes());
     }
 
-    /// Takes note of all calls so far; for the woken thread.
-    pub fn clear(&self) {
+    /// Tells the poller's thread what to do, unless it was told to do more already.
+    pub(crate) fn tell(&self, phase: Phase) {
+        self.0.1.fetch_max(phase as u8, Ordering::AcqRel);
+        self.wake();
+    }
+
+    /// Takes note of all calls so far.
+    fn clear(&self) {
         // Fails only when nobody called.
-        let _ = rustix::io::read(&*self.event, &mut [0_u8; 8]);
+        let _ = rustix::io::read(&self.0.0, &mut [0_u8; 8]);
     }
 }
 
@@ -308,26 +354,32 @@ mod tests {
                 writable: false,
                 broken: false,
             };
-            assert_eq!(poller.event(0), Some(expected));
-            assert_eq!(poller.event(1), None);
+            assert_eq!(poller.next_event(), Some(expected));
+            assert_eq!(poller.next_event(), None);
         }
         poller.change(&far, 8, Interest::Both).unwrap();
         poller.wait(Some(Duration::from_secs(5))).unwrap();
-        let event = poller.event(0).unwrap();
+        let event = poller.next_event().unwrap();
         assert!(event.token == 8 && event.readable && event.writable);
         poller.remove(&far).unwrap();
         assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
     }
 
     #[test]
-    fn a_waker_wakes_until_it_is_cleared() {
+    fn a_waker_wakes_once_for_all_calls_before() {
         let mut poller = Poller::new().unwrap();
-        let waker = Waker::new(&poller, 1).unwrap();
-        waker.clear();
-        let other = waker.clone();
-        std::thread::spawn(move || other.wake()).join().unwrap();
-        assert_eq!(poller.wait(None).unwrap(), 1);
-        waker.clear();
-        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
+        // Moments that have passed are not waited for.
+        for (until, now) in [(7, 7), (7, 9), (0, 9)] {
+            assert_eq!(poller.wait_until(until, now).unwrap(), 0);
+        }
+        for _ in 0..2 {
+            let other = poller.waker().clone();
+            poller.waker().wake();
+            std::thread::spawn(move || other.wake()).join().unwrap();
+            assert_eq!(poller.wait_until(NEVER, 9).unwrap(), 1);
+            let token = poller.next_event().unwrap().token;
+            assert_eq!(Key::of_token(token), (WAKER, Key::of(0)));
+            assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap(), 0);
+        }
     }
 }
