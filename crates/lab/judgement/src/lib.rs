@@ -1,0 +1,1 @@
+//! Whether one version is worse than another.
