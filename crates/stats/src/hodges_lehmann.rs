@@ -124,6 +124,9 @@ impl Ranks {
 
     /// How many candidates lie outside an end of the interval, at most half of them.
     fn outside(&self, tail: f64) -> Option<usize> {
+        if tail.is_nan() {
+            return None;
+        }
         let tail = tail.min(0.5);
         let within = match self {
             // Probabilities are sums, rounded.

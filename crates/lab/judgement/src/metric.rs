@@ -26,10 +26,12 @@ impl Direction {
     /// Such a logarithm as a share of the base: 0.05 is "5 % slower" of a latency and "5 % less"
     /// of a throughput.
     pub(crate) fn share(self, worse_by: f64) -> f64 {
-        match self {
+        let share = match self {
             Self::LowerIsBetter => worse_by.exp_m1(),
             Self::HigherIsBetter => -(-worse_by).exp_m1(),
-        }
+        };
+        // JSON has no infinity.
+        share.clamp(f64::MIN, f64::MAX)
     }
 
     /// The logarithm of such a share, which is below 1 where higher is better.

@@ -53,7 +53,7 @@ struct Measured {
     missing: Missing,
     /// Shown to be slower, by whatever.
     slower: bool,
-    /// What was concluded, and from how many pairs.
+    /// What was concluded for good.
     concluded: Option<Verdict>,
     evidence: Option<Evidence>,
 }
@@ -73,11 +73,16 @@ impl Gate {
         let divided = 1..=settings.metrics.len();
         let tails = divided.map(|among| {
             let alpha = settings.alpha / 2.0 / among as f64;
-            // Looks ascend to 1 and alpha was checked.
-            sequential_tails(settings.spending, alpha, &times).unwrap_or_default()
+            sequential_tails(settings.spending, alpha, &times)
         });
+        // Never none: looks ascend to 1 and alpha was checked.
+        let tails = tails.collect::<Option<_>>().ok_or(GateError::Pairs {
+            first: settings.pairs_first,
+            each: settings.pairs_each,
+            most: settings.pairs_most,
+        })?;
         Ok(Self {
-            tails: tails.collect(),
+            tails,
             measured: vec![Measured::default(); settings.metrics.len()],
             looks,
             settings,
@@ -85,7 +90,8 @@ impl Gate {
         })
     }
 
-    /// The same gate with another seed, spared the sums that looks need; for simulations.
+    /// A fresh gate with another seed, spared the sums that its looks need: for simulations of
+    /// many.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;

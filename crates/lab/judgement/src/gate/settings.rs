@@ -97,9 +97,18 @@ impl GateSettings {
                 most: self.pairs_most,
             });
         }
-        for (what, found, most) in [("alpha", self.alpha, 0.5), ("power", self.power, 0.999)] {
-            if !(found > 0.0 && found <= most) {
-                return Err(GateError::Chance { what, found, most });
+        let chances = [
+            ("alpha", self.alpha, (1e-6, 0.5)),
+            ("power", self.power, (0.5, 0.999)),
+        ];
+        for (what, found, (least, most)) in chances {
+            if !(least..=most).contains(&found) {
+                return Err(GateError::Chance {
+                    what,
+                    found,
+                    least,
+                    most,
+                });
             }
         }
         Ok(())
@@ -147,12 +156,14 @@ pub enum GateError {
         most: usize,
     },
     /// A chance out of range.
-    #[error("gate: {what} must be above 0 and at most {most}, found {found}")]
+    #[error("gate: {what} must be from {least} to {most}, found {found}")]
     Chance {
         /// Which.
         what: &'static str,
         /// What was asked for.
         found: f64,
+        /// The least it can be.
+        least: f64,
         /// The most it can be.
         most: f64,
     },

@@ -252,7 +252,8 @@ fn wrong_settings_and_pairs_are_errors() {
     assert!(with(|it| it.pairs_each = 0).contains("found 8, 24 and 0"));
     assert!(with(|it| it.pairs_first = 25).contains("found 25, 24"));
     assert!(with(|it| it.pairs_most = 1001).contains("1001"));
-    assert!(with(|it| it.alpha = f64::NAN).contains("alpha"));
+    assert!(with(|it| it.alpha = f64::NAN).contains("alpha must be from 0.000001 to 0.5"));
+    assert!(with(|it| it.alpha = 1e-320).contains("alpha"));
     assert!(with(|it| it.power = 1.0).contains("power"));
 
     let mut gate = Gate::new(settings(0.03)).unwrap();

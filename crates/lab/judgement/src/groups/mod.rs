@@ -17,6 +17,12 @@ const BATCH_TIMES: f64 = 10.0;
 /// Fewer batches than this of a run show nothing.
 const BATCHES_LEAST: usize = 8;
 
+/// Batches of a long run are longer, so that there are no more than about this.
+const BATCHES_MOST: usize = 200;
+
+/// Latest runs of a group that are looked at: memory grows with the product of both.
+const RUNS_MOST: usize = 1000;
+
 /// What a comparison can be held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -69,10 +75,12 @@ pub struct Comparison {
 }
 
 /// Compares two groups of runs, one value a run; negative values and those that are not finite
-/// count as missing.
+/// count as missing. Of each group, the last 1,000 are looked at.
 #[must_use]
 pub fn compare_groups(metric: &Metric, limit_share: f64, base: &[f64], new: &[f64]) -> Comparison {
-    compare(metric, limit_share, Licence::Unpaired, base, new).finish()
+    let latest = |runs: &[f64]| runs[runs.len().saturating_sub(RUNS_MOST)..].to_vec();
+    let (base, new) = (latest(base), latest(new));
+    compare(metric, limit_share, Licence::Unpaired, &base, &new).finish()
 }
 
 /// Compares one run with another by values from within them (one for each second, say, in
@@ -83,7 +91,9 @@ pub fn compare_groups(metric: &Metric, limit_share: f64, base: &[f64], new: &[f6
 pub fn compare_runs(metric: &Metric, limit_share: f64, base: &[f64], new: &[f64]) -> Comparison {
     let (base_used, new_used) = (used(base), used(new));
     let times = [&base_used, &new_used].map(|values| autocorrelation_time(values).unwrap_or(1.0));
-    let length = (BATCH_TIMES * times[0].max(times[1])).ceil() as usize;
+    let longest = base_used.len().max(new_used.len());
+    let alike = (BATCH_TIMES * times[0].max(times[1])).ceil() as usize;
+    let length = alike.max(longest / BATCHES_MOST);
     let (base_batches, new_batches) = (
         batch_means(&base_used, length),
         batch_means(&new_used, length),

@@ -92,6 +92,7 @@ fn batches_are_as_long_as_neighbours_resemble_each_other() {
         let equal = compare_runs(&lower, 0.02, &base, &new);
         // The time of this process is 9.
         assert!(equal.batch_length.unwrap() > 40);
+        assert!(equal.base_count <= 200);
         worse += usize::from(equal.mann_whitney_p_value.is_some_and(|p| p <= 0.05));
         let slower = compare_runs(&lower, 0.02, &base, &slow);
         found_slow += usize::from(slower.verdict == Verdict::Worse);
@@ -129,6 +130,17 @@ fn zeros_missing_values_and_directions() {
     let less = compare_groups(&higher, 0.05, &[10.0; 9], &[8.0; 9]);
     assert_eq!(less.verdict, Verdict::Worse);
     assert!((less.effect.unwrap().worse_by_share - 0.2).abs() < 1e-12);
+
+    let beyond = compare_groups(&higher, 0.05, &[1e-300; 9], &[1e300; 9]);
+    assert!(
+        beyond.sentence.contains("over 1,000,000 times better"),
+        "{}",
+        beyond.sentence
+    );
+    let text = serde_json::to_string(&beyond).unwrap();
+    assert_eq!(serde_json::from_str::<Comparison>(&text).unwrap(), beyond);
+    let many = compare_groups(&lower, 0.05, &[1.0; 2000], &[1.0; 3]);
+    assert_eq!((many.base_count, many.base_missing), (1000, 0));
 
     let few = compare_groups(&lower, 0.05, &[1.0, 1.1, 1.0], &[2.0, 2.1, 2.0]);
     assert_eq!(few.verdict, Verdict::CannotTell);

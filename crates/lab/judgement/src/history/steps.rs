@@ -2,7 +2,7 @@
 //! neighbours (Fleming et al., "Hunter: using change point detection to hunt for performance
 //! regressions", 2023).
 
-use stats::{HodgesLehmann, divisive, mean, t_test, variance};
+use stats::{HodgesLehmann, divisive, mean, t_test};
 
 use super::{Change, HistorySettings, Series};
 use crate::verdict::median;
@@ -196,10 +196,19 @@ impl Steps {
 /// Sums of squares around two levels for each place of a step between `from` and `to` that leaves
 /// levels on both sides.
 fn fits(values: &[f64], from: usize, to: usize) -> Vec<(usize, f64)> {
-    let places = from + LEAST.min(to - from)..(to + 1).saturating_sub(LEAST);
-    let squares = |part: &[f64]| variance(part).unwrap_or_default() * part.len() as f64;
-    places
-        .map(|at| (at, squares(&values[from..at]) + squares(&values[at..to])))
+    let part = &values[from..to];
+    // Around their mean, so that sums of squares keep their digits.
+    let centre = mean(part).unwrap_or_default();
+    let away = || part.iter().map(|value| value - centre);
+    let (all, squares): (f64, f64) = (away().sum(), away().map(|value| value * value).sum());
+    let mut before = 0.0;
+    let each = away().enumerate().map(|(at, value)| {
+        before += value;
+        let (n, m) = ((at + 1) as f64, (part.len() - at - 1) as f64);
+        let left = squares - before * before / n - (all - before).powi(2) / m;
+        (from + at + 1, left.max(0.0))
+    });
+    each.filter(|(at, _)| at - from >= LEAST && to - at >= LEAST)
         .collect()
 }
 

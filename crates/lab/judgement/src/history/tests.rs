@@ -183,6 +183,10 @@ fn what_is_missing_is_skipped_and_indices_are_those_of_the_input() {
     assert_eq!(judge(&[]).points, 0);
     assert_eq!(judge(&[None; 9]).skipped, 9);
     assert_eq!(judge(&[Some(1.0); 9]).changes, []);
+    // A tenth is no number of the machine's: means of it differ in their last digit.
+    let constant = judge(&[Some(0.1); 90]);
+    assert!(constant.changes.is_empty() && constant.drifts.is_empty());
+    assert_eq!(constant.alarm, None);
     let long = vec![Some(1.0); POINTS_MOST + 7];
     assert_eq!(judge(&long).skipped, 7);
 }

@@ -6,11 +6,18 @@ use crate::groups::{Comparison, Licence};
 use crate::history::{Change, Drift, FastAlarm};
 use crate::verdict::{Effect, Needs, Verdict};
 
+/// From this on a share is told as so many times.
+const TIMES_FROM: f64 = 100.0;
+
+/// Nobody wants to know how many more times.
+const TIMES_MOST: f64 = 1e6;
+
 /// A share as people read it, without its sign.
-pub(crate) fn percent(share: f64) -> String {
-    match share.is_finite() {
-        true => units::share(share.abs(), 2).text,
-        false => "without bound".to_owned(),
+fn percent(share: f64) -> String {
+    match share.abs() {
+        share if share > TIMES_MOST => "over 1,000,000 times".to_owned(),
+        share if share >= TIMES_FROM => format!("{} times", units::grouped(share as u64)),
+        share => units::share(share, 2).text,
     }
 }
 
