@@ -1,6 +1,6 @@
 //! The fast alarm: whether the latest runs left the level of those before them.
 
-use stats::cusum;
+use stats::{cusum, level_and_spread};
 
 use super::drift::Slope;
 use super::steps::Steps;
@@ -31,10 +31,9 @@ pub(super) fn latest(series: &Series, steps: &Steps, slopes: &[Slope]) -> Option
         return None;
     }
     let before = &series.scaled[from..split];
-    let level = median(before)?;
-    let away: Vec<f64> = before.iter().map(|value| (value - level).abs()).collect();
+    let (level, spread) = level_and_spread(before)?;
     // Runs that resemble each other go astray together.
-    let deviation = 1.4826 * median(&away)? / steps.worth(&series.smooth).sqrt();
+    let deviation = spread / steps.worth(&series.smooth).sqrt();
     let latest = series.scaled[split..].iter();
     // One outlier alone is none.
     let latest: Vec<f64> = latest

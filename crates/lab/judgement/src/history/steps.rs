@@ -2,7 +2,7 @@
 //! neighbours (Fleming et al., "Hunter: using change point detection to hunt for performance
 //! regressions", 2023).
 
-use stats::{HodgesLehmann, divisive, mean, t_test};
+use stats::{HodgesLehmann, divisive, independent_values, mean, t_test};
 
 use super::{Change, HistorySettings, Series};
 use crate::verdict::median;
@@ -113,7 +113,7 @@ impl Steps {
         }
         let (seen, n) = (products / squares, values.len() as f64);
         let alike = (seen + parts.count() as f64 * (1.0 + 4.0 * seen) / n).clamp(0.0, 0.95);
-        (1.0 - alike) / (1.0 + alike)
+        independent_values(1, alike)
     }
 
     /// Moves each step to where it fits best between its neighbours.
