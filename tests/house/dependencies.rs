@@ -25,6 +25,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("diego", 2),
     ("traces", 2),
     ("lab-load", 2),
+    ("lab-judgement", 2),
     ("lab-lifecycle", 2),
     ("lab-findings", 2),
     ("lab-faults", 2),

@@ -1,5 +1,7 @@
 //! Whether values of two samples differ in where they lie.
 
+use crate::mid_ranks::{MidRanks, mid_ranks};
+
 /// The rank-sum statistic of `b` beside `a` (Mann and Whitney 1947), as a standard normal
 /// deviate with the correction for ties: above 0, `b` tends to be larger. Both are in the
 /// order of time: where neighbours resemble each other, as in bursts, a sample counts as
@@ -9,19 +11,8 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.len().min(b.len()) < 4 {
         return None;
     }
-    let mut order: Vec<usize> = (0..a.len() + b.len()).collect();
-    let value = |at: usize| a.get(at).copied().unwrap_or_else(|| b[at - a.len()]);
-    order.sort_by(|one, other| value(*one).total_cmp(&value(*other)));
-    let mut ranks = vec![0.0; order.len()];
-    let (mut ties, mut before) = (0.0, 0);
-    for same in order.chunk_by(|one, next| value(*one) == value(*next)) {
-        let count = same.len() as f64;
-        for at in same {
-            ranks[*at] = before as f64 + (count + 1.0) / 2.0;
-        }
-        ties += count.powi(3) - count;
-        before += same.len();
-    }
+    let all: Vec<f64> = a.iter().chain(b).copied().collect();
+    let MidRanks { ranks, ties } = mid_ranks(&all);
     let (of_a, of_b) = ranks.split_at(a.len());
     let (n, m) = (a.len() as f64, b.len() as f64);
     let all = n + m;

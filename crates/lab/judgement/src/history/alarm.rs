@@ -1,0 +1,54 @@
+//! The fast alarm: whether the latest runs left the level of those before them.
+
+use stats::{cusum, level_and_spread};
+
+use super::drift::Slope;
+use super::steps::Steps;
+use super::{FastAlarm, Series};
+use crate::verdict::median;
+
+/// Runs in which an excursion is looked for.
+const LATEST: usize = 10;
+
+/// Fewer runs than this before them know no level.
+const LEVEL_LEAST: usize = 20;
+
+/// Of the cumulative sums, in deviations.
+const SLACK: f64 = 0.5;
+const LIMIT: f64 = 7.0;
+
+/// A value counts as so many deviations at most: one is no alarm, two may be.
+const OUTLIER: f64 = 4.5;
+
+/// None while the history is too short since its last step, or drifts: a drift has no level.
+pub(super) fn latest(series: &Series, steps: &Steps, slopes: &[Slope]) -> Option<FastAlarm> {
+    let points = series.scaled.len();
+    let from = steps.at.last().copied().unwrap_or(0);
+    let split = points
+        .checked_sub(LATEST)
+        .filter(|split| *split >= from + LEVEL_LEAST)?;
+    if slopes.iter().any(|slope| slope.to > split) {
+        return None;
+    }
+    let before = &series.scaled[from..split];
+    let (level, spread) = level_and_spread(before)?;
+    // Runs that resemble each other go astray together.
+    let deviation = spread / steps.worth(&series.smooth).sqrt();
+    let latest = series.scaled[split..].iter();
+    // One outlier alone is none.
+    let latest: Vec<f64> = latest
+        .map(|value| value.clamp(level - OUTLIER * deviation, level + OUTLIER * deviation))
+        .collect();
+    let alarm = cusum(&latest, level, deviation, SLACK, LIMIT)?;
+    let difference = if alarm.up { 1.0 } else { -1.0 };
+    let mut found = FastAlarm {
+        index: series.places[split + alarm.at],
+        since_index: series.places[split + alarm.since],
+        before: median(&series.values[from..split])?,
+        since: median(&series.values[split + alarm.since..])?,
+        worse: series.worse(difference),
+        sentence: String::new(),
+    };
+    found.sentence = found.in_words(series.unit);
+    Some(found)
+}

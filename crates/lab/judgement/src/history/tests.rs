@@ -1,0 +1,229 @@
+use super::*;
+use crate::Unit;
+use crate::simulated::{Machine, series};
+
+const POINTS: usize = 200;
+
+fn metric(direction: Direction) -> Metric {
+    Metric {
+        name: "p99".to_owned(),
+        unit: Unit::Seconds,
+        direction,
+    }
+}
+
+fn judge(values: &[Option<f64>]) -> HistoryJudgement {
+    let metric = metric(Direction::LowerIsBetter);
+    judge_history(&metric, values, &HistorySettings::default())
+}
+
+fn history(seed: u64, truth: impl Fn(usize) -> f64, change: fn(&mut Machine)) -> HistoryJudgement {
+    let mut machine = Machine::noisy(seed);
+    change(&mut machine);
+    judge(&series(&mut machine, POINTS, truth))
+}
+
+fn certain(history: &HistoryJudgement) -> impl Iterator<Item = &Change> {
+    history.changes.iter().filter(|change| change.certain)
+}
+
+#[test]
+fn planted_steps_are_found_where_they_are() {
+    let machines: [fn(&mut Machine); 3] = [
+        |_| {},
+        |machine| machine.outlier_share = 0.03,
+        |machine| machine.alike = 0.3,
+    ];
+    for machine in machines {
+        let (mut near, mut covered, mut sized) = (0, 0, 0);
+        for seed in 0..200 {
+            let step = 20 + seed as usize % 160;
+            let found = history(seed, |at| if at < step { 1.0 } else { 1.1 }, machine);
+            let step_of = |change: &&Change| change.index.abs_diff(step) <= 2;
+            if let Some(change) = certain(&found).find(step_of) {
+                near += 1;
+                assert!(change.worse && change.p_value < 1e-4);
+                let (low, high) = (change.ratio_low.unwrap(), change.ratio_high.unwrap());
+                sized += usize::from((low..=high).contains(&1.1));
+            }
+            covered += usize::from(
+                certain(&found)
+                    .any(|change| (change.earliest_index..=change.latest_index).contains(&step)),
+            );
+        }
+        assert!(near >= 190, "{near} of 200 within two runs");
+        assert!(covered >= 186, "{covered} of 200 within their intervals");
+        assert!(
+            sized >= 175,
+            "{sized} of {near} ratios within their intervals"
+        );
+    }
+}
+
+#[test]
+fn histories_without_a_change_have_none() {
+    let machines: [fn(&mut Machine); 4] = [
+        |_| {},
+        |machine| machine.outlier_share = 0.02,
+        |machine| machine.alike = 0.5,
+        |machine| machine.noise_share = 0.3,
+    ];
+    for (at, machine) in machines.into_iter().enumerate() {
+        let histories = (0..200).map(|seed| history(1000 + seed, |_| 1.0, machine));
+        let (mut changed, mut drifts, mut alarms) = (0, 0, 0);
+        for found in histories {
+            changed += usize::from(certain(&found).next().is_some());
+            drifts += usize::from(!found.drifts.is_empty());
+            alarms += usize::from(found.alarm.is_some());
+        }
+        // At most one in a hundred; of 200, chance alone makes that up to 5 in 99 of 100 cases.
+        assert!(changed <= 5, "{changed} changes on machine {at}");
+        assert!(
+            drifts <= 4 && alarms <= 8,
+            "{drifts} drifts, {alarms} alarms on {at}"
+        );
+    }
+}
+
+#[test]
+fn a_slow_drift_is_a_drift_and_not_a_step() {
+    for total in [0.15, 0.3, -0.2] {
+        let (mut steps, mut drifted) = (0, 0);
+        for seed in 0..100 {
+            let found = history(seed, |at| 1.0 + total * at as f64 / POINTS as f64, |_| {});
+            steps += usize::from(certain(&found).next().is_some());
+            let right = |drift: &&Drift| {
+                let ratio = (drift.ratio_low.unwrap(), drift.ratio_high.unwrap());
+                drift.worse == (total > 0.0) && ratio.0 < 1.0 + total && ratio.1 > 1.0 + total
+            };
+            drifted += usize::from(found.drifts.iter().any(|drift| right(&drift)));
+        }
+        assert!(steps <= 2, "{steps} steps in drifts of {total}");
+        assert!(drifted >= 90, "{drifted} drifts of {total}");
+    }
+}
+
+#[test]
+fn several_steps_are_several_and_a_staircase_is_no_slope() {
+    let levels = [1.0, 1.1, 0.95, 1.05];
+    let truth = |at: usize| levels[at / 50];
+    let mut right = 0;
+    for seed in 0..50 {
+        let found = history(seed, truth, |_| {});
+        let near = |(change, at): (&Change, usize)| change.index.abs_diff(at) <= 2;
+        let mut planted = certain(&found).zip([50, 100, 150]);
+        right += usize::from(certain(&found).count() == 3 && planted.all(near));
+        let worse: Vec<bool> = certain(&found).map(|change| change.worse).collect();
+        assert!(worse.len() != 3 || worse == [true, false, true]);
+    }
+    assert!(right >= 45, "{right}");
+
+    let stairs = |at: usize| 1.0 + 0.15 * (at / 67) as f64;
+    let mut steps = 0;
+    for seed in 0..50 {
+        steps += usize::from(certain(&history(seed, stairs, |_| {})).count() == 2);
+    }
+    assert!(steps >= 45, "{steps}");
+}
+
+#[test]
+fn nobody_is_alarmed_before_two_more_runs() {
+    let last = |after: usize| {
+        let mut machine = Machine::noisy(5);
+        machine.noise_share = 0.01;
+        let points = 60 + after;
+        judge(&series(&mut machine, points, |at| {
+            if at < 60 { 1.0 } else { 1.3 }
+        }))
+    };
+    // One more run: whatever is found is not certain; the fast alarm says that something is.
+    let early = last(2);
+    assert_eq!(certain(&early).count(), 0);
+    let alarm = early.alarm.unwrap();
+    assert_eq!((alarm.since_index, alarm.worse), (60, true));
+    assert!(
+        alarm.sentence.contains("more runs will tell"),
+        "{}",
+        alarm.sentence
+    );
+    // Two more.
+    let found = last(3);
+    let change = certain(&found).next().unwrap();
+    assert_eq!(change.index, 60);
+    assert_eq!(last(0).alarm, None);
+    assert_eq!(last(1).alarm, None);
+}
+
+#[test]
+fn a_lone_outlier_is_nothing() {
+    for outliers in [&[30][..], &[30, 31], &[30, 31, 32], &[59]] {
+        let mut values = series(&mut Machine::noisy(2), 60, |_| 1.0);
+        for at in outliers {
+            values[*at] = Some(9.0);
+        }
+        let found = judge(&values);
+        assert!(
+            found.changes.is_empty() && found.alarm.is_none(),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_missing_is_skipped_and_indices_are_those_of_the_input() {
+    let mut machine = Machine::noisy(3);
+    let mut values = series(&mut machine, 100, |at| if at < 60 { 1.0 } else { 1.3 });
+    for at in [0, 10, 59] {
+        values[at] = None;
+    }
+    values[20] = Some(f64::NAN);
+    let found = judge(&values);
+    assert_eq!((found.points, found.skipped), (96, 4));
+    assert_eq!(found.changes[0].index, 60);
+    assert_eq!(judge(&[]).points, 0);
+    assert_eq!(judge(&[None; 9]).skipped, 9);
+    assert_eq!(judge(&[Some(1.0); 9]).changes, []);
+    // A tenth is no number of the machine's: means of it differ in their last digit.
+    let constant = judge(&[Some(0.1); 90]);
+    assert!(constant.changes.is_empty() && constant.drifts.is_empty());
+    assert_eq!(constant.alarm, None);
+    let long = vec![Some(1.0); POINTS_MOST + 7];
+    assert_eq!(judge(&long).skipped, 7);
+}
+
+#[test]
+fn a_history_that_reaches_zero_has_changes_without_ratios() {
+    let mut machine = Machine::noisy(3);
+    let values = series(&mut machine, 80, |at| if at < 40 { 0.0 } else { 5.0 });
+    let found = judge(&values);
+    let change = &found.changes[0];
+    assert_eq!((change.index, change.before, change.ratio), (40, 0.0, None));
+    assert!(change.sentence.contains("no ratio"), "{}", change.sentence);
+}
+
+#[test]
+fn which_way_is_better_decides_what_is_worse() {
+    let values = series(
+        &mut Machine::noisy(3),
+        80,
+        |at| if at < 40 { 1.0 } else { 2.0 },
+    );
+    let rate = metric(Direction::HigherIsBetter);
+    let found = judge_history(&rate, &values, &HistorySettings::default());
+    assert!(!found.changes[0].worse);
+    assert_eq!(
+        found.changes[0].sentence,
+        "better with run 40: 994 ms became 2.01 s, 2.01 times (1.99 to 2.04)"
+    );
+}
+
+#[test]
+fn commits_of_a_change_are_those_after_the_last_good_one() {
+    let commits = ["a", "b", "c", "d", "e"];
+    let between = |before, after| commits_between(&commits, &before, &after);
+    assert_eq!(between("b", "d"), Some(&["c", "d"][..]));
+    assert_eq!(between("a", "b"), Some(&["b"][..]));
+    assert_eq!(between("d", "b"), None);
+    assert_eq!(between("b", "b"), None);
+    assert_eq!(between("x", "b"), None);
+}
