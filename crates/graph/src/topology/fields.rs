@@ -79,7 +79,10 @@ impl<'a> Fields<'a> {
             let message = format!("unknown key \"{}\"", entry.key);
             let known = self.known.iter().chain(others).copied();
             let problem = Problem::new(entry.key_span.clone(), message);
-            problems.push(problem.suggest_from(&entry.key, "keys here", known));
+            problems.push(match units::nearest(&entry.key, known) {
+                Some(near) => problem.suggest(near),
+                None => problem.help(format!("keys here: {}", self.known.join(", "))),
+            });
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::plan::{
     DriverKind, Fault, Load, LoadModel, Make, OnExit, Plan, Program, Rate, Ready, Schedule, Search,
-    Step, StepLoad, System, Template, Traffic, Who,
+    Step, StepLoad, System, Template, Traffic,
 };
 use lab_load::arrivals::Process;
 use units::{show_bytes, show_rate, show_share, write_duration};
@@ -223,16 +223,6 @@ fn explain_step(step: &Step) -> String {
 }
 
 fn explain_fault(fault: &Fault, begin: &str) -> String {
-    let system = &fault.system;
-    let who = match fault.who {
-        Who::Copy(index) => match index {
-            0 => system.clone(),
-            index => format!("{system}.{index}"),
-        },
-        Who::All => format!("all of {system}"),
-        Who::Number(number) => format!("{number} of {system}"),
-        Who::Share(share) => format!("{} of {system}", show_share(share)),
-    };
     let at = match fault.at {
         Some(at) => format!("{} after the step began", write_duration(at)),
         None => begin.to_owned(),
@@ -242,7 +232,7 @@ fn explain_fault(fault: &Fault, begin: &str) -> String {
         (None, true) => " for good".to_owned(),
         (None, false) => " until the step ends".to_owned(),
     };
-    format!("{} {who} {at}{length}", fault.kind.word())
+    format!("{} {} {at}{length}", fault.kind.word(), fault.target)
 }
 
 fn explain_make(make: &Make) -> String {

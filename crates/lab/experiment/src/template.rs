@@ -12,6 +12,14 @@ impl Template {
         Self(vec![Segment::Text(text.into())])
     }
 
+    /// Whether it refers to the port of a system, of its first copy, that no name is given.
+    pub fn refers_to(&self, system: &str) -> bool {
+        self.0.iter().any(|segment| match segment {
+            Segment::Reference(Reference::Port(name) | Reference::Addr(name)) => name == system,
+            _ => false,
+        })
+    }
+
     /// The text, with each reference replaced by what `resolve` says.
     pub fn render(&self, resolve: impl Fn(&Reference) -> String) -> String {
         self.0

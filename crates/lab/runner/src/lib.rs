@@ -24,6 +24,7 @@ mod mine;
 mod options;
 mod processes;
 mod progress;
+mod proxies;
 mod record;
 mod recoveries;
 mod run;

@@ -28,6 +28,7 @@ use crate::processes::{
     Addresses, Children, Ended, Ports, Running, StartError, Starting, Systems, last_lines,
 };
 use crate::progress::{Shown, Status};
+use crate::proxies::Proxies;
 use crate::record::Recorder;
 use crate::recoveries::{Requests, effects};
 use crate::steps::Bench;
@@ -133,6 +134,7 @@ struct Session<'a> {
     children: Children,
     addresses: Addresses,
     ports: Ports,
+    proxies: Proxies,
     systems: Systems,
     drivers: Vec<(String, Program)>,
     judged: Judged,
@@ -172,7 +174,7 @@ impl<'a> Session<'a> {
         let status = Status::new(plan, clock);
         let recorder = Recorder::new(&folder, clock, status.clone(), alarm.clone())?;
         let mut ports = Ports::new();
-        let addresses = Addresses::allot(&plan.systems, &work, &mut ports)?;
+        let addresses = Addresses::allot(plan, &work, &mut ports)?;
         let origin = clock.origin_unix_ns();
         Ok(Self {
             counts: Some(folder.appender()?),
@@ -185,6 +187,7 @@ impl<'a> Session<'a> {
             )?),
             shown: Shown::start(options.display, status.clone()),
             children: Children::new(Arc::clone(&reaper), tag.clone(), base),
+            proxies: Proxies::default(),
             systems: Systems::default(),
             drivers: Vec::new(),
             judged: Judged {
@@ -219,6 +222,11 @@ impl<'a> Session<'a> {
             logs: logs.clone(),
         };
         let starting = starting!(self);
+        for (_, port, _) in self.addresses.proxies() {
+            self.ports.release(port);
+        }
+        let proxies = Proxies::start(&self.addresses, self.plan.seed);
+        self.proxies = proxies.map_err(RunError::SetUp)?;
         let systems = &mut self.systems;
         systems.prepare(&starting).map_err(start_error)?;
         let started = systems.start(&mut self.ports, &starting);
@@ -289,6 +297,7 @@ impl<'a> Session<'a> {
         let bench = Bench {
             faults: Faults {
                 systems: &self.systems,
+                proxies: &self.proxies,
                 starting: &starting,
                 seed: self.plan.seed,
                 clock: self.clock,

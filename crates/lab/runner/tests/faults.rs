@@ -293,6 +293,7 @@ name = "traffic"
 http = "GET http://{{web.addr}}/"
 rate = "constant 200/s"
 timeout = "1s"
+connections = 300
 guard = {{ late_after = "1s", steal_share = "100%", little = "100%" }}
 {steps}"#,
         server.display()
@@ -320,7 +321,7 @@ hold = "3s"
 [[expect]]
 that = "recovery(traffic.good) > 1s and 'kill': recovery(traffic) < 60s and recovery_from_end(traffic) < 1s"
 [[expect]]
-that = "depth(traffic) == 100% and detection(traffic) < 1s and lost(traffic) >= 190"
+that = "depth(traffic) >= 95% and detection(traffic) < 1s and lost(traffic) >= 190"
 "#,
     );
     let verdict = &finished.verdict;
@@ -409,4 +410,102 @@ that = "recovery(traffic) < 1h"
         effect.at_least && effect.text.contains("not as before within"),
         "{effect:?}"
     );
+}
+
+#[test]
+fn a_delay_between_a_load_and_its_target_is_seen_by_both_ways_together_and_ends() {
+    let (_folder, finished) = under_load(
+        r#"
+[[step]]
+name = "as usual"
+load = { traffic = "on" }
+hold = "1s"
+[[step]]
+name = "far away"
+load = { traffic = "on" }
+hold = "2s"
+fault = { delay = "traffic -> web", by = "100ms", at = "0s", for = "1900ms" }
+[[step]]
+name = "near again"
+load = { traffic = "on" }
+hold = "1s"
+[[expect]]
+that = "'as usual': traffic p50 < 100ms and 'near again': traffic p50 < 100ms"
+[[expect]]
+that = "'far away': traffic p50 >= 200ms and 'far away': traffic p50 < 400ms"
+[[expect]]
+that = "'far away': traffic errors == 0%"
+"#,
+    );
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
+    let made = &faults(&finished)[0];
+    assert_eq!(made.targets, ["traffic -> web"]);
+    assert!(made.text.contains("connections, "), "{}", made.text);
+}
+
+#[test]
+fn what_a_partition_holds_is_an_outage_and_a_reset_fails_what_is_under_way() {
+    let (_folder, finished) = under_load(
+        r#"
+[[step]]
+name = "cut off"
+load = { traffic = "on" }
+hold = "2s"
+fault = { partition = "web", for = "1500ms" }
+[[step]]
+name = "connected"
+load = { traffic = "on" }
+hold = "4s"
+[[step]]
+name = "reset"
+load = { traffic = "on" }
+hold = "2s"
+fault = { reset = "web", for = "300ms" }
+[[step]]
+name = "again"
+load = { traffic = "on" }
+hold = "3s"
+[[expect]]
+# Requests wait a second: those of the first half second of the partition wait in vain.
+that = "'cut off': lost(traffic) > 80 and 'cut off': depth(traffic) >= 95%"
+[[expect]]
+that = "'cut off': recovery(traffic) > 400ms and 'cut off': recovery(traffic) < 60s"
+[[expect]]
+that = "'reset': lost(traffic) >= 50 and 'reset': recovery(traffic) >= 250ms and 'reset': recovery(traffic) < 60s"
+"#,
+    );
+    let verdict = &finished.verdict;
+    let made = faults(&finished);
+    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?} {made:#?}");
+    assert!(
+        made[1].text.contains("connections reset"),
+        "{}",
+        made[1].text
+    );
+}
+
+#[test]
+fn a_throttle_lets_through_what_it_says() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "files"
+run = "sh -c 'cd {work} && head -c 400000 /dev/zero > file && exec python3 -m http.server {port} --bind 127.0.0.1'"
+ready = "tcp"
+[[system]]
+name = "reader"
+run = "sh -c 'while :; do begin=$(date +%s%N); python3 -c \"import urllib.request as u; print(len(u.urlopen(\\\"http://{files.addr}/file\\\").read()))\"; echo took $((($(date +%s%N) - begin) / 1000000)); sleep 0.2; done'"
+ready = "log took"
+[[step]]
+name = "narrow"
+fault = { throttle = "reader -> files", to = "200kB/s", for = "4s" }
+run = "sleep 4"
+"#);
+    let finished = finished.unwrap();
+    passed(&finished);
+    let text = log(&finished, "reader");
+    let took = text.lines().filter_map(|line| line.strip_prefix("took "));
+    let longest: u64 = took.map(|ms| ms.parse().unwrap()).max().unwrap();
+    // 400 kB at 200 kB/s, less the burst of a tenth of a second.
+    assert!((1_700..3_900).contains(&longest), "{text}");
 }

@@ -81,7 +81,11 @@ pub(super) fn step(
             used.steps.push(name.clone());
         }
     }
-    let faults = faults::faults(reader, &fields, systems);
+    let named = faults::Named {
+        systems,
+        loads: under.loads,
+    };
+    let faults = faults::faults(reader, &fields, named);
     if fields.get("fault").is_some() {
         names.faults.push(name.clone());
     }

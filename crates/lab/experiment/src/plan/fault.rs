@@ -1,5 +1,6 @@
 //! Faults of a plan: what a step breaks, and puts right again.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -9,10 +10,8 @@ use serde::Serialize;
 pub struct Fault {
     /// What is done.
     pub kind: FaultKind,
-    /// Name of the system that it is done to.
-    pub system: String,
-    /// To which of its copies.
-    pub who: Who,
+    /// To what it is done.
+    pub target: FaultTarget,
     /// When it begins, counted from the begin of the step; `None`: when the step's `hold`
     /// is over, at once if it has none.
     pub at: Option<Duration>,
@@ -22,8 +21,78 @@ pub struct Fault {
     pub keep: bool,
 }
 
+/// What a fault is done to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultTarget {
+    /// Processes.
+    Copies {
+        /// Name of their system.
+        system: String,
+        /// Which of its copies.
+        who: Who,
+    },
+    /// What passes from some systems or loads to one system.
+    Connections(Vec<Connection>),
+}
+
+impl fmt::Display for FaultTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Copies { system, who } => match who {
+                Who::Copy(0) => f.write_str(system),
+                Who::Copy(index) => write!(f, "{system}.{index}"),
+                Who::All => write!(f, "all of {system}"),
+                Who::Number(number) => write!(f, "{number} of {system}"),
+                Who::Share(share) => write!(f, "{} of {system}", units::show_share(*share)),
+            },
+            Self::Connections(all) => {
+                let all: Vec<String> = all.iter().map(Connection::to_string).collect();
+                f.write_str(&all.join(", "))
+            }
+        }
+    }
+}
+
+/// What passes from one to another: a system or a load that refers to the address of a
+/// system.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Connection {
+    /// The system or load that connects.
+    pub from: String,
+    /// The system that is connected to.
+    pub to: String,
+}
+
+impl fmt::Display for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}", self.from, self.to)
+    }
+}
+
+/// What is done to connections. `docs/faults.md` says by what means.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NetworkFault {
+    /// Nothing passes.
+    Partition,
+    /// Everything comes later.
+    Delay {
+        /// By so much, in each direction.
+        by: Duration,
+        /// Evenly up to so much less or more.
+        jitter: Duration,
+    },
+    /// This share of segments is lost, and sent again later.
+    Lose(f64),
+    /// So many bytes pass in a second, in each direction, of all connections together.
+    Throttle(u64),
+    /// Connections are reset, those that exist and every new one.
+    Reset,
+}
+
 /// What a fault does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
     /// The processes get a signal that ends them, and are started again when the fault ends.
@@ -32,6 +101,8 @@ pub enum FaultKind {
     Restart(EndSignal),
     /// The processes are stopped, and go on when the fault ends.
     Pause,
+    /// Connections are disturbed.
+    Network(NetworkFault),
 }
 
 impl FaultKind {
@@ -41,6 +112,11 @@ impl FaultKind {
             Self::Kill(_) => "kill",
             Self::Restart(_) => "restart",
             Self::Pause => "pause",
+            Self::Network(NetworkFault::Partition) => "partition",
+            Self::Network(NetworkFault::Delay { .. }) => "delay",
+            Self::Network(NetworkFault::Lose(_)) => "lose",
+            Self::Network(NetworkFault::Throttle(_)) => "throttle",
+            Self::Network(NetworkFault::Reset) => "reset",
         }
     }
 }

@@ -7,7 +7,7 @@
 mod fault;
 mod load;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::expr::Expr;
 
-pub use fault::{EndSignal, Fault, FaultKind, OnExit, Who};
+pub use fault::{Connection, EndSignal, Fault, FaultKind, FaultTarget, NetworkFault, OnExit, Who};
 pub use load::{
     Journey, Load, LoadModel, LoadTls, Period, Request, RequestBody, Schedule, Search, StepLoad,
     Traffic,
@@ -44,6 +44,18 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// What must hold at the end.
     pub expects: Vec<Expect>,
+}
+
+impl Plan {
+    /// Every connection that a fault of the plan disturbs, each once.
+    pub fn disturbed(&self) -> BTreeSet<Connection> {
+        let faults = self.steps.iter().flat_map(|step| &step.faults);
+        let connections = faults.filter_map(|fault| match &fault.target {
+            FaultTarget::Connections(connections) => Some(connections),
+            FaultTarget::Copies { .. } => None,
+        });
+        connections.flatten().cloned().collect()
+    }
 }
 
 /// A child process (or `count` of them) that the run starts and watches.

@@ -431,7 +431,7 @@ impl Loads<'_> {
         let files = self.files.of(load, self.addresses);
         let files = files.map_err(|error| failed(&error))?;
         load.workload(self.plan.seed, files, &|reference| {
-            self.addresses.resolve(reference)
+            self.addresses.resolve_from(&load.name, reference)
         })
         .map_err(|error| failed(&error))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use lab_experiment::plan::{Form, Reference, System, Template};
+use lab_experiment::plan::{Connection, Form, Plan, Reference, Template};
 
 use super::ports::{PortError, Ports};
 
@@ -15,15 +15,15 @@ pub(crate) struct Addresses {
     ports: BTreeMap<String, Vec<Vec<u16>>>,
     /// Names of the further ports.
     further: BTreeMap<String, Vec<String>>,
+    /// Ports of the proxies that stand in for a system, by who connects.
+    proxies: BTreeMap<Connection, u16>,
 }
 
 impl Addresses {
-    /// Allots a port to every copy of every system.
-    pub(crate) fn allot(
-        systems: &[System],
-        work: &Path,
-        ports: &mut Ports,
-    ) -> Result<Self, PortError> {
+    /// Allots a port to every copy of every system, and to the proxy of every connection
+    /// that a fault disturbs.
+    pub(crate) fn allot(plan: &Plan, work: &Path, ports: &mut Ports) -> Result<Self, PortError> {
+        let systems = &plan.systems;
         let mut allotted = BTreeMap::new();
         for system in systems {
             let copies = (0..system.count)
@@ -33,7 +33,10 @@ impl Addresses {
         }
         let further = systems.iter();
         let further = further.map(|system| (system.name.clone(), system.ports.clone()));
+        let disturbed = plan.disturbed().into_iter();
+        let proxies = disturbed.map(|connection| Ok((connection, ports.allot()?)));
         Ok(Self {
+            proxies: proxies.collect::<Result<_, PortError>>()?,
             work: work.to_owned(),
             ports: allotted,
             further: further.collect(),
@@ -75,8 +78,31 @@ impl Addresses {
             Reference::OwnAddr => loopback(port),
             Reference::Index => index.to_string(),
             Reference::OwnFurther(form, name) => self.further(*form, system, index, name),
-            other => self.resolve(other),
+            other => self.resolve_from(system, other),
         })
+    }
+
+    /// The proxies: between whom each stands, its port, and that of the system behind it.
+    pub(crate) fn proxies(&self) -> impl Iterator<Item = (&Connection, u16, u16)> {
+        let proxies = self.proxies.iter();
+        proxies.map(|(connection, port)| (connection, *port, self.port(&connection.to, 0)))
+    }
+
+    /// What a reference of a system or a load stands for: where a proxy stands between the
+    /// two, the proxy.
+    pub(crate) fn resolve_from(&self, from: &str, reference: &Reference) -> String {
+        let proxy = |to: &String| {
+            let connection = Connection {
+                from: from.to_owned(),
+                to: to.clone(),
+            };
+            self.proxies.get(&connection)
+        };
+        match reference {
+            Reference::Port(to) if let Some(port) = proxy(to) => port.to_string(),
+            Reference::Addr(to) if let Some(port) = proxy(to) => loopback(*port),
+            other => self.resolve(other),
+        }
     }
 
     /// The text of a template that belongs to no system: a step's command, a driver.

@@ -1,33 +1,46 @@
 //! `fault` of a step: what it breaks, where, when and for how long.
 
+mod network;
+
 use std::time::Duration;
 
 use document::Problem;
 use toml::de::DeValue;
 
 use super::fields::{Field, Fields, Value};
+use super::loads;
 use super::process::{Found, LONGEST, SHORTEST};
 use super::values::Reader;
-use crate::plan::{EndSignal, Fault, FaultKind, Who};
+use crate::plan::{EndSignal, Fault, FaultKind, FaultTarget, Who};
 
 /// Most faults of one step.
 const MOST: usize = 100;
-/// Kinds of fault, which are keys that name the system.
-const KINDS: [&str; 3] = ["kill", "restart", "pause"];
-/// Kinds of versions to come.
-const LATER: [&str; 9] = [
-    "slow",
-    "exhaust",
+/// Kinds of fault, which are keys that name what is hit: first those of processes.
+const KINDS: [&str; 8] = [
+    "kill",
+    "restart",
+    "pause",
     "partition",
     "delay",
     "lose",
     "throttle",
     "reset",
-    "clock",
-    "agent",
 ];
+/// Kinds of versions to come.
+const LATER: [&str; 4] = ["slow", "exhaust", "clock", "agent"];
 /// Keys besides.
-const KEYS: [&str; 5] = ["pick", "at", "for", "keep", "signal"];
+const KEYS: [&str; 9] = [
+    "pick", "at", "for", "keep", "signal", "by", "jitter", "share", "to",
+];
+/// Keys that belong to one kind of fault or to some.
+const OF_KINDS: [(&str, &[&str]); 6] = [
+    ("pick", &["kill", "restart", "pause"]),
+    ("signal", &["kill", "restart"]),
+    ("by", &["delay"]),
+    ("jitter", &["delay"]),
+    ("share", &["lose"]),
+    ("to", &["throttle"]),
+];
 /// Signals that end a process.
 const SIGNALS: [(&str, EndSignal); 8] = [
     ("KILL", EndSignal::Kill),
@@ -44,7 +57,7 @@ const SIGNALS: [(&str, EndSignal); 8] = [
 pub(super) fn faults(
     reader: &mut Reader<'_>,
     step: &Fields<'_>,
-    systems: &[Found],
+    named: Named<'_>,
 ) -> Option<Vec<Fault>> {
     let Some(field) = step.get("fault") else {
         return Some(Vec::new());
@@ -62,7 +75,7 @@ pub(super) fn faults(
     let read: Vec<Option<Fault>> = values
         .into_iter()
         .map(|value| {
-            let (fields, fault) = fault(reader, value, systems)?;
+            let (fields, fault) = fault(reader, value, named)?;
             ends(reader, step, &fields, &fault);
             Some(fault)
         })
@@ -70,10 +83,17 @@ pub(super) fn faults(
     read.into_iter().collect()
 }
 
+/// What faults can be about.
+#[derive(Clone, Copy)]
+pub(super) struct Named<'a> {
+    pub(super) systems: &'a [Found],
+    pub(super) loads: &'a [loads::Found],
+}
+
 fn fault<'t>(
     reader: &mut Reader<'_>,
     value: &'t Value<'t>,
-    systems: &[Found],
+    named: Named<'_>,
 ) -> Option<(Fields<'t>, Fault)> {
     let known: Vec<&str> = KINDS.into_iter().chain(KEYS).collect();
     let fields = Fields::open(value, "\"fault\"", &known, &LATER, &mut reader.problems)?;
@@ -85,7 +105,7 @@ fn fault<'t>(
                 let message = "this fault breaks nothing";
                 let problem = Problem::new(fields.span.clone(), message);
                 let kinds = KINDS.join(", ");
-                reader.problem(problem.help(format!("say what, and to which system: {kinds}")));
+                reader.problem(problem.help(format!("say what, and of which system: {kinds}")));
             }
             return None;
         }
@@ -97,9 +117,23 @@ fn fault<'t>(
             return None;
         }
     };
-    let signal = signal(reader, &fields, field.key);
-    let target = target(reader, field, systems);
-    let who = target.and_then(|(system, copy)| Some((system, who(reader, &fields, system, copy)?)));
+    let mut belongs = true;
+    for (key, kinds) in OF_KINDS {
+        if let Some(own) = fields.get(key).filter(|_| !kinds.contains(&field.key)) {
+            let message = format!(
+                "\"{key}\" goes with {}, not with {}",
+                kinds.join(", "),
+                field.key
+            );
+            reader.problem(Problem::new(own.span(), message));
+            belongs = false;
+        }
+    }
+    let kind = kind(reader, &fields, field);
+    let target = match kind {
+        Some(FaultKind::Network(_)) => network::connections(reader, field, named),
+        _ => copies(reader, &fields, field, named.systems),
+    };
     let mut time = |key: &str, least: Duration| match fields.get(key) {
         Some(field) => reader.duration(field, least..=LONGEST).map(Some),
         None => Some(None),
@@ -113,15 +147,9 @@ fn fault<'t>(
         Some((_, DeValue::Boolean(keep))) => Some(*keep),
         Some((field, _)) => reader.mismatch(field, "true or false"),
     };
-    let (system, who) = who?;
     let fault = Fault {
-        kind: match field.key {
-            "kill" => FaultKind::Kill(signal?),
-            "restart" => FaultKind::Restart(signal?),
-            _ => FaultKind::Pause,
-        },
-        system: system.system.name.clone(),
-        who,
+        kind: kind?,
+        target: target?,
         at: at?,
         length: length?,
         keep: keep?,
@@ -132,22 +160,39 @@ fn fault<'t>(
         reader.problem(Problem::new(field.span(), message));
         return None;
     }
-    Some((fields, fault))
+    belongs.then_some((fields, fault))
+}
+
+/// What a fault does.
+fn kind(reader: &mut Reader<'_>, fields: &Fields<'_>, field: Field<'_>) -> Option<FaultKind> {
+    Some(match field.key {
+        "kill" => FaultKind::Kill(signal(reader, fields, EndSignal::Kill)?),
+        "restart" => FaultKind::Restart(signal(reader, fields, EndSignal::Term)?),
+        "pause" => FaultKind::Pause,
+        _ => FaultKind::Network(network::kind(reader, fields, field.key)?),
+    })
+}
+
+/// The copies of a system that are hit.
+fn copies(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    field: Field<'_>,
+    systems: &[Found],
+) -> Option<FaultTarget> {
+    let (system, copy) = target(reader, field, systems)?;
+    let who = who(reader, fields, system, copy)?;
+    Some(FaultTarget::Copies {
+        system: system.system.name.clone(),
+        who,
+    })
 }
 
 /// The signal that ends the processes.
-fn signal(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: &str) -> Option<EndSignal> {
+fn signal(reader: &mut Reader<'_>, fields: &Fields<'_>, otherwise: EndSignal) -> Option<EndSignal> {
     let Some(field) = fields.get("signal") else {
-        return Some(match kind {
-            "restart" => EndSignal::Term,
-            _ => EndSignal::Kill,
-        });
+        return Some(otherwise);
     };
-    if kind == "pause" {
-        let message = "\"signal\" goes with \"kill\" and \"restart\", not with \"pause\"";
-        reader.problem(Problem::new(field.span(), message));
-        return None;
-    }
     reader.choice(field, &SIGNALS)
 }
 

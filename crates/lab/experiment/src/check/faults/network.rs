@@ -1,0 +1,147 @@
+//! Faults of connections: which are disturbed, and how.
+
+use std::time::Duration;
+
+use document::Problem;
+use lab_load::Protocol;
+use units::UnitError;
+
+use super::super::fields::{Field, Fields};
+use super::super::process::SHORTEST;
+use super::super::values::Reader;
+use super::Named;
+use crate::plan::{Connection, FaultTarget, NetworkFault, Program, System, Template};
+
+/// Longest delay.
+const LONGEST_DELAY: Duration = Duration::from_secs(3600);
+
+/// What a fault of this kind does to connections.
+pub(super) fn kind(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    word: &str,
+) -> Option<NetworkFault> {
+    Some(match word {
+        "partition" => NetworkFault::Partition,
+        "delay" => {
+            let by = fields.require("by", "\"50ms\"", &mut reader.problems)?;
+            let by = reader.duration(by, SHORTEST..=LONGEST_DELAY);
+            let jitter = fields.get("jitter").map_or(Some(Duration::ZERO), |field| {
+                reader.duration(field, Duration::ZERO..=LONGEST_DELAY)
+            });
+            NetworkFault::Delay {
+                by: by?,
+                jitter: jitter?,
+            }
+        }
+        "lose" => {
+            let field = fields.require("share", "\"1%\"", &mut reader.problems)?;
+            let share = reader.quantity(field, "a share such as \"1%\"", units::parse_share)?;
+            if share <= 0.0 || share >= 1.0 {
+                let message = "a share that is lost is above 0% and below 100%";
+                let problem = Problem::new(field.span(), message);
+                reader.problem(problem.help("nothing passes in a partition"));
+                return None;
+            }
+            NetworkFault::Lose(share)
+        }
+        "throttle" => {
+            let field = fields.require("to", "\"1MiB/s\"", &mut reader.problems)?;
+            let rate = reader.quantity(field, "bytes a second such as \"1MiB/s\"", bytes_per_s)?;
+            NetworkFault::Throttle(rate)
+        }
+        _ => NetworkFault::Reset,
+    })
+}
+
+/// `1MiB/s`, at least one byte.
+fn bytes_per_s(text: &str) -> Result<u64, UnitError> {
+    let wrong = || {
+        let message = format!("expected bytes a second such as 1MiB/s, found \"{text}\"");
+        UnitError::new(0..text.len(), message)
+    };
+    let size = text.strip_suffix("/s").ok_or_else(wrong)?;
+    match units::parse_bytes(size)? {
+        0 => Err(UnitError::new(
+            0..text.len(),
+            "of 0 bytes a second nothing passes, which is a partition",
+        )),
+        bytes => Ok(bytes),
+    }
+}
+
+/// `"api -> db"`, or `"db"` for all that connect to it. The laboratory stands between the
+/// two, so the address has to be given by it: what connects refers to `{db.addr}`.
+pub(super) fn connections(
+    reader: &mut Reader<'_>,
+    field: Field<'_>,
+    named: Named<'_>,
+) -> Option<FaultTarget> {
+    let expected = "what connects and to what, as in \"api -> db\"";
+    let text = reader.text(field, expected)?;
+    let (from, to) = match text.as_str().split_once("->") {
+        Some((from, to)) => (Some(from.trim()), to.trim()),
+        None => (None, text.as_str().trim()),
+    };
+    let names = named.systems.iter().map(|found| found.system.name.as_str());
+    if !names.clone().any(|name| name == to) {
+        let message = format!("unknown system \"{to}\"");
+        let problem = Problem::new(text.whole(), message);
+        reader.problem(problem.suggest_from(to, "systems and fleets", names));
+        return None;
+    }
+    let loads = named.loads.iter();
+    let senders = names.chain(loads.map(|load| load.name.as_str()));
+    if let Some(from) = from
+        && !senders.clone().any(|name| name == from)
+    {
+        let message = format!("unknown system or load \"{from}\"");
+        let problem = Problem::new(text.whole(), message);
+        reader.problem(problem.suggest_from(from, "systems, fleets and loads", senders));
+        return None;
+    }
+    let able: Vec<Connection> = senders
+        .filter(|name| from.is_none_or(|from| from == *name) && *name != to)
+        .filter(|name| named.refers(name, to))
+        .map(|name| Connection {
+            from: name.to_owned(),
+            to: to.to_owned(),
+        })
+        .collect();
+    if able.is_empty() {
+        let message = match from {
+            Some(from) => format!("{from} does not connect to {{{to}.addr}}"),
+            None => format!("nothing in this file connects to {{{to}.addr}}"),
+        };
+        let help = format!(
+            "the laboratory stands between two by the address that it gives to one of them: \
+             write {{{to}.addr}} where that says whom to connect to"
+        );
+        reader.problem(Problem::new(text.whole(), message).help(help));
+        return None;
+    }
+    Some(FaultTarget::Connections(able))
+}
+
+impl Named<'_> {
+    /// Whether a system or a load refers to the address of a system.
+    fn refers(self, name: &str, to: &str) -> bool {
+        let found = self.systems.iter().map(|found| &found.system);
+        let mut systems = found.filter(|system| system.name == name);
+        if let Some(system) = systems.next() {
+            let words = system.args.iter().chain(system.env.values());
+            return words.chain(program(system)).any(|word| word.refers_to(to));
+        }
+        let mut loads = self.loads.iter().filter(|found| found.name == name);
+        let load = loads.next().and_then(|found| found.load.as_ref());
+        // Datagrams need a proxy of another kind.
+        load.is_some_and(|load| load.protocol != Protocol::Udp && load.target.refers_to(to))
+    }
+}
+
+fn program(system: &System) -> Option<&Template> {
+    match &system.program {
+        Program::Path(path) => Some(path),
+        Program::OwnBinary => None,
+    }
+}

@@ -1,0 +1,171 @@
+//! Faults of processes: copies of systems that are killed, restarted or paused.
+
+use std::time::Duration;
+
+use lab_experiment::plan::{EndSignal, Fault, FaultKind, OnExit, Who};
+use lab_faults::choose::{self, choose};
+use lab_store::EventKind;
+use processes::Signal;
+use tokio::time::Instant;
+use units::show_seconds;
+
+use super::Faults;
+use crate::processes::Copy;
+use crate::steps::Trouble;
+
+/// Time that a process has to end after a signal that it may catch.
+const END_WITHIN: Duration = Duration::from_secs(10);
+
+/// Copies that a fault has hit, each with the number of the process that was.
+pub(super) struct Hit<'a>(Vec<(&'a Copy, u32)>);
+
+impl Hit<'_> {
+    /// Names of the copies.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.0.iter().map(|(copy, _)| copy.name.clone()).collect()
+    }
+
+    /// Waits until every copy has a new process that is ready.
+    pub(super) async fn ready_again(&self) {
+        for (copy, start) in &self.0 {
+            copy.ready_after(*start).await;
+        }
+    }
+
+    /// How it ended where a supervisor puts it right.
+    pub(super) fn supervised(&self) -> String {
+        let mut down = self.0.iter().filter(|(copy, _)| !copy.is_up());
+        match down.next() {
+            None => "its supervisor has started it again".to_owned(),
+            Some((copy, _)) => format!("the step ended while {} was still down", copy.name),
+        }
+    }
+}
+
+impl<'a> Faults<'a> {
+    /// Whether the fault itself keeps the copies down and starts them again; else their
+    /// supervisor does.
+    pub(super) fn holds(self, fault: &Fault, system: &str) -> bool {
+        let mut systems = self.starting.systems.iter();
+        let system = systems.find(|known| known.name == system);
+        let is_supervised =
+            system.is_some_and(|system| matches!(system.on_exit, OnExit::Restart(_)));
+        !is_supervised || fault.length.is_some() || !matches!(fault.kind, FaultKind::Kill(_))
+    }
+
+    /// The copies that a fault is to hit: of those that run, which no other fault has.
+    pub(super) fn choose(self, system: &str, who: Who, drawn: &str) -> Result<Hit<'a>, String> {
+        let all = self.systems.copies_of(self.starting.systems, system);
+        let wanted = who.number(u32::try_from(all.len()).unwrap_or(u32::MAX)) as usize;
+        let mut able: Vec<&Copy> = all
+            .iter()
+            .filter(|copy| copy.is_up() && !copy.is_paused())
+            .collect();
+        if let Who::Copy(index) = who {
+            able.retain(|copy| copy.index == index);
+        }
+        if able.len() < wanted {
+            let (all, left) = (all.len(), able.len());
+            return Err(format!(
+                "{wanted} of {all} copies are to be hit, and {left} of those that can be are up; \
+                 another fault has the others"
+            ));
+        }
+        let names: Vec<String> = able.iter().map(|copy| copy.name.clone()).collect();
+        let places = choose(&choose::Who::Count(wanted), &names, self.seed, drawn, 0);
+        let places = places.map_err(|error| error.to_string())?;
+        let hit = places.into_iter().map(|place| able[place]);
+        Ok(Hit(hit.map(|copy| (copy, copy.start())).collect()))
+    }
+
+    /// Does to copies what the fault does.
+    pub(super) async fn hit(
+        self,
+        kind: FaultKind,
+        holds: bool,
+        Hit(hit): &Hit<'_>,
+    ) -> Result<(), Trouble> {
+        match kind {
+            FaultKind::Kill(signal) => {
+                let signal = signal_of(signal);
+                // All get the signal before the end of the first is waited for.
+                for (copy, _) in hit {
+                    copy.told();
+                    if holds {
+                        copy.hold();
+                    }
+                    copy.signal(signal);
+                }
+                for (copy, _) in hit {
+                    self.ended(copy, signal).await?;
+                }
+            }
+            FaultKind::Restart(signal) => {
+                let ends = hit.iter().map(|(copy, _)| async {
+                    copy.told();
+                    copy.hold();
+                    copy.signal(signal_of(signal));
+                    let child = copy.running().child;
+                    let exit = child.exit();
+                    if tokio::time::timeout(END_WITHIN, exit).await.is_err() {
+                        copy.signal(Signal::SIGKILL);
+                    }
+                    self.ended(copy, Signal::SIGKILL).await
+                });
+                futures_util::future::try_join_all(ends).await?;
+            }
+            FaultKind::Pause | FaultKind::Network(_) => {
+                hit.iter().for_each(|(copy, _)| copy.pause(true));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the copies right again; says how.
+    pub(super) async fn put_right(
+        self,
+        kind: FaultKind,
+        Hit(hit): &Hit<'_>,
+    ) -> Result<String, String> {
+        if kind == FaultKind::Pause {
+            hit.iter().for_each(|(copy, _)| copy.pause(false));
+            return Ok("they go on".to_owned());
+        }
+        let undone = Instant::now();
+        let starts = hit.iter();
+        let starts = starts.map(|(copy, _)| self.systems.bring_up(copy, self.starting));
+        let started = futures_util::future::try_join_all(starts).await;
+        started.map_err(|error| error.to_string())?;
+        let ready = show_seconds(undone.elapsed().as_secs_f64());
+        Ok(format!("ready {ready} after the new start"))
+    }
+
+    async fn ended(self, copy: &Copy, signal: Signal) -> Result<(), Trouble> {
+        let child = copy.running().child;
+        let ended = tokio::time::timeout(END_WITHIN, child.exit()).await;
+        let ended = ended.map_err(|_| {
+            let within = show_seconds(END_WITHIN.as_secs_f64());
+            Trouble::Broken(format!(
+                "{} did not end within {within} of {signal}; a kill with signal = \"KILL\" cannot be \
+                 refused",
+                copy.name
+            ))
+        })?;
+        let recorder = self.starting.recorder;
+        recorder.event(EventKind::SystemExited, &copy.name, &ended.to_string());
+        Ok(())
+    }
+}
+
+fn signal_of(signal: EndSignal) -> Signal {
+    match signal {
+        EndSignal::Kill => Signal::SIGKILL,
+        EndSignal::Term => Signal::SIGTERM,
+        EndSignal::Int => Signal::SIGINT,
+        EndSignal::Hup => Signal::SIGHUP,
+        EndSignal::Quit => Signal::SIGQUIT,
+        EndSignal::Abrt => Signal::SIGABRT,
+        EndSignal::Usr1 => Signal::SIGUSR1,
+        EndSignal::Usr2 => Signal::SIGUSR2,
+    }
+}

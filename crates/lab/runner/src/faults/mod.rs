@@ -1,0 +1,202 @@
+//! The faults of a step: begun, watched, and put right again.
+
+mod copies;
+mod network;
+
+use std::cell::RefCell;
+
+use lab_experiment::plan::{Fault, FaultKind, FaultTarget, Step};
+use lab_store::{EventKind, FaultRecord};
+use measure::Clock;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use units::show_seconds;
+
+use crate::processes::{Starting, Systems};
+use crate::proxies::Proxies;
+use crate::steps::Trouble;
+use copies::Hit;
+use network::Disturbed;
+
+/// How far a step has come, as its faults need to know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// It makes entities, or holds.
+    Holds,
+    /// Its hold is over.
+    Held,
+    /// Everything else that it does is done.
+    Done,
+}
+
+/// Waits until a step has come so far.
+async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {
+    // Whoever tells lives as long as the step.
+    let _ = phase.wait_for(|now| *now >= wanted).await;
+}
+
+/// What faults are made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Faults<'a> {
+    pub(crate) systems: &'a Systems,
+    pub(crate) proxies: &'a Proxies,
+    pub(crate) starting: &'a Starting<'a>,
+    pub(crate) seed: u64,
+    pub(crate) clock: Clock,
+    /// Those that were made so far.
+    pub(crate) made: &'a RefCell<Vec<FaultRecord>>,
+}
+
+/// A fault that has begun.
+struct Begun<'a> {
+    what: Broken<'a>,
+    at: Instant,
+    /// What was done, and to whom.
+    text: String,
+    /// Its place among those that were made.
+    place: usize,
+}
+
+/// What a fault has broken.
+enum Broken<'a> {
+    Copies {
+        hit: Hit<'a>,
+        /// The fault itself puts them right; else their supervisor does.
+        holds: bool,
+    },
+    Connections(Disturbed<'a>),
+}
+
+impl<'a> Faults<'a> {
+    /// Makes the faults of a step beside its work, which tells how far it has come. Returns
+    /// when all of them are undone, or shall be kept.
+    ///
+    /// # Errors
+    /// When one cannot be made or undone. What the others broke is then left to the end of
+    /// the run, which stops everything.
+    pub(crate) async fn make(
+        self,
+        number: usize,
+        step: &Step,
+        phase: &watch::Receiver<Phase>,
+    ) -> Result<(), Trouble> {
+        let began = Instant::now();
+        let faults = step.faults.iter().enumerate().map(|(place, fault)| {
+            let drawn = format!("step {number} fault {place}");
+            self.one(fault, &step.name, drawn, began, phase.clone())
+        });
+        futures_util::future::try_join_all(faults).await.map(drop)
+    }
+
+    async fn one(
+        self,
+        fault: &Fault,
+        step: &str,
+        drawn: String,
+        step_began: Instant,
+        mut phase: watch::Receiver<Phase>,
+    ) -> Result<(), Trouble> {
+        match fault.at {
+            Some(at) => tokio::time::sleep_until(step_began + at).await,
+            None => reached(&mut phase, Phase::Held).await,
+        }
+        let begun = self.begin(fault, step, &drawn).await?;
+        if fault.keep {
+            if let Some(made) = self.made.borrow_mut().get_mut(begun.place) {
+                "kept, as the file says".clone_into(&mut made.text);
+            }
+            return Ok(());
+        }
+        let over = async {
+            match fault.length {
+                Some(length) => tokio::time::sleep_until(begun.at + length).await,
+                // A restart lasts as long as it takes.
+                None if matches!(fault.kind, FaultKind::Restart(_)) => {}
+                None => reached(&mut phase, Phase::Done).await,
+            }
+        };
+        let text = match &begun.what {
+            Broken::Copies { hit, holds: true } => {
+                over.await;
+                let right = self.put_right(fault.kind, hit).await;
+                right.map_err(|why| Trouble::Broken(format!("end of \"{}\": {why}", begun.text)))?
+            }
+            Broken::Copies { hit, holds: false } => {
+                tokio::select! {
+                    () = hit.ready_again() => {}
+                    () = over => {}
+                }
+                hit.supervised()
+            }
+            Broken::Connections(disturbed) => {
+                over.await;
+                disturbed.end()
+            }
+        };
+        self.tell_end(step, &begun, &text);
+        Ok(())
+    }
+
+    async fn begin(self, fault: &Fault, step: &str, drawn: &str) -> Result<Begun<'a>, Trouble> {
+        let word = fault.kind.word();
+        let failed = |why: String| Trouble::Broken(format!("{word} {}: {why}", fault.target));
+        let at = Instant::now();
+        match (&fault.target, fault.kind) {
+            (FaultTarget::Connections(all), FaultKind::Network(network)) => {
+                let names = all.iter().map(ToString::to_string).collect();
+                let (text, place) = self.tell_begin(word, step, names);
+                let disturbed = Disturbed::begin(self.proxies, all, network, drawn);
+                Ok(Begun {
+                    what: Broken::Connections(disturbed.map_err(failed)?),
+                    at,
+                    text,
+                    place,
+                })
+            }
+            (FaultTarget::Copies { system, who }, kind) => {
+                let hit = self.choose(system, *who, drawn).map_err(failed)?;
+                let (text, place) = self.tell_begin(word, step, hit.names());
+                let holds = self.holds(fault, system);
+                self.hit(kind, holds, &hit).await?;
+                Ok(Begun {
+                    what: Broken::Copies { hit, holds },
+                    at,
+                    text,
+                    place,
+                })
+            }
+            // The checker makes no such faults.
+            (FaultTarget::Connections(_), _) => Err(failed("connections have no processes".into())),
+        }
+    }
+
+    /// Says that a fault begins; gives what is done in words, and its place among those made.
+    fn tell_begin(self, word: &str, step: &str, targets: Vec<String>) -> (String, usize) {
+        let text = format!("{word} {}", targets.join(", "));
+        let starting = self.starting;
+        starting.status.doing(text.clone());
+        starting.recorder.event(EventKind::FaultBegan, step, &text);
+        let mut made = self.made.borrow_mut();
+        made.push(FaultRecord {
+            step: step.to_owned(),
+            kind: word.to_owned(),
+            targets,
+            begin_s: self.clock.now_s(),
+            end_s: None,
+            text: "not over when the run ended".to_owned(),
+            effects: Vec::new(),
+        });
+        (text, made.len() - 1)
+    }
+
+    fn tell_end(self, step: &str, begun: &Begun<'_>, text: &str) {
+        if let Some(made) = self.made.borrow_mut().get_mut(begun.place) {
+            made.end_s = Some(self.clock.now_s());
+            text.clone_into(&mut made.text);
+        }
+        let lasted = show_seconds(begun.at.elapsed().as_secs_f64());
+        let text = format!("{} for {lasted}: {text}", begun.text);
+        let recorder = self.starting.recorder;
+        recorder.event(EventKind::FaultEnded, step, &text);
+    }
+}

@@ -1,0 +1,100 @@
+//! Proxies between the systems and loads of a run, where its faults disturb connections.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use lab_experiment::plan::Connection;
+use lab_faults::proxy::{Protocol, Proxy, ProxyError, ProxySettings};
+use tokio::sync::oneshot;
+
+use crate::processes::Addresses;
+
+/// Most connections through one proxy; each takes two descriptors.
+const MOST_CONNECTIONS: usize = 16_384;
+
+/// The proxies of a run, on a thread of their own: what passes through them waits for
+/// nothing else that the run does.
+#[derive(Debug, Default)]
+pub(crate) struct Proxies {
+    running: BTreeMap<Connection, Proxy>,
+    thread: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+}
+
+impl Proxies {
+    /// Starts one for each connection that has an address for it.
+    ///
+    /// # Errors
+    /// When one cannot listen, or the thread cannot be started.
+    pub(crate) fn start(addresses: &Addresses, seed: u64) -> Result<Self, String> {
+        let wanted: Vec<(Connection, ProxySettings)> = addresses
+            .proxies()
+            .map(|(connection, listen, upstream)| {
+                let settings = ProxySettings {
+                    protocol: Protocol::Tcp,
+                    listen: at(listen),
+                    upstream: at(upstream),
+                    seed,
+                    most_connections: MOST_CONNECTIONS,
+                };
+                (connection.clone(), settings)
+            })
+            .collect();
+        if wanted.is_empty() {
+            return Ok(Self::default());
+        }
+        let (tell, started) = mpsc::channel();
+        let (stop, stopped) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| format!("start the proxies: {error}"))?;
+        let thread = std::thread::Builder::new().name("proxies".to_owned());
+        let thread = thread.spawn(move || {
+            runtime.block_on(async {
+                // The run is gone, or it waits for this.
+                let _ = tell.send(all(wanted).await);
+                let _ = stopped.await;
+            });
+        });
+        let thread = thread.map_err(|error| format!("start the proxies: {error}"))?;
+        let running = started
+            .recv()
+            .map_err(|_| "the proxies ended at once".to_owned())?;
+        Ok(Self {
+            running: running.map_err(|error| error.to_string())?,
+            thread: Some((stop, thread)),
+        })
+    }
+
+    /// The proxy of a connection.
+    pub(crate) fn of(&self, connection: &Connection) -> Option<&Proxy> {
+        self.running.get(connection)
+    }
+}
+
+impl Drop for Proxies {
+    fn drop(&mut self) {
+        self.running.clear();
+        if let Some((stop, thread)) = self.thread.take() {
+            let _ = stop.send(());
+            // It ends at once, for nothing else holds it.
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn all(
+    wanted: Vec<(Connection, ProxySettings)>,
+) -> Result<BTreeMap<Connection, Proxy>, ProxyError> {
+    let mut running = BTreeMap::new();
+    for (connection, settings) in wanted {
+        running.insert(connection, Proxy::start(settings).await?);
+    }
+    Ok(running)
+}
+
+fn at(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
