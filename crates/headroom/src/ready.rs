@@ -24,6 +24,7 @@ macro_rules! files {
 const FILES: &[(&str, &str)] = &files! {
     "any-diego.toml"
     "drivers/shop.py"
+    "faults-of-a-web-server.toml"
     "graph-1000-services.toml"
     "graph-bookinfo.toml"
     "graph-chain-100.toml"
