@@ -142,6 +142,27 @@ fault = {{ kill = "many", pick = "50%", for = "10ms" }}
 }
 
 #[test]
+fn a_hundred_copies_die_and_come_back_together() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "many"
+run = "sleep 600"
+count = 100
+[[step]]
+name = "all"
+fault = { kill = "many", pick = "all", for = "10ms" }
+"#);
+    let finished = finished.unwrap();
+    passed(&finished);
+    let count = |kind| of(&finished, kind).len();
+    assert_eq!(count(EventKind::SystemStarted), 200);
+    assert_eq!(count(EventKind::SystemReady), 200);
+    // Each end is told once, that of the first processes and that of the second.
+    assert_eq!(count(EventKind::SystemExited), 200);
+    assert_eq!(faults(&finished)[0].targets.len(), 100);
+}
+
+#[test]
 fn a_restart_is_orderly_and_lasts_until_they_are_ready() {
     let (_folder, finished) = run(r#"
 [[system]]

@@ -161,15 +161,16 @@ impl Trees {
         trees.map(|tree| tree.books.members()).collect()
     }
 
-    /// The processes that belong to the tree below `root` now. Those whose parent ended
-    /// before are found by their marks, group or session. Empty: the process has ended.
-    pub fn now(root: u32, marks: &Marks) -> Vec<u32> {
+    /// The processes that belong to the trees below these roots now, in one look at all
+    /// processes. Those whose parent ended before are found by their marks, group or
+    /// session; where the root has ended, nobody is.
+    pub fn now(roots: impl IntoIterator<Item = (u32, Marks)>) -> Vec<u32> {
         let mut trees = Self::new();
-        if trees.add(root, marks.clone()).is_none() {
-            return Vec::new();
+        for (root, marks) in roots {
+            trees.add(root, marks);
         }
-        let found = trees.find().remove(&0).unwrap_or_default();
-        found.iter().map(|seen| seen.pid).collect()
+        let found = trees.find();
+        found.values().flatten().map(|seen| seen.pid).collect()
     }
 
     /// The processes of each tree that are there now.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use units::show_seconds;
 
 use super::Faults;
-use crate::processes::Copy;
+use crate::processes::{Copy, pause, signal};
 use crate::steps::Trouble;
 
 /// Time that a process has to end after a signal that it may catch.
@@ -83,39 +83,31 @@ impl<'a> Faults<'a> {
         self,
         kind: FaultKind,
         holds: bool,
-        Hit(hit): &Hit<'_>,
+        Hit(hit): &Hit<'a>,
     ) -> Result<(), Trouble> {
         match kind {
-            FaultKind::Kill(signal) => {
-                let signal = signal_of(signal);
-                // All get the signal before the end of the first is waited for.
-                for (copy, _) in hit {
-                    copy.told();
-                    if holds {
-                        copy.hold();
-                    }
-                    copy.signal(signal);
-                }
-                for (copy, _) in hit {
-                    self.ended(copy, signal).await?;
+            FaultKind::Kill(end) => {
+                let all: Vec<&Copy> = taken_down(hit, holds);
+                signal(&all, signal_of(end));
+                for copy in all {
+                    self.ended(copy, signal_of(end)).await?;
                 }
             }
-            FaultKind::Restart(signal) => {
-                let ends = hit.iter().map(|(copy, _)| async {
-                    copy.told();
-                    copy.hold();
-                    copy.signal(signal_of(signal));
-                    let child = copy.running().child;
-                    let exit = child.exit();
-                    if tokio::time::timeout(END_WITHIN, exit).await.is_err() {
-                        copy.signal(Signal::SIGKILL);
+            FaultKind::Restart(end) => {
+                let all: Vec<&Copy> = taken_down(hit, true);
+                signal(&all, signal_of(end));
+                let ends = all.into_iter().map(|copy| async {
+                    let exit = copy.running().child;
+                    if tokio::time::timeout(END_WITHIN, exit.exit()).await.is_err() {
+                        signal(&[copy], Signal::SIGKILL);
                     }
                     self.ended(copy, Signal::SIGKILL).await
                 });
                 futures_util::future::try_join_all(ends).await?;
             }
             FaultKind::Pause | FaultKind::Network(_) => {
-                hit.iter().for_each(|(copy, _)| copy.pause(true));
+                let all: Vec<&Copy> = hit.iter().map(|(copy, _)| *copy).collect();
+                pause(&all, true);
             }
         }
         Ok(())
@@ -128,7 +120,8 @@ impl<'a> Faults<'a> {
         Hit(hit): &Hit<'_>,
     ) -> Result<String, String> {
         if kind == FaultKind::Pause {
-            hit.iter().for_each(|(copy, _)| copy.pause(false));
+            let all: Vec<&Copy> = hit.iter().map(|(copy, _)| *copy).collect();
+            pause(&all, false);
             return Ok("they go on".to_owned());
         }
         let undone = Instant::now();
@@ -168,4 +161,17 @@ fn signal_of(signal: EndSignal) -> Signal {
         EndSignal::Usr1 => Signal::SIGUSR1,
         EndSignal::Usr2 => Signal::SIGUSR2,
     }
+}
+
+/// The copies, of which from now on the fault tells how they ended, and which nobody else
+/// starts again if it holds them.
+fn taken_down<'a>(hit: &[(&'a Copy, u32)], holds: bool) -> Vec<&'a Copy> {
+    let all = hit.iter().map(|(copy, _)| *copy);
+    let all = all.inspect(|copy| {
+        copy.told();
+        if holds {
+            copy.hold();
+        }
+    });
+    all.collect()
 }

@@ -63,37 +63,6 @@ impl Copy {
         self.is_paused.get()
     }
 
-    /// Stops its processes, or lets them go on.
-    pub(crate) fn pause(&self, paused: bool) {
-        let signal = if paused {
-            Signal::SIGSTOP
-        } else {
-            Signal::SIGCONT
-        };
-        self.is_paused.set(paused);
-        self.signal(signal);
-    }
-
-    /// Sends a signal to every process of it, also to those that left its group, as the
-    /// workers of databases do.
-    pub(crate) fn signal(&self, signal: Signal) {
-        let running = self.running();
-        let mut hit = BTreeSet::new();
-        // The first look stops whoever forks; a later one finds what was forked meanwhile.
-        for _ in 0..LOOKS {
-            let found = measure::Trees::now(running.child.pid, &running.marks);
-            let new: Vec<u32> = found.into_iter().filter(|pid| hit.insert(*pid)).collect();
-            if new.is_empty() {
-                break;
-            }
-            running.child.signal(signal);
-            for pid in new {
-                // An error means that it has ended.
-                let _ = kill(Pid::from_raw(pid.cast_signed()), signal);
-            }
-        }
-    }
-
     /// Keeps it down once it has ended, until [`Systems::bring_up`].
     pub(crate) fn hold(&self) {
         self.is_held.set(true);
@@ -114,6 +83,44 @@ impl Copy {
         let mut ready = self.ready.subscribe();
         // We hold the sender, so the wait ends well.
         let _ = ready.wait_for(|number| *number > start).await;
+    }
+}
+
+/// Stops all processes of copies, or lets them go on.
+pub(crate) fn pause(copies: &[&Copy], paused: bool) {
+    for copy in copies {
+        copy.is_paused.set(paused);
+    }
+    signal(
+        copies,
+        match paused {
+            true => Signal::SIGSTOP,
+            false => Signal::SIGCONT,
+        },
+    );
+}
+
+/// Sends a signal to every process of copies, also to those that left their group, as the
+/// workers of databases do.
+pub(crate) fn signal(copies: &[&Copy], signal: Signal) {
+    let running: Vec<Running> = copies.iter().map(|copy| copy.running()).collect();
+    let mut hit = BTreeSet::new();
+    // What a first look has not seen was forked meanwhile, and is found by a later one.
+    for _ in 0..LOOKS {
+        let roots = running.iter();
+        let roots = roots.map(|running| (running.child.pid, running.marks.clone()));
+        let found = measure::Trees::now(roots).into_iter();
+        let new: Vec<u32> = found.filter(|pid| hit.insert(*pid)).collect();
+        if new.is_empty() {
+            break;
+        }
+        for running in &running {
+            running.child.signal(signal);
+        }
+        for pid in new {
+            // An error means that it has ended.
+            let _ = kill(Pid::from_raw(pid.cast_signed()), signal);
+        }
     }
 }
 

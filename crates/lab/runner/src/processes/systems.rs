@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::addresses::Addresses;
 use super::children::{Children, Ended, LaunchError};
-use super::copy::{Copy, Running, copy_names};
+use super::copy::{Copy, Running, copy_names, pause};
 use super::launch::{Launch, Output, itself};
 use super::ports::Ports;
 use super::ready::{describe, until_ready};
@@ -354,11 +354,12 @@ impl Systems {
     pub(crate) async fn stop(&self) {
         for copies in self.started.iter().rev() {
             let mut stops = JoinSet::new();
+            // A process that is stopped hears nothing.
+            let paused: Vec<&Copy> = copies.iter().filter(|copy| copy.is_paused()).collect();
+            if !paused.is_empty() {
+                pause(&paused, false);
+            }
             for copy in copies {
-                // A process that is stopped hears nothing.
-                if copy.is_paused() {
-                    copy.pause(false);
-                }
                 let running = copy.running();
                 stops.spawn(net::boxed(async move { running.child.stop().await }));
             }
