@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::plan::{
-    DriverKind, Fault, Load, LoadModel, Make, OnExit, Plan, Program, Rate, Ready, Schedule, Search,
-    Step, StepLoad, System, Template, Traffic,
+    DriverKind, Every, Fault, Load, LoadModel, Make, OnExit, Plan, Program, Rate, Ready, Schedule,
+    Search, Step, StepLoad, System, Template, Traffic,
 };
 use lab_load::arrivals::Process;
 use units::{show_bytes, show_rate, show_share, write_duration};
@@ -232,7 +232,14 @@ fn explain_fault(fault: &Fault, begin: &str) -> String {
         (None, true) => " for good".to_owned(),
         (None, false) => " until the step ends".to_owned(),
     };
-    format!("{} {} {at}{length}", fault.kind.word(), fault.target)
+    let every = match fault.every {
+        None => String::new(),
+        Some(Every::Fixed(gap)) => format!(", and again {} after each", write_duration(gap)),
+        Some(Every::Exponential(gap)) => {
+            format!(", and again about {} after each", write_duration(gap))
+        }
+    };
+    format!("{} {} {at}{length}{every}", fault.kind.word(), fault.target)
 }
 
 fn explain_make(make: &Make) -> String {

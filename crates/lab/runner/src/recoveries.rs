@@ -193,7 +193,7 @@ impl Measure<'_> {
                         knows what is usual; leave time between them";
             return (unknown(text.to_owned()), window.fault_end_s);
         }
-        match recovery(self.signal, window, Worse::Either) {
+        match recovery(self.signal_within(window), window, Worse::Either) {
             Err(error) => (unknown(error.to_string()), window.fault_end_s),
             Ok(Effect::None(unseen)) => {
                 let lost = self.lost_beyond_usual(window, window.fault_end_s);
@@ -209,6 +209,21 @@ impl Measure<'_> {
                 (effect, window.hold_begin_s)
             }
             Ok(Effect::Seen(seen)) => self.seen(&seen, window),
+        }
+    }
+
+    /// What lies between the begin of what is usual and the end of what is looked at: of many
+    /// faults each looks at its own part.
+    fn signal_within(&self, window: &Window) -> Signal<'_> {
+        fn part<'s, T>(all: &'s [(f64, T)], window: &Window) -> &'s [(f64, T)] {
+            let from = all.partition_point(|(at_s, _)| *at_s < window.hold_begin_s);
+            let to = all.partition_point(|(at_s, _)| *at_s <= window.until_s);
+            &all[from..to.max(from)]
+        }
+        match self.signal {
+            Signal::Requests(requests) => Signal::Requests(part(requests, window)),
+            Signal::Samples(samples) => Signal::Samples(part(samples, window)),
+            other => other,
         }
     }
 

@@ -372,6 +372,33 @@ that = "depth(traffic) >= 95% and detection(traffic) < 1s and lost(traffic) >= 1
 }
 
 #[test]
+fn a_fault_recurs_until_its_step_is_over_and_picks_anew() {
+    let (_folder, finished) = made(
+        r#"
+[[step]]
+name = "again and again"
+hold = "3s"
+fault = [
+  { pause = "beat", pick = 1, every = "200ms", for = "50ms" },
+  { pause = "beat.0", every = "exponential 10m", for = "50ms" },
+]
+[[step]]
+name = "never again"
+hold = "500ms"
+"#,
+    );
+    passed(&finished);
+    let began = of(&finished, EventKind::FaultBegan);
+    let ended = of(&finished, EventKind::FaultEnded);
+    // Twelve at most, for each takes a quarter of a second; a busy machine makes fewer.
+    assert!((4..=12).contains(&began.len()), "{began:?}");
+    assert_eq!(began.len(), ended.len());
+    assert!(began.iter().all(|(_, step, _)| step == "again and again"));
+    let hit: std::collections::BTreeSet<&str> = began.iter().map(|(.., text)| &**text).collect();
+    assert!(hit.len() > 1, "{hit:?}");
+}
+
+#[test]
 fn a_fault_of_something_else_has_no_effect() {
     let (_folder, finished) = under_load(
         r#"

@@ -17,8 +17,21 @@ pub struct Fault {
     pub at: Option<Duration>,
     /// How long it lasts; `None`: as long as the step goes on, or a restart takes.
     pub length: Option<Duration>,
+    /// Time between the end of one turn and the begin of the next, if it recurs while the
+    /// step goes on; the first begins so long after `at`.
+    pub every: Option<Every>,
     /// Whether the end of the step leaves it as it is.
     pub keep: bool,
+}
+
+/// The time between two turns of a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Every {
+    /// Always the same.
+    Fixed(Duration),
+    /// Exponential with this mean, drawn by the seed.
+    Exponential(Duration),
 }
 
 /// What a fault is done to.

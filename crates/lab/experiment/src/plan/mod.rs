@@ -15,7 +15,9 @@ use serde::Serialize;
 
 use crate::expr::Expr;
 
-pub use fault::{Connection, EndSignal, Fault, FaultKind, FaultTarget, NetworkFault, OnExit, Who};
+pub use fault::{
+    Connection, EndSignal, Every, Fault, FaultKind, FaultTarget, NetworkFault, OnExit, Who,
+};
 pub use load::{
     Journey, Load, LoadModel, LoadTls, Period, Request, RequestBody, Schedule, Search, StepLoad,
     Traffic,

@@ -93,12 +93,15 @@ pub fn said(events: &[Event], style: Style) -> String {
     out
 }
 
+/// Most faults that are told in the terminal; the page has all.
+const FAULTS_SHOWN: usize = 20;
+
 /// What faults did, under the names of their steps; empty if there were none.
 #[must_use]
 pub fn faults(faults: &[FaultRecord], style: Style) -> String {
     let width = style.width.clamp(WIDTH_MIN, WIDTH_MAX);
     let mut out = String::new();
-    for fault in faults {
+    for fault in faults.iter().take(FAULTS_SHOWN) {
         let targets = fault.targets.join(", ");
         let length = fault.end_s.map_or_else(
             || fault.text.clone(),
@@ -115,6 +118,13 @@ pub fn faults(faults: &[FaultRecord], style: Style) -> String {
             push_indented(&mut out, &printable(&text), width);
         }
         out.push('\n');
+    }
+    if faults.len() > FAULTS_SHOWN {
+        let more = faults.len() - FAULTS_SHOWN;
+        push_line(
+            &mut out,
+            &format!("and {more} more faults, which the report has\n"),
+        );
     }
     out
 }

@@ -54,7 +54,12 @@ impl<'a> Faults<'a> {
     }
 
     /// The copies that a fault is to hit: of those that run, which no other fault has.
-    pub(super) fn choose(self, system: &str, who: Who, drawn: &str) -> Result<Hit<'a>, String> {
+    pub(super) fn choose(
+        self,
+        system: &str,
+        who: Who,
+        (drawn, turn): (&str, u64),
+    ) -> Result<Hit<'a>, String> {
         let all = self.systems.copies_of(self.starting.systems, system);
         let wanted = who.number(u32::try_from(all.len()).unwrap_or(u32::MAX)) as usize;
         let mut able: Vec<&Copy> = all
@@ -72,7 +77,7 @@ impl<'a> Faults<'a> {
             ));
         }
         let names: Vec<String> = able.iter().map(|copy| copy.name.clone()).collect();
-        let places = choose(&choose::Who::Count(wanted), &names, self.seed, drawn, 0);
+        let places = choose(&choose::Who::Count(wanted), &names, self.seed, drawn, turn);
         let places = places.map_err(|error| error.to_string())?;
         let hit = places.into_iter().map(|place| able[place]);
         Ok(Hit(hit.map(|copy| (copy, copy.start())).collect()))

@@ -4,8 +4,11 @@ mod copies;
 mod network;
 
 use std::cell::RefCell;
+use std::ops::Range;
+use std::time::Duration;
 
-use lab_experiment::plan::{Fault, FaultKind, FaultTarget, Step};
+use lab_experiment::plan::{Every, Fault, FaultKind, FaultTarget, Step};
+use lab_faults::recur::{self, Gaps, RecurError};
 use lab_store::{EventKind, FaultRecord};
 use measure::Clock;
 use tokio::sync::watch;
@@ -33,6 +36,26 @@ pub(crate) enum Phase {
 async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {
     // Whoever tells lives as long as the step.
     let _ = phase.wait_for(|now| *now >= wanted).await;
+}
+
+/// How far turns are planned: a step that goes on for longer ends without further ones.
+const HORIZON: Duration = Duration::from_secs(24 * 3600);
+/// Most turns that are planned of one fault.
+const MOST_TURNS: u32 = 50_000;
+
+/// When the turns of a fault begin and end, from the first moment at which it may.
+fn turns(
+    every: Every,
+    length: Duration,
+    seed: u64,
+    drawn: &str,
+) -> Result<Vec<Range<Duration>>, RecurError> {
+    let (gaps, gap) = match every {
+        Every::Fixed(gap) => (Gaps::Fixed(gap), gap),
+        Every::Exponential(gap) => (Gaps::Exponential(gap), gap),
+    };
+    let window = HORIZON.min((gap + length) * MOST_TURNS);
+    recur::turns(gaps, length, Duration::ZERO..window, seed, drawn)
 }
 
 /// What faults are made with.
@@ -96,11 +119,37 @@ impl<'a> Faults<'a> {
         step_began: Instant,
         mut phase: watch::Receiver<Phase>,
     ) -> Result<(), Trouble> {
-        match fault.at {
-            Some(at) => tokio::time::sleep_until(step_began + at).await,
-            None => reached(&mut phase, Phase::Held).await,
+        match (fault.at, fault.every) {
+            (Some(at), _) => tokio::time::sleep_until(step_began + at).await,
+            // What recurs does so while the step holds, too.
+            (None, Some(_)) => {}
+            (None, None) => reached(&mut phase, Phase::Held).await,
         }
-        let begun = self.begin(fault, step, &drawn).await?;
+        let Some(every) = fault.every else {
+            return self.turn(fault, step, (&drawn, 0), &mut phase).await;
+        };
+        let began = Instant::now();
+        let turns = turns(every, fault.length.unwrap_or_default(), self.seed, &drawn);
+        let turns = turns.map_err(|error| Trouble::Broken(error.to_string()))?;
+        for (turn, at) in (0..).zip(turns) {
+            tokio::select! {
+                () = tokio::time::sleep_until(began + at.start) => {}
+                () = reached(&mut phase, Phase::Done) => break,
+            }
+            self.turn(fault, step, (&drawn, turn), &mut phase).await?;
+        }
+        Ok(())
+    }
+
+    /// One turn of a fault, from its begin until it is undone.
+    async fn turn(
+        self,
+        fault: &Fault,
+        step: &str,
+        drawn: (&str, u64),
+        phase: &mut watch::Receiver<Phase>,
+    ) -> Result<(), Trouble> {
+        let begun = self.begin(fault, step, drawn).await?;
         if fault.keep {
             if let Some(made) = self.made.borrow_mut().get_mut(begun.place) {
                 "kept, as the file says".clone_into(&mut made.text);
@@ -112,7 +161,7 @@ impl<'a> Faults<'a> {
                 Some(length) => tokio::time::sleep_until(begun.at + length).await,
                 // A restart lasts as long as it takes.
                 None if matches!(fault.kind, FaultKind::Restart(_)) => {}
-                None => reached(&mut phase, Phase::Done).await,
+                None => reached(phase, Phase::Done).await,
             }
         };
         let text = match &begun.what {
@@ -137,7 +186,12 @@ impl<'a> Faults<'a> {
         Ok(())
     }
 
-    async fn begin(self, fault: &Fault, step: &str, drawn: &str) -> Result<Begun<'a>, Trouble> {
+    async fn begin(
+        self,
+        fault: &Fault,
+        step: &str,
+        drawn: (&str, u64),
+    ) -> Result<Begun<'a>, Trouble> {
         let word = fault.kind.word();
         let failed = |why: String| Trouble::Broken(format!("{word} {}: {why}", fault.target));
         let at = Instant::now();
@@ -145,7 +199,7 @@ impl<'a> Faults<'a> {
             (FaultTarget::Connections(all), FaultKind::Network(network)) => {
                 let names = all.iter().map(ToString::to_string).collect();
                 let (text, place) = self.tell_begin(word, step, names);
-                let disturbed = Disturbed::begin(self.proxies, all, network, drawn);
+                let disturbed = Disturbed::begin(self.proxies, all, network, drawn.0);
                 Ok(Begun {
                     what: Broken::Connections(disturbed.map_err(failed)?),
                     at,

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use document::Problem;
 use toml::de::DeValue;
+use units::UnitError;
 
 use super::fields::{Field, Fields, Value};
 use super::loads;
 use super::process::{Found, LONGEST, SHORTEST};
 use super::values::Reader;
-use crate::plan::{EndSignal, Fault, FaultKind, FaultTarget, Who};
+use crate::plan::{EndSignal, Every, Fault, FaultKind, FaultTarget, Who};
 
 /// Most faults of one step.
 const MOST: usize = 100;
@@ -29,8 +30,8 @@ const KINDS: [&str; 8] = [
 /// Kinds of versions to come.
 const LATER: [&str; 4] = ["slow", "exhaust", "clock", "agent"];
 /// Keys besides.
-const KEYS: [&str; 9] = [
-    "pick", "at", "for", "keep", "signal", "by", "jitter", "share", "to",
+const KEYS: [&str; 10] = [
+    "pick", "at", "for", "every", "keep", "signal", "by", "jitter", "share", "to",
 ];
 /// Keys that belong to one kind of fault or to some.
 const OF_KINDS: [(&str, &[&str]); 6] = [
@@ -139,6 +140,10 @@ fn fault<'t>(
         None => Some(None),
     };
     let (at, length) = (time("at", Duration::ZERO), time("for", SHORTEST));
+    let every = fields.get("every").map_or(Some(None), |field| {
+        let expected = "\"10s\" or \"exponential 10s\"";
+        reader.quantity(field, expected, parse_every).map(Some)
+    });
     let keep = match fields
         .get("keep")
         .map(|field| (field, field.value.get_ref()))
@@ -152,6 +157,7 @@ fn fault<'t>(
         target: target?,
         at: at?,
         length: length?,
+        every: every?,
         keep: keep?,
     };
     if let (true, Some(_), Some(field)) = (fault.keep, fault.length, fields.get("keep")) {
@@ -160,7 +166,39 @@ fn fault<'t>(
         reader.problem(Problem::new(field.span(), message));
         return None;
     }
+    if fault.every.is_some() && fault.length.is_none() {
+        let message = "a fault that recurs has a length";
+        let problem = Problem::new(fields.span.clone(), message);
+        reader.problem(problem.help("add for = \"1s\", how long each turn lasts"));
+        return None;
+    }
     belongs.then_some((fields, fault))
+}
+
+/// Shortest time between two turns of a fault.
+const SHORTEST_GAP: Duration = Duration::from_millis(10);
+
+/// `10s`, or `exponential 10s`.
+fn parse_every(text: &str) -> Result<Every, UnitError> {
+    let word = "exponential ";
+    let (every, time) = match text.strip_prefix(word) {
+        Some(time) => {
+            let time = units::parse_duration(time);
+            let time = time.map_err(|error| error.shifted(word.len()))?;
+            (Every::Exponential(time), time)
+        }
+        None => {
+            let time = units::parse_duration(text)?;
+            (Every::Fixed(time), time)
+        }
+    };
+    match (SHORTEST_GAP..=LONGEST).contains(&time) {
+        true => Ok(every),
+        false => Err(UnitError::new(
+            0..text.len(),
+            "the time between two turns is from 10ms to 168h",
+        )),
+    }
 }
 
 /// What a fault does.
@@ -295,6 +333,13 @@ fn ends(reader: &mut Reader<'_>, step: &Fields<'_>, fields: &Fields<'_>, fault: 
         return;
     }
     // A restart is over when the processes are ready again.
+    if fault.every.is_some() && !is_open && step.get("hold").is_none() {
+        let message = "how long does this go on?";
+        let problem = Problem::new(fields.span.clone(), message);
+        reader.problem(
+            problem.help("add hold = \"1m\" to the step: a fault recurs until it is over"),
+        );
+    }
     if is_open || fault.keep || matches!(fault.kind, FaultKind::Restart(_)) {
         return;
     }
