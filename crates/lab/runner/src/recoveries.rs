@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use lab_experiment::expr::{Affected, FaultNumber, Metric};
 use lab_experiment::plan::Plan;
-use lab_findings::recovery::{Effect, Recovery, Return, Signal, Window, Worse, recovery};
+use lab_findings::recovery::{Effect, Recovery, Return, Signal, Window, Worse, recovery, repeated};
 use lab_generator::Due;
 use lab_store::{EntityCount, FaultEffect, FaultRecord};
+use stats::Lasted;
 use units::{show_count, show_seconds, show_share};
 
 /// For so long a measure has to be as before to have recovered, in seconds.
@@ -355,6 +356,40 @@ pub(crate) fn is_lower_bound(
 ) -> bool {
     let grows = !matches!(number, FaultNumber::Detection);
     grows && found(faults, step, of).any(|effect| effect.at_least)
+}
+
+/// Fewest turns of a fault that are told together.
+const FEWEST: usize = 5;
+/// How sure the interval of their median is.
+const CONFIDENCE: f64 = 0.9;
+
+/// What faults did that came again and again: for each step, kind and measure a sentence.
+pub(crate) fn again_and_again(faults: &[FaultRecord]) -> Vec<String> {
+    let mut groups: BTreeMap<(&str, &str, &str), Vec<&FaultEffect>> = BTreeMap::new();
+    for fault in faults {
+        for effect in fault.effects.iter().filter(|effect| effect.seen.is_some()) {
+            let key = (&*fault.step, &*fault.kind, &*effect.of);
+            groups.entry(key).or_default().push(effect);
+        }
+    }
+    let told = groups
+        .into_iter()
+        .filter(|(_, effects)| effects.len() >= FEWEST);
+    told.map(|((step, kind, of), effects)| {
+        let times: Vec<Option<Lasted>> = effects
+            .iter()
+            .map(|effect| {
+                let lasted_s = effect.recovery_s.filter(|_| effect.seen == Some(true))?;
+                Some(match effect.at_least {
+                    true => Lasted::AtLeast(lasted_s),
+                    false => Lasted::For(lasted_s),
+                })
+            })
+            .collect();
+        let all = repeated(&times, CONFIDENCE);
+        format!("{step}: {kind}, recovery of {of}: {all}")
+    })
+    .collect()
 }
 
 /// Why a metric of faults has no value.

@@ -30,7 +30,7 @@ use crate::processes::{
 use crate::progress::{Shown, Status};
 use crate::proxies::Proxies;
 use crate::record::Recorder;
-use crate::recoveries::{Requests, effects};
+use crate::recoveries::{Requests, again_and_again, effects};
 use crate::steps::Bench;
 use crate::store::keep;
 use crate::watch::Watcher;
@@ -435,6 +435,7 @@ impl<'a> Session<'a> {
         let mut verdict = judge(self.plan, &measured, ending, duration_s);
         verdict.notes = mined.findings;
         verdict.notes.extend(mined.notes);
+        verdict.notes.extend(again_and_again(&faults));
         self.status.doing(match verdict.outcome {
             lab_store::Outcome::Error => "ended with an error",
             _ => "done",

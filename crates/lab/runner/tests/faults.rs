@@ -399,6 +399,31 @@ hold = "500ms"
 }
 
 #[test]
+fn what_a_fault_did_again_and_again_is_told_as_a_median_with_its_interval() {
+    let (_folder, finished) = under_load(
+        r#"
+[[step]]
+name = "shaky"
+load = { traffic = "on" }
+hold = "15s"
+fault = { reset = "web", at = "1s", every = "1500ms", for = "100ms" }
+"#,
+    );
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
+    let made = faults(&finished);
+    assert!(made.len() >= 6, "{made:?}");
+    let seen = made.iter().flat_map(|fault| &fault.effects);
+    let seen = seen.filter(|effect| effect.seen == Some(true)).count();
+    assert!(seen >= 5, "{seen} of {}: {made:#?}", made.len());
+    let note = verdict.notes.iter();
+    let mut note =
+        note.filter(|note| note.starts_with("shaky: reset, recovery of traffic.good: median "));
+    let note = note.next().unwrap_or_else(|| panic!("{verdict:?}"));
+    assert!(note.contains(&format!("of {seen} faults")), "{note}");
+}
+
+#[test]
 fn a_fault_of_something_else_has_no_effect() {
     let (_folder, finished) = under_load(
         r#"

@@ -77,6 +77,17 @@ pub enum Effect {
     Seen(Recovery),
 }
 
+impl Effect {
+    /// Time to recover, from the fault's begin; `None`: nothing was seen.
+    #[must_use]
+    pub fn lasted(&self) -> Option<stats::Lasted> {
+        match self {
+            Self::Seen(recovery) => Some(recovery.returned.lasted()),
+            Self::None(_) => None,
+        }
+    }
+}
+
 /// No effect was seen: what would have been.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unseen {

@@ -1,8 +1,6 @@
 //! The same fault several times.
 
-use stats::{MedianLasted, median_lasted};
-
-use super::Effect;
+use stats::{Lasted, MedianLasted, median_lasted};
 
 /// Fewest faults of which a median is told with an interval.
 const FEWEST: usize = 5;
@@ -21,16 +19,12 @@ pub struct Repeated {
     pub recovery: Option<MedianLasted>,
 }
 
-/// Of the effects of one fault, repeated, at this confidence: 0.9 needs five of them for an interval,
-/// 0.95 six.
+/// Of the times to recover from one fault, repeated, of which `None` had no effect that was
+/// seen; at this confidence: 0.9 needs five of them for an interval, 0.95 six.
 #[must_use]
-pub fn repeated(effects: &[Effect], confidence: f64) -> Repeated {
-    let seen = effects.iter().filter_map(|effect| match effect {
-        Effect::Seen(recovery) => Some(recovery.returned.lasted()),
-        Effect::None(_) => None,
-    });
-    let times: Vec<_> = seen.collect();
-    let unfinished = |time: &&stats::Lasted| matches!(time, stats::Lasted::AtLeast(_));
+pub fn repeated(effects: &[Option<Lasted>], confidence: f64) -> Repeated {
+    let times: Vec<Lasted> = effects.iter().flatten().copied().collect();
+    let unfinished = |time: &&Lasted| matches!(time, Lasted::AtLeast(_));
     let mut recovery = median_lasted(&times, confidence);
     if let Some(median) = recovery.as_mut().filter(|_| times.len() < FEWEST) {
         (median.low, median.high) = (None, None);

@@ -222,7 +222,7 @@ fn faults_that_are_repeated_have_a_median_with_an_interval() {
         after(44.0),
         after(40.0),
     ];
-    let found = repeated(&effects, 0.9);
+    let found = repeated(&lasted(&effects), 0.9);
     let recovery = found.recovery.unwrap();
     assert_eq!(recovery.median, Lasted::For(41.0));
     assert_eq!(
@@ -233,10 +233,10 @@ fn faults_that_are_repeated_have_a_median_with_an_interval() {
         found.to_string(),
         "median 41 s (39 s to open) of 5 faults, 1 of them not over when the wait ended"
     );
-    let few = repeated(&effects[..4], 0.5).recovery.unwrap();
+    let few = repeated(&lasted(&effects[..4]), 0.5).recovery.unwrap();
     assert_eq!((few.low, few.high), (None, None));
     assert!(
-        repeated(&[never], 0.9)
+        repeated(&[never.lasted()], 0.9)
             .to_string()
             .starts_with("median ≥ 5 min")
     );
@@ -326,4 +326,8 @@ proptest! {
             }
         }
     }
+}
+
+fn lasted(effects: &[Effect]) -> Vec<Option<stats::Lasted>> {
+    effects.iter().map(Effect::lasted).collect()
 }
