@@ -227,8 +227,11 @@ fn an_outage_is_never_cut_from_what_is_judged() {
                 // A slow first second may be left out of the steady part; the outage is not.
                 let steady = &json["steady"];
                 assert!(steady["from_s"].as_f64() <= Some(2.0), "{steady}");
-                let failed = &steady["numbers"]["requests"]["failed"];
-                assert_eq!(*failed, count("failed"), "{steady}");
+                // Numbers of its own are there where something is left out.
+                if !steady["numbers"].is_null() {
+                    let failed = &steady["numbers"]["requests"]["failed"];
+                    assert_eq!(*failed, count("failed"), "{steady}");
+                }
                 let told = format!("errors < 5%   {}", units::show_share(share));
                 assert!(done.stderr.contains(&told), "{told}: {}", done.stderr);
             }

@@ -11,6 +11,8 @@ export interface Band {
 
 /** Shortest stretch that can be zoomed to, in seconds. */
 const SHORTEST_S = 1e-5;
+/** Bands closer to each other than this part of the width are drawn as one. */
+const TOLD_APART = 1 / 500;
 
 export class TimeAxis {
   /** The whole run. */
@@ -27,7 +29,21 @@ export class TimeAxis {
 
   constructor(full: Span, bands: readonly Band[] = []) {
     this.full = full;
-    this.bands = bands;
+    this.bands = bands.toSorted((a, b) => a.start_s - b.start_s);
+  }
+
+  /** The bands within a stretch, as parts of it; those that nobody could tell apart are one. */
+  bandsWithin([from, to]: Span): [number, number][] {
+    const part = (t: number) => Math.min(Math.max((t - from) / (to - from), 0), 1);
+    const merged: [number, number][] = [];
+    for (const { start_s, end_s } of this.bands) {
+      const [a, b] = [part(start_s), part(end_s ?? this.full[1])];
+      const last = merged.at(-1);
+      if (b <= 0 || a >= 1) continue;
+      if (last && a - last[1] < TOLD_APART) last[1] = Math.max(last[1], b);
+      else merged.push([a, b]);
+    }
+    return merged;
   }
 
   get span(): Span {

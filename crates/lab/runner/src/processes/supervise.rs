@@ -3,7 +3,6 @@
 
 use lab_experiment::plan::OnExit;
 use lab_store::EventKind;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::copy::{Copy, Running};
@@ -49,10 +48,8 @@ impl Systems {
     /// When a copy cannot be started again.
     pub(crate) async fn supervise(&self, starting: &Starting<'_>) -> Result<Running, StartError> {
         let mut ends = self.ends.1.lock().await;
-        let mut due: Vec<(Instant, End)> = Vec::new();
-        let mut waits = JoinSet::new();
         loop {
-            let next = due.iter().map(|(at, _)| *at).min();
+            let next = self.due.borrow().iter().map(|(at, _)| *at).min();
             // Never, where nothing is due.
             let sleep = async {
                 match next {
@@ -85,12 +82,16 @@ impl Systems {
                                 output: last_lines(&running.child.logs),
                             });
                         }
-                        due.push((Instant::now() + after, (at, number)));
+                        self.due.borrow_mut().push((Instant::now() + after, (at, number)));
                     }
                 }
                 () = sleep => {
                     let now = Instant::now();
-                    for (_, (at, number)) in due.extract_if(.., |(when, _)| *when <= now) {
+                    let due: Vec<(Instant, End)> = {
+                        let mut due = self.due.borrow_mut();
+                        due.extract_if(.., |(when, _)| *when <= now).collect()
+                    };
+                    for (_, (at, number)) in due {
                         let copy = &self.started[at.0][at.1];
                         // A fault may have taken charge of it meanwhile.
                         if copy.is_held.get() || number != copy.start() {
@@ -101,22 +102,22 @@ impl Systems {
                         let port = starting.addresses.port(&system.name, copy.index);
                         let waited = wait_for(system.clone(), copy.running(), port);
                         let (ready, start) = (copy.ready.clone(), copy.start());
-                        waits.spawn(net::boxed(async move {
-                            waited.await.map(|name| (name, ready, start))
+                        let recorder = starting.recorder.clone();
+                        tokio::spawn(net::boxed(async move {
+                            match waited.await {
+                                Ok(name) => {
+                                    recorder.event(EventKind::SystemReady, &name, "");
+                                    ready.send_replace(start);
+                                }
+                                // It is started again when it ends, and told as it is until then.
+                                Err(StartError::NotReady { name, missing, .. }) => {
+                                    recorder.event(EventKind::SystemUnready, &name, &missing);
+                                }
+                                Err(_) => {}
+                            }
                         }));
                     }
                 }
-                Some(waited) = waits.join_next(), if !waits.is_empty() => match waited {
-                    Ok(Ok((name, ready, start))) => {
-                        starting.recorder.event(EventKind::SystemReady, &name, "");
-                        ready.send_replace(start);
-                    }
-                    // It is started again when it ends, and told as it is until then.
-                    Ok(Err(StartError::NotReady { name, missing, .. })) => {
-                        starting.recorder.event(EventKind::SystemUnready, &name, &missing);
-                    }
-                    _ => {}
-                },
             }
         }
     }

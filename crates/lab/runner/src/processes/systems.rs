@@ -14,6 +14,7 @@ use processes::{Group, GroupError, Groups, Reaper, ReaperError, Signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::addresses::Addresses;
 use super::children::{Children, Ended, LaunchError};
@@ -103,6 +104,8 @@ pub(crate) struct Systems {
     groups: Vec<(String, Group)>,
     /// Whoever supervises hears of each end here.
     pub(super) ends: (UnboundedSender<End>, Mutex<UnboundedReceiver<End>>),
+    /// Copies that are to be started again, and when, unless they were meanwhile.
+    pub(super) due: RefCell<Vec<(Instant, End)>>,
 }
 
 impl Default for Systems {
@@ -112,6 +115,7 @@ impl Default for Systems {
             started: Vec::new(),
             groups: Vec::new(),
             ends: (tell, Mutex::new(ends)),
+            due: RefCell::default(),
         }
     }
 }
