@@ -44,13 +44,16 @@ lint: $(PAGE) ## Formatting and clippy, warnings denied
 test-web: $(PAGE) ## Types and unit tests of the pages
 	cd web && npm run --silent check && npm test --silent
 
+# Runs of the scheduler in virtual time, half a minute of two processors.
+SEEDS ?= 10000
+
 .PHONY: test-rust
 test-rust: $(PAGE) ## Unit, property, integration and end-to-end tests
 # Two programs that tests start; the other examples are benchmarks, which clippy keeps compiling.
 # Built together with the tests: alone, fewer packages would share the dependencies of macros,
 # cargo would build these otherwise, and sixty crates twice.
 	$(CARGO) build --workspace --locked --quiet --lib --bins --tests --example lab_process --example load_worker
-	$(CARGO) test --workspace --locked --quiet --lib --bins --tests
+	HEADROOM_SEEDS=$(SEEDS) $(CARGO) test --workspace --locked --quiet --lib --bins --tests
 
 TRUTHS ?= 20
 
@@ -82,7 +85,14 @@ web/node_modules/.package-lock.json: web/package.json web/package-lock.json
 
 .PHONY: bench
 bench: release ## Every benchmark, one after the other (many minutes)
-	for bench in bench/*; do [[ -x $$bench && -f $$bench ]] && "$$bench"; done
+	for bench in bench/*; do [[ -x $$bench && -f $$bench && $$bench != bench/gate ]] && "$$bench"; done
+
+.PHONY: gate
+gate: release ## Is this tree slower than the revision BASE? By processor time, in random pairs (an hour or less)
+	bench/gate "$(BASE)"
+ifeq ($(filter gate,$(MAKECMDGOALS))$(BASE),gate)
+$(error say with BASE what this tree is compared with: make gate BASE=main)
+endif
 
 FUZZ_SECONDS ?= 60
 

@@ -4,16 +4,20 @@
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod bad_input;
+mod compare;
 mod documents;
 mod first_steps;
+mod gate;
 mod graph;
 mod graph_experiments;
 mod interruptions;
 mod knee;
 mod lab;
+mod lifecycle;
 mod load;
 mod mutual_tls;
 mod router;
 mod router_experiments;
 mod runs;
+mod sweep;
 mod traces;

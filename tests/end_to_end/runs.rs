@@ -143,3 +143,33 @@ fn without_a_terminal_there_is_no_colour_and_no_cursor_movement() {
     }
     assert!(run.stdout.contains("report.html"), "{}", run.stdout);
 }
+
+#[test]
+fn a_database_that_dies_loses_no_write_that_it_acknowledged() {
+    // PostgreSQL refuses root; where root may not become another user, this cannot be tried.
+    let mut user = std::process::Command::new("unshare");
+    user.args(["--user", "--map-user=1000", "true"]);
+    if !user.status().is_ok_and(|status| status.success()) {
+        eprintln!("left out: this machine permits no user namespaces");
+        return;
+    }
+    let lab = Lab::new();
+    let file = experiment("postgres-failover-like.toml");
+    let settings = ["--json", "--set", "rate=100/s", "--set", "patience=5s"];
+    let run = lab.run(&file, &settings);
+    // How soon it is back on a busy machine, and how late its writes were sent, says nothing.
+    assert!(matches!(run.code, 0..=3), "{}\n{}", run.stdout, run.stderr);
+    let verdict = run.json();
+    let all = verdict["expectations"].as_array().expect("expectations");
+    let that = |one: &&serde_json::Value| {
+        let that = one["that"].as_str();
+        that.is_some_and(|that| that.starts_with("kept.rows"))
+    };
+    let rows = all.iter().find(that).expect("an expectation about rows");
+    let count = |name: &str| rows["values"][name].as_f64().expect("a count");
+    let (rows, good) = (count("kept.rows"), count("writes good"));
+    assert!(good > 100.0 && rows >= good, "{verdict:#}");
+    assert!(rows <= count("writes requests"), "{verdict:#}");
+    assert!(count("probe.twice.value") == 0.0, "{verdict:#}");
+    assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+}

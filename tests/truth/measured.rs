@@ -70,8 +70,41 @@ pub(crate) fn load(folder: &Path, url: &str, arguments: &[&str]) -> Measured {
 
 /// `headroom run FILE`; the load is that of the step `name`.
 pub(crate) fn run(folder: &Path, file: &Path, name: &str) -> (Measured, Value) {
+    run_by(headroom(folder), folder, file, name)
+}
+
+/// Has a shell do something in a network of its own, which has 400 ports for outgoing connections. What
+/// follows is "$@" in it.
+const FEW_PORTS: &str = "ip link set lo up && \
+    echo 40000 40399 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$@\"";
+
+fn with_few_ports(program: &std::ffi::OsStr) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--net", "sh", "-c", FEW_PORTS, "sh"]);
+    command.arg(program);
+    command
+}
+
+/// Whether this machine lets one make a network of one's own.
+pub(crate) fn may_have_few_ports() -> bool {
+    let tried = with_few_ports("true".as_ref()).output();
+    tried.is_ok_and(|output| output.status.success())
+}
+
+/// The same where there are 400 ports for outgoing connections.
+pub(crate) fn run_with_few_ports(folder: &Path, file: &Path, name: &str) -> (Measured, Value) {
+    let plain = headroom(folder);
+    let mut command = with_few_ports(plain.get_program());
+    command
+        .current_dir(folder)
+        .env("XDG_CACHE_HOME", folder)
+        .stdin(Stdio::null());
+    run_by(command, folder, file, name)
+}
+
+fn run_by(mut command: Command, folder: &Path, file: &Path, name: &str) -> (Measured, Value) {
     let runs = folder.join("runs");
-    let output = headroom(folder)
+    let output = command
         .args(["run", "--json", "--out"])
         .arg(&runs)
         .arg(file)

@@ -4,17 +4,26 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::cases::{Case, Found};
+use crate::strangers::Watch;
 
 /// What one planting came to.
 pub(crate) struct Row {
     case: String,
     found: Found,
+    /// Processors that strangers used meanwhile.
+    strangers_cores: f64,
+    /// Whether it counts for nothing: strangers may have hidden what was planted.
+    is_hidden: bool,
 }
+
+/// From so many processors on, work of strangers can hide what limits a server.
+const HIDES: f64 = 0.3;
 
 /// How a planting ended. The order is that of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
     Right,
+    Hidden,
     FalseInvalid,
     Wrong,
     FalseVerdict,
@@ -24,14 +33,31 @@ impl Row {
     /// Plants the truth of `case`, measures, and judges.
     pub(crate) fn of(case: &Case) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
+        let watch = Watch::start();
         Self {
             case: case.name.clone(),
             found: (case.plant)(folder.path()),
+            strangers_cores: watch.strangers_cores(),
+            is_hidden: false,
         }
+    }
+
+    /// A limit that was not named counts for nothing where strangers can have hidden it. One
+    /// that was named is right wherever it was.
+    pub(crate) fn hidden_by_strangers(self) -> Self {
+        let is_hidden = !self.is_right() && self.strangers_cores >= HIDES;
+        Self { is_hidden, ..self }
+    }
+
+    pub(crate) fn is_right(&self) -> bool {
+        self.said() == Said::Right
     }
 
     fn said(&self) -> Said {
         let found = &self.found;
+        if self.is_hidden {
+            return Said::Hidden;
+        }
         if !found.valid {
             // It says nothing, so nothing of it is wrong; but nothing had disturbed it.
             return Said::FalseInvalid;
@@ -49,6 +75,13 @@ impl Row {
 impl fmt::Display for Row {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "{:42} {:?}", self.case, self.said())?;
+        if self.said() != Said::Right {
+            writeln!(
+                out,
+                "    strangers used {:.2} processors",
+                self.strangers_cores
+            )?;
+        }
         for claim in self.found.claims.iter().filter(|claim| !claim.holds()) {
             writeln!(out, "    wrong: {claim}")?;
         }
@@ -64,6 +97,7 @@ impl fmt::Display for Row {
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     planted: usize,
+    hidden: usize,
     false_invalid: usize,
     wrong: usize,
     false_verdict: usize,
@@ -80,6 +114,7 @@ impl Table {
         counts.planted += 1;
         match said {
             Said::Right => {}
+            Said::Hidden => counts.hidden += 1,
             Said::FalseInvalid => counts.false_invalid += 1,
             Said::Wrong => counts.wrong += 1,
             Said::FalseVerdict => counts.false_verdict += 1,
@@ -91,6 +126,7 @@ impl Table {
             .values()
             .fold(Counts::default(), |sum, counts| Counts {
                 planted: sum.planted + counts.planted,
+                hidden: sum.hidden + counts.hidden,
                 false_invalid: sum.false_invalid + counts.false_invalid,
                 wrong: sum.wrong + counts.wrong,
                 false_verdict: sum.false_verdict + counts.false_verdict,
@@ -110,12 +146,16 @@ impl Table {
     /// The table of docs/truth.md.
     pub(crate) fn markdown(&self) -> String {
         let mut text = String::from(
-            "| Planted | Times | Wrong number | Wrong verdict | False INVALID |\n|---|---|---|---|---|\n",
+            "| Planted | Times | Wrong number | Wrong verdict | False INVALID | Hidden |\n|---|---|---|---|---|---|\n",
         );
         for (name, counts) in &self.0 {
             text += &format!(
-                "| {name} | {} | {} | {} | {} |\n",
-                counts.planted, counts.wrong, counts.false_verdict, counts.false_invalid
+                "| {name} | {} | {} | {} | {} | {} |\n",
+                counts.planted,
+                counts.wrong,
+                counts.false_verdict,
+                counts.false_invalid,
+                counts.hidden
             );
         }
         text
@@ -126,15 +166,19 @@ impl fmt::Display for Table {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             out,
-            "{:42} {:>7} {:>7} {:>8} {:>14}",
-            "", "planted", "wrong", "verdict", "false INVALID"
+            "{:42} {:>7} {:>7} {:>8} {:>14} {:>7}",
+            "", "planted", "wrong", "verdict", "false INVALID", "hidden"
         )?;
         let rows = self.0.iter().map(|(name, counts)| (name.as_str(), *counts));
         for (name, counts) in rows.chain([("all", self.sum())]) {
             writeln!(
                 out,
-                "{name:42} {:>7} {:>7} {:>8} {:>14}",
-                counts.planted, counts.wrong, counts.false_verdict, counts.false_invalid
+                "{name:42} {:>7} {:>7} {:>8} {:>14} {:>7}",
+                counts.planted,
+                counts.wrong,
+                counts.false_verdict,
+                counts.false_invalid,
+                counts.hidden
             )?;
         }
         Ok(())

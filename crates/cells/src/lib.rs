@@ -14,5 +14,7 @@
 
 pub mod auctioneer;
 pub mod bbs;
+mod descriptors;
 pub mod driver;
+mod locket_client;
 pub mod rep;

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cells::bbs::{self, Config};
+use cells::bbs::{self, Config, Limits};
 use diego::models::*;
 use diego::{Bbs, path};
 use http::{Request, Response, StatusCode};
@@ -100,6 +100,11 @@ async fn work_that_waited_is_asked_for_again() {
     let logger = || Logger::new("bbs", Sink::nothing(), Level::Info);
     let config = |auctioneer: Option<String>| Config {
         auctioneer_url: auctioneer,
+        limits: Limits {
+            // The cell of the claimed instance never comes.
+            cells_within: Duration::from_millis(50),
+            ..Limits::default()
+        },
         ..Config::new(any, folder.path())
     };
     let first = bbs::start(config(None), logger()).await.unwrap();

@@ -467,3 +467,31 @@ async fn group_events_can_be_followed_and_too_many_instances_are_refused() {
         assert_eq!(events.next().await.unwrap().unwrap().name, name);
     }
 }
+
+#[tokio::test]
+async fn an_address_of_an_auctioneer_that_is_none_is_refused_at_the_start() {
+    for bad in ["auctioneer:9016", "ftp://a:9016", "https://a:9016", ""] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::new("127.0.0.1:0".parse().unwrap(), folder.path());
+        config.auctioneer_url = Some(bad.into());
+        let refused = bbs::start(config, Logger::new("bbs", Sink::nothing(), Level::Info)).await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("the address of the auctioneer"),
+            "{refused}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_full_house_is_told_in_the_log() {
+    let world = world(|config| config.limits.connections = 3).await;
+    let mut open = Vec::new();
+    for _ in 0..4 {
+        open.push(TcpStream::connect(world.bbs.address()).await.unwrap());
+    }
+    while !world.sink.kept().contains("bbs.request.no-connection") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(world.sink.kept().contains("3 connections are open"));
+}

@@ -15,7 +15,7 @@ use telemetry::{Level, Logger, Sink};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes an authority and a certificate that it signed for this machine.
-fn certificates(folder: &Path) -> Files {
+pub(crate) fn certificates(folder: &Path) -> Files {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);

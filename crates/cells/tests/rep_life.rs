@@ -32,6 +32,7 @@ impl Fleet {
         let (ask, shutdown) = net::shutdown();
         let (logger, sink) = logger("rep");
         let rep = start(config, logger, shutdown).await.unwrap();
+        rep.registered().await;
         let client = Client::new(ClientOptions::default());
         Self {
             bbs,
@@ -484,5 +485,140 @@ async fn the_admin_api_answers_once_all_cells_are_registered() {
         "rep_containers{state=\"running\"} 0",
     ] {
         assert!(page.lines().any(|found| found == line), "{line} in {page}");
+    }
+}
+
+#[tokio::test]
+async fn the_bulk_pass_repeats_no_report_that_the_bbs_has_and_those_that_it_lost() {
+    let set = |config: &mut Config| config.bulk_interval = Duration::from_millis(10);
+    let fleet = Fleet::start(1, set).await;
+    fleet.bbs.records().desire(desired("p", 50));
+    let instances = (0..50).map(|index| lrp("p", index)).collect();
+    fleet.give(&work(instances, vec![])).await;
+    let passes = |count: usize| {
+        let what = format!("{count} passes");
+        let bbs = fleet.bbs.clone();
+        async move {
+            let before = bbs.records().count(path::TASKS);
+            bbs.until(&what, |records| {
+                records.count(path::TASKS) >= before + count
+            })
+            .await;
+        }
+    };
+    fleet
+        .bbs
+        .until("all run", |records| records.running() == 50)
+        .await;
+    passes(5).await;
+    assert_eq!(fleet.bbs.records().starts.len(), 50);
+    // The record has lost what was reported.
+    let change = |records: &mut crate::fake_bbs::Records| {
+        let lrp = records.lrps.get_mut(&("p".to_owned(), 7)).unwrap();
+        lrp.metric_tags.insert("foreign".into(), "tag".into());
+    };
+    change(&mut fleet.bbs.records());
+    fleet
+        .bbs
+        .until("it is reported again", |records| records.starts.len() > 50)
+        .await;
+    passes(5).await;
+    assert_eq!(fleet.bbs.records().starts.len(), 51);
+    assert_eq!(fleet.bbs.records().count(path::REMOVE_ACTUAL_LRP), 0);
+}
+
+#[tokio::test]
+async fn containers_that_end_during_a_pass_are_not_taken_for_lost() {
+    let set = |config: &mut Config| config.bulk_interval = Duration::from_millis(1);
+    let fleet = Fleet::start(1, set).await;
+    for round in 0..20 {
+        let process = format!("p-{round}");
+        fleet.bbs.records().desire(desired(&process, 5));
+        let instances = (0..5).map(|index| lrp(&process, index)).collect();
+        fleet.give(&work(instances, vec![])).await;
+        fleet
+            .bbs
+            .until("all run", |records| records.running() == 5)
+            .await;
+        for lrp in fleet.state().await.lrps {
+            let path = format!("/v1/lrps/{process}/instances/{}/stop", lrp.instance_guid);
+            fleet.post(&path, vec![]).await;
+        }
+        fleet
+            .bbs
+            .until("all are gone", |records| records.lrps.is_empty())
+            .await;
+    }
+    fleet.is_empty().await;
+    assert_eq!(fleet.bbs.records().count(path::REMOVE_ACTUAL_LRP), 100);
+    assert!(!fleet.sink.kept().contains("residual"));
+}
+
+#[tokio::test]
+async fn a_task_whose_cancellation_got_lost_is_ended_by_the_bulk_pass() {
+    let set = |config: &mut Config| {
+        config.bulk_interval = Duration::from_millis(20);
+        config.executor = ExecutorKind::Simulated(Simulation {
+            run: "600s".parse().unwrap(),
+            ..Simulation::default()
+        });
+    };
+    let fleet = Fleet::start(1, set).await;
+    for guid in ["cancelled", "stays"] {
+        fleet
+            .bbs
+            .records()
+            .add_task(guid, TaskDefinition::default());
+    }
+    let tasks = vec![task("cancelled"), task("stays")];
+    fleet.give(&work(vec![], tasks)).await;
+    let running = |records: &crate::fake_bbs::Records| {
+        let tasks = records.tasks.values();
+        tasks
+            .filter(|task| task.state() == diego::models::task::State::Running)
+            .count()
+    };
+    fleet
+        .bbs
+        .until("both run", |records| running(records) == 2)
+        .await;
+    {
+        let mut records = fleet.bbs.records();
+        let task = records.tasks.get_mut("cancelled").unwrap();
+        task.set_state(diego::models::task::State::Completed);
+        task.cell_id.clear();
+    }
+    while fleet.state().await.tasks.len() > 1 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(fleet.state().await.tasks[0].task_guid, "stays");
+    assert_eq!(fleet.bbs.records().count(path::COMPLETE_TASK), 0);
+}
+
+#[tokio::test]
+async fn settings_that_cannot_work_are_refused_at_the_start() {
+    type Edit = fn(&mut Config);
+    let cases: [(Edit, &str); 5] = [
+        (|c| c.capacity.containers = -1, "containers is -1"),
+        (|c| c.capacity.memory.0 = -5, "memory in MiB is -5"),
+        (
+            |c| c.capacity.disk.0 = i32::MIN,
+            "disk in MiB is -2147483648",
+        ),
+        (
+            |c| c.bbs = "127.0.0.1:8889".into(),
+            "the address of the BBS",
+        ),
+        (
+            |c| c.bbs = "https://127.0.0.1:8889".into(),
+            "needs a certificate",
+        ),
+    ];
+    for (edit, expected) in cases {
+        let mut config = Config::new(1, "127.0.0.1:0".parse().unwrap(), "http://127.0.0.1:1");
+        edit(&mut config);
+        let (_ask, shutdown) = net::shutdown();
+        let refused = start(config, logger("rep").0, shutdown).await.unwrap_err();
+        assert!(refused.to_string().contains(expected), "{refused}");
     }
 }

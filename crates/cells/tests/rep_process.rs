@@ -22,6 +22,7 @@ async fn cell(root: &Path) -> (FakeBbs, Running, watch::Sender<bool>) {
     });
     let (ask, shutdown) = net::shutdown();
     let rep = start(config, logger("rep").0, shutdown).await.unwrap();
+    rep.registered().await;
     (bbs, rep, ask)
 }
 

@@ -5,11 +5,18 @@
 //! What crosses a wire or is computed follows Rudder, so that its agents and users see what
 //! they know.
 //!
-//! Everything here is pure: time, randomness and I/O come in as arguments.
+//! What is computed is pure: time, randomness and I/O come in as arguments. Around it are thin
+//! shells: [`server`] with its store and its API, and [`daemon`], the agent as a process.
 
 pub mod acceptance;
 pub mod agent;
+pub mod client;
+pub mod daemon;
+pub mod definitions;
+pub mod folder;
 pub mod inventory;
 pub mod model;
 pub mod policy;
 pub mod reports;
+pub mod server;
+pub mod trust;

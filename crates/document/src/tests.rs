@@ -327,3 +327,59 @@ fn a_problem_is_short_however_long_what_was_found_is() {
     assert!(said.chars().count() < 10_000, "{said}");
     assert!(said.starts_with("a.toml:1:1: unknown key \"é"), "{said}");
 }
+
+/// As another program's file.
+fn foreign(text: &str) -> Result<(Settings, Vec<String>), Problems> {
+    let source = source(text);
+    let root = parse_yaml(&source).map_err(|problems| Problems::of(&source, problems))?;
+    let mut form = Form::reading_foreign(&root, &source, Path::new("/nonexistent"));
+    let mut settings = Settings::default();
+    describe(&mut form, &mut settings);
+    let warnings = form.finish(&source)?;
+    Ok((settings, warnings))
+}
+
+#[test]
+fn scalars_of_other_programs_are_coerced() {
+    let (settings, _) =
+        foreign("é: ü\nname: 007\ncount: 3.0\non: yes\ninner: {names: [1, true, 2.50]}").unwrap();
+    assert_eq!(
+        (&*settings.name, settings.count, settings.on),
+        ("007", 3, true)
+    );
+    assert_eq!(settings.inner.names, ["1", "true", "2.50"]);
+    for text in [
+        "count: 3.5",
+        "count: \"3\"",
+        "on: 1",
+        "name: [a]",
+        "inner: {wait: 5}",
+    ] {
+        assert!(foreign(text).is_err(), "{text}");
+        assert!(yaml(text).is_err(), "{text}");
+    }
+    assert!(
+        yaml("name: 007").is_err(),
+        "our own files say what they mean"
+    );
+}
+
+#[test]
+fn unknown_keys_of_other_programs_are_warnings_in_their_order() {
+    let (_, warnings) = foreign("zzzzzz: 1\nold: 1\nnam: x\n").unwrap();
+    assert!(
+        warnings[0].starts_with("x.conf:1:1: unknown key \"zzzzzz\" has no effect here"),
+        "{warnings:?}"
+    );
+    assert!(
+        warnings[1].contains("\"old\" has no effect here"),
+        "{warnings:?}"
+    );
+    assert!(
+        warnings[2].contains("did you mean \"name\"?"),
+        "{warnings:?}"
+    );
+    // Beside a mistake they are told too: one may be the reason of the other.
+    let problems = foreign("nam: x\ncount: x\n").unwrap_err().to_string();
+    assert!(problems.contains("did you mean \"name\"?"), "{problems}");
+}

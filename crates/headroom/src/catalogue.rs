@@ -13,12 +13,12 @@ use crate::cli::Cli;
 pub(crate) fn catalogue() -> Catalogue {
     Catalogue {
         builtins: builtins(),
-        fleets: vec![cell_fleet()],
+        fleets: vec![cell_fleet(), agent_fleet()],
         drivers: vec![cells_driver()],
     }
 }
 
-/// Every sub-command of a system, for instance `cells bbs`, and the target.
+/// Every sub-command of a system, for instance `cells bbs`, and the servers that stand alone.
 fn builtins() -> Vec<Builtin> {
     let command = Cli::command();
     let parts = command.get_subcommands().flat_map(|system| {
@@ -27,9 +27,11 @@ fn builtins() -> Vec<Builtin> {
             .get_subcommands()
             .map(move |part| builtin(name(part), part))
     });
-    let target = command.find_subcommand("target");
-    let target = target.map(|part| builtin("target".to_owned(), part));
-    parts.chain(target).collect()
+    let alone = ["target", "planted"].into_iter().filter_map(|name| {
+        let part = command.find_subcommand(name)?;
+        Some(builtin(name.to_owned(), part))
+    });
+    parts.chain(alone).collect()
 }
 
 fn builtin(command: String, part: &Command) -> Builtin {
@@ -80,6 +82,29 @@ fn cell_fleet() -> FleetKind {
             Setting::new("fail.run", Share),
             Setting::new("heartbeat", Duration),
             Setting::new("zones", Count),
+        ],
+    }
+}
+
+/// Hollow agents of a compliance server: only what they report is drawn.
+fn agent_fleet() -> FleetKind {
+    use SettingValue::{Count, Duration, Share};
+    FleetKind {
+        kind: "compliance-agent".into(),
+        about: "agents of a compliance server, all in one process".into(),
+        builtin: "compliance agent".into(),
+        // Ready once every agent has a policy.
+        args: "--data {work}/agents --admin-listen {addr}".into(),
+        talk_to_flag: Some("--server https://{addr}".into()),
+        seed_flag: Some("--seed".into()),
+        ready: Some(Ready::Http("/ping".into())),
+        settings: vec![
+            Setting::new("interval", Duration),
+            Setting::new("runs", Count),
+            Setting::new("errors", Share),
+            Setting::new("non-compliant", Share),
+            Setting::new("repaired", Share),
+            Setting::new("not-applicable", Share),
         ],
     }
 }
@@ -138,7 +163,11 @@ mod tests {
                     setting.flag()
                 );
             }
-            for word in ["--count", "--listen", "--admin-listen", "--bbs", "--seed"] {
+            let said = [&fleet.talk_to_flag, &fleet.seed_flag];
+            let said = said.into_iter().flatten().chain([&fleet.args]);
+            let said = said.flat_map(|text| text.split(' '));
+            let flags = said.filter(|word| word.starts_with("--"));
+            for word in flags.chain(["--count"]) {
                 assert!(known(word), "{} has no {word}", fleet.builtin);
             }
         }

@@ -1,8 +1,10 @@
 //! Runs a part of the container scheduler until it is asked to stop.
 
 use std::os::fd::AsFd as _;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use cells::bbs::locket;
 use cells::rep::{Capacity, ExecutorKind, ProcessSettings, Simulation};
 use cells::{auctioneer, bbs, rep};
 use net::Shutdown;
@@ -12,6 +14,7 @@ use tokio::io::BufReader;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::cells_certs;
 use crate::cli::{
     AuctioneerArgs, BbsArgs, CellsCommand, Executor, LogArgs, LogLevel, RepArgs, TlsArgs,
 };
@@ -25,6 +28,7 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
     runtime.block_on(net::local(async {
         match part {
             CellsCommand::Driver => drive().await,
+            CellsCommand::Certs(args) => cells_certs::make(&args),
             CellsCommand::Bbs(args) => {
                 let logger = logger("bbs", &args.log)?;
                 ended(
@@ -40,11 +44,23 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
                     auctioneer::run(config, logger.clone(), on_signal()?).await,
                 )
             }
+            CellsCommand::Locket(args) => {
+                let logger = logger("locket", &args.log)?;
+                let config = locket::Config {
+                    listen: args.listen,
+                    data_dir: args.data.clone(),
+                    tls: files(&args.tls),
+                };
+                ended(
+                    &logger,
+                    locket::run(config, logger.clone(), on_signal()?).await,
+                )
+            }
             CellsCommand::Rep(args) => {
                 let logger = logger("rep", &args.log)?;
                 ended(
                     &logger,
-                    rep::run(rep_config(&args), logger.clone(), on_signal()?).await,
+                    rep::run(rep_config(&args)?, logger.clone(), on_signal()?).await,
                 )
             }
         }
@@ -106,12 +122,15 @@ fn files(args: &TlsArgs) -> Option<Files> {
 }
 
 fn bbs_config(args: &BbsArgs) -> bbs::Config {
-    bbs::Config {
-        auctioneer_url: args.auctioneer.clone(),
-        server_tls: files(&args.tls),
-        client_tls: files(&args.tls),
-        ..bbs::Config::new(args.listen, &args.data)
-    }
+    let mut config = bbs::Config::new(args.listen, &args.data);
+    config.auctioneer_url = args.auctioneer.clone();
+    config.server_tls = files(&args.tls);
+    config.client_tls = files(&args.tls);
+    config.locket_listen = args.locket_listen;
+    config.empty_cells_are_lost = args.empty_cells_are_lost;
+    config.standby = args.standby;
+    config.limits.converge_interval = args.converge_repeat_interval;
+    config
 }
 
 fn auctioneer_config(args: &AuctioneerArgs) -> auctioneer::Config {
@@ -122,10 +141,11 @@ fn auctioneer_config(args: &AuctioneerArgs) -> auctioneer::Config {
     config.placement.starting_weight = args.starting_container_weight;
     config.placement.starting_max = args.starting_container_count_maximum;
     config.placement.first_fit_weight = args.bin_pack_first_fit_weight;
+    config.standby = args.standby;
     config
 }
 
-fn rep_config(args: &RepArgs) -> rep::Config {
+fn rep_config(args: &RepArgs) -> Result<rep::Config> {
     let executor = match args.executor {
         Executor::Simulated => ExecutorKind::Simulated(Simulation {
             create: args.delays_create,
@@ -137,10 +157,11 @@ fn rep_config(args: &RepArgs) -> rep::Config {
         }),
         Executor::Process => ExecutorKind::Process(ProcessSettings {
             root: args.containers.clone(),
+            reaper: vec![own_program()?.into(), "reaper".into()],
             ..ProcessSettings::default()
         }),
     };
-    rep::Config {
+    Ok(rep::Config {
         id_prefix: args.id_prefix.clone(),
         admin_listen: args.admin_listen,
         advertise: args.advertise,
@@ -159,5 +180,9 @@ fn rep_config(args: &RepArgs) -> rep::Config {
         executor,
         seed: args.seed,
         ..rep::Config::new(args.count, args.listen, &*args.bbs)
-    }
+    })
+}
+
+fn own_program() -> Result<PathBuf> {
+    std::env::current_exe().context("find the own program, which ends what a killed rep leaves")
 }

@@ -6,8 +6,15 @@ use std::path::PathBuf;
 use cells::rep::{Distribution, Mebibytes};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::ci::{CiCommand, ResultFiles};
+use crate::compare::CompareArgs;
+use crate::compliance::args::ComplianceCommand;
+use crate::gate::GateArgs;
 use crate::graph::GraphCommand;
+use crate::history::HistoryCommand;
+use crate::lifecycle::LifecycleCommand;
 use crate::load::{AFTER_HELP, LoadArgs};
+use crate::planted::PlantedArgs;
 use crate::router::RouterCommand;
 use crate::target::TargetArgs;
 use crate::traces::TracesCommand;
@@ -35,6 +42,18 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Rebuild the report of a stored run
     Report(ReportArgs),
+    /// Say whether one of two commands is worse than the other, by random pairs of runs
+    #[command(after_help = crate::gate::AFTER_HELP)]
+    Gate(Box<GateArgs>),
+    /// Compare stored runs, two of them or two groups
+    #[command(after_help = crate::compare::AFTER_HELP)]
+    Compare(CompareArgs),
+    /// Metrics over many runs: since when, by how much, between which commits
+    #[command(subcommand)]
+    History(HistoryCommand),
+    /// What build servers need
+    #[command(subcommand)]
+    Ci(CiCommand),
     /// Put load on a target, and say whether the result can be trusted
     #[command(after_help = AFTER_HELP)]
     Load(Box<LoadArgs>),
@@ -49,9 +68,15 @@ pub(crate) enum Command {
     /// HTTP and TCP routers that speak Cloud Foundry's protocols, and what belongs to them
     #[command(subcommand)]
     Router(Box<RouterCommand>),
+    /// Continuous configuration and compliance that speaks Rudder's protocols: server and agents
+    #[command(subcommand)]
+    Compliance(Box<ComplianceCommand>),
     /// Service graphs whose every service does calibrated work, and where their latency goes
     #[command(subcommand)]
     Graph(Box<GraphCommand>),
+    /// What logs tell about the lives of entities
+    #[command(subcommand)]
+    Lifecycle(LifecycleCommand),
     /// Where the latency of any system's requests comes from, and what got worse, by its spans
     #[command(subcommand)]
     Traces(TracesCommand),
@@ -63,9 +88,18 @@ pub(crate) enum Command {
     },
     /// Print a page of the manual (headroom man load | man -l -)
     Man(ManArgs),
+    /// A server with a flaw that is known, for experiments/planted
+    #[command(hide = true)]
+    Planted(Box<PlantedArgs>),
     /// Removes what is left behind when whoever started it is killed
     #[command(hide = true)]
     Reaper,
+    /// Undoes the faults of a run when that is killed
+    #[command(hide = true)]
+    Guardian {
+        /// What has to be undone
+        ledger: PathBuf,
+    },
 }
 
 const EXIT_CODES: &str = "\
@@ -146,6 +180,8 @@ pub(crate) struct RunArgs {
     /// Keep the systems' working files
     #[arg(long)]
     pub(crate) keep: bool,
+    #[command(flatten)]
+    pub(crate) files: ResultFiles,
 }
 
 #[derive(Debug, Args)]
@@ -170,6 +206,10 @@ pub(crate) enum CellsCommand {
     Bbs(BbsArgs),
     /// Place work on cells
     Auctioneer(AuctioneerArgs),
+    /// Keep locks and presences for others, over gRPC, without a BBS
+    Locket(LocketArgs),
+    /// Make an authority and a certificate for a trial of mutual TLS
+    Certs(CertsArgs),
     /// Run the work of one cell or many
     Rep(Box<RepArgs>),
     /// Make and count work for an experiment, which starts this itself
@@ -216,6 +256,42 @@ pub(crate) struct BbsArgs {
     /// The auctioneer; without one nothing is ever placed
     #[arg(long, value_name = "URL")]
     pub(crate) auctioneer: Option<String>,
+    /// Longest time between two passes of convergence; one comes at once when a cell is lost
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) converge_repeat_interval: std::time::Duration,
+    /// When no cell at all is present, take all for lost, as Diego does
+    #[arg(long)]
+    pub(crate) empty_cells_are_lost: bool,
+    /// Serve Locket's calls over gRPC at this address as well
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) locket_listen: Option<SocketAddr>,
+    /// While another BBS uses the database, wait until it ends, and then take over
+    #[arg(long)]
+    pub(crate) standby: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CertsArgs {
+    /// Folder to write ca.pem, cert.pem and key.pem to; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Names and addresses that servers are reached by
+    #[arg(long = "name", value_name = "NAME", default_values = ["localhost", "127.0.0.1", "::1"])]
+    pub(crate) names: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LocketArgs {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8891")]
+    pub(crate) listen: SocketAddr,
+    /// Folder of the database; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
     #[command(flatten)]
@@ -242,6 +318,9 @@ pub(crate) struct AuctioneerArgs {
     /// How much a cell's position weighs, to fill the first cells first; 0: not at all
     #[arg(long, value_name = "WEIGHT", default_value_t = 0.0)]
     pub(crate) bin_pack_first_fit_weight: f64,
+    /// Be one of several: the one that holds the lock at the BBS is active, the others wait
+    #[arg(long)]
+    pub(crate) standby: bool,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
     #[command(flatten)]
@@ -345,7 +424,7 @@ fn url_path(text: &str) -> Result<String, String> {
     }
 }
 
-fn name_and_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("expected NAME=VALUE, for instance cells=10".into()),

@@ -5,15 +5,24 @@
 mod calibrate;
 mod catalogue;
 mod cells;
+mod cells_certs;
+mod ci;
 mod cli;
+mod compare;
+mod compliance;
 #[cfg(test)]
 mod documents;
+mod gate;
 mod graph;
+mod history;
 mod init;
 mod lab;
+mod lifecycle;
 mod load;
 mod output;
+mod planted;
 mod ready;
+mod recorded;
 mod router;
 mod shell;
 mod target;
@@ -44,16 +53,24 @@ fn main() -> ExitCode {
         Command::Report(args) => lab::report(&args),
         Command::List(args) => ready::list(&args),
         Command::Init(args) => init::init(&args),
+        Command::Gate(args) => gate::run(&args),
+        Command::Compare(args) => compare::compare(&args),
+        Command::History(command) => history::run(&command),
+        Command::Ci(command) => ci::run(&command),
         Command::Load(args) => load::run(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Target(args) => target::serve(&args).map(|()| Outcome::Pass),
         Command::Cells(part) => cells::serve(*part).map(|()| Outcome::Pass),
         Command::Router(command) => router::serve(*command).map(|()| Outcome::Pass),
+        Command::Compliance(command) => compliance::run(*command),
         Command::Graph(command) => graph::run(*command),
+        Command::Lifecycle(command) => lifecycle::run(&command),
         Command::Traces(command) => traces::run(&command),
         Command::Completions { shell } => shell::completions(shell).map(|()| Outcome::Pass),
         Command::Man(args) => shell::man(&args).map(|()| Outcome::Pass),
+        Command::Planted(args) => planted::serve(&args).map(|()| Outcome::Pass),
         Command::Reaper => return processes::reaper_main(),
+        Command::Guardian { ledger } => return lab_runner::guardian_main(&ledger),
     };
     match done {
         Ok(outcome) => exit_code(outcome),

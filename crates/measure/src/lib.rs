@@ -1,7 +1,8 @@
 //! Clocks, histograms, and what Linux says about processes and the machine.
 //!
 //! Parsers are pure functions over text; [`pids`], [`environ`], [`ProcessSampler`],
-//! [`Trees`], [`listening_ports`], [`CpuTimes::now`] and [`Machine::detect`] read `/proc`.
+//! [`Trees`], [`Threads`], [`listening_ports`], [`TcpSockets::now`], [`NetCounts::now`], [`udp_drops`],
+//! [`CpuTimes::now`] and [`Machine::detect`] read `/proc`.
 
 mod clock;
 mod histogram;
@@ -9,6 +10,8 @@ mod listening;
 mod machine;
 mod proc_text;
 mod process;
+mod sockets;
+mod threads;
 mod tree;
 
 pub use clock::{Clock, Ticks};
@@ -16,5 +19,9 @@ pub use histogram::{Bin, HIGHEST, Histogram, HistogramError};
 pub use listening::listening_ports;
 pub use machine::Machine;
 pub use proc_text::{CpuTimes, Malformed};
-pub use process::{ProcessSampler, Sample, SampleError, environ, pids};
+pub use process::{
+    ProcessSampler, Sample, SampleError, descriptors_of, environ, holder_of_socket, pids,
+};
+pub use sockets::{NetCounts, TcpSockets, ephemeral_ports, udp_drops};
+pub use threads::{ThreadTime, ThreadTimes, Threads, thread_name};
 pub use tree::{Found, Marks, Member, TreeSample, Trees};

@@ -107,6 +107,8 @@ pub struct CpuTimes {
     pub all: u64,
     /// What the hypervisor gave to others.
     pub stolen: u64,
+    /// In which nobody had anything to do.
+    pub idle: u64,
 }
 
 impl CpuTimes {
@@ -122,6 +124,8 @@ impl CpuTimes {
         Self {
             all: ticks.iter().fold(0, |sum, more| sum.saturating_add(*more)),
             stolen: ticks.get(7).copied().unwrap_or(0),
+            // Waiting for a disk is idling, too.
+            idle: ticks.iter().skip(3).take(2).sum(),
         }
     }
 
@@ -132,10 +136,19 @@ impl CpuTimes {
 
     /// Share of the time since `before` that was stolen, 0 to 1.
     pub fn share_stolen_since(&self, before: &Self) -> f64 {
-        let stolen = self.stolen.saturating_sub(before.stolen);
+        self.share_since(before, |times| times.stolen)
+    }
+
+    /// Share of the time since `before` in which nobody had anything to do, 0 to 1.
+    pub fn share_idle_since(&self, before: &Self) -> f64 {
+        self.share_since(before, |times| times.idle)
+    }
+
+    fn share_since(&self, before: &Self, of: fn(&Self) -> u64) -> f64 {
+        let part = of(self).saturating_sub(of(before));
         match self.all.saturating_sub(before.all) {
             0 => 0.0,
-            all => (stolen as f64 / all as f64).min(1.0),
+            all => (part as f64 / all as f64).min(1.0),
         }
     }
 }
@@ -243,15 +256,17 @@ mod tests {
     }
 
     #[test]
-    fn steal_is_the_eighth_field() {
+    fn idling_is_the_fourth_field_and_steal_the_eighth() {
         let before = CpuTimes::parse("cpu  100 0 50 800 10 0 5 35 7 0\ncpu0 1 2 3\n");
         let after = CpuTimes::parse("cpu  160 0 60 810 10 0 5 55 9 0\ncpu0 1 2 3\n");
         let expected = CpuTimes {
             all: 1000,
             stolen: 35,
+            idle: 810,
         };
         assert_eq!(before, expected);
         assert_eq!(after.share_stolen_since(&before), 0.2);
+        assert_eq!(after.share_idle_since(&before), 0.1);
         assert_eq!(before.share_stolen_since(&after), 0.0);
         assert_eq!(CpuTimes::parse(""), CpuTimes::default());
         let now = CpuTimes::now();

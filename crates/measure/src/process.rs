@@ -160,6 +160,32 @@ pub(crate) fn descriptors(pid: u32) -> Result<u64, SampleError> {
     Ok(entries.count() as u64)
 }
 
+/// How many descriptors a process has open, and how many it may have; `None`: it has ended,
+/// is another user's, or has no limit.
+pub fn descriptors_of(pid: u32) -> Option<(u64, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let limit = descriptor_limit(&text)?;
+    Some((descriptors(pid).ok()?, limit))
+}
+
+/// The soft limit of `/proc/PID/limits`.
+fn descriptor_limit(limits: &str) -> Option<u64> {
+    let line = limits.lines();
+    let mut found = line.filter_map(|line| line.strip_prefix("Max open files"));
+    found.next()?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Which of these processes has a socket open, by its inode. Reads every descriptor of each.
+pub fn holder_of_socket(pids: &[u32], inode: u64) -> Option<u32> {
+    let wanted = format!("socket:[{inode}]");
+    let holds = |pid: &u32| {
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
+        let mut entries = descriptors.into_iter().flatten().flatten();
+        entries.any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == &*wanted))
+    };
+    pids.iter().copied().find(|pid| holds(pid))
+}
+
 fn refused(pid: u32, what: &'static str, cause: io::Error) -> SampleError {
     // Reading a process that just ended says ESRCH, ENOENT or (its clock) EINVAL.
     const GONE: [i32; 3] = [
@@ -238,6 +264,33 @@ mod tests {
             ProcessSampler::new(i32::MAX as u32),
             Err(SampleError::Gone { .. })
         ));
+    }
+
+    #[test]
+    fn the_limit_of_descriptors_is_the_soft_one() {
+        let text = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                    Max open files            1024                 524288               files     \n";
+        assert_eq!(descriptor_limit(text), Some(1024));
+        assert_eq!(
+            descriptor_limit("Max open files  unlimited unlimited files"),
+            None
+        );
+        let (open, limit) = descriptors_of(std::process::id()).unwrap();
+        assert!((3..=limit).contains(&open), "{open} of {limit}");
+        assert_eq!(descriptors_of(u32::MAX), None);
+    }
+
+    #[test]
+    fn the_holder_of_a_socket_is_found() {
+        use std::os::fd::AsRawFd;
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let own = std::process::id();
+        let link = fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap();
+        let text = link.to_str().unwrap();
+        let inode = text.trim_start_matches("socket:[").trim_end_matches(']');
+        let inode: u64 = inode.parse().unwrap();
+        assert_eq!(holder_of_socket(&[u32::MAX, own], inode), Some(own));
+        assert_eq!(holder_of_socket(&[own], u64::MAX), None);
     }
 
     #[test]

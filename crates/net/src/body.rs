@@ -64,7 +64,14 @@ pub enum BodyError {
     Broken(String),
 }
 
-/// Reads a body of at most `bytes_max` bytes, waiting for all of it at most `within`.
+/// Of a body that is too long, so many times the allowed length is read and thrown away,
+const DISCARDED: u64 = 8;
+/// and no more bytes than these.
+const DISCARDED_MOST: u64 = 1 << 30;
+
+/// Reads a body of at most `bytes_max` bytes, waiting for all of it at most `within`. One
+/// that is longer is read on to its end if it is not much longer, so that its sender, who
+/// may be writing still, finds the answer and not a broken connection.
 ///
 /// # Errors
 /// See [`BodyError`]; the rest of the body is then unread and the connection
@@ -73,16 +80,39 @@ pub async fn read_body<B>(body: B, bytes_max: usize, within: Duration) -> Result
 where
     B: http_body::Body<Data = Bytes, Error: std::fmt::Display> + Unpin,
 {
+    let mut body = body;
     let announced = body.size_hint().lower();
-    if announced > bytes_max as u64 {
-        return Err(BodyError::TooLong { limit: bytes_max });
+    let read = if announced > bytes_max as u64 {
+        Err(BodyError::TooLong { limit: bytes_max })
+    } else {
+        tokio::time::timeout(within, collect(&mut body, bytes_max))
+            .await
+            .unwrap_or(Err(BodyError::TooSlow { limit: within }))
+    };
+    if let Err(BodyError::TooLong { .. }) = read {
+        let most = (bytes_max as u64).saturating_mul(DISCARDED);
+        // Who is slower than that gets what answer the connection still carries.
+        let discarded = discard(&mut body, most.min(DISCARDED_MOST));
+        let _ = tokio::time::timeout(within, discarded).await;
     }
-    tokio::time::timeout(within, collect(body, bytes_max))
-        .await
-        .unwrap_or(Err(BodyError::TooSlow { limit: within }))
+    read
 }
 
-async fn collect<B>(mut body: B, bytes_max: usize) -> Result<Bytes, BodyError>
+/// Reads what is left of a body, if it is not more than `most`.
+async fn discard<B>(body: &mut B, most: u64)
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+{
+    let mut read = 0;
+    while read <= most && body.size_hint().lower() <= most {
+        match body.frame().await {
+            Some(Ok(frame)) => read += frame.data_ref().map_or(0, |data| data.len() as u64),
+            _ => return,
+        }
+    }
+}
+
+async fn collect<B>(body: &mut B, bytes_max: usize) -> Result<Bytes, BodyError>
 where
     B: http_body::Body<Data = Bytes, Error: std::fmt::Display> + Unpin,
 {

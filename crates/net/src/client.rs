@@ -154,6 +154,33 @@ impl Client {
         self.request(request).await
     }
 
+    /// Sends a request of any method, told in texts, to an absolute `uri`, and reads the
+    /// whole answer.
+    ///
+    /// # Errors
+    /// See [`ClientError`]: [`Address`](ClientError::Address) also where method or fields
+    /// cannot be part of a request. An answer of any status is not an error.
+    pub async fn ask(
+        &self,
+        method: &str,
+        uri: &str,
+        headers: impl IntoIterator<Item = (&str, &str)>,
+        body: Vec<u8>,
+    ) -> Result<Answer, ClientError> {
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request =
+            request
+                .body(Full::new(Bytes::from(body)))
+                .map_err(|_| ClientError::Address {
+                    uri: uri.to_owned(),
+                    cause: "it cannot be part of a request",
+                })?;
+        self.request(request).await
+    }
+
     /// Sends `request`, whose URI is absolute, and reads the whole answer.
     ///
     /// # Errors
@@ -187,6 +214,26 @@ impl Client {
             .send_request(request)
             .await
             .map_err(|error| broken(&host, &error))
+    }
+
+    /// Can requests be sent to this base address? Nothing is sent.
+    ///
+    /// # Errors
+    /// [`ClientError::Address`] says why not.
+    pub fn check(&self, base: &str) -> Result<(), ClientError> {
+        let refuse = |cause| ClientError::Address {
+            uri: base.to_owned(),
+            cause,
+        };
+        let uri: Uri = base
+            .parse()
+            .map_err(|_| refuse("it is not an address like http://127.0.0.1:8889"))?;
+        if uri.query().is_some()
+            || uri.port().is_none() && uri.authority().is_some_and(|a| a.as_str().contains(':'))
+        {
+            return Err(refuse("it is not an address like http://127.0.0.1:8889"));
+        }
+        self.host(&uri).map(drop)
     }
 
     fn host(&self, uri: &Uri) -> Result<(Arc<Host>, bool), ClientError> {

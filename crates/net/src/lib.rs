@@ -9,14 +9,18 @@
 mod body;
 mod client;
 pub mod events;
+mod http2_client;
 mod server;
 mod stall;
 pub mod tls;
 
 pub use body::{Body, BodyError, empty, full, read_body, stream};
 pub use client::{Answer, Client, ClientError, ClientOptions};
+pub use http2_client::{Http2Answer, http2_exchange};
 pub use hyper::body::Incoming;
-pub use server::{Handler, Limits, Shutdown, bind, serve, serve_http2, shutdown};
+pub use server::{
+    Handler, Limits, PeerCertificate, Shutdown, Trouble, bind, serve, serve_http2, shutdown,
+};
 
 /// A future that is compiled in the crate that makes it. Those of an `async fn` are compiled, with
 /// everything that they spawn, by each program that awaits them.

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -51,11 +51,85 @@ impl Default for Limits {
     }
 }
 
+/// The certificate that a client showed, DER, as an extension of its requests. What it proves is
+/// for the verifier of the server's TLS to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerCertificate(pub Arc<[u8]>);
+
 /// Answers requests.
 pub trait Handler: Send + Sync + 'static {
     /// Answers one request. Dropping the returned future (the peer went away)
     /// must leave the service sound.
     fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+
+    /// Learns why a peer could not make a request; for the log. At most once a second for
+    /// each kind.
+    fn trouble(&self, _trouble: &Trouble) {}
+}
+
+/// Why a peer could not make a request.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// A connection could not be accepted, for instance for want of descriptors.
+    #[error(
+        "accept a connection: {cause}; those that wait do so until descriptors are free, or the limit is raised (ulimit -n)"
+    )]
+    Accept {
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// All places are taken.
+    #[error(
+        "{connections} connections are open, which is all that may be; further ones wait until one is closed"
+    )]
+    Full {
+        /// How many may be open.
+        connections: usize,
+    },
+    /// A TLS handshake failed.
+    #[error("TLS handshake with {peer}: {cause}")]
+    Handshake {
+        /// Who wanted to connect.
+        peer: SocketAddr,
+        /// What is wrong.
+        cause: String,
+    },
+}
+
+impl Trouble {
+    /// A number for its kind.
+    fn kind(&self) -> usize {
+        match self {
+            Self::Accept { .. } => 0,
+            Self::Full { .. } => 1,
+            Self::Handshake { .. } => 2,
+        }
+    }
+}
+
+/// Shortest time between two of one kind.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
+/// Tells a handler of trouble, and not too often.
+#[derive(Clone)]
+struct Teller {
+    handler: Arc<dyn Answer>,
+    last: Arc<Mutex<[Option<Instant>; 3]>>,
+}
+
+impl Teller {
+    fn tell(&self, trouble: &Trouble) {
+        let now = Instant::now();
+        {
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let last = &mut last[trouble.kind()];
+            if last.is_some_and(|last| now.duration_since(last) < TELL_EVERY) {
+                return;
+            }
+            *last = Some(now);
+        }
+        self.handler.trouble(trouble);
+    }
 }
 
 /// A [`Handler`] without its type: a server is compiled once for all of them, for the
@@ -65,6 +139,8 @@ trait Answer: Send + Sync + 'static {
         &self,
         request: Request<Incoming>,
     ) -> Pin<Box<dyn Future<Output = Response<Body>> + Send + '_>>;
+
+    fn trouble(&self, trouble: &Trouble);
 }
 
 impl<H: Handler> Answer for H {
@@ -73,6 +149,10 @@ impl<H: Handler> Answer for H {
         request: Request<Incoming>,
     ) -> Pin<Box<dyn Future<Output = Response<Body>> + Send + '_>> {
         Box::pin(self.handle(request))
+    }
+
+    fn trouble(&self, trouble: &Trouble) {
+        Handler::trouble(self, trouble);
     }
 }
 
@@ -130,16 +210,23 @@ pub fn serve<H: Handler>(
     serve_any(listener, tls, limits, handler, shutdown)
 }
 
-/// As [`serve`] without TLS, for peers that speak HTTP/2 from the first byte, as gRPC's do.
+/// As [`serve`], for peers that speak HTTP/2 from the first byte, as gRPC's do; with TLS they
+/// must say so in its handshake (RFC 9113 section 3.2).
 pub fn serve_http2<H: Handler>(
     listener: TcpListener,
+    tls: Option<Arc<rustls::ServerConfig>>,
     limits: Limits,
     handler: Arc<H>,
     shutdown: Shutdown,
 ) -> BoxFuture<()> {
+    let tls = tls.map(|tls| {
+        let mut tls = (*tls).clone();
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        TlsAcceptor::from(Arc::new(tls))
+    });
     let connections = Connections {
         version: Version::Http2,
-        tls: None,
+        tls,
         limits,
         handler,
     };
@@ -185,26 +272,47 @@ fn serve_any(
 async fn accept(listener: TcpListener, connections: Connections, mut shutdown: Shutdown) {
     let limits = connections.limits;
     let places = Arc::new(Semaphore::new(limits.connections));
+    let teller = Teller {
+        handler: Arc::clone(&connections.handler),
+        last: Arc::default(),
+    };
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            break;
+        let place = match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => place,
+            Err(_) => {
+                teller.tell(&Trouble::Full {
+                    connections: limits.connections,
+                });
+                let place = tokio::select! {
+                    place = Arc::clone(&places).acquire_owned() => place,
+                    () = shutdown.asked() => break,
+                };
+                let Ok(place) = place else { break };
+                place
+            }
         };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = shutdown.asked() => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
-            Err(_) => {
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(cause) => {
                 // Out of descriptors, or the peer gave up: neither is fatal, and a
                 // pause keeps the loop from spinning.
+                if cause.kind() != io::ErrorKind::ConnectionAborted {
+                    teller.tell(&Trouble::Accept { cause });
+                }
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
             }
         };
         let (connections, shutdown) = (connections.clone(), shutdown.clone());
+        let teller = teller.clone();
         tokio::spawn(async move {
-            connections.serve_stream(stream, shutdown).await;
+            connections
+                .serve_stream(stream, peer, &teller, shutdown)
+                .await;
             drop(place);
         });
     }
@@ -214,28 +322,45 @@ async fn accept(listener: TcpListener, connections: Connections, mut shutdown: S
 }
 
 impl Connections {
-    async fn serve_stream(self, stream: TcpStream, shutdown: Shutdown) {
+    async fn serve_stream(
+        self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        teller: &Teller,
+        shutdown: Shutdown,
+    ) {
         // Without it small answers wait for the peer's delayed acknowledgement.
         let _ = stream.set_nodelay(true);
         match &self.tls {
-            None => self.serve(stream, shutdown).await,
+            None => self.serve(stream, None, shutdown).await,
             Some(tls) => {
                 let within = self.limits.handshake_within;
-                if let Ok(Ok(stream)) = tokio::time::timeout(within, tls.accept(stream)).await {
-                    self.serve(stream, shutdown).await;
-                }
+                let cause = match tokio::time::timeout(within, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => {
+                        let (_, session) = stream.get_ref();
+                        let chain = session.peer_certificates().and_then(<[_]>::first);
+                        let peer = chain.map(|one| PeerCertificate(Arc::from(one.as_ref())));
+                        return self.serve(stream, peer, shutdown).await;
+                    }
+                    Ok(Err(cause)) => cause.to_string(),
+                    Err(_) => format!("not finished within {within:?}"),
+                };
+                teller.tell(&Trouble::Handshake { peer, cause });
             }
         }
     }
 
     /// A connection's error concerns that peer alone, who sees it closed.
-    async fn serve<S>(&self, stream: S, mut shutdown: Shutdown)
+    async fn serve<S>(&self, stream: S, peer: Option<PeerCertificate>, mut shutdown: Shutdown)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (limits, handler) = (self.limits, Arc::clone(&self.handler));
-        let service = service_fn(move |request| {
+        let service = service_fn(move |mut request: Request<Incoming>| {
             let handler = Arc::clone(&handler);
+            if let Some(peer) = &peer {
+                request.extensions_mut().insert(peer.clone());
+            }
             async move { Ok::<_, std::convert::Infallible>(handler.answer(request).await) }
         });
         let io = TokioIo::new(StallGuard::new(stream, limits.write_stall));

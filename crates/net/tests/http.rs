@@ -19,9 +19,14 @@ use tokio::sync::watch;
 #[derive(Default)]
 struct Echo {
     requests: AtomicUsize,
+    troubles: std::sync::Mutex<Vec<String>>,
 }
 
 impl Handler for Echo {
+    fn trouble(&self, trouble: &net::Trouble) {
+        self.troubles.lock().unwrap().push(trouble.to_string());
+    }
+
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         self.requests.fetch_add(1, Ordering::SeqCst);
         if request.uri().path() == "/endless" {
@@ -146,6 +151,72 @@ async fn a_long_body_is_refused_before_it_is_read() {
         .await
         .unwrap();
     assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn the_sender_of_a_long_body_finds_the_answer_and_no_broken_connection() {
+    let server = serve(Limits::default(), None).await;
+    for announced in [true, false] {
+        let mut peer = TcpStream::connect(server.address).await.unwrap();
+        let head = if announced {
+            "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 7000\r\n\r\n"
+        } else {
+            "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+        };
+        peer.write_all(head.as_bytes()).await.unwrap();
+        for _ in 0..7 {
+            // Slower than an answer is: a server that had closed would refuse the next part.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            if !announced {
+                peer.write_all(b"3e8\r\n").await.unwrap();
+            }
+            peer.write_all(&[b'x'; 1000]).await.unwrap();
+            if !announced {
+                peer.write_all(b"\r\n").await.unwrap();
+            }
+        }
+        if !announced {
+            peer.write_all(b"0\r\n\r\n").await.unwrap();
+        }
+        let mut answer = String::new();
+        peer.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_far_too_long_is_not_read_to_its_end() {
+    let server = serve(Limits::default(), None).await;
+    let mut peer = TcpStream::connect(server.address).await.unwrap();
+    peer.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = vec![0; 12];
+    peer.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 413");
+}
+
+#[tokio::test]
+async fn connections_without_a_place_are_told() {
+    let limits = Limits {
+        connections: 2,
+        ..Limits::default()
+    };
+    let server = serve(limits, None).await;
+    assert_eq!(*server.echo.troubles.lock().unwrap(), [""; 0]);
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        open.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    while server.echo.troubles.lock().unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let told = server.echo.troubles.lock().unwrap()[0].clone();
+    assert!(told.starts_with("2 connections are open"), "{told}");
+    drop(open);
+    let client = Client::new(ClientOptions::default());
+    let answer = post(&client, &uri("http", server.address, "/"), b"x").await;
+    assert_eq!(answer.unwrap().body, "x");
 }
 
 #[tokio::test]
@@ -358,6 +429,38 @@ async fn both_sides_must_be_known() {
         post(&Client::new(stranger), &uri, b"x").await.unwrap_err();
     }
     assert_eq!(server.echo.requests.load(Ordering::SeqCst), 1);
+    let told = server.echo.troubles.lock().unwrap().clone();
+    assert!(
+        told[0].starts_with("TLS handshake with 127.0.0.1:"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn base_addresses_are_checked_before_anything_is_sent() {
+    let client = Client::new(ClientOptions::default());
+    for good in [
+        "http://127.0.0.1:8889",
+        "http://bbs.internal:1",
+        "http://[::1]:8889/",
+    ] {
+        client.check(good).unwrap();
+    }
+    for bad in [
+        "",
+        "bbs",
+        "127.0.0.1:8889",
+        "ftp://a:1",
+        "http://",
+        "http://a:99999",
+        "https://a:1",
+    ] {
+        let refused = client.check(bad).unwrap_err();
+        assert!(
+            matches!(refused, ClientError::Address { .. }),
+            "{bad}: {refused}"
+        );
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 use tokio::io::Interest;
@@ -60,6 +60,14 @@ impl Leader {
         if self.ended().is_none() {
             // An error means that nobody of the group is left.
             let _ = killpg(self.pid, signal);
+        }
+    }
+
+    /// Sends `signal` to it alone, if it has not ended.
+    pub fn signal_alone(&self, signal: Signal) {
+        if self.ended().is_none() {
+            // An error means that it ends now.
+            let _ = kill(self.pid, signal);
         }
     }
 

@@ -40,10 +40,13 @@ use ledger::{Commands, Ledger};
 use metrics::Metrics;
 use model::RouterGroup;
 pub use server::KeyError;
-use server::{Admin, Bodies, GroupLocks, Service, Tokens};
+use server::{Admin, Bodies, GroupLocks, Service, Status, Tokens};
 pub use settings::{ApiSettings, Database, Limits, MutualTls, PostgresSettings};
 use state::Command;
 use store::Store;
+
+/// Connections at once of those who ask for health and metrics.
+const STATUS_CONNECTIONS: usize = 256;
 
 /// Why a routing API cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +137,7 @@ pub struct Running {
     address: Option<SocketAddr>,
     mtls_address: Option<SocketAddr>,
     admin_address: Option<SocketAddr>,
+    status_address: Option<SocketAddr>,
     ask_stop: watch::Sender<bool>,
     serving: JoinHandle<Result<(), Error>>,
     commands: Commands,
@@ -153,6 +157,11 @@ impl Running {
     /// Where router groups can be locked.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin_address
+    }
+
+    /// Where health and metrics answer beside the API.
+    pub fn status_address(&self) -> Option<SocketAddr> {
+        self.status_address
     }
 
     /// Ends it: event streams end, calls under way are answered, the database is closed.
@@ -257,11 +266,26 @@ async fn start_unboxed(settings: ApiSettings, logger: Logger) -> Result<Running,
             asked.clone(),
         ));
     }
+    let mut status_address = None;
+    if let Some(listen) = settings.status {
+        let listener = net::bind(listen).await.map_err(Error::Listen)?;
+        status_address = Some(listener.local_addr().map_err(Error::Listen)?);
+        let status = Arc::new(Status(service));
+        let limits = net::Limits {
+            connections: STATUS_CONNECTIONS,
+            ..server_limits
+        };
+        servers.spawn(net::serve(listener, None, limits, status, asked.clone()));
+    }
     let fields = Fields::new()
         .and("address", address.map(|address| address.to_string()))
         .and(
             "mtls-address",
             mtls_address.map(|address| address.to_string()),
+        )
+        .and(
+            "status-address",
+            status_address.map(|address| address.to_string()),
         );
     logger.info("started", fields);
     let commands = writer.requests.clone();
@@ -280,6 +304,7 @@ async fn start_unboxed(settings: ApiSettings, logger: Logger) -> Result<Running,
         address,
         mtls_address,
         admin_address,
+        status_address,
         ask_stop,
         serving,
         commands,

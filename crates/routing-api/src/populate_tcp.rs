@@ -23,6 +23,8 @@ pub struct PopulateTcp {
     pub api: ClientSettings,
     /// Name of the router group (of type `tcp`). It is made if it is not there.
     pub router_group: String,
+    /// Isolation segment of all mappings; empty: none.
+    pub isolation_segment: String,
     /// The first external port; the others follow it.
     pub first_port: u16,
     /// External ports.
@@ -120,6 +122,7 @@ fn mappings(what: &PopulateTcp, group: &str) -> Vec<TcpMapping> {
         port,
         backend_ip: what.backend.ip().to_string(),
         backend_port: what.backend.port(),
+        isolation_segment: what.isolation_segment.clone(),
         ttl: what.ttl.map(i64::from),
         ..TcpMapping::default()
     };

@@ -19,6 +19,9 @@ pub struct ApiSettings {
     /// Where router groups can be locked for a backup, on a loopback address; `None`:
     /// nowhere (`admin_port`).
     pub admin_listen: Option<SocketAddr>,
+    /// Where `/health` and `/metrics` answer beside the API, to whoever asks; `None`: nowhere
+    /// else.
+    pub status: Option<SocketAddr>,
     /// PEM file with the public key (RSA or EC) that signs bearer tokens (`oauth`); `None`:
     /// calls need no token.
     pub token_key: Option<PathBuf>,
@@ -41,6 +44,7 @@ impl Default for ApiSettings {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 3000))),
             mtls: None,
             admin_listen: None,
+            status: None,
             token_key: None,
             open_to_all: false,
             database: Database::Sqlite(PathBuf::from("routing-api.sqlite")),

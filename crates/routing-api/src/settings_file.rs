@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::model::RouterGroup;
 use super::settings::{ApiSettings, Database, MutualTls, PostgresSettings};
-use document::Secret;
-use document::{Form, Problems, Source, parse_toml};
+use document::{Form, Problems, Secret, Source, parse_toml};
+use tokio_postgres::config::{Host, SslMode};
 
 /// The database as the file names it.
 #[derive(Debug, Clone, Default)]
@@ -40,10 +40,11 @@ pub fn read(source: &Source, folder: &Path) -> Result<ApiSettings, Problems> {
     Ok(settings)
 }
 
-/// Settings as a file, with every key and what it means; secrets are left out.
-pub fn print() -> String {
+/// Settings as a file, with every key and what it means; secrets and router groups are left
+/// out.
+pub fn print(settings: &ApiSettings) -> String {
     let mut form = Form::printing();
-    describe(&mut form, &mut ApiSettings::default(), Path::new(""));
+    describe(&mut form, &mut settings.clone(), Path::new(""));
     form.into_text()
 }
 
@@ -60,6 +61,12 @@ fn describe(form: &mut Form<'_>, settings: &mut ApiSettings, folder: &Path) {
         "admin_listen",
         "Where router groups can be locked for a backup; a loopback address.",
         &mut settings.admin_listen,
+    );
+    form.value(
+        "status",
+        "Where /health and /metrics answer beside the API, to whoever asks: for when it\n\
+         serves nobody without a certificate. Without it, nowhere else.",
+        &mut settings.status,
     );
     form.value(
         "token_key",
@@ -162,8 +169,12 @@ impl Default for MutualForm {
 
 fn database(form: &mut Form<'_>, settings: &mut ApiSettings, folder: &Path) {
     let mut wanted = DatabaseForm::default();
-    if let Database::Sqlite(path) = &settings.database {
-        wanted.name = path.display().to_string();
+    match &settings.database {
+        Database::Sqlite(path) => wanted.name = path.display().to_string(),
+        Database::Postgres(postgres) => {
+            wanted.name = address(&postgres.config);
+            wanted.authority.clone_from(&postgres.authority);
+        }
     }
     form.value(
         "database",
@@ -205,6 +216,42 @@ fn database(form: &mut Form<'_>, settings: &mut ApiSettings, folder: &Path) {
     }
 }
 
+/// The address of PostgreSQL, without the password.
+fn address(config: &tokio_postgres::Config) -> String {
+    let escaped = |text: &str| {
+        url::form_urlencoded::byte_serialize(text.as_bytes())
+            .collect::<String>()
+            .replace('+', "%20")
+    };
+    let hosts = config.get_hosts().iter().enumerate();
+    let hosts: Vec<String> = hosts
+        .map(|(at, host)| {
+            let name = match host {
+                Host::Tcp(name) if name.contains(':') => format!("[{name}]"),
+                Host::Tcp(name) => name.clone(),
+                Host::Unix(folder) => escaped(&folder.to_string_lossy()),
+            };
+            let ports = config.get_ports();
+            // One port counts for every host.
+            match ports.get(at).or(ports.first()) {
+                Some(port) => format!("{name}:{port}"),
+                None => name,
+            }
+        })
+        .collect();
+    let mode = match config.get_ssl_mode() {
+        SslMode::Disable => "disable",
+        SslMode::Require => "require",
+        _ => "prefer",
+    };
+    format!(
+        "postgres://{}@{}/{}?sslmode={mode}",
+        escaped(config.get_user().unwrap_or_default()),
+        hosts.join(","),
+        escaped(config.get_dbname().unwrap_or_default()),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,6 +277,23 @@ mod tests {
                 "{key} is not in {found:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_example_of_the_documentation_is_read() {
+        let document = include_str!("../../../docs/routing.md");
+        let (_, section) = document.split_once("### The routing API\n").unwrap();
+        let example = section.split("```toml\n").nth(1).unwrap();
+        let example = example.split("```").next().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("db.secret"), "hush\n").unwrap();
+        let settings = read(&source(example), folder.path()).unwrap();
+        assert_eq!(settings.router_groups[0].name, "default-tcp");
+        assert!(settings.mtls.is_some() && settings.status.is_some());
+        let Database::Postgres(postgres) = settings.database else {
+            panic!("not PostgreSQL");
+        };
+        assert_eq!(postgres.config.get_password(), Some(&b"hush"[..]));
     }
 
     #[test]
@@ -307,9 +371,43 @@ mod tests {
 
     #[test]
     fn what_is_printed_reads_back() {
-        let text = print();
+        let text = print(&ApiSettings::default());
         let settings = read(&source(&text), Path::new("")).unwrap();
         assert_eq!(settings.listen, ApiSettings::default().listen);
         assert!(text.contains("[mtls]"), "{text}");
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("password"), "hush\n").unwrap();
+        let given = r#"
+            listen = ""
+            status = "127.0.0.1:3080"
+            token_key = "uaa.pem"
+            database = "postgres://an%20api:hush@[::1]:5433,db.example/routing?sslmode=require"
+            database_password_file = "password"
+            database_authority = "db.pem"
+            [mtls]
+            listen = "0.0.0.0:3001"
+            certificate = "api.crt"
+            key = "api.key"
+            authority = "ca.crt"
+        "#;
+        let settings = read(&source(given), folder.path()).unwrap();
+        let text = print(&settings);
+        assert!(!text.contains("hush"), "{text}");
+        let again = read(&source(&text), Path::new("/elsewhere")).unwrap();
+        assert_eq!(again.status, settings.status);
+        assert_eq!(again.listen, None);
+        assert_eq!(again.token_key, settings.token_key);
+        let files = |settings: &ApiSettings| settings.mtls.clone().unwrap().files;
+        assert_eq!(files(&again).authority, files(&settings).authority);
+        let (Database::Postgres(again), Database::Postgres(settings)) =
+            (again.database, settings.database)
+        else {
+            panic!("not PostgreSQL");
+        };
+        assert_eq!(again.authority, settings.authority);
+        assert_eq!(again.config.get_user(), Some("an api"));
+        assert_eq!(again.config.get_hosts(), settings.config.get_hosts());
+        assert_eq!(again.config.get_ssl_mode(), SslMode::Require);
+        assert_eq!(again.config.get_password(), None);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::http::router::PeerTls;
@@ -23,6 +24,29 @@ fn error(of: &'static str, cause: impl ToString) -> TlsPartError {
         of,
         cause: cause.to_string(),
     }
+}
+
+/// A server that shows a certificate and lets nobody in without one of its authorities.
+pub(crate) fn mutual_server(
+    of: &'static str,
+    tls: &PeerTls,
+) -> Result<Arc<ServerConfig>, TlsPartError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut roots = RootCertStore::empty();
+    for authority in chain(of, &tls.authorities)? {
+        roots.add(authority).map_err(|cause| error(of, cause))?;
+    }
+    let clients =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .build()
+            .map_err(|cause| error(of, cause))?;
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|cause| error(of, cause))?
+        .with_client_cert_verifier(clients)
+        .with_single_cert(chain(of, &tls.certificate)?, private_key(of, &tls.key)?)
+        .map_err(|cause| error(of, cause))?;
+    Ok(Arc::new(config))
 }
 
 /// A server that shows a certificate and asks for none.

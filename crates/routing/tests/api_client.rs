@@ -151,6 +151,7 @@ async fn the_populator_registers_keeps_fresh_and_removes() {
     let what = populate_tcp::PopulateTcp {
         api: settings_of(&api.url),
         router_group: "measured".into(),
+        isolation_segment: String::new(),
         first_port: 20_000,
         routes: 1500,
         backend: "127.0.0.1:9000".parse().unwrap(),

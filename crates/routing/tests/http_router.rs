@@ -8,13 +8,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use backend::{BackendSettings, Behaviour, StaticBackend};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use routing::http::router::{
-    DrainSettings, NatsSettings, Router, RouterError, RouterSettings, Signal, run,
+    DrainSettings, NatsSettings, PeerTls, Router, RouterError, RouterSettings, Signal, run,
 };
 use telemetry::{Level, Logger, Sink};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use wire::tls::{TlsClient, TlsOptions};
 
 /// Longest wait for something that is sure to come.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -321,6 +323,88 @@ async fn a_reload_reads_routes_and_opens_the_log_anew() {
         "{}",
         read("access.log")
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_are_for_those_who_prove_themselves() {
+    let folder = TempDir::new().unwrap();
+    let mut settings = settings(folder.path());
+    let own = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let (own, key) = (own.self_signed(&key).unwrap().pem(), key.serialize_pem());
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let reader_key = KeyPair::generate().unwrap();
+    let reader = CertificateParams::new(vec!["reader".to_owned()]).unwrap();
+    let reader = reader.signed_by(&reader_key, &issuer).unwrap().pem();
+    settings.metrics_tls = Some(PeerTls {
+        authorities: issuer.pem(),
+        certificate: own.clone(),
+        key: key.clone().into(),
+    });
+    let router = start(settings).await;
+    let url = format!("https://{}/metrics", router.at.metrics.unwrap());
+    let get = async |certificate: &str, key: &str| {
+        let options = TlsOptions {
+            authorities: &own,
+            certificate,
+            key,
+            ..TlsOptions::default()
+        };
+        let client = net::Client::new(net::ClientOptions {
+            tls: Some(TlsClient::new("127.0.0.1", &options).unwrap().config()),
+            ..net::ClientOptions::default()
+        });
+        let request = http::Request::get(&url).body(http_body_util::Full::default());
+        client.request(request.unwrap()).await
+    };
+    let page = get(&reader, &reader_key.serialize_pem()).await.unwrap();
+    assert_eq!(page.status, 200);
+    assert!(String::from_utf8_lossy(&page.body).contains("\ntotal_routes 0\n"));
+    // Without a certificate, and with one of somebody else.
+    assert!(get("", "").await.is_err());
+    assert!(get(&own, &key).await.is_err());
+    router.end(Signal::Stop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_settings_are_taken_and_what_needs_a_restart_is_named() {
+    let folder = TempDir::new().unwrap();
+    let one = backend("one");
+    let mut settings = settings(folder.path());
+    let router = start(settings.clone()).await;
+    let client = router.client().await;
+    router.register(&client, "one.test", one.address()).await;
+    router.until_metric("total_routes 1").await;
+    let http = router.at.http.unwrap();
+    settings.http.headers.add = vec![("X-New".to_owned(), "yes".to_owned())];
+    settings.drain.timeout = Duration::from_millis(1);
+    settings.index = 7;
+    let told = Signal::Settings(Box::new(settings.clone()));
+    router.signals.send(told).await.unwrap();
+    while !ask(http, "/", "one.test", "")
+        .await
+        .contains("X-New: yes\r\n")
+    {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let named = r#""restart-needed-for":["index"]"#;
+    assert!(router.log.kept().contains(named), "{}", router.log.kept());
+    // Settings of no use change nothing, and say so.
+    settings.http.backends.authorities = "hush".to_owned();
+    settings.http.headers.add.clear();
+    let told = Signal::Settings(Box::new(settings));
+    router.signals.send(told).await.unwrap();
+    while !router.log.kept().contains("settings-not-reloaded") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(
+        ask(http, "/", "one.test", "")
+            .await
+            .contains("X-New: yes\r\n")
+    );
+    router.end(Signal::Stop).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod api_client;
+mod authenticated_api;
 mod golden;
 mod http_router;
 mod registry;

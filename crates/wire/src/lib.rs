@@ -10,6 +10,7 @@ pub mod http2;
 pub mod listeners;
 pub mod poller;
 pub mod proxy_protocol;
+pub mod resp;
 pub mod signal;
 pub mod slab;
 pub mod socket;

@@ -222,6 +222,14 @@ impl Stream {
         }
     }
 
+    /// Whether its TLS took up an earlier session; `None`: it has no TLS.
+    pub fn is_resumed(&self) -> Option<bool> {
+        match self {
+            Self::Plain(_) | Self::Carried(_) => None,
+            Self::Tls(stream) => Some(stream.is_resumed()),
+        }
+    }
+
     /// Its own socket, if it has one.
     pub fn socket(&self) -> Option<BorrowedFd<'_>> {
         match self {

@@ -9,7 +9,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{Case, Found, SLACK_S, latency};
+use super::{Case, Found, Needs, SLACK_S, latency};
 use crate::measured::{self, Measured};
 use crate::server::{Plant, Server};
 
@@ -44,6 +44,7 @@ pub(crate) fn cases() -> Vec<Case> {
     plantings
         .into_iter()
         .map(|(name, arguments, disturb)| Case {
+            needs: Needs::Nothing,
             name: name.to_owned(),
             plant: Box::new(move |folder| planted(folder, arguments, disturb)),
         })

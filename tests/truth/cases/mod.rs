@@ -1,6 +1,7 @@
 //! The truths that are planted.
 
 mod disturbed;
+mod limits;
 mod systems;
 
 use std::fs;
@@ -14,8 +15,22 @@ use crate::server::{Diary, Lateness, Plant, Server};
 /// A truth, and how the binary is asked for it.
 pub(crate) struct Case {
     pub(crate) name: String,
+    /// What it needs of the machine.
+    pub(crate) needs: Needs,
     /// Plants it in a folder of its own, and holds what is said against it.
     pub(crate) plant: Box<dyn Fn(&Path) -> Found + Sync + Send>,
+}
+
+/// What a planting needs of the machine, to be one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// It may run beside others.
+    Nothing,
+    /// No other runs beside it.
+    Itself,
+    /// No other runs beside it, and what it plants may be hidden by work of strangers: a thread
+    /// that has no processor to itself is not limited by one. Planted once more, twice at most.
+    Calm,
 }
 
 /// What the binary said of one planting.
@@ -33,7 +48,7 @@ pub(crate) struct Found {
 pub(crate) fn all() -> Vec<Case> {
     let targets = targets().into_iter().flat_map(Target::cases);
     let others = disturbed::cases().into_iter().chain(systems::cases());
-    targets.chain(others).collect()
+    targets.chain(others).chain(limits::cases()).collect()
 }
 
 /// A target that is loaded at a rate for a while.
@@ -284,10 +299,12 @@ impl Target {
         let (load, run) = (self.clone(), self);
         [
             Case {
+                needs: Needs::Nothing,
                 name: format!("load: {}", load.name),
                 plant: Box::new(move |folder| load.by_load(folder)),
             },
             Case {
+                needs: Needs::Nothing,
                 name: format!("run: {}", run.name),
                 plant: Box::new(move |folder| run.by_run(folder)),
             },

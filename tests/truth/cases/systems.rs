@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Case, Found, system};
+use super::{Case, Found, Needs, system};
 use crate::claims::Claim;
 use crate::measured;
 use crate::server::Plant;
@@ -10,10 +10,12 @@ use crate::server::Plant;
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         Case {
+            needs: Needs::Nothing,
             name: "run: a child with one processor and 300 MiB".to_owned(),
             plant: Box::new(|folder| forks(folder, 300)),
         },
         Case {
+            needs: Needs::Nothing,
             name: "run: no child".to_owned(),
             plant: Box::new(|folder| forks(folder, 0)),
         },

@@ -279,6 +279,31 @@ export interface Load {
   percentiles: { points_per_decade: number; intended: number[]; actual: number[] };
 }
 
+/** What a probe came to, of one copy if it asks several. */
+export interface ProbeSummary {
+  name: string;
+  of?: string;
+  tries: number;
+  failed: number;
+  skipped: number;
+  /** Why the newest of those that failed did. */
+  error?: string;
+}
+
+export interface Probe {
+  name: string;
+  summaries: ProbeSummary[];
+  /** Latency of the tries that went well; how long was waited for the others. */
+  answered: Line;
+  failed: Line;
+  /** Numbers that were answered, by copy; the name is empty where one is asked. */
+  values: NamedLine[];
+  /** Texts that were answered, when they changed; at most 50. */
+  texts: { t_s: number; of: string; text: string }[];
+  /** How many more changes there were. */
+  more_texts: number;
+}
+
 /** Something that a step broke, and what that did. */
 export interface Fault {
   step: string;
@@ -293,12 +318,31 @@ export interface Fault {
   effects: FaultEffect[];
 }
 
-/** What a fault did to a load or to a number of entities, in words. */
+/** What a fault did to a load, a probe or a number of entities, in words. */
 export interface FaultEffect {
   of: string;
   text: string;
   /** Null: nobody can say. */
   seen: boolean | null;
+}
+
+/** Something that limited the run, with its evidence; `crates/lab/store/src/findings.rs` explains each field. */
+export interface Finding {
+  kind: string;
+  system: string;
+  part: string;
+  text: string;
+  from_s: number;
+  to_s: number;
+  /** A share, and its interval of 95 %. */
+  effect: number;
+  interval: [number, number];
+  /** Of what the effect is a share. */
+  of: string;
+  evidence: Record<string, number>;
+  mark: { chart: string; name: string; phase?: number; level?: number };
+  /** Place in the list of the finding that explains this one. */
+  explained_by?: number;
 }
 
 export interface Run {
@@ -329,9 +373,11 @@ export interface Run {
   } | null;
   steps: Step[];
   faults: Fault[];
+  findings: Finding[];
   counts: { what: string; states: NamedLine[] }[];
   processes: Process[];
   loops: NamedLine[];
+  probes: Probe[];
   lifecycles: Timelines[];
   loads: Load[];
   experiment: Text | null;

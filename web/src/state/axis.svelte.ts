@@ -9,6 +9,19 @@ export interface Band {
   end_s: number | null;
 }
 
+/** A stretch of one chart that a finding is about. */
+export interface Mark {
+  /** Its number in the list of findings, from 1. */
+  number: number;
+  from_s: number;
+  to_s: number;
+  chart: string;
+  name: string;
+  phase?: number;
+  /** The value at which a line is drawn. */
+  level?: number;
+}
+
 /** Shortest stretch that can be zoomed to, in seconds. */
 const SHORTEST_S = 1e-5;
 /** Bands closer to each other than this part of the width are drawn as one. */
@@ -27,8 +40,12 @@ export class TimeAxis {
   /** Shaded on every chart. */
   readonly bands: readonly Band[];
 
-  constructor(full: Span, bands: readonly Band[] = []) {
+  /** What findings are about, each on its own chart. */
+  readonly marks: readonly Mark[];
+
+  constructor(full: Span, bands: readonly Band[] = [], marks: readonly Mark[] = []) {
     this.full = full;
+    this.marks = marks;
     this.bands = bands.toSorted((a, b) => a.start_s - b.start_s);
   }
 
@@ -44,6 +61,11 @@ export class TimeAxis {
       else merged.push([a, b]);
     }
     return merged;
+  }
+
+  /** The marks of one chart. */
+  marksOn(chart: string, name: string): Mark[] {
+    return this.marks.filter((mark) => mark.chart === chart && mark.name === name);
   }
 
   get span(): Span {

@@ -6,6 +6,7 @@
 
 mod api;
 mod intake;
+mod lock;
 mod metrics;
 pub mod placement;
 mod queue;
@@ -21,6 +22,8 @@ use net::{Client, ClientOptions, Limits, Shutdown};
 use telemetry::{Fields, Logger};
 use tokio::task::JoinHandle;
 
+use crate::descriptors;
+use crate::locket_client::LocketClient;
 use metrics::Metrics;
 use queue::Queue;
 use round::{Auctioneer, Workers};
@@ -52,6 +55,8 @@ pub struct Config {
     pub queue_max: usize,
     /// How cells are scored.
     pub placement: placement::Options,
+    /// Several may be started, of which the one that holds the lock at the BBS is active.
+    pub standby: bool,
 }
 
 impl Config {
@@ -69,6 +74,7 @@ impl Config {
             round_interval: Duration::from_millis(50),
             queue_max: 1_000_000,
             placement: placement::Options::default(),
+            standby: false,
         }
     }
 }
@@ -82,6 +88,14 @@ pub enum Error {
     /// The certificates cannot be used.
     #[error("start the auctioneer: {0}")]
     Tls(#[from] TlsError),
+    /// The BBS cannot be reached at such an address.
+    #[error("start the auctioneer: use the address of the BBS: {0}")]
+    Bbs(#[source] net::ClientError),
+    /// It is not the active one any more.
+    #[error(
+        "the lock was lost: it could not be renewed, or another auctioneer holds it; start this one again to wait for it"
+    )]
+    LockLost,
 }
 
 /// An auctioneer at work.
@@ -90,6 +104,7 @@ pub struct Running {
     address: SocketAddr,
     server: JoinHandle<()>,
     rounds: JoinHandle<()>,
+    lock: Option<JoinHandle<bool>>,
 }
 
 impl Running {
@@ -111,11 +126,24 @@ impl Running {
 /// # Errors
 /// When it cannot start; see [`Error`].
 pub async fn run(config: Config, logger: Logger, shutdown: Shutdown) -> Result<(), Error> {
-    start(config, logger, shutdown).await?.stopped().await;
+    let mut asked = shutdown.clone();
+    let mut running = tokio::select! {
+        started = start(config, logger, shutdown) => started?,
+        // One that waits for the lock has nothing to end.
+        () = asked.asked() => return Ok(()),
+    };
+    if let Some(lock) = running.lock.take() {
+        // Not before it is given up or lost.
+        if lock.await.unwrap_or(true) {
+            return Err(Error::LockLost);
+        }
+    }
+    running.stopped().await;
     Ok(())
 }
 
-/// Starts an auctioneer and returns once it listens.
+/// Starts an auctioneer and returns once it listens: one that stands by, not before it holds the
+/// lock.
 ///
 /// # Errors
 /// When it cannot start; see [`Error`].
@@ -151,12 +179,32 @@ async fn start_unboxed(
             ..ClientOptions::default()
         })
     };
-    let bbs = Bbs::new(client(64, config.communication_timeout), &*config.bbs);
+    let to_bbs = client(64, config.communication_timeout);
+    to_bbs.check(&config.bbs).map_err(Error::Bbs)?;
+    let lock = config.standby.then(|| lock::Lock {
+        locket: LocketClient {
+            client: to_bbs.clone(),
+            base: config.bbs.trim_end_matches('/').to_owned(),
+            holder: "auctioneer",
+        },
+        owner: uuid::Builder::from_random_bytes(rand::random())
+            .into_uuid()
+            .to_string(),
+        logger: logger.session("lock"),
+    });
+    let bbs = Bbs::new(to_bbs, &*config.bbs);
     let reps = client(
         2,
         config.cell_state_timeout.max(config.communication_timeout),
     );
 
+    let mut held = None;
+    if let Some(lock) = lock {
+        let expires = lock.acquire().await;
+        held = Some(tokio::spawn(net::boxed(
+            lock.keep(expires, shutdown.clone()),
+        )));
+    }
     let listener = net::bind(config.listen).await?;
     let address = listener.local_addr()?;
     let queue = Arc::new(Queue::new(config.queue_max));
@@ -168,7 +216,8 @@ async fn start_unboxed(
         workers: workers.clone(),
         logger: logger.session("request"),
     });
-    let limits = Limits::default();
+    let mut limits = Limits::default();
+    limits.connections = descriptors::connections(limits.connections, &logger);
     let server = net::serve(listener, server_tls, limits, handler, shutdown.clone());
     let auctioneer = Auctioneer {
         config,
@@ -184,5 +233,6 @@ async fn start_unboxed(
         address,
         server: tokio::spawn(net::boxed(server)),
         rounds: tokio::spawn(net::boxed(auctioneer.run(shutdown))),
+        lock: held,
     })
 }

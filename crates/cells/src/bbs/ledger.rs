@@ -12,6 +12,7 @@ use telemetry::{Fields, Logger};
 use uuid::Builder;
 
 use super::apply::{Change, Command, Reply, Transaction, Work};
+use super::convergence::{Touched, Touches};
 use super::events::Hub;
 use super::model::Context;
 use super::outbound::Outbound;
@@ -36,7 +37,8 @@ pub(crate) struct Ledger {
     pub(crate) next: NextIds,
     pub(crate) hub: Arc<Hub>,
     pub(crate) changes: SyncSender<Vec<Change>>,
-    pub(crate) outbound: Outbound,
+    pub(crate) outbound: Arc<Outbound>,
+    pub(crate) touches: Arc<Touches>,
     pub(crate) task_retries_max: i32,
     pub(crate) logger: Logger,
     /// For lines about tasks that became durable.
@@ -47,6 +49,7 @@ pub(crate) struct Ledger {
 pub(crate) struct News {
     changes: Vec<Change>,
     work: Vec<Work>,
+    touched: Touched,
 }
 
 impl commit::Ledger for Ledger {
@@ -83,10 +86,15 @@ impl commit::Ledger for Ledger {
             ..
         } = transaction;
         let overlay = batch.into_overlay();
+        let touched = Touched::of(&overlay);
         Applied {
             answers,
             changes: (!overlay.is_empty()).then_some(overlay),
-            news: News { changes, work },
+            news: News {
+                changes,
+                work,
+                touched,
+            },
         }
     }
 
@@ -99,15 +107,16 @@ impl commit::Ledger for Ledger {
     }
 
     fn tell(&mut self, news: News) {
+        self.touches.add(news.touched);
         if !news.changes.is_empty() {
             // An error means that the thread is gone: nobody listens.
             let _ = self.changes.send(news.changes);
         }
         for work in news.work {
-            if let Work::PlaceTask(task) = &work {
+            if let Work::PlaceTask(guid) = &work {
                 // Here, and not where the call is answered, so that the line stands
                 // before those of the auction that follows.
-                let fields = Fields::new().and("task-guid", &task.task_guid);
+                let fields = Fields::new().and("task-guid", guid);
                 self.desire_task.info("succeeded-persisting-task", fields);
             }
             self.outbound.dispatch(work);
@@ -129,7 +138,8 @@ impl commit::Ledger for Ledger {
     }
 }
 
-fn now_ns() -> i64 {
+/// The time in ns since 1970.
+pub(crate) fn now_ns() -> i64 {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

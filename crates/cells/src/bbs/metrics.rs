@@ -42,7 +42,7 @@ impl Metrics {
     }
 
     /// The text form.
-    pub(crate) fn text(&self, gauges: Gauges) -> String {
+    pub(crate) fn page(&self, gauges: Gauges) -> Page {
         let requests = Duration::from_nanos(self.request_nanoseconds.load(Relaxed));
         let mut page = Page::new();
         let writer = gauges.writer;
@@ -66,7 +66,7 @@ impl Metrics {
             ),
             (
                 "bbs_outbound_dropped_total",
-                "Calls to others that found their queue full.",
+                "Cancellations that too many waited before, left to the cells' next pass.",
                 &self.dropped_work,
             ),
             (
@@ -126,6 +126,6 @@ impl Metrics {
             "queue",
             gauges.outbound,
         );
-        page.into_text()
+        page
     }
 }

@@ -6,101 +6,47 @@
 //! `events` and `outbound` tell others; `service` speaks HTTP.
 
 mod apply;
+mod config;
+mod convergence;
 mod events;
+mod expiry;
 mod ledger;
+pub mod locket;
 mod metrics;
 pub mod model;
 mod outbound;
 mod presence;
 mod service;
+#[cfg(test)]
+mod simulation;
 mod state;
 mod store;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use commit::StoreError;
 use commit::{StartError, Started};
+pub use config::{Config, Limits};
 use net::tls::{self, TlsError};
 use net::{Client, ClientOptions, Shutdown};
 use telemetry::{Fields, Logger};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::descriptors;
+use convergence::{Convergence, Passes, Touches, converge};
 use events::Hub;
+use expiry::forget_expired;
 use ledger::{Commands, Ledger};
+use locket::Locket;
 use metrics::Metrics;
-use outbound::{Means, Reps};
+use outbound::{Means, Outbound, Reps};
 use presence::Presences;
 use service::Service;
 use state::Names;
 use store::Store;
-
-/// What a BBS needs to run.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Address of the API; port 0 picks a free one.
-    pub listen: SocketAddr,
-    /// Folder of the database; created when missing, used by one BBS at a time.
-    pub data_dir: PathBuf,
-    /// Certificate to serve with; clients must then show one of the same authority.
-    pub server_tls: Option<tls::Files>,
-    /// Certificate to show to the auctioneer, reps and callbacks at `https` addresses.
-    pub client_tls: Option<tls::Files>,
-    /// Base address of the auctioneer; without one nothing is placed.
-    pub auctioneer_url: Option<String>,
-    /// Bounds.
-    pub limits: Limits,
-}
-
-impl Config {
-    /// A BBS in plain HTTP without an auctioneer.
-    pub fn new(listen: SocketAddr, data_dir: impl Into<PathBuf>) -> Self {
-        Self {
-            listen,
-            data_dir: data_dir.into(),
-            server_tls: None,
-            client_tls: None,
-            auctioneer_url: None,
-            limits: Limits::default(),
-        }
-    }
-}
-
-/// Bounds of a BBS.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// Bytes of a request's body.
-    pub body_bytes: usize,
-    /// Longest wait for a request's body.
-    pub body_within: Duration,
-    /// Connections open at once.
-    pub connections: usize,
-    /// Events that may wait for one subscriber.
-    pub subscriber_events: usize,
-    /// Callbacks under way at once.
-    pub callback_workers: usize,
-    /// Rejections after which a task is placed again; the next one fails it.
-    pub task_retries_max: i32,
-    /// Longest wait for an answer of the auctioneer, a rep or a callback.
-    pub communication_timeout: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            body_bytes: 16 << 20,
-            body_within: Duration::from_secs(30),
-            connections: 16_384,
-            subscriber_events: 1024,
-            callback_workers: 1000,
-            task_retries_max: 3,
-            communication_timeout: Duration::from_secs(10),
-        }
-    }
-}
 
 /// Why a BBS cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +60,9 @@ pub enum Error {
     /// The address cannot be listened on.
     #[error(transparent)]
     Listen(std::io::Error),
+    /// The auctioneer cannot be reached at such an address.
+    #[error("use the address of the auctioneer: {0}")]
+    Auctioneer(#[source] net::ClientError),
     /// A thread cannot be started.
     #[error("start a thread: {0}")]
     Thread(std::io::Error),
@@ -127,7 +76,11 @@ pub enum Error {
 /// # Errors
 /// When it cannot start, or can no longer write.
 pub async fn run(config: Config, logger: Logger, mut shutdown: Shutdown) -> Result<(), Error> {
-    let mut running = start(config, logger).await?;
+    let mut running = tokio::select! {
+        started = start(config, logger) => started?,
+        // One that waits for the database has nothing to end.
+        () = shutdown.asked() => return Ok(()),
+    };
     tokio::select! {
         () = shutdown.asked() => running.stop().await,
         result = &mut running.serving => result.unwrap_or(Err(Error::Writer)),
@@ -138,6 +91,7 @@ pub async fn run(config: Config, logger: Logger, mut shutdown: Shutdown) -> Resu
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
+    locket: Option<SocketAddr>,
     ask_stop: watch::Sender<bool>,
     serving: JoinHandle<Result<(), Error>>,
     commands: Commands,
@@ -147,6 +101,11 @@ impl Running {
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address of Locket's calls over gRPC.
+    pub fn locket(&self) -> Option<SocketAddr> {
+        self.locket
     }
 
     /// Ends it: requests under way are answered, the database is closed.
@@ -185,24 +144,31 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         tls: client_tls,
         ..ClientOptions::default()
     });
-    let store = Store::open(&config.data_dir)?;
+    if let Some(auctioneer) = &config.auctioneer_url {
+        client.check(auctioneer).map_err(Error::Auctioneer)?;
+    }
+    let store = open(&config, &logger).await?;
     let mut names = Names::default();
     let (state, next) = store.load(&mut names)?;
+    let presences = Presences::of(store.presences()?, std::time::Instant::now());
+    let presences = Arc::new(presences);
     let listener = net::bind(config.listen).await.map_err(Error::Listen)?;
     let address = listener.local_addr().map_err(Error::Listen)?;
 
     let metrics = Arc::new(Metrics::default());
     let hub = Arc::new(Hub::new(limits.subscriber_events));
     let changes = hub.start().map_err(Error::Thread)?;
-    let (outbound, inbox) = outbound::queues(&metrics);
-    let lengths = outbound.lengths();
+    let outbound = Outbound::new(&metrics, &logger);
+    let touches = Arc::new(Touches::all());
+    let passes = Arc::new(Passes::default());
     let ledger = Ledger {
         store,
         names,
         next,
         hub: Arc::clone(&hub),
         changes,
-        outbound,
+        outbound: Arc::clone(&outbound),
+        touches: Arc::clone(&touches),
         task_retries_max: limits.task_retries_max,
         logger: logger.session("writer"),
         desire_task: logger.session("request").session("desire-task"),
@@ -218,13 +184,12 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     } = commit::start("bbs-writer", runtime, ledger::LIMITS, open)
         .await
         .map_err(|StartError::Thread(error)| Error::Thread(error))?;
-    let presences = Arc::new(Presences::default());
     let reps = Arc::new(Reps {
         client: client.clone(),
         presences: Arc::clone(&presences),
         metrics: Arc::clone(&metrics),
     });
-    let loops = inbox.start(Means {
+    let mut loops = outbound.start(Means {
         auctioneer: config
             .auctioneer_url
             .clone()
@@ -232,27 +197,65 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         client,
         reps: Arc::clone(&reps),
         state: state.clone(),
-        lengths: Arc::clone(&lengths),
+        presences: Arc::clone(&presences),
         commands: commands.clone(),
         callback_workers: limits.callback_workers,
+        cells_within: limits.cells_within,
+        again_after: limits.again_after,
+        metrics: Arc::clone(&metrics),
         logger: logger.clone(),
     });
+    loops.spawn(net::boxed(forget_expired(
+        Arc::clone(&presences),
+        commands.clone(),
+        Arc::clone(&touches),
+        logger.session("locket"),
+    )));
+    loops.spawn(net::boxed(converge(Convergence {
+        state: state.clone(),
+        commands: commands.clone(),
+        presences: Arc::clone(&presences),
+        outbound: Arc::clone(&outbound),
+        touches: Arc::clone(&touches),
+        passes: Arc::clone(&passes),
+        interval: limits.converge_interval,
+        empty_is_lost: config.empty_cells_are_lost,
+        ages: limits.ages(),
+        logger: logger.session("converge"),
+    })));
+    let locket = Locket::new(Arc::clone(&presences), commands.clone(), &logger);
     let service = Arc::new(Service::new(
         limits,
         state,
         commands.clone(),
         presences,
+        locket.clone(),
         reps,
         Arc::clone(&hub),
         metrics,
-        lengths,
+        passes,
+        outbound,
         &logger,
     ));
     let server_limits = net::Limits {
-        connections: limits.connections,
+        connections: descriptors::connections(limits.connections, &logger),
         ..net::Limits::default()
     };
     let (ask_stop, asked) = net::shutdown();
+    let mut locket_address = None;
+    if let Some(listen) = config.locket_listen {
+        let listener = net::bind(listen).await.map_err(Error::Listen)?;
+        locket_address = Some(listener.local_addr().map_err(Error::Listen)?);
+        let certificate = config.server_tls.as_ref();
+        let stop = asked.clone();
+        loops.spawn(locket::serve(
+            listener,
+            certificate,
+            server_limits,
+            locket,
+            stop,
+        )?);
+    }
     let server = net::serve(listener, server_tls, server_limits, service, asked.clone());
     logger.info("started", Fields::new().and("address", address.to_string()));
     let handle = commands.clone();
@@ -267,10 +270,38 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     )));
     Ok(Running {
         address,
+        locket: locket_address,
         ask_stop,
         serving,
         commands: handle,
     })
+}
+
+/// Time between two attempts to open a database that another BBS uses.
+const STANDBY_LOOK: Duration = Duration::from_millis(250);
+
+/// Opens the database; one that stands by waits for it. Its lock is the file's, which the kernel
+/// takes from a process that dies.
+async fn open(config: &Config, logger: &Logger) -> Result<Store, StoreError> {
+    let logger = logger.session("lock");
+    let mut told = false;
+    loop {
+        match Store::open(&config.data_dir) {
+            Err(StoreError::Locked { database, .. }) if config.standby => {
+                if !told {
+                    logger.info("waiting", Fields::new().and("database", database));
+                    told = true;
+                }
+                tokio::time::sleep(STANDBY_LOOK).await;
+            }
+            opened => {
+                if opened.is_ok() && told {
+                    logger.info("acquired", Fields::new());
+                }
+                return opened;
+            }
+        }
+    }
 }
 
 /// Serves until asked to stop, or until the writer is gone, and closes everything

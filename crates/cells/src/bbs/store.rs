@@ -3,18 +3,23 @@
 //! All lookups happen in memory, so tables have no index but their row numbers,
 //! which makes a new record an append.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use commit::{Sqlite, StoreError};
+use diego::locket::Resource;
 use prost::Message;
 use rusqlite::{Connection, params};
 
+use super::presence::{self, Kept};
 use super::state::{Actual, Desired, Names, NextIds, Overlay, Process, State, Task};
 
 /// What leads from each version of the tables to the next. Folders of before the first one
 /// was numbered have its tables already.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE IF NOT EXISTS tasks (id INTEGER PRIMARY KEY, guid TEXT NOT NULL,
         record BLOB NOT NULL);
     CREATE TABLE IF NOT EXISTS desired_lrps (id INTEGER PRIMARY KEY, process_guid TEXT NOT NULL,
@@ -23,7 +28,14 @@ const MIGRATIONS: &[&str] = &["
         idx INTEGER NOT NULL, presence INTEGER NOT NULL, record BLOB NOT NULL);
     CREATE TABLE IF NOT EXISTS domains (domain TEXT PRIMARY KEY, expires INTEGER NOT NULL)
         WITHOUT ROWID;
-"];
+",
+    "
+    CREATE TABLE stops (process_guid TEXT PRIMARY KEY, from_index INTEGER NOT NULL)
+        WITHOUT ROWID;
+    CREATE TABLE presences (key TEXT PRIMARY KEY, id INTEGER NOT NULL, owner TEXT NOT NULL,
+        value TEXT NOT NULL, type_code INTEGER NOT NULL, ttl_s INTEGER NOT NULL) WITHOUT ROWID;
+",
+];
 
 /// The open database.
 pub(crate) struct Store(Sqlite);
@@ -37,8 +49,8 @@ impl Store {
 
     /// Reads everything.
     pub(crate) fn load(&self, names: &mut Names) -> Result<(State, NextIds), StoreError> {
-        let mut loaded = Overlay::default();
-        let nothing = State::default();
+        let (mut tasks, mut processes) = (HashMap::new(), HashMap::<Arc<str>, Process>::new());
+        let mut domains = HashMap::new();
         let mut next = NextIds {
             task: 1,
             desired: 1,
@@ -49,7 +61,7 @@ impl Store {
                 let (id, guid, bytes): (i64, String, Vec<u8>) = row.try_into()?;
                 let task = diego::models::Task::decode(&*bytes)?;
                 let task = Task::new(id, &task, names);
-                loaded.tasks.put(guid.into(), Some(task));
+                tasks.insert(Arc::from(guid), task);
                 next.task = next.task.max(id + 1);
                 Ok(())
             })?;
@@ -59,15 +71,15 @@ impl Store {
             |row| {
                 let (id, guid, domain, info, rest): (i64, String, String, Vec<u8>, Vec<u8>) =
                     row.try_into()?;
-                let desired = Desired {
+                let mut desired = Desired {
                     id,
                     info: info.into(),
                     rest: rest.into(),
                     domain: names.shared(&domain),
+                    instances: 0,
                 };
-                desired.decode()?;
-                let process = loaded.processes.edit(&nothing.processes, guid.into());
-                process.desired = Some(desired);
+                desired.instances = desired.decode()?.instances;
+                processes.entry(guid.into()).or_default().desired = Some(desired);
                 next.desired = next.desired.max(id + 1);
                 Ok(())
             },
@@ -79,23 +91,50 @@ impl Store {
                 let (id, guid, bytes): (i64, String, Vec<u8>) = row.try_into()?;
                 let row = diego::models::ActualLrp::decode(&*bytes)?;
                 let row = Actual::new(id, &row, names);
-                loaded
-                    .processes
-                    .edit(&nothing.processes, guid.into())
-                    .put(row);
+                let rows = &mut processes.entry(guid.into()).or_default().actual;
+                if rows.is_empty() {
+                    // Most processes have one.
+                    rows.reserve_exact(1);
+                }
+                rows.push(row);
                 next.actual = next.actual.max(id + 1);
                 Ok(())
             },
         )?;
+        let stops = "SELECT from_index, process_guid FROM stops";
+        self.0.rows("stops", stops, |row| {
+            let (from, guid): (i32, String) = row.try_into()?;
+            processes.entry(guid.into()).or_default().stop_from = Some(from);
+            Ok(())
+        })?;
         self.0
             .rows("domains", "SELECT expires, domain FROM domains", |row| {
                 let (expires, domain): (i64, String) = row.try_into()?;
-                loaded.domains.put(names.shared(&domain), Some(expires));
+                domains.insert(names.shared(&domain), expires);
                 Ok(())
             })?;
-        let mut state = State::default();
-        state.merge(loaded);
-        Ok((state, next))
+        Ok((State::of(tasks, processes, domains), next))
+    }
+
+    /// Reads who held which key.
+    pub(crate) fn presences(&self) -> Result<Vec<Kept>, StoreError> {
+        let mut presences = Vec::new();
+        let query = "SELECT id, key, owner, value, type_code, ttl_s FROM presences";
+        self.0.rows("presences", query, |row| {
+            let (id, key, owner, value, type_code, ttl): (i64, _, _, _, i32, i64) =
+                row.try_into()?;
+            let resource = Resource {
+                key,
+                owner,
+                value,
+                type_code,
+                r#type: presence::type_text(type_code).to_owned(),
+            };
+            let ttl = Duration::from_secs(ttl.unsigned_abs());
+            presences.push(Kept { id, resource, ttl });
+            Ok(())
+        })?;
+        Ok(presences)
     }
 
     /// Writes a batch over `base` in one transaction. When it fails nothing of the
@@ -106,12 +145,17 @@ impl Store {
                 write_task(transaction, guid, base.tasks.get(guid), task)?;
             }
             let nothing = Process::default();
-            for (guid, process) in batch.processes.changes() {
+            for (guid, layer) in &batch.processes {
                 let old = base.processes.get(guid).unwrap_or(&nothing);
-                let new = process.unwrap_or(&nothing);
-                let (before, after) = (old.desired.as_ref(), new.desired.as_ref());
-                write_desired(transaction, guid, before, after)?;
-                write_actual(transaction, guid, &old.actual, &new.actual)?;
+                if let Some(desired) = &layer.desired {
+                    write_desired(transaction, guid, old.desired.as_ref(), desired.as_ref())?;
+                }
+                if let Some(from) = layer.stop_from {
+                    write_stop(transaction, guid, from)?;
+                }
+                for (place, row) in layer.rows.changes() {
+                    write_actual(transaction, guid, old.row(*place), row)?;
+                }
             }
             for (domain, expires) in batch.domains.changes() {
                 match expires {
@@ -124,6 +168,9 @@ impl Store {
                         .prepare_cached("DELETE FROM domains WHERE domain = ?1")?
                         .execute([domain])?,
                 };
+            }
+            for change in &batch.presences {
+                write_presence(transaction, change)?;
             }
             Ok(())
         })
@@ -201,40 +248,72 @@ fn write_desired(
     }
 }
 
+fn write_stop(
+    transaction: &Connection,
+    guid: &Arc<str>,
+    from: Option<i32>,
+) -> rusqlite::Result<()> {
+    let done = match from {
+        Some(from) => transaction
+            .prepare_cached(
+                "INSERT OR REPLACE INTO stops (process_guid, from_index) VALUES (?1, ?2)",
+            )?
+            .execute(params![guid, from]),
+        None => transaction
+            .prepare_cached("DELETE FROM stops WHERE process_guid = ?1")?
+            .execute([guid]),
+    };
+    done.map(drop)
+}
+
+fn write_presence(transaction: &Connection, change: &presence::Change) -> rusqlite::Result<()> {
+    let done = match change {
+        presence::Change::Held(Kept { id, resource, ttl }) => transaction
+            .prepare_cached(
+                "INSERT OR REPLACE INTO presences (key, id, owner, value, type_code, ttl_s)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![
+                resource.key,
+                id,
+                resource.owner,
+                resource.value,
+                resource.type_code,
+                ttl.as_secs() as i64,
+            ]),
+        // Under a greater number it is held by somebody who came later.
+        presence::Change::Gone(key, id) => transaction
+            .prepare_cached("DELETE FROM presences WHERE key = ?1 AND id <= ?2")?
+            .execute(params![key, id]),
+    };
+    done.map(drop)
+}
+
 fn write_actual(
     transaction: &Connection,
     guid: &Arc<str>,
-    old: &[Actual],
-    new: &[Actual],
+    old: Option<&Actual>,
+    new: Option<&Actual>,
 ) -> rusqlite::Result<()> {
-    // Both lists are sorted by place, and a row keeps its number as long as it lives.
-    let mut rest = old.iter().peekable();
-    for row in new {
-        while let Some(gone) = rest.next_if(|old| old.place() < row.place()) {
-            delete(transaction, "actual_lrps", gone.id)?;
-        }
-        match rest.next_if(|old| old.place() == row.place()) {
-            Some(twin) if Arc::ptr_eq(&twin.bytes, &row.bytes) => {}
-            Some(twin) if twin.id == row.id => {
-                transaction
-                    .prepare_cached("UPDATE actual_lrps SET record = ?2 WHERE id = ?1")?
-                    .execute(params![row.id, &*row.bytes])?;
+    match (old, new) {
+        (Some(old), Some(new)) if Arc::ptr_eq(&old.bytes, &new.bytes) => Ok(()),
+        (Some(old), Some(new)) if old.id == new.id => transaction
+            .prepare_cached("UPDATE actual_lrps SET record = ?2 WHERE id = ?1")?
+            .execute(params![new.id, &*new.bytes])
+            .map(drop),
+        (old, new) => {
+            if let Some(old) = old {
+                delete(transaction, "actual_lrps", old.id)?;
             }
-            twin => {
-                if let Some(gone) = twin {
-                    delete(transaction, "actual_lrps", gone.id)?;
-                }
+            if let Some(new) = new {
                 transaction
                     .prepare_cached(
                         "INSERT INTO actual_lrps (id, process_guid, idx, presence, record)
                          VALUES (?1, ?2, ?3, ?4, ?5)",
                     )?
-                    .execute(params![row.id, guid, row.index, row.presence, &*row.bytes])?;
+                    .execute(params![new.id, guid, new.index, new.presence, &*new.bytes])?;
             }
+            Ok(())
         }
     }
-    for gone in rest {
-        delete(transaction, "actual_lrps", gone.id)?;
-    }
-    Ok(())
 }

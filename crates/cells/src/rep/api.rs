@@ -8,7 +8,7 @@ use diego::auction::Work;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use net::{Body, Handler, empty, full, read_body};
+use net::{Body, Handler, Trouble, empty, full, read_body};
 use serde::Serialize;
 use telemetry::{Fields, prometheus};
 use tokio::sync::watch;
@@ -17,6 +17,7 @@ use super::cell::Cell;
 use super::container::Kind;
 use super::executor::Executor;
 use super::metrics::{Containers, Metrics as Counters};
+use super::presence::Hold;
 use super::update::Update;
 
 const BODY_BYTES: usize = 64 << 20;
@@ -85,6 +86,11 @@ impl<E: Executor> CellApi<E> {
 }
 
 impl<E: Executor> Handler for CellApi<E> {
+    fn trouble(&self, trouble: &Trouble) {
+        let logger = &self.cell.logs.cell;
+        logger.error("no-connection", trouble, Fields::new());
+    }
+
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let path: Vec<&str> = head.uri.path().split('/').skip(1).collect();
@@ -127,7 +133,7 @@ impl<E: Executor> Handler for CellApi<E> {
 pub(super) struct AdminApi<E> {
     pub(super) cells: Vec<Arc<Cell<E>>>,
     /// Whether each cell's presence is held.
-    pub(super) held: Vec<watch::Receiver<bool>>,
+    pub(super) held: Vec<watch::Receiver<Hold>>,
     pub(super) bbs: Bbs,
     pub(super) metrics: Arc<Counters>,
 }
@@ -138,7 +144,11 @@ impl<E: Executor> AdminApi<E> {
         for cell in &self.cells {
             cell.count_containers(&mut containers);
         }
-        let held = self.held.iter().filter(|held| *held.borrow()).count();
+        let held = self
+            .held
+            .iter()
+            .filter(|held| *held.borrow() == Hold::Held)
+            .count();
         let cells = (self.cells.len(), held);
         let text = self.metrics.text(cells, containers, self.bbs.counts());
         typed(StatusCode::OK, prometheus::CONTENT_TYPE, text.into())

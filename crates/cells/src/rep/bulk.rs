@@ -1,5 +1,6 @@
 //! The pass that compares what the BBS has recorded with what is there.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,16 +9,20 @@ use diego::{CallError, path};
 use net::Shutdown;
 use rand::RngExt;
 use telemetry::Fields;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::cell::Cell;
 use super::container::Event;
 use super::executor::Executor;
+use super::presence::Hold;
 
-/// Repeats the pass for `cell` until `shutdown`. The first one comes after a random
-/// part of the interval, so that many cells do not make theirs at the same time.
+/// Repeats the pass for `cell` until `shutdown`, while it has its presence: without it the
+/// records may be another rep's. The first one comes after a random part of the interval, so
+/// that many cells do not make theirs at the same time.
 pub(super) async fn repeat<E: Executor>(
     cell: Arc<Cell<E>>,
+    mut held: watch::Receiver<Hold>,
     interval: Duration,
     mut shutdown: Shutdown,
 ) {
@@ -28,6 +33,11 @@ pub(super) async fn repeat<E: Executor>(
             () = shutdown.asked() => return,
         }
         tokio::select! {
+            // The error of a presence that is not kept any more comes with a shutdown.
+            Ok(_) = held.wait_for(|held| *held == Hold::Held) => {}
+            () = shutdown.asked() => return,
+        }
+        tokio::select! {
             () = pass(&cell) => {}
             () = shutdown.asked() => return,
         }
@@ -35,37 +45,91 @@ pub(super) async fn repeat<E: Executor>(
     }
 }
 
+/// Asks for the records of the cell and mends what differs. What a container did after the
+/// BBS was asked is not in the answer, so of each container only what the BBS had
+/// acknowledged before is compared, and only a record whose container was there neither
+/// before nor after is lost.
 async fn pass<E: Executor>(cell: &Arc<Cell<E>>) {
     let began = Instant::now();
-    match records(cell).await {
-        Ok((lrps, tasks)) => {
-            // The records are older than this look at the containers, so whatever
-            // was taken on meanwhile is not among them.
-            let (lrps, tasks) = residual(lrps, tasks, |guid| cell.has(guid));
-            for lrp in lrps {
-                cell.remove_lost_lrp(lrp).await;
-            }
-            for guid in tasks {
-                cell.complete_lost_task(guid).await;
-            }
+    let before = cell.acknowledged();
+    let (lrps, tasks) = match records(cell).await {
+        Ok(records) => records,
+        Err(error) => {
+            let logger = &cell.logs.bulk;
+            return logger.error("failed-to-list-records", &error, Fields::new());
         }
-        Err(error) => cell
-            .logs
-            .bulk
-            .error("failed-to-list-records", &error, Fields::new()),
+    };
+    if !cell.is_held() {
+        return;
     }
-    let guids = cell.guids();
-    let count = guids.len();
-    for guid in guids {
-        cell.feed(&guid, Event::Refresh);
+    let records = Records::of(&lrps, &tasks);
+    for guid in before
+        .iter()
+        .filter(|(_, known)| **known)
+        .map(|(guid, _)| guid)
+    {
+        if let Some(report) = cell.report(guid) {
+            if !records
+                .lrps
+                .get(guid.as_str())
+                .is_some_and(|row| says(row, &report))
+            {
+                cell.feed(guid, Event::Refresh);
+            }
+        } else if !records.tasks.contains(guid.as_str()) {
+            cell.end_disowned_task(guid);
+        }
+    }
+    let (lrps, tasks) = residual(lrps, tasks, |guid| {
+        before.contains_key(guid) || cell.has(guid)
+    });
+    for lrp in lrps {
+        cell.remove_lost_lrp(lrp).await;
+    }
+    for guid in tasks {
+        cell.complete_lost_task(guid).await;
     }
     let took = began.elapsed().as_secs_f64();
     cell.logs.bulk.debug(
         "finished",
         Fields::new()
-            .and("containers", count)
+            .and("containers", before.len())
             .and("duration-s", took),
     );
+}
+
+/// What the BBS has recorded of the cell, by container.
+struct Records<'a> {
+    lrps: HashMap<&'a str, &'a ActualLrp>,
+    /// Running ones.
+    tasks: HashSet<&'a str>,
+}
+
+impl<'a> Records<'a> {
+    fn of(lrps: &'a [ActualLrp], tasks: &'a [models::Task]) -> Self {
+        let lrp = |row: &'a ActualLrp| {
+            let key = row.actual_lrp_instance_key.as_ref()?;
+            Some((key.instance_guid.as_str(), row))
+        };
+        let running = tasks
+            .iter()
+            .filter(|task| task.state() == task::State::Running);
+        Self {
+            lrps: lrps.iter().filter_map(lrp).collect(),
+            tasks: running.map(|task| task.task_guid.as_str()).collect(),
+        }
+    }
+}
+
+/// Does the record say what was reported? Where it does not, the report is repeated.
+fn says(row: &ActualLrp, report: &models::StartActualLrpRequest) -> bool {
+    row.state == "RUNNING"
+        && row.actual_lrp_instance_key == report.actual_lrp_instance_key
+        && row.actual_lrp_net_info == report.actual_lrp_net_info
+        && row.actual_lrp_internal_routes == report.actual_lrp_internal_routes
+        && row.metric_tags == report.metric_tags
+        && row.routable == report.routable
+        && row.availability_zone == report.availability_zone
 }
 
 async fn records<E: Executor>(

@@ -82,7 +82,11 @@ impl<E: Executor> Cell<E> {
         }
     }
 
-    fn start_request(&self, subject: &Subject, lrp: &Lrp) -> models::StartActualLrpRequest {
+    pub(super) fn start_request(
+        &self,
+        subject: &Subject,
+        lrp: &Lrp,
+    ) -> models::StartActualLrpRequest {
         let (key, instance_key) = keys(lrp, self.id());
         let mut request = models::StartActualLrpRequest {
             actual_lrp_key: Some(key),
@@ -200,7 +204,11 @@ impl<E: Executor> Cell<E> {
             .call::<Answered>(path::COMPLETE_TASK, &request)
             .await;
         let fields = Fields::new().and("task-guid", task_guid);
-        note(&self.logs.bulk, "completed-residual-task", fields, answer);
+        let events = (
+            "completed-residual-task",
+            "failed-to-complete-residual-task",
+        );
+        note(&self.logs.bulk, events, fields, answer);
     }
 
     /// Removes the record of an instance whose container is gone.
@@ -213,6 +221,7 @@ impl<E: Executor> Cell<E> {
             .and("process-guid", &key.process_guid)
             .and("index", key.index)
             .and("instance-guid", &instance_key.instance_guid);
+        let events = ("removed-residual-lrp", "failed-to-remove-residual-lrp");
         if lrp.presence == i32::from(models::actual_lrp::Presence::Evacuating) {
             let request = models::RemoveEvacuatingActualLrpRequest {
                 actual_lrp_key: Some(key),
@@ -221,7 +230,7 @@ impl<E: Executor> Cell<E> {
             type Answered = models::RemoveEvacuatingActualLrpResponse;
             let path = path::REMOVE_EVACUATING_ACTUAL_LRP;
             let answer = self.bbs.call::<Answered>(path, &request).await;
-            note(&self.logs.bulk, "removed-residual-lrp", fields, answer);
+            note(&self.logs.bulk, events, fields, answer);
         } else {
             let request = models::RemoveActualLrpRequest {
                 process_guid: key.process_guid,
@@ -233,7 +242,7 @@ impl<E: Executor> Cell<E> {
                 .bbs
                 .call::<Answered>(path::REMOVE_ACTUAL_LRP, &request)
                 .await;
-            note(&self.logs.bulk, "removed-residual-lrp", fields, answer);
+            note(&self.logs.bulk, events, fields, answer);
         }
     }
 }
@@ -258,10 +267,11 @@ fn report(logger: &Logger, subject: &Subject, error: &CallError) -> Answer {
     classify(error)
 }
 
-fn note<A>(logger: &Logger, event: &str, fields: Fields, answer: Result<A, CallError>) {
+/// `events`: of success and of failure.
+fn note<A>(logger: &Logger, events: (&str, &str), fields: Fields, answer: Result<A, CallError>) {
     match answer {
-        Ok(_) => logger.info(event, fields),
-        Err(error) => logger.error("failed", &error, fields),
+        Ok(_) => logger.info(events.0, fields),
+        Err(error) => logger.error(events.1, &error, fields),
     }
 }
 

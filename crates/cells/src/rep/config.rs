@@ -1,5 +1,6 @@
 //! Settings of a process that carries cells.
 
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -51,7 +52,8 @@ pub struct Config {
     pub optional_placement_tags: Vec<String>,
     /// Time from one comparison of records and containers to the next.
     pub bulk_interval: Duration,
-    /// Host ports for instances; each cell hands out its own.
+    /// Host ports for instances. Simulated instances listen nowhere, so each cell hands out
+    /// its own; of real ones each has one that no other has on this machine.
     pub host_ports: RangeInclusive<u16>,
     /// What runs the work.
     pub executor: ExecutorKind,
@@ -119,6 +121,9 @@ pub struct ProcessSettings {
     pub grace: Duration,
     /// Most processes that are being started at once.
     pub spawns: usize,
+    /// Command of a program that calls [`processes::reaper_main`]: it ends what is left of the
+    /// containers when the rep is killed. Empty: then only what the rep itself started ends.
+    pub reaper: Vec<OsString>,
 }
 
 impl Default for ProcessSettings {
@@ -127,6 +132,7 @@ impl Default for ProcessSettings {
             root: None,
             grace: Duration::from_secs(10),
             spawns: 64,
+            reaper: Vec::new(),
         }
     }
 }

@@ -21,6 +21,7 @@ mod executor;
 mod ledger;
 mod logs;
 mod metrics;
+mod ports;
 mod presence;
 mod size;
 mod start;

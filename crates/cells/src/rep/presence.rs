@@ -4,20 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use diego::auction::{CellState, RootFsProvider};
-use diego::locket::{LockRequest, ReleaseRequest, Resource, TypeCode};
-use diego::{PROTOBUF, path};
-use http::{HeaderMap, StatusCode, Uri};
-use net::{Client, Shutdown};
-use prost::Message;
+use diego::locket::{Resource, TypeCode};
+use net::Shutdown;
 use rand::RngExt;
 use serde::Serialize;
 use telemetry::{Fields, Logger};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::metrics::{Metrics, count};
+use crate::locket_client::{LocketClient, Refused};
 
 /// What a presence says, in the form of Diego's `CellPresence`.
 #[derive(Debug, Serialize)]
@@ -79,9 +76,7 @@ pub(super) fn value(state: &CellState, rep_address: &str) -> String {
 
 /// Keeps one presence alive.
 pub(super) struct Presence {
-    pub(super) client: Client,
-    /// Where Locket answers.
-    pub(super) base: String,
+    pub(super) locket: LocketClient,
     pub(super) cell_id: String,
     /// Proves that it is we who renew.
     pub(super) owner: String,
@@ -93,38 +88,79 @@ pub(super) struct Presence {
     pub(super) logger: Logger,
 }
 
+/// Whether a cell has its presence, without which it does nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// Not yet, or it could not be renewed for as long as it lives.
+    Missing,
+    /// It has.
+    Held,
+    /// Another rep has, for a cell of the same id.
+    Taken,
+}
+
+/// Longest pause between attempts while the presence is not held.
+const RETRY: Duration = Duration::from_secs(1);
+
 impl Presence {
-    /// Takes the presence and renews it until `shutdown`, then releases it. Says
-    /// in `held` whether it has been taken.
-    pub(super) async fn keep(self, held: watch::Sender<bool>, mut shutdown: Shutdown) {
+    /// Takes the presence and renews it until `shutdown`, then releases it. Says in `hold`
+    /// whether it is held. One that cannot be renewed is held until it expires.
+    pub(super) async fn keep(self, hold: watch::Sender<Hold>, mut shutdown: Shutdown) {
         // The first pause is shorter, so that cells which start together spread out.
         let mut spread = rand::rng().random::<f64>();
+        let mut expires = Instant::now();
         loop {
-            match self.lock().await {
+            // Counted from before the call: the BBS counts from when it arrives.
+            let asked = Instant::now();
+            let now = match self.locket.lock(self.resource(), self.ttl).await {
                 Ok(()) => {
                     count(&self.metrics.renewals, 1);
-                    if !held.send_replace(true) {
-                        self.logger
-                            .info("succeeded-setting-presence", Fields::new());
-                    }
+                    expires = asked + self.ttl;
+                    Hold::Held
                 }
                 Err(cause) => {
                     count(&self.metrics.failed_renewals, 1);
-                    held.send_replace(false);
                     self.logger
                         .error("failed-to-set-presence", &cause, Fields::new());
+                    match cause {
+                        Refused::Taken(_) => Hold::Taken,
+                        Refused::Other(_) if Instant::now() < expires => Hold::Held,
+                        Refused::Other(_) => Hold::Missing,
+                    }
                 }
+            };
+            let before = hold.send_replace(now);
+            match (before, now) {
+                (Hold::Missing | Hold::Taken, Hold::Held) => self
+                    .logger
+                    .info("succeeded-setting-presence", Fields::new()),
+                (Hold::Held, Hold::Missing | Hold::Taken) => {
+                    let cause = if now == Hold::Taken {
+                        "another rep has taken it: all containers end"
+                    } else {
+                        "it could not be renewed in time: no work is taken until it can"
+                    };
+                    self.logger.error("lost-presence", &cause, Fields::new());
+                }
+                _ => {}
             }
-            let pause = self.heartbeat.mul_f64(spread);
+            let mut pause = self.heartbeat.mul_f64(spread);
+            if now != Hold::Held {
+                pause = pause.min(RETRY);
+            }
             spread = 1.0 + self.jitter * (2.0 * rand::rng().random::<f64>() - 1.0);
             tokio::select! {
                 () = sleep(pause) => {}
                 () = shutdown.asked() => break,
             }
         }
-        if let Err(cause) = self.release().await {
-            self.logger
-                .error("failed-to-release-presence", &cause, Fields::new());
+        match self.locket.release(self.resource()).await {
+            // It never was this rep's.
+            Ok(()) | Err(Refused::Taken(_)) => {}
+            Err(cause) => {
+                self.logger
+                    .error("failed-to-release-presence", &cause, Fields::new());
+            }
         }
     }
 
@@ -136,44 +172,5 @@ impl Presence {
             r#type: "presence".into(),
             type_code: TypeCode::Presence.into(),
         }
-    }
-
-    async fn lock(&self) -> Result<(), String> {
-        let request = LockRequest {
-            resource: Some(self.resource()),
-            ttl_in_seconds: i64::try_from(self.ttl.as_secs()).unwrap_or(i64::MAX).max(1),
-        };
-        self.post(path::LOCKET_LOCK, &request).await
-    }
-
-    async fn release(&self) -> Result<(), String> {
-        let request = ReleaseRequest {
-            resource: Some(self.resource()),
-        };
-        self.post(path::LOCKET_RELEASE, &request).await
-    }
-
-    async fn post(&self, path: &str, request: &impl Message) -> Result<(), String> {
-        let uri: Uri = format!("{}{path}", self.base)
-            .parse()
-            .map_err(|_| format!("{:?} is not the address of a BBS", self.base))?;
-        let body = Bytes::from(request.encode_to_vec());
-        let answer = self
-            .client
-            .post(&uri, PROTOBUF, HeaderMap::new(), body)
-            .await;
-        let answer = answer.map_err(|error| error.to_string())?;
-        if answer.status == StatusCode::OK {
-            return Ok(());
-        }
-        let text = answer
-            .headers
-            .get("grpc-message")
-            .and_then(|text| text.to_str().ok());
-        Err(format!(
-            "status {} from {path}: {}",
-            answer.status.as_u16(),
-            text.unwrap_or("no message")
-        ))
     }
 }

@@ -24,11 +24,17 @@ use super::executor::process::Process;
 use super::executor::simulated::Simulated;
 use super::logs::Logs;
 use super::metrics::Metrics;
-use super::presence::{self, Presence};
+use super::ports::{self, HostPorts};
+use super::presence::{self, Hold, Presence};
 use super::work::uuid;
+use crate::descriptors;
+use crate::locket_client::LocketClient;
 
 /// Longest wait for containers to end at shutdown, beyond the grace they are given.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Connections that a cell's API has at once.
+const CELL_CONNECTIONS: usize = 256;
 
 /// Connections over which all presences are renewed.
 const PRESENCE_CONNECTIONS: usize = 16;
@@ -42,6 +48,12 @@ pub enum Error {
     /// The certificates cannot be used.
     #[error("start cells: {0}")]
     Tls(#[from] TlsError),
+    /// Processes could not be ended with the rep.
+    #[error("start cells: {0}")]
+    Reaper(#[from] processes::ReaperError),
+    /// The BBS cannot be reached at such an address.
+    #[error("start cells: use the address of the BBS: {0}")]
+    Bbs(#[source] net::ClientError),
     /// There are not so many ports after the first one.
     #[error(
         "start cells: {count} cells from port {first} on would pass port 65535: choose a lower port, or port 0 to let the system choose"
@@ -68,7 +80,7 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Running {
     addresses: Vec<SocketAddr>,
-    held: Vec<watch::Receiver<bool>>,
+    held: Vec<watch::Receiver<Hold>>,
     tasks: JoinSet<()>,
 }
 
@@ -157,7 +169,11 @@ async fn start_with<E: Executor>(
             ..ClientOptions::default()
         })
     };
-    let bbs = Bbs::new(client(config.bbs_connections.max(1)), &*config.bbs);
+    let to_bbs = client(config.bbs_connections.max(1));
+    to_bbs.check(&config.bbs).map_err(Error::Bbs)?;
+    let bbs = Bbs::new(to_bbs, &*config.bbs);
+    // What each cell may have on top is for its auctioneer and BBS, who open few.
+    let per_cell = descriptors::connections(CELL_CONNECTIONS, &logger);
     // Presences have connections of their own: they must not queue behind work.
     let presences = client(PRESENCE_CONNECTIONS);
     let desired = Arc::new(DesiredLrps::new(bbs.clone()));
@@ -169,6 +185,13 @@ async fn start_with<E: Executor>(
     };
 
     let resettable = matches!(config.executor, ExecutorKind::Simulated(_));
+    let machine = match config.executor {
+        ExecutorKind::Simulated(_) => None,
+        ExecutorKind::Process(_) => {
+            let ports = HostPorts::machine(config.host_ports.clone(), ports::MACHINE);
+            Some(Arc::new(ports))
+        }
+    };
     let scheme = if server_tls.is_some() {
         "https"
     } else {
@@ -191,8 +214,11 @@ async fn start_with<E: Executor>(
         let (cell_id, value) = (state.cell_id.clone(), presence::value(&state, &url));
         let logs = Logs::new(&logger, &cell_id);
         let presence = Presence {
-            client: presences.clone(),
-            base: config.bbs.trim_end_matches('/').to_owned(),
+            locket: LocketClient {
+                client: presences.clone(),
+                base: config.bbs.trim_end_matches('/').to_owned(),
+                holder: "rep of the same cell",
+            },
             cell_id,
             owner: uuid(&mut rand::rng()),
             value,
@@ -205,10 +231,15 @@ async fn start_with<E: Executor>(
         let identity = Identity {
             state,
             address: address.ip().to_string(),
-            ports: config.host_ports.clone(),
+            ports: match &machine {
+                Some(ports) => Arc::clone(ports),
+                None => Arc::new(HostPorts::own(config.host_ports.clone())),
+            },
         };
+        let (hold, held) = watch::channel(Hold::Missing);
         let cell = Cell::new(
             identity,
+            held.clone(),
             bbs.clone(),
             desired.clone(),
             executor.clone(),
@@ -216,10 +247,9 @@ async fn start_with<E: Executor>(
             logs,
         );
         cells.push(Arc::clone(&cell));
-        let (held, seen) = watch::channel(false);
-        running.held.push(seen);
+        running.held.push(held.clone());
         let limits = Limits {
-            connections: 256,
+            connections: per_cell,
             ..Limits::default()
         };
         let handler = Arc::new(CellApi {
@@ -234,17 +264,18 @@ async fn start_with<E: Executor>(
             handler,
             shutdown.clone(),
         ));
-        tasks.spawn(net::boxed(presence.keep(held, shutdown.clone())));
+        tasks.spawn(net::boxed(presence.keep(hold, shutdown.clone())));
         tasks.spawn(net::boxed(bulk::repeat(
             Arc::clone(&cell),
+            held.clone(),
             config.bulk_interval,
             shutdown.clone(),
         )));
-        let mut shutdown = shutdown.clone();
-        tasks.spawn(net::boxed(async move {
-            shutdown.asked().await;
-            cell.close(close_within).await;
-        }));
+        tasks.spawn(net::boxed(cell.follow(
+            held,
+            close_within,
+            shutdown.clone(),
+        )));
     }
     if let Some(address) = admin {
         let handler = AdminApi {
@@ -269,6 +300,20 @@ async fn start_with<E: Executor>(
 }
 
 fn check(config: &Config) -> Result<(), Error> {
+    let capacity = config.capacity;
+    for (setting, found) in [
+        ("the capacity of containers", capacity.containers),
+        ("the capacity of memory in MiB", capacity.memory.0),
+        ("the capacity of disk in MiB", capacity.disk.0),
+    ] {
+        if found < 0 {
+            return Err(Error::Setting {
+                setting,
+                found: found.to_string(),
+                expected: "0 or more",
+            });
+        }
+    }
     let positive = |setting, found: String, good: bool| {
         if good {
             return Ok(());
@@ -329,10 +374,10 @@ async fn check_free(address: SocketAddr) -> Result<SocketAddr, Error> {
     Ok(net::bind(address).await?.local_addr()?)
 }
 
-async fn registered(held: Vec<watch::Receiver<bool>>) {
+async fn registered(held: Vec<watch::Receiver<Hold>>) {
     for mut held in held {
         // An error means that the cell has stopped: it will not register any more.
-        let _ = held.wait_for(|held| *held).await;
+        let _ = held.wait_for(|held| *held == Hold::Held).await;
     }
 }
 

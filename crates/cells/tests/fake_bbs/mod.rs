@@ -138,6 +138,13 @@ impl Records {
                 self.starts.push(request.clone());
                 let key = request.actual_lrp_key.unwrap_or_default();
                 let place = (key.process_guid, key.index);
+                if let Some(lrp) = self.lrps.get_mut(&place) {
+                    lrp.actual_lrp_net_info = request.actual_lrp_net_info;
+                    lrp.actual_lrp_internal_routes = request.actual_lrp_internal_routes;
+                    lrp.metric_tags = request.metric_tags;
+                    lrp.routable = request.routable;
+                    lrp.availability_zone = request.availability_zone;
+                }
                 self.become_state(place, request.actual_lrp_instance_key, "RUNNING")
             }
             path::REMOVE_ACTUAL_LRP => {

@@ -1,6 +1,7 @@
 //! The recorded files.
 
 use std::io::Read;
+use std::time::Duration;
 
 use base64::Engine;
 use serde::Deserialize;
@@ -9,7 +10,14 @@ use serde_json::Value;
 #[derive(Deserialize)]
 pub struct Scenario {
     pub name: String,
+    #[serde(default)]
+    requires: Requires,
     pub steps: Vec<Step>,
+}
+
+#[derive(Deserialize, Default)]
+struct Requires {
+    converge_repeat_interval: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -108,6 +116,15 @@ pub struct Stream {
 pub struct Stub {
     pub target: String,
     pub status: u16,
+}
+
+impl Scenario {
+    /// Time between two passes of convergence; `None` when there was none.
+    pub fn converge_interval(&self) -> Option<Duration> {
+        let text = self.requires.converge_repeat_interval.as_deref()?;
+        let seconds = text.strip_suffix('s').expect("in seconds").parse().unwrap();
+        Some(Duration::from_secs(seconds))
+    }
 }
 
 impl Bytes {

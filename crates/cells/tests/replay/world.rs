@@ -75,7 +75,8 @@ pub struct World {
 }
 
 impl World {
-    pub async fn start() -> Self {
+    /// With passes of convergence this often; `None`: with none while it is watched.
+    pub async fn start(converge_interval: Option<Duration>) -> Self {
         let calls: Arc<Mutex<Vec<Value>>> = Arc::default();
         let (mut stubs, mut urls, mut stops) = (HashMap::new(), HashMap::new(), Vec::new());
         for target in ["auctioneer", "rep", "callback"] {
@@ -101,6 +102,8 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::new("127.0.0.1:0".parse().unwrap(), folder.path());
         config.auctioneer_url = Some(urls["auctioneer"].clone());
+        const HOURS: Duration = Duration::from_secs(36_000);
+        config.limits.converge_interval = converge_interval.unwrap_or(HOURS);
         let logger = Logger::new("bbs", Sink::nothing(), Level::Info);
         let addresses = RECORDED
             .iter()

@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -85,6 +86,23 @@ impl StoreError {
     }
 }
 
+/// Why nothing can be written beside a database, as far as one write tells.
+fn unwritable(database: &Path) -> Option<String> {
+    // As much as SQLite wants to write before anything else: its log's index.
+    static PROBE: [u8; 64 * 1024] = [0; 64 * 1024];
+    let probe = database.with_extension("probe");
+    let written = std::fs::write(&probe, PROBE);
+    let _ = std::fs::remove_file(&probe);
+    let cause = written.err()?;
+    let folder = database.parent().unwrap_or(database).display().to_string();
+    Some(match cause.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            format!("the file system of {folder} is full: make room, then start again")
+        }
+        _ => format!("{folder} cannot be written to: {cause}"),
+    })
+}
+
 /// An open database. It is locked: no other process can use the file meanwhile.
 #[derive(Debug)]
 pub struct Sqlite(Connection);
@@ -110,6 +128,13 @@ impl Sqlite {
                 database: database(),
                 owner,
             },
+            // SQLite names neither what it could not do nor why.
+            Some(rusqlite::ErrorCode::SystemIoFailure | rusqlite::ErrorCode::DiskFull) => {
+                refuse(match unwritable(path) {
+                    Some(why) => format!("{error}: {why}"),
+                    None => error.to_string(),
+                })
+            }
             _ => refuse(error.to_string()),
         };
         let mut connection = Connection::open(path).map_err(opening)?;
@@ -164,6 +189,17 @@ impl Sqlite {
             })?;
         }
         Ok(())
+    }
+
+    /// Looks something up.
+    ///
+    /// # Errors
+    /// What SQLite said.
+    pub fn read<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        read(&self.0)
     }
 
     /// Writes in one transaction. When it fails nothing of it is on the disk.

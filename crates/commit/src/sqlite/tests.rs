@@ -115,3 +115,12 @@ fn what_cannot_be_read_is_named() {
     let folder = Sqlite::open(folder.path(), "test", &[FIRST]).unwrap_err();
     assert!(matches!(folder, StoreError::Open { .. }), "{folder}");
 }
+
+#[test]
+fn why_nothing_can_be_written_is_found_out() {
+    let folder = folder();
+    assert_eq!(unwritable(&folder.path().join("a.sqlite")), None);
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+    let found = unwritable(&folder.path().join("missing/a.sqlite")).unwrap();
+    assert!(found.contains("missing cannot be written to"), "{found}");
+}

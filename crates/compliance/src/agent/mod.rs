@@ -23,7 +23,7 @@ pub use hollow::{Hollow, Rates, RatesError};
 pub use lock::{LockError, RunLock};
 pub use memory::Memory;
 pub use methods::OnSystem;
-pub use policy::{AgentPolicy, PolicyError};
+pub use policy::{AgentPolicy, PolicyError, RunTimes};
 pub use run::{RunOutcome, RunSettings, run};
 pub use system::{Kind, Resource, Stat, System, SystemError};
 

@@ -41,10 +41,31 @@ pub struct AgentPolicy {
     pub node_id: String,
     /// Which reports are sent.
     pub compliance_mode: ComplianceMode,
+    /// When it runs.
+    pub schedule: RunTimes,
     /// Conditions that the node's groups set.
     pub conditions: Vec<String>,
     /// Directives in their order.
     pub policies: Vec<DirectivePolicy>,
+}
+
+/// When an agent runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunTimes {
+    /// Minutes from one run to the next.
+    pub interval: u16,
+    /// Seconds after midnight, UTC, of the first run of a day.
+    pub first_run: u32,
+}
+
+impl RunTimes {
+    /// Seconds from `now`, in seconds since 1970, to the next run: above 0, at most the interval.
+    pub fn until_next(self, now: i64) -> u64 {
+        let interval = i64::from(self.interval.max(1)) * 60;
+        let since = (now - i64::from(self.first_run)).rem_euclid(interval);
+        u64::try_from(interval - since).unwrap_or(1)
+    }
 }
 
 /// A directive on a node.
@@ -163,5 +184,21 @@ impl AgentPolicy {
             return Err(PolicyError::TooMany { found });
         }
         Ok(policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RunTimes;
+
+    #[test]
+    fn the_next_run_is_later_and_within_an_interval() {
+        let times = RunTimes {
+            interval: 5,
+            first_run: 90,
+        };
+        for (now, until) in [(0, 90), (89, 1), (90, 300), (91, 299), (86_400 + 390, 300)] {
+            assert_eq!(times.until_next(now), until, "{now}");
+        }
     }
 }

@@ -14,6 +14,8 @@ const FILE_BYTES: usize = 16 << 10;
 /// Bytes of a signature: RSA of 8,192 bits.
 const SIGNATURE_BYTES: usize = 1_024;
 const HEADER: &str = "rudder-signature-v1";
+/// Algorithms of signatures.
+const ALGORITHMS: [&str; 4] = ["sha512", "sha256", "sha384", "ed25519"];
 
 /// Why an inventory's signature is refused.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -51,11 +53,17 @@ pub enum InventorySignatureError {
         /// The node.
         node: String,
     },
-    /// The key is not RSA.
+    /// The signature is of another kind than the certificate's key makes.
     #[error(
-        "checking an inventory: the key of its certificate is not RSA; expected RSA from 2048 bits"
+        "checking an inventory: it is signed by {found:?}, the key of its certificate signs by \
+         {expected}"
     )]
-    NotRsa,
+    Algorithm {
+        /// What the signature's file says.
+        found: String,
+        /// What the key makes.
+        expected: &'static str,
+    },
     /// The signature is not that of this inventory and key.
     #[error(
         "checking an inventory: it was not signed with the node's key, or altered since; send it \
@@ -67,7 +75,10 @@ pub enum InventorySignatureError {
 /// What a signature file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InventorySignature {
-    /// The RSA signature over the XML, PKCS #1 v1.5 with SHA-512.
+    /// `sha512` for RSA (PKCS #1 v1.5), which Rudder's agents have; this project's also sign by
+    /// ECDSA, `sha256` with P-256 and `sha384` with P-384, and by `ed25519`.
+    pub algorithm: String,
+    /// The signature over the XML.
     pub signature: Vec<u8>,
     /// Name of the node that signed, as it says.
     pub hostname: String,
@@ -103,14 +114,16 @@ impl InventorySignature {
         if value("header") != HEADER {
             return Err(field("header", value("header"), HEADER));
         }
-        if value("algorithm") != "sha512" {
-            return Err(field("algorithm", value("algorithm"), "sha512"));
+        if !ALGORITHMS.contains(&value("algorithm")) {
+            let expected = "sha512 (RSA), sha256, sha384 or ed25519";
+            return Err(field("algorithm", value("algorithm"), expected));
         }
         let signature = bytes_of_hex(value("digest")).ok_or_else(|| {
             let expected = "a signature of 1 to 1,024 bytes in hexadecimal";
             field("digest", value("digest"), expected)
         })?;
         Ok(Self {
+            algorithm: value("algorithm").to_owned(),
             signature,
             hostname: value("hostname").to_owned(),
             key_date: value("keydate").to_owned(),
@@ -121,7 +134,7 @@ impl InventorySignature {
     /// Signs an inventory's XML as an agent does.
     ///
     /// # Errors
-    /// The key is not RSA or cannot sign.
+    /// The key cannot sign.
     pub fn sign(
         xml: &[u8],
         key: &PrivateKey,
@@ -130,8 +143,10 @@ impl InventorySignature {
         key_date: &str,
     ) -> Result<Self, SigningError> {
         let key_id = certificate.rsa_key_id().unwrap_or_default();
+        let (algorithm, signature) = key.sign_inventory(xml)?;
         Ok(Self {
-            signature: key.sign_rsa_sha512(xml)?,
+            algorithm: algorithm.to_owned(),
+            signature,
             hostname: hostname.to_owned(),
             key_date: key_date.to_owned(),
             key_id: format!("{:08X}", u32::from_be_bytes(key_id)),
@@ -145,8 +160,8 @@ impl InventorySignature {
             let _ = write!(hex, "{byte:02x}");
         }
         format!(
-            "header={HEADER}\nalgorithm=sha512\ndigest={hex}\nhostname={}\nkeydate={}\nkeyid={}\n",
-            self.hostname, self.key_date, self.key_id
+            "header={HEADER}\nalgorithm={}\ndigest={hex}\nhostname={}\nkeydate={}\nkeyid={}\n",
+            self.algorithm, self.hostname, self.key_date, self.key_id
         )
     }
 
@@ -173,11 +188,15 @@ impl InventorySignature {
             let node = node.clone();
             return Err(InventorySignatureError::OtherKey { node });
         }
-        match told.verify_rsa_sha512(xml, &self.signature) {
-            Some(true) => Ok(told),
-            Some(false) => Err(InventorySignatureError::Invalid),
-            None => Err(InventorySignatureError::NotRsa),
+        let expected = told.inventory_algorithm();
+        if self.algorithm != expected {
+            let found = self.algorithm.clone();
+            return Err(InventorySignatureError::Algorithm { found, expected });
         }
+        if !told.signed_inventory(xml, &self.signature) {
+            return Err(InventorySignatureError::Invalid);
+        }
+        Ok(told)
     }
 }
 

@@ -109,10 +109,39 @@ fn what_an_agent_signs_is_accepted() {
     assert_eq!(read_back, signed);
     let facts = read(xml.as_bytes()).unwrap();
     assert!(read_back.verify(xml.as_bytes(), &facts, None).is_ok());
+    // A signature by another kind of key is of no use, whatever its file says.
     let elliptic = KeyPair::generate().unwrap();
     let elliptic = SigningKey::from_pem(elliptic.serialize_pem().as_bytes()).unwrap();
-    let refused = InventorySignature::sign(b"", &elliptic, &certificate, "", "");
-    assert!(refused.unwrap_err().to_string().contains("RSA"));
+    let mut other =
+        InventorySignature::sign(xml.as_bytes(), &elliptic, &certificate, "", "").unwrap();
+    let refused = other.verify(xml.as_bytes(), &facts, None).unwrap_err();
+    assert!(refused.to_string().contains("signs by sha512"), "{refused}");
+    other.algorithm = "sha512".into();
+    let refused = other.verify(xml.as_bytes(), &facts, None).unwrap_err();
+    assert_eq!(refused, InventorySignatureError::Invalid);
+}
+
+#[test]
+fn inventories_are_signed_by_elliptic_keys_too() {
+    for algorithm in [&rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ED25519] {
+        let key = KeyPair::generate_for(algorithm).unwrap();
+        let mut params = CertificateParams::default();
+        let uid = DnType::CustomDnType(vec![0, 9, 2342, 19_200_300, 100, 1, 1]);
+        params.distinguished_name.push(uid, ID);
+        let pem = params.self_signed(&key).unwrap().pem();
+        let signing = SigningKey::from_pem(key.serialize_pem().as_bytes()).unwrap();
+        let certificate = NodeCertificate::from_pem(pem.as_bytes()).unwrap();
+        let xml = write(&hollow_facts(1, &pem));
+        let signed =
+            InventorySignature::sign(xml.as_bytes(), &signing, &certificate, "", "").unwrap();
+        let facts = read(xml.as_bytes()).unwrap();
+        let read_back = InventorySignature::parse(signed.to_file().as_bytes()).unwrap();
+        assert!(read_back.verify(xml.as_bytes(), &facts, None).is_ok());
+        let altered = xml.replace("web-1", "web-2");
+        let facts = read(altered.as_bytes()).unwrap();
+        let refused = read_back.verify(altered.as_bytes(), &facts, None);
+        assert_eq!(refused, Err(InventorySignatureError::Invalid));
+    }
 }
 
 #[test]
@@ -120,7 +149,7 @@ fn other_signature_files_are_refused() {
     let good = String::from_utf8(AGENT1_SIGN.to_vec()).unwrap();
     for (from, to, field) in [
         ("rudder-signature-v1", "rudder-signature-v2", "header"),
-        ("sha512", "sha256", "algorithm"),
+        ("sha512", "md5", "algorithm"),
         ("digest=", "digest=zz", "digest"),
         ("digest=", "other=", "digest"),
     ] {

@@ -1,5 +1,7 @@
 //! One description of settings, for reading them and for printing them.
 
+mod files;
+mod foreign;
 mod printed;
 
 use std::ops::RangeInclusive;
@@ -26,6 +28,8 @@ pub struct Form<'a> {
     warnings: Vec<Problem>,
     /// Files that settings name are looked up here.
     folder: PathBuf,
+    /// The text of a file that another program defined.
+    foreign: Option<&'a str>,
 }
 
 enum Mode<'a> {
@@ -55,6 +59,17 @@ impl<'a> Form<'a> {
             problems: Vec::new(),
             warnings: Vec::new(),
             folder: folder.to_path_buf(),
+            foreign: None,
+        }
+    }
+
+    /// Reads a tree of YAML that was written for another program: scalars are coerced as
+    /// there, and unknown keys are named in warnings, since that program does not look at
+    /// them either.
+    pub fn reading_foreign(root: &'a Node, source: &'a Source, folder: &Path) -> Self {
+        Self {
+            foreign: Some(&source.text),
+            ..Self::reading(root, folder)
         }
     }
 
@@ -68,6 +83,7 @@ impl<'a> Form<'a> {
             problems: Vec::new(),
             warnings: Vec::new(),
             folder: PathBuf::new(),
+            foreign: None,
         }
     }
 
@@ -77,10 +93,15 @@ impl<'a> Form<'a> {
     /// When anything was wrong.
     pub fn finish(mut self, source: &Source) -> Result<Vec<String>, Problems> {
         self.close();
-        match self.problems.is_empty() {
-            true => Ok(self.warnings.iter().map(|one| source.show(one)).collect()),
-            false => Err(Problems::of(source, self.problems)),
+        self.warnings.sort_by_key(|one| one.span.start);
+        if self.problems.is_empty() {
+            return Ok(self.warnings.iter().map(|one| source.show(one)).collect());
         }
+        if self.foreign.is_some() {
+            // A key that is missing may stand there with a slip in its name.
+            self.problems.append(&mut self.warnings);
+        }
+        Err(Problems::of(source, self.problems))
     }
 
     /// Ends the printing.
@@ -94,10 +115,14 @@ impl<'a> Form<'a> {
     /// A setting.
     pub fn value<T: Kind>(&mut self, key: &'static str, about: &str, into: &mut T) {
         match self.find(key) {
-            Found::Node(node) => match T::of(node) {
-                Ok(value) => *into = value,
-                Err(problem) => self.problems.push(problem),
-            },
+            Found::Node(node) => {
+                let foreign = self.foreign;
+                let coerced = || foreign.and_then(|text| foreign::coerced(node, text));
+                match T::of(node).or_else(|problem| coerced().ok_or(problem)) {
+                    Ok(value) => *into = value,
+                    Err(problem) => self.problems.push(problem),
+                }
+            }
             Found::Nothing => {}
             Found::Printing => self.print(key, about, &into.write(), T::EXAMPLE),
         }
@@ -202,34 +227,6 @@ impl<'a> Form<'a> {
                     self.problems.push(problem.suggest_near(&name, names));
                 }
             }
-        }
-    }
-
-    /// A setting whose value stands in a file of its own: the key names the file, `into`
-    /// becomes its text. Never printed.
-    pub fn file(&mut self, key: &'static str, about: &str, into: &mut String) {
-        if let Mode::Print { .. } = &self.mode {
-            return self.print(key, about, "", PathBuf::EXAMPLE);
-        }
-        let mut path: Option<PathBuf> = None;
-        self.value(key, about, &mut path);
-        let Some(path) = path else { return };
-        let path = self.folder.join(path);
-        match read_bounded(&path) {
-            Ok(text) => *into = text,
-            Err(error) => {
-                let message = format!("cannot read {}: {error}", path.display());
-                self.problems
-                    .push(Problem::new(self.span(key).unwrap_or_default(), message));
-            }
-        }
-    }
-
-    /// A secret in a file of its own, without the line end behind it.
-    pub fn secret_file(&mut self, key: &'static str, about: &str, into: &mut String) {
-        self.file(key, about, into);
-        if self.span(key).is_some() {
-            into.truncate(into.trim_end_matches(['\n', '\r']).len());
         }
     }
 
@@ -409,8 +406,13 @@ impl<'a> Form<'a> {
                 continue;
             }
             let message = format!("unknown key \"{}\"", entry.key);
-            let problem = Problem::new(entry.key_span.clone(), message);
             let known = table.known.iter().copied();
+            if self.foreign.is_some() {
+                let ignored = Problem::new(entry.key_span.clone(), message + " has no effect here");
+                self.warnings.push(ignored.suggest_near(&entry.key, known));
+                continue;
+            }
+            let problem = Problem::new(entry.key_span.clone(), message);
             self.problems
                 .push(problem.suggest_from(&entry.key, "keys here", known));
         }
@@ -421,15 +423,4 @@ enum Found<'a> {
     Node(&'a Node),
     Nothing,
     Printing,
-}
-
-/// Reads a file that a setting names.
-fn read_bounded(path: &Path) -> std::io::Result<String> {
-    let bytes = std::fs::metadata(path)?.len();
-    if bytes > crate::MOST_BYTES as u64 {
-        let most = crate::MOST_BYTES;
-        let message = format!("it has {bytes} bytes; expected at most {most}");
-        return Err(std::io::Error::other(message));
-    }
-    std::fs::read_to_string(path)
 }

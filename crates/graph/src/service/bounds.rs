@@ -10,6 +10,7 @@ pub(super) const LIMITS: Limits = Limits {
     fields: 128,
     chunk_line_bytes: 1024,
     interim: 0,
+    ..Limits::DEFAULT
 };
 /// Most bytes of a request's body; they are read and thrown away.
 pub(super) const MOST_BODY: u64 = 1 << 30;

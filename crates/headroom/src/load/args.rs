@@ -10,9 +10,12 @@ use super::kubernetes::KubernetesArgs;
 /// Where the flags of hey, wrk and oha agree, these are theirs.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// Target: http, https, h2c, h2, ws, wss, grpc, grpcs, tcp, tls or udp
+    /// Target: http, https, h2c, h2, ws, wss, grpc, grpcs, tcp, tls, udp, redis, rediss or postgres
     #[arg(value_name = "URL", required_unless_present = "worker")]
     pub(crate) url: Option<String>,
+    /// Command of Redis, as 'GET key:{uniform 0 1000}'
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
 
     /// Requests a second over all connections, as 5000/s, 30/m or 5000
     #[arg(short = 'q', long, value_name = "RATE", value_parser = rate, help_heading = RATE)]
@@ -86,8 +89,11 @@ pub(crate) struct LoadArgs {
     /// Content-Type
     #[arg(short = 'T', long, value_name = "TYPE", help_heading = REQUEST)]
     pub(crate) content_type: Option<String>,
+    /// Statement of PostgreSQL, as "SELECT name FROM users WHERE id = {uniform 1 1000}"
+    #[arg(long, value_name = "TEXT", help_heading = REQUEST)]
+    pub(crate) sql: Option<String>,
     /// What an answer must be, as "status 200..299", "body contains ok", "size 1KiB..2KiB",
-    /// "header Content-Type contains json"; may be repeated
+    /// "header Content-Type contains json", "rows 1..10" (databases); may be repeated
     #[arg(long = "assert", value_name = "WORDS", help_heading = REQUEST)]
     pub(crate) asserts: Vec<String>,
     /// How the end of an answer is told over TCP: "bytes 5", "delimiter \n", echo, close
@@ -119,6 +125,12 @@ pub(crate) struct LoadArgs {
     /// Exchanges at a time on one connection (HTTP/2 and gRPC)
     #[arg(long, value_name = "N", value_parser = streams, help_heading = CONNECTIONS)]
     pub(crate) streams: Option<u32>,
+    /// Commands at a time on one connection (Redis); 1 if not given
+    #[arg(long, value_name = "N", value_parser = streams, help_heading = CONNECTIONS)]
+    pub(crate) pipeline: Option<u32>,
+    /// A file with the password of a database; without one it is that in REDISCLI_AUTH or PGPASSWORD
+    #[arg(long, value_name = "FILE", help_heading = CONNECTIONS)]
+    pub(crate) password_file: Option<PathBuf>,
     /// Longest wait for a connection
     #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "5s", help_heading = CONNECTIONS)]
     pub(crate) connect_within: Duration,
@@ -239,6 +251,8 @@ Examples:
   headroom load URL -c 64 --closed                            as hey and wrk do
   headroom load URL --knee \"p99 < 20ms, errors < 0.1%\"        the highest rate that holds
   headroom load URL --ramp 100/s..5000/s --step 20s
+  headroom load redis://127.0.0.1 'GET key:{zipf 1.1 1000}'   commands of Redis
+  headroom load postgres://me@127.0.0.1/db --sql 'SELECT 1'   statements of PostgreSQL
 
 Exit codes:
   0  pass          what was expected held (or nothing was expected)

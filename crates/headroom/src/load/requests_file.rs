@@ -37,6 +37,10 @@ struct Kind {
     weight: f64,
     #[serde(default)]
     http: String,
+    /// A command.
+    redis: Option<String>,
+    /// A statement.
+    sql: Option<String>,
     #[serde(default)]
     header: Vec<String>,
     body: Option<String>,
@@ -133,7 +137,15 @@ fn step(kind: Kind, folder: &Path) -> Result<Step> {
         _ => (String::new(), kind.http.trim()),
     };
     let named = |what: &str| format!("request \"{}\", {what}", kind.name);
-    let body = match (kind.body, kind.body_file) {
+    let asked = kind.redis.is_some() || kind.sql.is_some();
+    let else_given = !kind.http.is_empty() || kind.body.is_some();
+    if (asked && else_given) || (kind.redis.is_some() && kind.sql.is_some()) {
+        bail!(
+            "{}",
+            named("redis or sql is all that is asked; leave the others out")
+        );
+    }
+    let body = match (kind.redis.or(kind.sql).or(kind.body), kind.body_file) {
         (Some(_), Some(_)) => bail!("{}", named("body and body_file: one of them")),
         (Some(text), None) => Body::Template(text),
         (None, Some(file)) => Body::Bytes(read(&folder.join(file), BODY_BYTES, "the body")?),

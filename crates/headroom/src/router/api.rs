@@ -6,6 +6,7 @@ use routing_api::{self as api, ApiSettings, Database, settings_file};
 use super::args::ApiArgs;
 use super::runtime;
 use crate::cells::{ended, logger, on_signal};
+use crate::output;
 
 /// The database's file within the folder that was named.
 const DATABASE: &str = "routing-api.sqlite";
@@ -13,6 +14,15 @@ const DATABASE: &str = "routing-api.sqlite";
 /// Serves until a signal.
 pub(super) fn serve(args: &ApiArgs) -> Result<()> {
     let settings = settings(args)?;
+    if args.print_settings {
+        return output::print(&settings_file::print(&settings));
+    }
+    if let Database::Sqlite(path) = &settings.database
+        && let (Some(folder), Some(_)) = (path.parent(), &args.data)
+    {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("make the folder {}", folder.display()))?;
+    }
     runtime()?.block_on(net::local(async {
         let shutdown = on_signal()?;
         let logger = logger("routing-api", &args.log)?;
@@ -33,12 +43,13 @@ fn settings(args: &ApiArgs) -> Result<ApiSettings> {
         settings.listen = args.listen;
     }
     if let Some(folder) = &args.data {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("make the folder {}", folder.display()))?;
         settings.database = Database::Sqlite(folder.join(DATABASE));
     }
     if args.token_key.is_some() {
         settings.token_key.clone_from(&args.token_key);
+    }
+    if args.health.is_some() {
+        settings.status = args.health;
     }
     Ok(settings)
 }

@@ -31,7 +31,7 @@ const SIGNALS: &str = "\
 Signals:
   SIGUSR1          drain: unhealthy at once, serve on for drain.wait, then end with the last request
   SIGTERM, SIGINT  end now
-  SIGHUP           open the access log anew, read the file of routes again
+  SIGHUP           read settings, certificates and routes again, open the access log anew
 
 Routes on one machine, without a NATS server:
   headroom router http --embedded-nats 127.0.0.1:4222 --start-delay 0s
@@ -49,7 +49,7 @@ With --control, how it behaves can be changed while it runs:
   curl -X PUT http://ADDR/behaviour -d '{\"mode\": \"slow\", \"delay\": \"50ms\"}'
 Modes: ok, slow (with a delay), hang, reset, close, error (with a status).";
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct HttpArgs {
     /// Settings: our TOML if the name ends in .toml, else gorouter's YAML; flags win over it
     #[arg(short, long, value_name = "FILE")]
@@ -95,6 +95,32 @@ pub(crate) struct HttpArgs {
     pub(crate) log_level: Option<crate::cli::LogLevel>,
 }
 
+/// How the routing API is called. Secrets and keys stand in files.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ApiClientArgs {
+    /// PEM file with the authorities of the routing API [default: those of the public web]
+    #[arg(long, value_name = "FILE", requires = "api")]
+    pub(crate) api_authority: Option<PathBuf>,
+    /// PEM file with the certificate to show it
+    #[arg(long, value_name = "FILE", requires_all = ["api", "api_key"])]
+    pub(crate) api_cert: Option<PathBuf>,
+    /// PEM file with the key of that
+    #[arg(long, value_name = "FILE", requires = "api_cert")]
+    pub(crate) api_key: Option<PathBuf>,
+    /// Token endpoint (UAA), such as https://uaa.example:8443; without it calls carry no token
+    #[arg(long, value_name = "URL", requires_all = ["api", "token_client", "token_secret_file"])]
+    pub(crate) token_url: Option<String>,
+    /// Name of the client that asks it for tokens
+    #[arg(long, value_name = "NAME", requires = "token_url")]
+    pub(crate) token_client: Option<String>,
+    /// File with the client's secret
+    #[arg(long, value_name = "FILE", requires = "token_url")]
+    pub(crate) token_secret_file: Option<PathBuf>,
+    /// PEM file with the authorities of the token endpoint [default: those of the public web]
+    #[arg(long, value_name = "FILE", requires = "token_url")]
+    pub(crate) token_authority: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct TcpArgs {
     /// Settings, in TOML, and routes as [[route]]; flags win over it
@@ -103,6 +129,12 @@ pub(crate) struct TcpArgs {
     /// The routing API that routes come from
     #[arg(long, value_name = "URL")]
     pub(crate) api: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ApiClientArgs,
+    /// An isolation segment whose routes are served, "" for those without one; may be repeated
+    /// [default: all]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["route", "routes"])]
+    pub(crate) segment: Vec<String>,
     /// A fixed route from an external port to a backend; may be repeated
     #[arg(long, value_name = "PORT=ADDR", value_parser = tcp_route, conflicts_with = "api")]
     pub(crate) route: Vec<(u16, SocketAddr)>,
@@ -121,6 +153,9 @@ pub(crate) struct TcpArgs {
     /// How long connections are still accepted after a drain began [default: 20s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) drain_wait: Option<Duration>,
+    /// Print every setting with its meaning as a settings file, and end
+    #[arg(long)]
+    pub(crate) print_settings: bool,
     #[command(flatten)]
     pub(crate) log: LogArgs,
 }
@@ -139,6 +174,12 @@ pub(crate) struct ApiArgs {
     /// PEM file with the public key of bearer tokens; without it calls need none
     #[arg(long, value_name = "FILE")]
     pub(crate) token_key: Option<PathBuf>,
+    /// Where /health and /metrics answer beside the API; without it, nowhere else
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) health: Option<SocketAddr>,
+    /// Print every setting with its meaning as a settings file, and end
+    #[arg(long)]
+    pub(crate) print_settings: bool,
     #[command(flatten)]
     pub(crate) log: LogArgs,
 }
@@ -158,6 +199,11 @@ pub(crate) struct PopulateArgs {
     /// Register TCP routes with this routing API
     #[arg(long, value_name = "URL", requires = "first_port")]
     pub(crate) api: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ApiClientArgs,
+    /// TCP: isolation segment of the routes [default: none]
+    #[arg(long, value_name = "NAME", requires = "api", default_value = "")]
+    pub(crate) segment: String,
     /// How many routes
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) routes: u32,

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use routing::http::router::{self, NatsSettings, Router, RouterSettings, Signal};
 use routing::http::settings_file;
-use telemetry::{Level, Logger, Sink};
+use telemetry::{Fields, Level, Logger, Sink};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -24,7 +24,7 @@ pub(super) fn serve(args: &HttpArgs) -> Result<()> {
         settings.log_level,
     );
     control_runtime()?.block_on(net::local(async {
-        let signals = signals()?;
+        let signals = signals(args.clone(), logger.clone())?;
         let (running, _) = tokio::sync::watch::channel(Router::default());
         let result = router::run(settings, logger.clone(), signals, running).await;
         ended(&logger, result)
@@ -35,25 +35,50 @@ pub(super) fn serve(args: &HttpArgs) -> Result<()> {
 const SIGNALS: usize = 8;
 
 /// The signals of a router. The first drain counts, and every stop.
-fn signals() -> Result<mpsc::Receiver<Signal>> {
+fn signals(args: HttpArgs, logger: Logger) -> Result<mpsc::Receiver<Signal>> {
     let (sender, receiver) = mpsc::channel(SIGNALS);
     for (kind, meaning) in [
         (SignalKind::interrupt(), Signal::Stop),
         (SignalKind::terminate(), Signal::Stop),
         (SignalKind::user_defined1(), Signal::Drain),
-        (SignalKind::hangup(), Signal::Reload),
     ] {
-        let mut stream = signal(kind).context("watch for signals")?;
-        let sender = sender.clone();
-        tokio::spawn(net::boxed(async move {
-            while stream.recv().await.is_some() {
-                if sender.send(meaning).await.is_err() {
-                    return;
-                }
-            }
-        }));
+        hand_on(kind, sender.clone(), move || meaning.clone())?;
     }
+    hand_on(SignalKind::hangup(), sender, move || again(&args, &logger))?;
     Ok(receiver)
+}
+
+/// Tells the router what a signal means, each time that it comes.
+fn hand_on(
+    kind: SignalKind,
+    sender: mpsc::Sender<Signal>,
+    meaning: impl Fn() -> Signal + Send + 'static,
+) -> Result<()> {
+    let mut stream = signal(kind).context("watch for signals")?;
+    tokio::spawn(net::boxed(async move {
+        while stream.recv().await.is_some() {
+            if sender.send(meaning()).await.is_err() {
+                return;
+            }
+        }
+    }));
+    Ok(())
+}
+
+/// What SIGHUP means: the settings as their file has them now. One that cannot be read leaves
+/// them as they are.
+fn again(args: &HttpArgs, logger: &Logger) -> Signal {
+    if args.config.is_none() {
+        return Signal::Reload;
+    }
+    match http_settings(args) {
+        Ok(settings) => Signal::Settings(Box::new(settings)),
+        Err(error) => {
+            let cause = format!("{error:#}");
+            logger.error("settings-not-reloaded", &cause, Fields::new());
+            Signal::Reload
+        }
+    }
 }
 
 /// The settings of the file, and the flags over them.

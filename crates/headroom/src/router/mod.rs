@@ -1,6 +1,7 @@
 //! Runs a router, or something that belongs to one, until it is asked to stop.
 
 mod api;
+mod api_client;
 mod args;
 mod http;
 mod nats;

@@ -12,6 +12,7 @@ use routing_api::populate_tcp::{self, PopulateTcp};
 use telemetry::{Fields, Logger};
 use tokio::sync::watch;
 
+use super::api_client;
 use super::args::PopulateArgs;
 use super::nats::user;
 use super::runtime;
@@ -103,11 +104,11 @@ async fn tcp(args: &PopulateArgs, url: &str, logger: Logger, shutdown: Shutdown)
         "--routes: there are at most 65535 ports, and {} were asked for",
         args.routes
     );
+    let mut api = ClientSettings::default();
+    api_client::put_over(&mut api, url, &args.client)?;
     let what = PopulateTcp {
-        api: ClientSettings {
-            url: url.to_owned(),
-            ..ClientSettings::default()
-        },
+        api,
+        isolation_segment: args.segment.clone(),
         router_group: args.router_group.clone(),
         first_port,
         routes: routes.unwrap_or_default(),

@@ -7,24 +7,32 @@ use net::Shutdown;
 use routing::api_feed;
 use routing::tcp::settings_file::Loaded;
 use routing::tcp::{self, CHANGES, Change, TcpMapping, TcpSettings, routes_file, settings_file};
-use routing_api::client::ClientSettings;
+use routing_api::client::{ApiClient, ClientSettings};
 use telemetry::{Fields, Logger};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::args::TcpArgs;
-use super::control_runtime;
+use super::{api_client, control_runtime};
 use crate::cells::{ended, logger, on_signal};
+use crate::output;
 
 /// Serves until a signal.
 pub(super) fn serve(args: &TcpArgs) -> Result<()> {
     let Loaded { settings, routes } = settings(args)?;
+    if args.print_settings {
+        return output::print(&settings_file::print(&settings));
+    }
     let fixed = fixed_routes(args, routes)?;
     ensure!(
-        fixed.is_empty() || args.api.is_none(),
-        "the settings have a [[route]], and --api names a routing API; expected one of both, \
-         since each takes away the other's routes"
+        fixed.is_empty() || settings.routing_api.is_none(),
+        "there are fixed routes (--route, --routes or [[route]]), and a routing API (--api or \
+         [routing_api]); expected one of both, since each takes away the other's routes"
     );
+    // What is wrong with it is told before anything is listened on.
+    if let Some(api) = &settings.routing_api {
+        ApiClient::new(api)?;
+    }
     control_runtime()?.block_on(net::local(async {
         let shutdown = on_signal()?;
         let logger = logger("tcp-router", &args.log)?;
@@ -34,8 +42,9 @@ pub(super) fn serve(args: &TcpArgs) -> Result<()> {
             let every = settings.stale_after / 4;
             tokio::spawn(net::boxed(keep_fresh(fixed, every, changes.clone())));
         }
-        if let Some(url) = &args.api {
-            let feed = follow_api(url, changes.clone(), &logger, shutdown.clone());
+        if let Some(api) = settings.routing_api.clone() {
+            let segments = settings.isolation_segments.clone();
+            let feed = follow_api(api, segments, changes.clone(), &logger, shutdown.clone());
             tokio::spawn(net::boxed(feed));
         }
         let result = tcp::run(settings, told, logger.clone(), drain()?, stop(shutdown)).await;
@@ -72,18 +81,15 @@ async fn keep_fresh(routes: Vec<TcpMapping>, every: Duration, changes: mpsc::Sen
 
 /// Follows the routing API until `shutdown`.
 fn follow_api(
-    url: &str,
+    api: ClientSettings,
+    segments: Vec<String>,
     changes: mpsc::Sender<Change>,
     logger: &Logger,
     shutdown: Shutdown,
 ) -> impl Future<Output = ()> + use<> {
-    let api = ClientSettings {
-        url: url.to_owned(),
-        ..ClientSettings::default()
-    };
     let logger = logger.session("routing-api");
     async move {
-        let fed = api_feed::tcp::run(&api, Vec::new(), changes, logger.clone(), shutdown).await;
+        let fed = api_feed::tcp::run(&api, segments, changes, logger.clone(), shutdown).await;
         if let Err(error) = fed {
             logger.error("feed-failed", &error, Fields::new());
         }
@@ -118,6 +124,13 @@ fn settings(args: &TcpArgs) -> Result<Loaded> {
             routes: Vec::new(),
         },
     };
+    if let Some(url) = &args.api {
+        let api = settings.routing_api.get_or_insert_default();
+        api_client::put_over(api, url, &args.client)?;
+    }
+    if !args.segment.is_empty() {
+        settings.isolation_segments.clone_from(&args.segment);
+    }
     if let Some(listen) = args.listen {
         settings.listen = listen;
     }

@@ -102,7 +102,7 @@ async fn serve(args: &CollectArgs, collector: Arc<Collector>) -> Result<()> {
     let face = Arc::new(Grpc(Arc::clone(&collector)));
     tokio::join!(
         net::serve(http, None, limits, collector, shutdown.clone()),
-        net::serve_http2(grpc, limits, face, shutdown),
+        net::serve_http2(grpc, None, limits, face, shutdown),
         stop,
     );
     Ok(())

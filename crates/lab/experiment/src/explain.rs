@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::plan::{
-    DriverKind, Every, Fault, Load, LoadModel, Make, OnExit, Plan, Program, Rate, Ready, Schedule,
-    Search, Step, StepLoad, System, Template, Traffic,
+    DriverKind, Every, Fault, FaultKind, Load, LoadModel, Make, OnExit, Plan, Probe, ProbeKind,
+    Program, Rate, Ready, Schedule, Search, Step, StepLoad, Sweep, System, Template, Traffic,
 };
 use lab_load::arrivals::Process;
 use units::{show_bytes, show_rate, show_share, write_duration};
@@ -18,6 +18,9 @@ impl Plan {
             let _ = writeln!(out, "  {}", self.about);
         }
         let _ = writeln!(out, "  seed {}", self.seed);
+        if let Some(sweep) = &self.sweep {
+            self.section(&mut out, "sweep", explain_sweep(sweep).into_iter());
+        }
         self.section(
             &mut out,
             "start",
@@ -33,6 +36,7 @@ impl Plan {
         });
         self.section(&mut out, "drive", drivers);
         self.section(&mut out, "send", self.loads.iter().map(explain_load));
+        self.section(&mut out, "ask", self.probes.iter().map(explain_probe));
         let mined = self.lifecycles.iter().map(|lifecycle| {
             let points: Vec<&str> = lifecycle
                 .points
@@ -57,6 +61,29 @@ impl Plan {
             "expect",
             self.expects.iter().map(|expect| expect.that.text.clone()),
         );
+        let variants = self.variants.iter().map(|variant| {
+            let set = variant.set.iter();
+            let set: Vec<String> = set
+                .map(|(name, value)| format!("{name} = {value}"))
+                .collect();
+            format!("{}: {}", variant.name, set.join(", "))
+        });
+        self.section(&mut out, "variants", variants);
+        let gates = self.gates.iter().flat_map(|gates| {
+            let of = match &gates.sides {
+                Some([base, new]) => format!("{new} beside {base}"),
+                None => "one side beside the other".to_owned(),
+            };
+            let pairs = gates.pairs;
+            gates.metrics.iter().map(move |gated| {
+                let limit = show_share(gated.limit_share);
+                format!(
+                    "{}: {of}, not worse by {limit}, in {pairs} pairs at most",
+                    gated.metric
+                )
+            })
+        });
+        self.section(&mut out, "compare", gates);
         out
     }
 
@@ -87,6 +114,28 @@ impl Plan {
             let _ = writeln!(out, "  {line}");
         }
     }
+}
+
+fn explain_sweep(sweep: &Sweep) -> Vec<String> {
+    let values = sweep.over.iter();
+    let mut lines: Vec<String> = values
+        .map(|(name, values)| format!("{name}: {}", values.join(", ")))
+        .collect();
+    if let Some((name, range)) = &sweep.highest {
+        lines.push(format!(
+            "{name}: the highest from {} to {} with which all holds, within {}",
+            range.written(range.from),
+            range.written(range.to),
+            show_share(range.within)
+        ));
+        return lines;
+    }
+    let settings = sweep.settings().len();
+    lines.push(match sweep.times {
+        1 => format!("{settings} runs"),
+        times => format!("{settings} settings, {times} times each"),
+    });
+    lines
 }
 
 fn explain_system(system: &System) -> String {
@@ -164,6 +213,28 @@ fn explain_load(load: &Load) -> String {
     text
 }
 
+fn explain_probe(probe: &Probe) -> String {
+    let what = match &probe.kind {
+        ProbeKind::Http { method, url, .. } => format!("{method} {url}"),
+        ProbeKind::Tcp { address } => format!("connect to {address}"),
+        ProbeKind::Grpc { address, .. } => format!("the health of {address}"),
+        ProbeKind::Command { program, args, .. } => {
+            let words: Vec<Template> = std::iter::once(program).chain(args).cloned().collect();
+            words_of(&words)
+        }
+        ProbeKind::Prom { url, metric, .. } => format!("{metric} of {url}"),
+        ProbeKind::Postgres { url, sql, .. } => format!("{sql} of {url}"),
+        ProbeKind::Log { system, pattern } => format!("{pattern} in the log of {system}"),
+    };
+    let of = match &probe.of {
+        Some(of) => format!(" of each copy of {of}"),
+        None => String::new(),
+    };
+    let every = write_duration(probe.every);
+    let within = write_duration(probe.within);
+    format!("{}: {what}{of}, every {every}, within {within}", probe.name)
+}
+
 fn explain_traffic(load: &StepLoad) -> String {
     let name = &load.load;
     match &load.traffic {
@@ -203,6 +274,15 @@ fn explain_step(step: &Step) -> String {
     };
     let faults = step.faults.iter();
     parts.extend(faults.map(|fault| explain_fault(fault, begin)));
+    parts.extend(step.signals.iter().map(ToString::to_string));
+    parts.extend(step.calls.iter().map(|call| {
+        let within = write_duration(call.within);
+        let (request, target) = (&call.request, &call.target);
+        format!(
+            "ask {} {target}{}, within {within}",
+            request.method, request.path
+        )
+    }));
     parts.extend(step.run.as_ref().map(|run| {
         let within = write_duration(step.run_within);
         format!("run {run}, within {within}")
@@ -215,6 +295,8 @@ fn explain_step(step: &Step) -> String {
         let at_most = write_duration(wait.at_most);
         format!("wait until {}{steady}, at most {at_most}", wait.until.text)
     }));
+    let always = step.always.iter();
+    parts.extend(always.map(|always| format!("all the time {}", always.text)));
     let under = match under.is_empty() {
         true => String::new(),
         false => format!(", {}", under.join(", ")),
@@ -227,10 +309,15 @@ fn explain_fault(fault: &Fault, begin: &str) -> String {
         Some(at) => format!("{} after the step began", write_duration(at)),
         None => begin.to_owned(),
     };
-    let length = match (fault.length, fault.keep) {
+    let length = match (fault.length, &fault.through) {
         (Some(length), _) => format!(" for {}", write_duration(length)),
-        (None, true) => " for good".to_owned(),
-        (None, false) => " until the step ends".to_owned(),
+        (None, Some(through)) => format!(" until {through:?} ends"),
+        (None, None) if fault.keep => " for good".to_owned(),
+        (None, None) => " until the step ends".to_owned(),
+    };
+    let by = match &fault.kind {
+        FaultKind::Custom { does, undo, .. } => format!(", by {does}, undone by {undo}"),
+        FaultKind::Process { .. } | FaultKind::Network { .. } => String::new(),
     };
     let every = match fault.every {
         None => String::new(),
@@ -239,7 +326,11 @@ fn explain_fault(fault: &Fault, begin: &str) -> String {
             format!(", and again about {} after each", write_duration(gap))
         }
     };
-    format!("{} {} {at}{length}{every}", fault.kind.word(), fault.target)
+    let until = match (fault.every, &fault.through) {
+        (Some(_), Some(through)) => format!(", until {through:?} ends"),
+        _ => String::new(),
+    };
+    format!("{} {at}{length}{every}{until}{by}", fault.kind)
 }
 
 fn explain_make(make: &Make) -> String {
@@ -247,9 +338,13 @@ fn explain_make(make: &Make) -> String {
         Rate::Max => "as fast as possible".to_owned(),
         Rate::PerSecond(rate) => format!("at {}", show_rate(rate)),
     };
+    let count = match make.later.get("count") {
+        Some(kept) => kept.to_string(),
+        None => make.count.to_string(),
+    };
     format!(
-        "make {} {} {rate}, {} in flight",
-        make.count, make.what, make.in_flight
+        "make {count} {} {rate}, {} in flight",
+        make.what, make.in_flight
     )
 }
 

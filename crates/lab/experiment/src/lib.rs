@@ -9,6 +9,7 @@ mod check;
 pub mod draft;
 mod explain;
 pub mod expr;
+pub mod highest;
 mod load;
 mod names;
 pub mod plan;

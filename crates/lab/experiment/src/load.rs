@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use lab_load::request::{Body, Composer, Journey, Mix, RequestError, Step, Table};
-use lab_load::{Share, Target, TlsSettings, Workload};
+use lab_load::{Login, Share, Target, TlsSettings, Workload};
 use units::UnitError;
 
 use crate::names::stand_in;
-use crate::plan::{Load, Reference, Request, RequestBody, Template};
+use crate::plan::{Call, Load, Reference, Request, RequestBody, Template};
 
 /// Files that a load names, as they were read.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,6 +18,8 @@ pub struct LoadFiles {
     pub bodies: BTreeMap<String, Vec<u8>>,
     /// Certificates and keys.
     pub tls: TlsSettings,
+    /// The password of a database; empty: none.
+    pub password: String,
 }
 
 /// What is wrong with what a load asks.
@@ -38,8 +40,7 @@ impl Load {
     /// # Errors
     /// What cannot be understood or made.
     pub fn check(&self, files: &LoadFiles) -> Result<(), LoadError> {
-        let stands = |reference: &Reference| stand_in(reference).to_owned();
-        let workload = self.workload(0, files.clone(), &stands)?;
+        let workload = self.workload(0, files.clone(), &stand_in)?;
         Composer::new(&workload.mix, &workload.target, workload.seed)?;
         Ok(())
     }
@@ -69,32 +70,14 @@ impl Load {
     /// What is asked, with references filled in by `resolve`. A body that was not
     /// read is empty.
     pub fn mix(&self, files: &LoadFiles, resolve: &dyn Fn(&Reference) -> String) -> Mix {
-        let text = |template: &Template| template.request(resolve);
-        let step = |request: &Request| Step {
-            name: request.name.clone(),
-            method: request.method.clone(),
-            path: text(&request.path),
-            headers: request
-                .headers
-                .iter()
-                .map(|(name, value)| (name.clone(), text(value)))
-                .collect(),
-            body: match &request.body {
-                RequestBody::Empty => Body::Empty,
-                RequestBody::Text(template) => Body::Template(text(template)),
-                RequestBody::File(path) => {
-                    Body::Bytes(files.bodies.get(path).cloned().unwrap_or_default())
-                }
-            },
-            think: request.think,
-            take: request.take.clone(),
-            assertions: request.assertions.clone(),
-            answer: request.answer.clone(),
-        };
         let journeys = self.journeys.iter().map(|journey| Journey {
             name: journey.name.clone(),
             weight: journey.weight,
-            steps: journey.requests.iter().map(step).collect(),
+            steps: journey
+                .requests
+                .iter()
+                .map(|request| request.step(files, resolve))
+                .collect(),
         });
         Mix {
             journeys: journeys.collect(),
@@ -116,6 +99,10 @@ impl Load {
         Ok(Workload {
             target: Target {
                 protocol: self.protocol,
+                login: Login {
+                    password: files.password.clone(),
+                    ..target.login
+                },
                 ..target
             },
             mix: self.mix(&files, resolve),
@@ -136,6 +123,87 @@ impl Load {
             guard: self.guard.clone(),
         })
     }
+}
+
+impl Request {
+    /// The request, with references filled in by `resolve`. A body that was not read is
+    /// empty.
+    fn step(&self, files: &LoadFiles, resolve: &dyn Fn(&Reference) -> String) -> Step {
+        let text = |template: &Template| template.request(resolve);
+        let headers = self.headers.iter();
+        Step {
+            name: self.name.clone(),
+            method: self.method.clone(),
+            path: text(&self.path),
+            headers: headers
+                .map(|(name, value)| (name.clone(), text(value)))
+                .collect(),
+            body: match &self.body {
+                RequestBody::Empty => Body::Empty,
+                RequestBody::Text(template) => Body::Template(text(template)),
+                RequestBody::File(path) => {
+                    Body::Bytes(files.bodies.get(path).cloned().unwrap_or_default())
+                }
+            },
+            think: self.think,
+            take: self.take.clone(),
+            assertions: self.assertions.clone(),
+            answer: self.answer.clone(),
+        }
+    }
+}
+
+impl Call {
+    /// Checks that the request can be made, before the addresses of a run are known.
+    ///
+    /// # Errors
+    /// What cannot be understood or made.
+    pub fn check(&self) -> Result<(), LoadError> {
+        self.composer(0, &LoadFiles::default(), &stand_in).map(drop)
+    }
+
+    /// What writes the request and judges the answer, with its body among those of `files` if
+    /// it is one, and references filled in by `resolve`; `seed` is that of the run.
+    ///
+    /// # Errors
+    /// What cannot be understood or made once references are filled in.
+    pub fn composer(
+        &self,
+        seed: u64,
+        files: &LoadFiles,
+        resolve: &dyn Fn(&Reference) -> String,
+    ) -> Result<Composer, LoadError> {
+        let in_url = |reference: &Reference| match reference {
+            Reference::Kept(_) => in_url(&resolve(reference)),
+            _ => resolve(reference),
+        };
+        // A kept value behind the host begins the path.
+        let (target, begin) = Target::parse(&self.target.render(in_url))?;
+        let rest = self.request.path.request(in_url);
+        let step = Step {
+            path: match begin == "/" && rest.starts_with('/') {
+                true => rest,
+                false => begin + &rest,
+            },
+            ..self.request.step(files, resolve)
+        };
+        let seed = seed_of(seed, &self.request.name);
+        Ok(Composer::new(&Mix::of(step), &target, seed)?)
+    }
+}
+
+/// A text as it can stand in a URL: what cannot is percent-encoded (RFC 3986, section 2).
+fn in_url(text: &str) -> String {
+    let may_stand =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(&byte);
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match may_stand(byte) {
+            true => encoded.push(char::from(byte)),
+            false => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
 }
 
 /// A seed of its own for each load, so that two of them do not send in step (FNV-1a of

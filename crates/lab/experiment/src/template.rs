@@ -20,6 +20,27 @@ impl Template {
         })
     }
 
+    /// Whether it refers to what each copy of a system has of its own.
+    pub(crate) fn is_of_a_copy(&self) -> bool {
+        self.references().any(|reference| {
+            matches!(
+                reference,
+                Reference::OwnPort
+                    | Reference::OwnAddr
+                    | Reference::OwnFurther(..)
+                    | Reference::Index
+            )
+        })
+    }
+
+    /// The system whose copies it stands for all together, if it does for any.
+    pub fn all_of(&self) -> Option<&str> {
+        self.references().find_map(|reference| match reference {
+            Reference::All { system, .. } => Some(system.as_str()),
+            _ => None,
+        })
+    }
+
     /// The text, with each reference replaced by what `resolve` says.
     pub fn render(&self, resolve: impl Fn(&Reference) -> String) -> String {
         self.0
@@ -101,6 +122,31 @@ impl fmt::Display for Reference {
             Self::Addr(system) => write!(f, "{system}.addr"),
             Self::OwnFurther(form, name) => write!(f, "{}.{name}", form.word()),
             Self::Further(form, system, name) => write!(f, "{system}.{}.{name}", form.word()),
+            Self::Kept(name) => f.write_str(name),
+            Self::Copy {
+                system,
+                index,
+                form,
+                port,
+            } => {
+                write!(f, "{system}[{index}].{}", form.word())?;
+                port.iter().try_for_each(|port| write!(f, ".{port}"))
+            }
+            Self::All {
+                system,
+                separator,
+                piece,
+            } => {
+                let separator = if separator == "," { "" } else { separator };
+                match piece.0.as_slice() {
+                    [
+                        Segment::Reference(
+                            own @ (Self::OwnPort | Self::OwnAddr | Self::OwnFurther(..)),
+                        ),
+                    ] => write!(f, "{system}[*{separator}].{own}"),
+                    _ => write!(f, "{system}[*{separator}]:{piece}"),
+                }
+            }
         }
     }
 }

@@ -93,6 +93,16 @@ fn fleets() {
 }
 
 #[test]
+fn requests_of_steps_and_kept_values() {
+    golden("kept.txt");
+}
+
+#[test]
+fn gates_and_variants() {
+    golden("gates.txt");
+}
+
+#[test]
 fn lifecycles() {
     golden("lifecycles.txt");
 }
@@ -103,6 +113,11 @@ fn loads() {
 }
 
 #[test]
+fn probes() {
+    golden("probes.txt");
+}
+
+#[test]
 fn searches_and_loads_of_steps() {
     golden("searches.txt");
 }
@@ -110,6 +125,11 @@ fn searches_and_loads_of_steps() {
 #[test]
 fn steps() {
     golden("steps.txt");
+}
+
+#[test]
+fn sweeps() {
+    golden("sweeps.txt");
 }
 
 #[test]

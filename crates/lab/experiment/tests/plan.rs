@@ -6,7 +6,9 @@ use crate::support;
 use std::time::Duration;
 
 use crate::support::{DEMO, checked, plan_of};
-use lab_experiment::plan::{DriverKind, LogFormat, Plan, Program, Rate, Ready, System, Watch};
+use lab_experiment::plan::{
+    DriverKind, FaultKind, LogFormat, Plan, ProbeKind, Program, Rate, Ready, System, Watch, Who,
+};
 
 fn system<'p>(plan: &'p Plan, name: &str) -> &'p System {
     plan.systems
@@ -295,4 +297,79 @@ fn a_catalogue_that_contradicts_itself_says_so() {
         catalogue.problems(),
         ["fleet cell: no builtin \"cells reb\""]
     );
+}
+
+#[test]
+fn a_probe_is_asked_of_every_copy_and_with_a_rate_it_is_a_load() {
+    let plan = plan_of(
+        r#"
+lab = 1
+name = "t"
+[let]
+path = "status"
+[[system]]
+name = "db"
+run = "x {port}"
+count = 3
+[[probe]]
+name = "leads"
+http = "POST http://{addr}/{path}"
+body = '{{"id": {index}}}'
+of = "db"
+value = "json /leader"
+[[probe]]
+name = "health"
+grpc = "grpc://{db.addr}/shop.Cart"
+every = "10ms"
+within = "5s"
+[[probe]]
+name = "asked"
+http = "http://{db.addr}/"
+rate = "5/s"
+[[step]]
+name = "s"
+wait = { until = "leads.value sum == 1 and health.value == 1", at_most = "1s" }
+while = { always = ["leads.value sum <= 1", "health.ok == 100%"] }
+fault = { kill = "db", pick = { probe = "leads" }, for = "1s" }
+[[expect]]
+that = "'s': leads.value max <= 1 and asked ok > 99% and recovery(leads) < 5s"
+"#,
+    );
+    let [leads, health] = plan.probes.as_slice() else {
+        panic!("{:?}", plan.probes);
+    };
+    assert_eq!(plan.loads.len(), 1);
+    assert_eq!((leads.copies, leads.of.as_deref()), (3, Some("db")));
+    let (second, ten_ms) = (Duration::from_secs(1), Duration::from_millis(10));
+    assert_eq!((leads.every, leads.within), (second, second));
+    assert_eq!((health.every, health.within), (ten_ms, 5 * second));
+    let ProbeKind::Http {
+        method, url, body, ..
+    } = &leads.kind
+    else {
+        panic!("{:?}", leads.kind);
+    };
+    assert_eq!(method, "POST");
+    assert_eq!(url.to_string(), "http://{addr}/status");
+    assert_eq!(body.to_string(), r#"{{"id": {index}}}"#);
+    let ProbeKind::Grpc { address, service } = &health.kind else {
+        panic!("{:?}", health.kind);
+    };
+    assert_eq!(address.to_string(), "{db.addr}");
+    assert_eq!(service.to_string(), "shop.Cart");
+    let FaultKind::Process { who, .. } = &plan.steps[0].faults[0].kind else {
+        panic!("{:?}", plan.steps[0].faults);
+    };
+    let within = Duration::from_secs(10);
+    let probe = "leads".to_owned();
+    assert_eq!(*who, Who::Probe { probe, within });
+    assert_eq!(plan.steps[0].always.len(), 2);
+    let text = plan.explain();
+    for line in [
+        "leads: POST http://{addr}/status of each copy of db, every 1s, within 1s",
+        "kill the db that leads picks",
+        "all the time leads.value sum <= 1",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
 }

@@ -1,5 +1,5 @@
-//! Faults: whom they hit, when they recur, how connections are broken, and how all of it is
-//! undone.
+//! Faults: whom they hit, when they recur, how processes are slowed and connections broken, and
+//! how all of it is undone.
 //!
 //! This crate knows no experiment and no system. Whoever runs an experiment gives it names,
 //! addresses, process ids and a seed.
@@ -14,7 +14,9 @@
 //! - What cannot be done is refused, with what would do instead.
 
 pub mod choose;
+pub mod duty;
 pub mod proxy;
 pub mod recur;
+pub mod scarcity;
 mod seed;
 pub mod undo;

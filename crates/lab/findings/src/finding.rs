@@ -27,6 +27,29 @@ pub enum Kind {
     Retries,
     /// The generator, not the system.
     Generator,
+    /// Processes outside of the run had the machine's processors, so that something cannot be told.
+    Machine,
+}
+
+impl Kind {
+    /// Its name, as it is stored.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pool => "pool",
+            Self::Processor => "processor",
+            Self::Queue => "queue",
+            Self::Exhaustion => "exhaustion",
+            Self::Growth => "growth",
+            Self::Stalls => "stalls",
+            Self::Connections => "connections",
+            Self::Handshakes => "handshakes",
+            Self::Drops => "drops",
+            Self::Retries => "retries",
+            Self::Generator => "generator",
+            Self::Machine => "machine",
+        }
+    }
 }
 
 /// The chart of a report that shows the evidence.
@@ -59,6 +82,18 @@ pub enum Whole {
     Latency,
     /// Of requests, datagrams or sends.
     Work,
+}
+
+impl Whole {
+    /// Its name, as it is stored.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Latency => "latency",
+            Self::Work => "work",
+        }
+    }
 }
 
 /// A share of 0 to 1 and its interval of 95 %, over resamples of the run.

@@ -5,8 +5,12 @@
 mod calibrate;
 mod exact;
 mod faults;
+mod postgres;
+mod postgres_server;
 mod protocols;
 mod rate;
+mod redis;
+mod redis_server;
 mod samples;
 mod stalls;
 mod support;

@@ -1,10 +1,11 @@
 //! Keeps when each entity passed each point.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::definition::Definition;
+use crate::definition::{Definition, DefinitionError};
 use crate::fields::{FieldId, Fields};
+use crate::identity::{self, Identity};
 use crate::interner::Interner;
 use crate::line::Line;
 use crate::lives::{self, Held, Life};
@@ -17,6 +18,10 @@ const MAX_ENTITIES: usize = 2_000_000;
 /// Most points shown by lines without a key that a collector keeps, and most pairs
 /// of alias and entity.
 const MAX_HELD: usize = 4_000_000;
+/// Most pairs of point and second of which repeats are counted.
+const MAX_REPEATED: usize = 1_000_000;
+/// Nanoseconds.
+const SECOND: i64 = 1_000_000_000;
 /// Most groups.
 const MAX_GROUPS: usize = 1_000_000;
 
@@ -53,9 +58,9 @@ pub struct Collector {
     name: String,
     points: Vec<String>,
     origin_unix_ns: i64,
-    key: Vec<FieldId>,
+    key: Vec<Identity>,
     alias: Vec<Vec<FieldId>>,
-    group: Vec<FieldId>,
+    group: Vec<Identity>,
 
     entities: Interner,
     rows: Timelines,
@@ -72,6 +77,8 @@ pub struct Collector {
     reached: Vec<u64>,
     visible: u64,
     repeats: u64,
+    /// By point and second since the origin.
+    repeated: BTreeMap<(usize, i64), u64>,
     overflow: u64,
     alias_text: Vec<u8>,
 }
@@ -95,7 +102,12 @@ pub struct Snapshot {
 impl Collector {
     /// A collector of this lifecycle; times in the table count from the origin.
     /// Adds the fields it needs.
-    pub(crate) fn new(definition: &Definition, origin_unix_ns: i64, fields: &mut Fields) -> Self {
+    pub(crate) fn new(
+        definition: &Definition,
+        origin_unix_ns: i64,
+        fields: &mut Fields,
+    ) -> Result<Self, DefinitionError> {
+        let (key, group) = (definition.keys(fields)?, definition.groups(fields)?);
         let mut want = |paths: &[String]| -> Vec<FieldId> {
             paths.iter().map(|path| fields.want(path)).collect()
         };
@@ -104,12 +116,12 @@ impl Collector {
             .iter()
             .map(|(name, _)| name.clone())
             .collect();
-        Self {
+        Ok(Self {
             name: definition.name.clone(),
             origin_unix_ns,
-            key: want(&definition.key),
+            key,
             alias: definition.alias.iter().map(|paths| want(paths)).collect(),
-            group: want(&definition.group),
+            group,
             entities: Interner::new(MAX_ENTITIES),
             rows: Timelines::new(points.len()),
             groups: Interner::new(MAX_GROUPS),
@@ -122,16 +134,17 @@ impl Collector {
             reached: vec![0; points.len()],
             visible: 0,
             repeats: 0,
+            repeated: BTreeMap::new(),
             overflow: 0,
             alias_text: Vec::new(),
             points,
-        }
+        })
     }
 
     /// Takes in a line; bit `i` of `shows` is set when it shows point `i`.
     pub(crate) fn feed(&mut self, line: &Line<'_>, shows: u64) {
         points(shows).for_each(|point| self.matched[point] += 1);
-        match line.first(&self.key) {
+        match identity::first(&self.key, line) {
             Some(key) => self.feed_entity(line, &key, shows),
             None if shows != 0 && self.find_alias(line) => self.hold(line, shows),
             None => {}
@@ -153,7 +166,7 @@ impl Collector {
             for point in points(shows) {
                 match self.rows.pass(entity, point, at) {
                     true => self.reached[point] += 1,
-                    false => self.repeats += 1,
+                    false => self.repeat(point, at),
                 }
             }
         }
@@ -162,6 +175,18 @@ impl Collector {
         }
         if self.find_alias(line) {
             self.tie(entity, at);
+        }
+    }
+
+    fn repeat(&mut self, point: usize, at: i64) {
+        self.repeats += 1;
+        let second = at.saturating_sub(self.origin_unix_ns).div_euclid(SECOND);
+        let room = self.repeated.len() < MAX_REPEATED;
+        match self.repeated.get_mut(&(point, second)) {
+            Some(count) => *count += 1,
+            None if room => drop(self.repeated.insert((point, second), 1)),
+            // Only clocks that are wrong show so many seconds.
+            None => {}
         }
     }
 
@@ -204,7 +229,7 @@ impl Collector {
     }
 
     fn group_of(&mut self, line: &Line<'_>) -> Option<u32> {
-        let group = self.groups.number(&line.first(&self.group)?);
+        let group = self.groups.number(&identity::first(&self.group, line)?);
         self.overflow += u64::from(group.is_none());
         group
     }
@@ -252,7 +277,7 @@ impl Collector {
         &self.points
     }
 
-    /// Lines that had one of the fields of the key.
+    /// Lines that had a key.
     pub fn keyed(&self) -> u64 {
         self.keyed
     }
@@ -271,6 +296,12 @@ impl Collector {
             repeats: self.repeats,
             overflow: self.overflow,
         }
+    }
+
+    /// Lines with a key that showed a point which their entity had passed already: by the number of the point
+    /// and the second since the origin. Of at most a million such pairs; those of further ones are not counted.
+    pub fn repeated(&self) -> &BTreeMap<(usize, i64), u64> {
+        &self.repeated
     }
 
     /// Makes the table of everything found so far. Rows are in order of their first

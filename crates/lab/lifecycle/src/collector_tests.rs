@@ -207,6 +207,24 @@ fn times_count_from_the_origin() {
 }
 
 #[test]
+fn lines_that_come_again_are_counted_by_point_and_second() {
+    let miner = mined(&[
+        "1 guid=a msg=desired",
+        "3 guid=a msg=running",
+        "3.2 guid=a msg=running",
+        "3.9 guid=a msg=running",
+        "4 guid=a msg=running",
+        "4 guid=b msg=desired",
+        "4.5 guid=b msg=desired",
+        // Nobody knows whose they are.
+        "4.5 process=p index=0 msg=desired",
+        "4.6 process=p index=0 msg=desired",
+    ]);
+    let repeated: Vec<_> = collector(&miner).repeated().iter().collect();
+    assert_eq!(repeated, [(&(0, 4), &1), (&(2, 3), &2), (&(2, 4), &1)]);
+}
+
+#[test]
 fn a_snapshot_counts_without_a_table() {
     let miner = mined(&[
         "1 guid=a msg=desired",
@@ -308,4 +326,41 @@ proptest! {
             .map(|point| table.rows.iter().filter(|row| row.at_ns[point].is_some()).count() as u64);
         prop_assert_eq!(snapshot.reached, reached.collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn entities_and_groups_may_be_named_in_messages() {
+    let definition = Definition {
+        name: "job".into(),
+        key: strings(&["id", r"/job (\d+)/"]),
+        alias: Vec::new(),
+        group: strings(&[r"/ on (\S+)/"]),
+        points: vec![
+            ("queued".into(), "queued".into()),
+            ("done".into(), "done".into()),
+        ],
+    };
+    let mut miner = Miner::new(0, std::slice::from_ref(&definition), &[]).unwrap();
+    for line in [
+        r#"ts=1 msg="queued job 7""#,
+        r#"ts=2 msg="queued job 8""#,
+        r#"ts=3 msg="job 7 done on b""#,
+        r#"ts=4 msg=done id=8"#,
+        r#"ts=5 msg="done with all""#,
+    ] {
+        miner.feed(Format::Logfmt, line.as_bytes());
+    }
+    let rows: Vec<String> = collector(&miner).table().rows.iter().map(show).collect();
+    assert_eq!(rows, ["7@b 1,3", "8@- 2,4"]);
+    assert_eq!(collector(&miner).keyed(), 4);
+
+    let groupless = Definition {
+        key: strings(&["/job [0-9]+/"]),
+        ..definition
+    };
+    let refused = Miner::new(0, &[groupless], &[]).unwrap_err().to_string();
+    assert!(
+        refused.contains("`/job [0-9]+/` in the key of lifecycle `job`"),
+        "{refused}"
+    );
 }

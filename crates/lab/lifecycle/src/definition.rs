@@ -1,5 +1,7 @@
 //! What to look for in the logs.
 
+use crate::fields::Fields;
+use crate::identity::Identity;
 use crate::matcher::{Matcher, MatcherError};
 
 /// Most points of a lifecycle.
@@ -11,14 +13,16 @@ pub struct Definition {
     /// Name of the lifecycle.
     pub name: String,
     /// Fields that identify the entity; the first one present wins. A field with
-    /// an empty text is not present.
+    /// an empty text is not present. `/expression/` stands for what its only group captures
+    /// in the message.
     pub key: Vec<String>,
     /// Identities that an entity has before its key exists. Each is a list of
     /// fields that together identify it; the first whose fields are all present
     /// wins. A line with both ties the earlier lines to the key; see
     /// [`Collector`](crate::Collector) for the rule.
     pub alias: Vec<Vec<String>>,
-    /// Fields that say where the entity ran; the first one present wins.
+    /// Fields that say where the entity ran, or expressions as in `key`; the first one
+    /// present wins.
     pub group: Vec<String>,
     /// Names of points in order, each with the text of its [`Matcher`].
     pub points: Vec<(String, String)>,
@@ -64,6 +68,18 @@ pub enum DefinitionError {
         /// Name of the lifecycle.
         lifecycle: String,
     },
+    /// An expression that should name entities or groups has a fault.
+    #[error("`{text}` in the {of} of lifecycle `{lifecycle}`: {fault}")]
+    Identity {
+        /// Name of the lifecycle.
+        lifecycle: String,
+        /// Whether of the key or of the group.
+        of: &'static str,
+        /// The expression.
+        text: String,
+        /// What is wrong.
+        fault: MatcherError,
+    },
     /// A matcher has a fault.
     #[error("`{point}` of `{owner}`: {fault}")]
     Matcher {
@@ -95,6 +111,35 @@ impl Definition {
             .iter()
             .map(|(point, text)| matcher(&self.name, point, text))
             .collect()
+    }
+}
+
+impl Definition {
+    /// Where a line has the key.
+    pub(crate) fn keys(&self, fields: &mut Fields) -> Result<Vec<Identity>, DefinitionError> {
+        self.identities("key", &self.key, fields)
+    }
+
+    /// Where a line has the group.
+    pub(crate) fn groups(&self, fields: &mut Fields) -> Result<Vec<Identity>, DefinitionError> {
+        self.identities("group", &self.group, fields)
+    }
+
+    fn identities(
+        &self,
+        of: &'static str,
+        texts: &[String],
+        fields: &mut Fields,
+    ) -> Result<Vec<Identity>, DefinitionError> {
+        let read = texts.iter().map(|text| {
+            Identity::parse(text, fields).map_err(|fault| DefinitionError::Identity {
+                lifecycle: self.name.clone(),
+                of,
+                text: text.clone(),
+                fault,
+            })
+        });
+        read.collect()
     }
 }
 

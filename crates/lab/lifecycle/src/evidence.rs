@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::classify::Classifier;
 use crate::definition::{Definition, DefinitionError};
 use crate::fields::{FieldId, Fields};
+use crate::identity::{self, Identity};
 use crate::line::{Format, Line, Scanner};
 use crate::table::Row;
 
@@ -39,7 +40,7 @@ pub struct Found {
 
 #[derive(Debug)]
 struct Wanted {
-    key: Vec<FieldId>,
+    key: Vec<Identity>,
     alias: Vec<Vec<FieldId>>,
     /// Entities by their id; one that never had a key has its alias for one.
     ids: HashMap<Box<[u8]>, usize>,
@@ -62,12 +63,13 @@ impl Evidence {
         let mut lifecycles = Vec::with_capacity(chosen.len());
         for (definition, rows) in chosen {
             classifier.add(definition.matchers()?, &mut fields);
+            let key = definition.keys(&mut fields)?;
             let mut want = |paths: &[String]| -> Vec<FieldId> {
                 paths.iter().map(|path| fields.want(path)).collect()
             };
             let ids = rows.iter().enumerate();
             lifecycles.push(Wanted {
-                key: want(&definition.key),
+                key,
                 alias: definition.alias.iter().map(|paths| want(paths)).collect(),
                 ids: ids.map(|(n, row)| (row.id.as_bytes().into(), n)).collect(),
                 lived: HashMap::new(),
@@ -149,7 +151,7 @@ impl Evidence {
 impl Wanted {
     /// The chosen entity of the line's key; `None`: it has no key.
     fn keyed(&self, line: &Line<'_>) -> Option<Option<usize>> {
-        let key = line.first(&self.key)?;
+        let key = identity::first(&self.key, line)?;
         Some(self.ids.get(&*key).copied())
     }
 

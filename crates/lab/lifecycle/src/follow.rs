@@ -9,7 +9,7 @@ use memchr::memchr;
 use crate::line::MAX_LINE_BYTES;
 
 /// Read from a file at once.
-const CHUNK_BYTES: usize = 256 << 10;
+pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
 /// Follows files: each [`Follower::poll`] gives the lines that were completed since
 /// the last one. It has no thread and no timer of its own.
@@ -35,8 +35,8 @@ pub struct FollowError {
 }
 
 #[derive(Debug)]
-struct Followed {
-    path: PathBuf,
+pub(crate) struct Followed {
+    pub(crate) path: PathBuf,
     file: Option<File>,
     /// Bytes read so far.
     read: u64,
@@ -81,9 +81,10 @@ impl Follower {
     pub fn finish(mut self, mut sink: impl FnMut(usize, &[u8])) -> Result<(), FollowError> {
         let result = self.poll(&mut sink);
         for (number, followed) in self.files.iter().enumerate() {
-            if !followed.tail.is_empty() {
-                sink(number, &followed.tail);
-            }
+            followed
+                .last_line()
+                .into_iter()
+                .for_each(|line| sink(number, line));
         }
         result
     }
@@ -95,7 +96,28 @@ impl Follower {
 }
 
 impl Followed {
-    fn poll(&mut self, chunk: &mut [u8], sink: &mut impl FnMut(&[u8])) -> std::io::Result<()> {
+    /// A file that is open already, of which the first `read` bytes are known.
+    pub(crate) fn opened(path: PathBuf, mut file: File, read: u64) -> std::io::Result<Self> {
+        file.seek(SeekFrom::Start(read))?;
+        Ok(Self {
+            path,
+            file: Some(file),
+            read,
+            tail: Vec::new(),
+        })
+    }
+
+    /// What the file ends with after its last line end.
+    pub(crate) fn last_line(&self) -> Option<&[u8]> {
+        (!self.tail.is_empty()).then_some(&self.tail)
+    }
+
+    /// Gives the lines that were completed, up to the length that the file has now.
+    pub(crate) fn poll(
+        &mut self,
+        chunk: &mut [u8],
+        sink: &mut impl FnMut(&[u8]),
+    ) -> std::io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
             None => match File::open(&self.path) {

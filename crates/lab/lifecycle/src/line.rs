@@ -138,13 +138,6 @@ impl<'a> Line<'a> {
         let slot = if data.is_present() { data } else { top };
         slot.is_present().then(|| text(self.bytes, slot))
     }
-
-    /// The text of the first of these fields that has one that is not empty.
-    pub(crate) fn first(&self, ids: &[FieldId]) -> Option<Cow<'a, [u8]>> {
-        ids.iter()
-            .filter_map(|id| self.field(*id))
-            .find(|text| !text.is_empty())
-    }
 }
 
 impl Line<'_> {

@@ -46,6 +46,15 @@ pub enum MatcherError {
         /// What is wrong there.
         reason: String,
     },
+    /// It does not say which part of the message is the name.
+    #[error(
+        "the regular expression has {groups} groups; put one in brackets, around what names \
+         the entity, as in `/task (\\S+) started/`, and write others as `(?:…)`"
+    )]
+    Groups {
+        /// How many it has.
+        groups: usize,
+    },
 }
 
 impl Matcher {
@@ -54,11 +63,8 @@ impl Matcher {
         if text.len() > MAX_BYTES {
             return Err(MatcherError::TooLong { bytes: text.len() });
         }
-        if let Some(expression) = text
-            .strip_prefix('/')
-            .and_then(|rest| rest.strip_suffix('/'))
-        {
-            return regex(expression);
+        if let Some(expression) = between_slashes(text) {
+            return regex(expression).map(Self::Regex);
         }
         if let Some((path, value)) = text.split_once('=')
             && is_field_path(path)
@@ -75,12 +81,17 @@ impl Matcher {
     }
 }
 
+/// The expression of a text that is written as one.
+pub(crate) fn between_slashes(text: &str) -> Option<&str> {
+    text.strip_prefix('/')?.strip_suffix('/')
+}
+
 fn is_field_path(text: &str) -> bool {
     let in_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'@');
     !text.is_empty() && text.bytes().all(in_name)
 }
 
-fn regex(expression: &str) -> Result<Matcher, MatcherError> {
+pub(crate) fn regex(expression: &str) -> Result<Regex, MatcherError> {
     if expression.is_empty() {
         return Err(MatcherError::Empty);
     }
@@ -104,10 +115,7 @@ fn regex(expression: &str) -> Result<Matcher, MatcherError> {
             _ => fault(0, error.to_string()),
         });
     }
-    match Regex::new(expression) {
-        Ok(regex) => Ok(Matcher::Regex(regex)),
-        Err(error) => Err(fault(0, error.to_string())),
-    }
+    Regex::new(expression).map_err(|error| fault(0, error.to_string()))
 }
 
 #[cfg(test)]

@@ -39,6 +39,23 @@ pub struct LineCounts {
     pub overlong: u64,
 }
 
+impl LineCounts {
+    /// A line that is not blank.
+    pub(crate) fn count(&mut self, line: &[u8]) {
+        self.lines += 1;
+        self.bytes += line.len() as u64;
+        self.overlong += u64::from(line.len() > MAX_LINE_BYTES);
+    }
+
+    /// One of them that could not be read.
+    pub(crate) fn count_unreadable(&mut self, line: &[u8]) {
+        self.unreadable += 1;
+        self.unreadable_sample.get_or_insert_with(|| {
+            String::from_utf8_lossy(&line[..line.len().min(SAMPLE_BYTES)]).into_owned()
+        });
+    }
+}
+
 /// Lines that are kept as they are.
 #[derive(Debug, Default)]
 struct Samples {
@@ -89,7 +106,7 @@ impl Miner {
             miner.classifier.add(definition.matchers()?, &mut fields);
             miner
                 .lifecycles
-                .push(Collector::new(definition, origin_unix_ns, &mut fields));
+                .push(Collector::new(definition, origin_unix_ns, &mut fields)?);
         }
         for definition in loops {
             miner.classifier.add(definition.matchers()?, &mut fields);
@@ -112,15 +129,9 @@ impl Miner {
         if line.is_empty() {
             return;
         }
-        self.counts.lines += 1;
-        self.counts.bytes += line.len() as u64;
-        self.counts.overlong += u64::from(line.len() > MAX_LINE_BYTES);
-
+        self.counts.count(line);
         let Ok(read) = self.scanner.scan(format, line) else {
-            self.counts.unreadable += 1;
-            self.counts.unreadable_sample.get_or_insert_with(|| {
-                String::from_utf8_lossy(&line[..line.len().min(SAMPLE_BYTES)]).into_owned()
-            });
+            self.counts.count_unreadable(line);
             return;
         };
         let (of_lifecycles, of_loops) = self

@@ -213,7 +213,7 @@ fn duration(row: &Row, from: usize, to: usize) -> Option<i64> {
     Some(time(row, to)?.saturating_sub(time(row, from)?))
 }
 
-fn is_complete(row: &Row) -> bool {
+pub(crate) fn is_complete(row: &Row) -> bool {
     row.at_ns.iter().all(Option::is_some)
 }
 

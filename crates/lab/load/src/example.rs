@@ -34,6 +34,7 @@ pub(crate) fn workload(kinds: &[&str]) -> Workload {
             host: "127.0.0.1".into(),
             port: 8080,
             authority: "127.0.0.1:8080".into(),
+            login: Default::default(),
         },
         mix: Mix {
             journeys: journeys.collect(),

@@ -38,5 +38,5 @@ pub use segment::{Length, Model, Segment};
 pub use slo::Slo;
 pub use summary::Summary;
 pub use workload::{
-    Connections, GuardLimits, Pace, Protocol, Share, Target, TlsSettings, Workload,
+    Connections, GuardLimits, Login, Pace, Protocol, Share, Target, TlsSettings, Workload,
 };

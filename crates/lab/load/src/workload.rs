@@ -1,5 +1,6 @@
 //! What does not change over a generator's life.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,29 @@ pub struct Target {
     /// Name and port as the target is told (`Host`, `:authority`), when requests do
     /// not say otherwise. Its name is also asked of the certificate.
     pub authority: String,
+    /// Who we are, for databases.
+    #[serde(default)]
+    pub login: Login,
+}
+
+/// How a connection to a database begins. Empty texts are not told.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Login {
+    /// Name of the user; empty: the target's default user.
+    pub user: String,
+    /// Never shown.
+    pub password: String,
+    /// The database, which Redis numbers; empty: the user's default.
+    pub database: String,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login")
+            .field("user", &self.user)
+            .field("database", &self.database)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A way to exchange one request for one answer.
@@ -76,6 +100,37 @@ pub enum Protocol {
     Tcp,
     /// One datagram out, one in.
     Udp,
+    /// Commands of Redis or Valkey, replies in their order.
+    Redis,
+    /// Statements of PostgreSQL, one at a time on a connection.
+    Postgres,
+}
+
+impl Protocol {
+    /// Whether a connection may carry several requests at a time.
+    pub const fn carries_several(self) -> bool {
+        matches!(self, Self::Http2 | Self::Grpc | Self::Redis)
+    }
+
+    /// The variable of the environment that the password of a database stands in: that which its
+    /// own tools read. `None`: there is no password.
+    pub const fn password_variable(self) -> Option<&'static str> {
+        match self {
+            Self::Redis => Some("REDISCLI_AUTH"),
+            Self::Postgres => Some("PGPASSWORD"),
+            _ => None,
+        }
+    }
+
+    /// Whether answers have rows, as those of databases do.
+    pub const fn has_rows(self) -> bool {
+        matches!(self, Self::Redis | Self::Postgres)
+    }
+
+    /// Whether answers have a status and header fields.
+    pub const fn has_fields(self) -> bool {
+        matches!(self, Self::Http1 | Self::Http2 | Self::Grpc)
+    }
 }
 
 /// How connections are held.
@@ -89,7 +144,9 @@ pub struct Connections {
     pub most: u32,
     /// Requests after which a connection is closed and replaced; `None`: never.
     pub requests_each: Option<u64>,
-    /// Exchanges at a time on one connection; above 1 for HTTP/2 and gRPC only.
+    /// Exchanges at a time on one connection; above 1 for protocols that
+    /// [carry several](Protocol::carries_several) only. Answers of Redis come in the order of
+    /// its commands (pipelining).
     pub streams: u32,
     /// Longest wait for resolving, connecting and the TLS handshake together.
     pub connect_within: Duration,

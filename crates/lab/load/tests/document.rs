@@ -45,10 +45,15 @@ fn lines(kind: &str) -> Vec<String> {
 
 /// The requests of this step, with the table of the document.
 fn composer(step: Step) -> Result<Composer, Box<dyn Error>> {
+    composer_for("http://example.com", step)
+}
+
+/// The same, for this target.
+fn composer_for(url: &str, step: Step) -> Result<Composer, Box<dyn Error>> {
     let mut mix = Mix::of(step);
     let table = Table::parse(&blocks("csv").concat())?;
     mix.tables.insert("users".to_owned(), table);
-    let (target, _) = Target::parse("http://example.com")?;
+    let (target, _) = Target::parse(url)?;
     Ok(Composer::new(&mix, &target, 1)?)
 }
 
@@ -68,6 +73,8 @@ fn all_blocks_are_examples_of_a_kind() {
         "url",
         "path",
         "body",
+        "command",
+        "sql",
         "csv",
         "value",
         "assertion",
@@ -130,6 +137,46 @@ fn templates_are_written() {
 }
 
 #[test]
+fn commands_are_written() {
+    let commands: Vec<String> = lines("command")
+        .iter()
+        .map(|command| {
+            let mut step = Step::new("command", "", "");
+            step.body = Body::Template(command.clone());
+            let composer = composer_for("redis://example.com", step).unwrap();
+            let mut out = Vec::new();
+            composer.write(&composer.begin(5), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        })
+        .collect();
+    assert!(
+        commands[0].starts_with("*2\r\n$3\r\nGET\r\n"),
+        "{commands:?}"
+    );
+    // A value with quotes is one word all the same.
+    let value = "\r\n$26\r\nBob \"the builder\" was here\r\n$2\r\nEX\r\n";
+    assert!(commands[1].contains(value), "{commands:?}");
+    assert!(commands[2].starts_with("*4\r\n"), "{commands:?}");
+    assert!(
+        commands[3].contains("return redis.call('INCR', KEYS[1])"),
+        "{commands:?}"
+    );
+}
+
+#[test]
+fn statements_are_bound() {
+    for (sql, parameters) in lines("sql").iter().zip([1, 2, 2, 1]) {
+        let mut step = Step::new("statement", "", "");
+        step.body = Body::Template(sql.clone());
+        let composer = composer_for("postgres://app@example.com", step).unwrap();
+        let visit = composer.begin(5);
+        let bound = composer.statement(&visit).unwrap();
+        assert_eq!(bound.parameters(), parameters, "{sql}");
+        assert!(bound.sql().contains(&format!("${parameters}")), "{sql}");
+    }
+}
+
+#[test]
 fn judgements_are_read() {
     for text in lines("value") {
         let mut step = Step::new("get", "GET", "/");
@@ -139,7 +186,13 @@ fn judgements_are_read() {
     for text in lines("assertion") {
         let mut step = Step::new("get", "GET", "/");
         step.assertions = vec![Assertion::parse(&text).unwrap_or_else(|error| panic!("{error}"))];
-        composer(step).unwrap();
+        match text.starts_with("rows") {
+            true => {
+                step.body = Body::Template("GET key".to_owned());
+                composer_for("redis://example.com", step).unwrap();
+            }
+            false => drop(composer(step).unwrap()),
+        }
     }
     for text in lines("answer") {
         AnswerEnd::parse(&text).unwrap_or_else(|error| panic!("{error}"));

@@ -6,7 +6,9 @@ pub mod load;
 mod log_lines;
 mod page_data;
 mod page_loads;
+mod page_probes;
 mod series;
+pub mod sweep;
 pub mod terminal;
 mod timelines;
 

@@ -301,14 +301,18 @@ fn logs(run: &RunFolder, systems: &[PlannedSystem]) -> Vec<Log> {
 }
 
 impl PlannedSystem {
-    /// `bbs.log`, `bbs.err.log`, and of several copies `cell.3.log`.
+    /// `bbs.log`, `bbs.err.log`, `bbs.files.log`, and of several copies `cell.3.log`.
     fn wrote(&self, file: &str) -> bool {
         let own = RunFile::Log(&self.name).relative_path();
         let own = own
             .file_stem()
             .map(|stem| stem.to_string_lossy().into_owned());
         let stem = file.strip_suffix(".log").unwrap_or_default();
-        let stem = stem.strip_suffix(".err").unwrap_or(stem);
+        let ends = [".err", ".files"];
+        let stem = ends
+            .iter()
+            .find_map(|end| stem.strip_suffix(end))
+            .unwrap_or(stem);
         let rest = own.as_deref().and_then(|own| stem.strip_prefix(own));
         rest.is_some_and(|rest| {
             let copy = rest.strip_prefix('.');
@@ -397,7 +401,13 @@ mod tests {
             log: log.into(),
         };
         let bbs = system("bbs", "auto");
-        let wrote = ["bbs.log", "bbs.err.log", "bbs.12.log", "bbs.0.err.log"];
+        let wrote = [
+            "bbs.log",
+            "bbs.err.log",
+            "bbs.12.log",
+            "bbs.0.err.log",
+            "bbs.files.log",
+        ];
         assert!(wrote.iter().all(|name| bbs.wrote(name)));
         let others = ["bbs2.log", "bbs.x.log", "driver-bbs.log", "bbs"];
         assert!(others.iter().all(|name| !bbs.wrote(name)));

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use lab_load::Summary;
 use lab_store::{
-    EntityCount, Environment, Event, EventKind, FaultRecord, LoopTurn, Outcome, ProcessSample,
-    Record, RunFile, RunFolder, StoreError, SystemProcess, Verdict,
+    EntityCount, Environment, Event, EventKind, FaultRecord, FindingRecord, LoopTurn, Outcome,
+    ProcessSample, Record, RunFile, RunFolder, StoreError, SystemProcess, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,7 @@ use crate::ReportError;
 use crate::blob::{Blob, Text};
 use crate::log_lines::{self, PlannedLife, PlannedSystem};
 use crate::page_loads::PageLoad;
+use crate::page_probes::{PageProbe, probes};
 use crate::series::{Line, pack};
 use crate::timelines::{self, Timelines};
 
@@ -37,9 +38,11 @@ pub(crate) struct PageData {
     verdict: Option<Verdict>,
     steps: Vec<Step>,
     faults: Vec<Fault>,
+    findings: Vec<FindingRecord>,
     counts: Vec<Counts>,
     processes: Vec<Process>,
     loops: Vec<Named>,
+    probes: Vec<PageProbe>,
     lifecycles: Vec<Timelines>,
     loads: Vec<PageLoad>,
     experiment: Option<Text>,
@@ -132,10 +135,11 @@ struct OneProcess {
     rss_bytes_max: u64,
 }
 
+/// A line with its name.
 #[derive(Debug, Serialize)]
-struct Named {
-    name: String,
-    line: Line,
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) line: Line,
 }
 
 #[derive(Debug, Serialize)]
@@ -215,6 +219,7 @@ impl PageData {
             name: plan.map_or_else(|| environment.run_id.clone(), |plan| plan.name),
             steps: steps(&rest.records::<Event>(RunFile::Events), verdict.duration_s),
             faults: rest.faults(),
+            findings: rest.findings(),
             counts: counts(&rest.records(RunFile::Entities), &mut blob),
             processes: processes(
                 &rest.records(RunFile::Processes),
@@ -222,6 +227,7 @@ impl PageData {
                 &mut blob,
             ),
             loops: loops(&rest.records(RunFile::Loops), &mut blob),
+            probes: probes(&rest.records(RunFile::Probes), &verdict.probes, &mut blob),
             lifecycles,
             loads,
             experiment: experiment.map(|text| blob.push_text(&text)),
@@ -262,9 +268,11 @@ impl PageData {
             verdict: None,
             steps: Vec::new(),
             faults: Vec::new(),
+            findings: Vec::new(),
             counts: Vec::new(),
             processes: Vec::new(),
             loops: Vec::new(),
+            probes: Vec::new(),
             lifecycles: Vec::new(),
             loads,
             experiment: None,
@@ -323,15 +331,15 @@ impl Rest<'_> {
         None
     }
 
-    /// A run without faults has no file of them.
     fn faults(&mut self) -> Vec<Fault> {
-        let file = RunFile::Faults;
-        if !self.run.file(file).exists() {
-            return Vec::new();
-        }
-        let read = self.run.read_json::<Vec<FaultRecord>>(file);
-        let records = self.read(file, read).unwrap_or_default();
+        let read = self.run.faults();
+        let records = self.read(RunFile::Faults, read).unwrap_or_default();
         records.into_iter().map(Fault::from).collect()
+    }
+
+    fn findings(&mut self) -> Vec<FindingRecord> {
+        let read = self.run.findings();
+        self.read(RunFile::Findings, read).unwrap_or_default()
     }
 
     fn records<R: Record>(&mut self, file: RunFile<'_>) -> Vec<R> {

@@ -2,7 +2,7 @@
 //! distributions as percentile curves.
 
 use lab_load::Summary;
-use lab_load::recording::Latencies;
+use lab_load::recording::{Latencies, Tenths};
 use lab_load::summary::{Histograms, Slot};
 use measure::Histogram;
 use serde::Serialize;
@@ -84,6 +84,7 @@ impl PageLoad {
             percentiles,
             summary: Summary {
                 timeline: Vec::new(),
+                tenths: Tenths::default(),
                 histograms: Histograms {
                     intended: String::new(),
                     actual: String::new(),

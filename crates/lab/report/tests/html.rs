@@ -44,6 +44,7 @@ fn run(folder: &Path) -> RunFolder {
 fn verdict(outcome: Outcome, reason: Option<&str>) -> Verdict {
     let reason = reason.map(str::to_owned);
     Verdict {
+        probes: Vec::new(),
         notes: Vec::new(),
         outcome,
         reason,

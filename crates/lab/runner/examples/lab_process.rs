@@ -3,6 +3,7 @@
 //! ```text
 //! lab_process FILE OUT_DIR [--keep]     make the experiment in FILE
 //! lab_process reaper                    be the reaper
+//! lab_process guardian LEDGER           be the guardian of faults
 //! ```
 //!
 //! It prints the verdict as JSON and exits with the code of its outcome.
@@ -10,13 +11,18 @@
 use std::process::ExitCode;
 
 use lab_experiment::{Source, catalogue::Catalogue, check};
-use lab_runner::{Display, Options, run};
+use lab_runner::{Display, Options, guardian_main, run};
 use lab_store::Outcome;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if args == ["reaper"] {
         return processes::reaper_main();
+    }
+    if let [word, ledger] = args.as_slice()
+        && word == "guardian"
+    {
+        return guardian_main(std::path::Path::new(ledger));
     }
     match experiment(&args) {
         Ok(outcome) => ExitCode::from(outcome as u8),

@@ -13,15 +13,21 @@
 //!   from its own command line.
 
 mod alarm;
+mod always;
+mod calls;
 mod drivers;
 mod entities;
 mod environment;
 mod faults;
+mod findings;
+mod inputs;
 mod interrupt;
 mod judge;
+mod kept;
 mod loads;
 mod mine;
 mod options;
+mod probes;
 mod processes;
 mod progress;
 mod proxies;
@@ -30,6 +36,8 @@ mod recoveries;
 mod run;
 mod steps;
 mod store;
+mod undoing;
+mod usage;
 mod watch;
 
 pub use drivers::DriverError;
@@ -37,3 +45,4 @@ pub use loads::FileError;
 pub use options::{Display, Finished, Generator, Options, Relay, RunError, StartGenerator};
 pub use processes::{LaunchError, PortError, StartError};
 pub use run::run;
+pub use undoing::guardian_main;

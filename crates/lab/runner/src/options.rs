@@ -91,6 +91,9 @@ pub struct Options {
     pub base: PathBuf,
     /// The command that runs [`processes::reaper_main`].
     pub reaper: Vec<OsString>,
+    /// The command that runs [`guardian_main`](crate::guardian_main) with the path that is
+    /// added to it.
+    pub guardian: Vec<OsString>,
     /// What makes load.
     pub generator: StartGenerator,
     /// Version of the binary, for the record.
@@ -100,8 +103,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Settings for a run made by this very binary, whose hidden sub-command
-    /// `reaper` is the reaper.
+    /// Settings for a run made by this very binary, whose hidden sub-commands
+    /// `reaper` and `guardian` are those.
     ///
     /// # Errors
     /// When the system does not tell where the binary is.
@@ -115,6 +118,7 @@ impl Options {
                 .collect(),
             display: Display::Auto,
             reaper: vec![own_binary.clone(), "reaper".into()],
+            guardian: vec![own_binary.clone(), "guardian".into()],
             own_binary,
             base: PathBuf::from("."),
             generator: local,
@@ -131,6 +135,8 @@ pub struct Finished {
     pub folder: RunFolder,
     /// What was expected and what was measured; its outcome is the exit code.
     pub verdict: Verdict,
+    /// Whether a signal ended it: somebody wants no more.
+    pub interrupted: bool,
     /// The systems' work folder, if it was kept.
     pub kept: Option<PathBuf>,
     /// What a person should know besides: log lines that could not be read, and
@@ -180,6 +186,8 @@ pub enum RunError {
     Early {
         /// What ended it.
         cause: String,
+        /// Whether that was a signal.
+        interrupted: bool,
         /// The folder of the logs.
         logs: PathBuf,
     },

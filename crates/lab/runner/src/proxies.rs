@@ -5,13 +5,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use lab_experiment::plan::Connection;
+use lab_experiment::plan::{Connection, Plan};
 use lab_faults::proxy::{Protocol, Proxy, ProxyError, ProxySettings};
 use tokio::sync::oneshot;
 
 use crate::processes::Addresses;
 
-/// Most connections through one proxy; each takes two descriptors.
+/// Most connections, or clients over UDP, through one proxy; each takes at most two
+/// descriptors.
 const MOST_CONNECTIONS: usize = 16_384;
 
 /// The proxies of a run, on a thread of their own: what passes through them waits for
@@ -27,15 +28,18 @@ impl Proxies {
     ///
     /// # Errors
     /// When one cannot listen, or the thread cannot be started.
-    pub(crate) fn start(addresses: &Addresses, seed: u64) -> Result<Self, String> {
+    pub(crate) fn start(addresses: &Addresses, plan: &Plan) -> Result<Self, String> {
         let wanted: Vec<(Connection, ProxySettings)> = addresses
             .proxies()
             .map(|(connection, listen, upstream)| {
                 let settings = ProxySettings {
-                    protocol: Protocol::Tcp,
+                    protocol: match plan.is_over_udp(connection) {
+                        true => Protocol::Udp,
+                        false => Protocol::Tcp,
+                    },
                     listen: at(listen),
                     upstream: at(upstream),
-                    seed,
+                    seed: plan.seed,
                     most_connections: MOST_CONNECTIONS,
                 };
                 (connection.clone(), settings)

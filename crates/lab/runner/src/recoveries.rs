@@ -6,9 +6,11 @@ use lab_experiment::expr::{Affected, FaultNumber, Metric};
 use lab_experiment::plan::Plan;
 use lab_findings::recovery::{Effect, Recovery, Return, Signal, Window, Worse, recovery, repeated};
 use lab_generator::Due;
-use lab_store::{EntityCount, FaultEffect, FaultRecord};
+use lab_store::{EntityCount, FaultEffect, FaultRecord, ProbeSample};
 use stats::Lasted;
 use units::{show_count, show_seconds, show_share};
+
+use crate::probes::{self, Seen as SeenByProbe};
 
 /// For so long a measure has to be as before to have recovered, in seconds.
 const STEADY_S: f64 = 1.0;
@@ -52,13 +54,13 @@ impl Requests {
     }
 }
 
-/// Says of each fault what it did: to every load that ran, and to the entities that
-/// expectations ask about.
+/// Says of each fault what it did: to every load that ran, to the tries of every probe, and to
+/// the entities and values that expectations ask about.
 pub(crate) fn effects(
     plan: &Plan,
     faults: &mut [FaultRecord],
     mut requests: Requests,
-    counts: &[EntityCount],
+    (counts, tries): (&[EntityCount], &[ProbeSample]),
     end_s: f64,
 ) {
     faults.sort_by(|a, b| a.begin_s.total_cmp(&b.begin_s));
@@ -74,7 +76,27 @@ pub(crate) fn effects(
             signal: Signal::Requests(&seen.due),
             span: (first_s, last_s.min(end_s)),
             lost: Some(&lost),
+            unit: "requests",
             is_cut: seen.is_cut,
+        };
+        measure.around(faults);
+    }
+    for (of, seen) in probes::series(plan, tries) {
+        let Some((first_s, last_s)) = seen.span() else {
+            continue;
+        };
+        let failed = |from_s: f64, to_s: f64| seen.failed(from_s, to_s);
+        let (signal, lost, unit): (_, Option<&dyn Fn(f64, f64) -> f64>, _) = match &seen {
+            SeenByProbe::Tries(tries) => (Signal::Requests(tries), Some(&failed), "tries"),
+            SeenByProbe::Level(level) => (Signal::Samples(level), None, "value-seconds"),
+        };
+        let measure = Measure {
+            of: of.to_string(),
+            signal,
+            span: (first_s, last_s.min(end_s)),
+            lost,
+            unit,
+            is_cut: false,
         };
         measure.around(faults);
     }
@@ -86,6 +108,7 @@ pub(crate) fn effects(
             signal: Signal::Samples(&samples),
             span: (samples.first().map_or(0.0, |first| first.0), end_s),
             lost: None,
+            unit: "entity-seconds",
             is_cut: false,
         };
         measure.around(faults);
@@ -146,8 +169,10 @@ struct Measure<'a> {
     signal: Signal<'a>,
     /// When it was measured first and last.
     span: (f64, f64),
-    /// Requests that failed between two instants.
+    /// Requests or tries that failed between two instants.
     lost: Option<&'a dyn Fn(f64, f64) -> f64>,
+    /// What is lost.
+    unit: &'static str,
     is_cut: bool,
 }
 
@@ -293,11 +318,7 @@ impl Measure<'_> {
                 text += &format!("not as before within {}", show_seconds(from_begin_s));
             }
         }
-        let what = match self.lost {
-            Some(_) => "requests",
-            None => "entity-seconds",
-        };
-        text += &format!("; {} {what} lost", show_count(lost));
+        text += &format!("; {} {} lost", show_count(lost), self.unit);
         match seen.later_exits {
             0 => {}
             1 => text += "; disturbed once more later",

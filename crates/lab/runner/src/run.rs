@@ -1,6 +1,7 @@
 //! A run from its first file to its verdict.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,15 +16,20 @@ use measure::Clock;
 use processes::{Reaper, RunTag};
 
 use crate::alarm::{Alarm, Cause};
+use crate::calls::Calls;
 use crate::drivers::{self, DriverError, Opening, Program};
 use crate::entities::Counter;
 use crate::environment::environment;
 use crate::faults::Faults;
+use crate::findings::{Recorded, findings};
+use crate::inputs::Inputs;
 use crate::interrupt::Interrupts;
-use crate::judge::{Ending, Judged, Measured, copies, judge};
+use crate::judge::{Ending, Judged, Measured, copies, judge, metrics};
+use crate::kept::Kept;
 use crate::loads::{self, Files, Loads, Outcome};
 use crate::mine::{LogMiner, Mark};
 use crate::options::{Finished, Options, RunError};
+use crate::probes::{self, Probes, Tried};
 use crate::processes::{
     Addresses, Children, Ended, Ports, Running, StartError, Starting, Systems, last_lines,
 };
@@ -33,6 +39,7 @@ use crate::record::Recorder;
 use crate::recoveries::{Requests, again_and_again, effects};
 use crate::steps::Bench;
 use crate::store::keep;
+use crate::undoing::{UndoLedger, sweep};
 use crate::watch::Watcher;
 
 /// Makes a plan happen: starts its systems, makes its steps, watches, follows the
@@ -69,10 +76,12 @@ async fn make(plan: &Plan, text: &str, options: &Options) -> Result<Finished, Ru
     };
     let mut left = session.tear_down(&interrupts).await;
     left.extend(std::mem::take(&mut outcomes.notes));
+    let interrupted = matches!(session.alarm.cause(), Some(Cause::Interrupted(_)));
     let (folder, verdict) = session.conclude(&durations, outcomes, ending)?;
     left.extend(verdict.notes.iter().cloned());
     let work = folder.path().join(WORK);
     started.map(|()| Finished {
+        interrupted,
         kept: (options.keep && work.exists()).then_some(work),
         folder,
         verdict,
@@ -86,6 +95,9 @@ struct Outcomes {
     loads: Vec<Outcome>,
     requests: Requests,
     faults: Vec<FaultRecord>,
+    /// Numbers that steps kept.
+    kept: BTreeMap<String, f64>,
+    probes: Tried,
     /// What could not be kept.
     notes: Vec<String>,
 }
@@ -129,15 +141,19 @@ struct Session<'a> {
     counts: Option<Appender<lab_store::EntityCount>>,
     watcher: Option<Watcher>,
     miner: LogMiner,
+    inputs: Inputs,
     reaper: Arc<Reaper>,
     tag: RunTag,
     children: Children,
     addresses: Addresses,
     ports: Ports,
     proxies: Proxies,
+    ledger: RefCell<UndoLedger>,
     systems: Systems,
     drivers: Vec<(String, Program)>,
     judged: Judged,
+    /// What could not be undone.
+    left: Vec<String>,
 }
 
 impl<'a> Session<'a> {
@@ -156,6 +172,7 @@ impl<'a> Session<'a> {
             .map_err(|error| set_up("find the folder of the experiment", error))?;
         let (clock, now) = (Clock::start(), Timestamp::now());
         let folder = RunFolder::create(&out_dir, &plan.name, now)?;
+        let left = sweep(&out_dir);
         let run_id = folder.id();
         folder.write(RunFile::Experiment, text.as_bytes())?;
         folder.write_json(RunFile::Plan, plan)?;
@@ -176,8 +193,14 @@ impl<'a> Session<'a> {
         let mut ports = Ports::new();
         let addresses = Addresses::allot(plan, &work, &mut ports)?;
         let origin = clock.origin_unix_ns();
+        let mut faults = plan.steps.iter().flat_map(|step| &step.faults);
+        let ledger = match faults.any(|fault| fault.kind.is_on_ledger()) {
+            true => UndoLedger::open(&out_dir, &options.guardian).map_err(RunError::SetUp)?,
+            false => UndoLedger::default(),
+        };
         Ok(Self {
             counts: Some(folder.appender()?),
+            inputs: Inputs::start(plan, &folder, &addresses, alarm.clone())?,
             miner: LogMiner::start(plan, &folder, origin, status.clone(), alarm.clone())?,
             watcher: Some(Watcher::start(
                 &folder,
@@ -188,6 +211,7 @@ impl<'a> Session<'a> {
             shown: Shown::start(options.display, status.clone()),
             children: Children::new(Arc::clone(&reaper), tag.clone(), base),
             proxies: Proxies::default(),
+            ledger: RefCell::new(ledger),
             systems: Systems::default(),
             drivers: Vec::new(),
             judged: Judged {
@@ -198,6 +222,7 @@ impl<'a> Session<'a> {
             options,
             clock,
             alarm,
+            left,
             folder,
             work,
             status,
@@ -215,6 +240,7 @@ impl<'a> Session<'a> {
         let alarm = self.alarm.clone();
         let early = |cause: Cause| RunError::Early {
             cause: said(&cause),
+            interrupted: matches!(cause, Cause::Interrupted(_)),
             logs: logs.clone(),
         };
         let start_error = |cause: StartError| RunError::Start {
@@ -225,7 +251,7 @@ impl<'a> Session<'a> {
         for (_, port, _) in self.addresses.proxies() {
             self.ports.release(port);
         }
-        let proxies = Proxies::start(&self.addresses, self.plan.seed);
+        let proxies = Proxies::start(&self.addresses, self.plan);
         self.proxies = proxies.map_err(RunError::SetUp)?;
         let systems = &mut self.systems;
         systems.prepare(&starting).map_err(start_error)?;
@@ -293,25 +319,41 @@ impl<'a> Session<'a> {
             state: RefCell::default(),
         };
         let starting = starting!(self);
-        let made = RefCell::default();
+        let (made, slowed) = (RefCell::default(), RefCell::default());
+        let kept = Kept::default();
+        let probes = match Probes::open(self.plan, &self.systems, &starting, self.clock) {
+            Ok(probes) => probes,
+            Err(why) => return Ending::Broken(why),
+        };
+        let calls = Calls {
+            starting: &starting,
+            kept: &kept,
+            files,
+            seed: self.plan.seed,
+        };
         let bench = Bench {
+            probes: &probes,
             faults: Faults {
+                calls,
+                probes: &probes,
                 systems: &self.systems,
                 proxies: &self.proxies,
                 starting: &starting,
                 seed: self.plan.seed,
                 clock: self.clock,
                 made: &made,
+                slowed: &slowed,
+                ledger: &self.ledger,
             },
-            own_binary: &self.options.own_binary,
+            calls,
             loads: &loads,
             plan: self.plan,
             folder: &self.folder,
-            children: &self.children,
             addresses: &self.addresses,
             drivers: &self.drivers,
             recorder: &self.recorder,
             status: &self.status,
+            kept: &kept,
         };
         let ending = tokio::select! {
             biased;
@@ -319,6 +361,7 @@ impl<'a> Session<'a> {
             ended = self.systems.supervise(&starting) => Ending::Broken(unexpected(ended)),
             ending = bench.walk(durations) => ending,
             error = counter.run(&self.drivers, &self.status) => Ending::Broken(error.to_string()),
+            error = probes.run() => Ending::Broken(error.to_string()),
         };
         let cut = match &ending {
             Ending::Broken(why) | Ending::Failed(why) | Ending::Doubtful(why) => why.as_str(),
@@ -327,6 +370,10 @@ impl<'a> Session<'a> {
         outcomes.notes = loads.finish(cut).await;
         (outcomes.loads, outcomes.requests) = loads.into_outcomes();
         outcomes.faults = made.into_inner();
+        outcomes.kept = kept.numbers();
+        let tried = probes
+            .flush()
+            .and_then(|()| probes::tell(self.plan, &self.folder, &self.recorder));
         // The last counts are those that ended the last wait.
         let last = counter
             .sample(&self.drivers, &self.status)
@@ -338,7 +385,8 @@ impl<'a> Session<'a> {
         }
         self.judged.to_s = self.clock.now_s();
         self.miner.mark(Mark::End);
-        match (ending, last) {
+        let kept = last.and(tried.map(|tried| outcomes.probes = tried));
+        match (ending, kept) {
             (Ending::Complete, Err(error)) => Ending::Broken(error.to_string()),
             (ending, _) => ending,
         }
@@ -351,6 +399,9 @@ impl<'a> Session<'a> {
             self.recorder
                 .event(EventKind::Interrupted, &self.plan.name, signal);
         }
+        let mut left = std::mem::take(&mut self.left);
+        // What is ended in order must have what it needs for that.
+        left.extend(self.ledger.get_mut().close());
         self.status.doing("stop the systems");
         self.recorder
             .event(EventKind::TearDown, &self.plan.name, "");
@@ -367,7 +418,6 @@ impl<'a> Session<'a> {
         }
         // Whatever still runs had its time.
         self.systems.kill();
-        let mut left = Vec::new();
         let carriers = self.tag.sweep();
         if !carriers.is_empty() {
             left.push(format!("processes {carriers:?} could not be ended"));
@@ -380,6 +430,7 @@ impl<'a> Session<'a> {
         if let Some(watcher) = self.watcher.take() {
             watcher.stop();
         }
+        self.inputs.finish();
         if let Err(error) = self.systems.remove_groups() {
             left.push(format!("a cgroup could not be removed: {error}"));
         }
@@ -422,7 +473,9 @@ impl<'a> Session<'a> {
         let ending = ending.on(recorded.and(told).and(kept).and(read));
         let samples = self.judged.samples(samples);
         let (made, requests) = (outcomes.faults, outcomes.requests);
-        let faults = tell_faults(self.plan, &self.folder, made, requests, self.judged.to_s)?;
+        let seen = (requests, &outcomes.probes);
+        let faults = tell_faults(self.plan, &self.folder, made, seen, self.judged.to_s)?;
+        let silent = outcomes.probes.silent(self.plan);
         let measured = Measured {
             tables: &mined.judged.tables,
             loops: &mined.judged.loops,
@@ -431,9 +484,30 @@ impl<'a> Session<'a> {
             steps: durations,
             loads: loads::Measured(&outcomes.loads),
             faults: &faults,
+            kept: outcomes.kept,
+            probes: outcomes.probes,
         };
         let mut verdict = judge(self.plan, &measured, ending, duration_s);
-        verdict.notes = mined.findings;
+        let found = findings(&Recorded {
+            plan: self.plan,
+            folder: &self.folder,
+            judged: self.judged,
+            tables: &mined.judged.tables,
+            repeated: &mined.repeated,
+            loops: &mined.judged.loops,
+            copies: &mined.copies,
+            samples: &samples,
+            loads: &outcomes.loads,
+            faults: &faults,
+        });
+        verdict.notes = mined.silent;
+        verdict.notes.extend(silent);
+        match &found {
+            Ok(found) => self.folder.write_json(RunFile::Findings, found)?,
+            Err(error) => verdict
+                .notes
+                .push(format!("what limited the run is not known: {error}")),
+        }
         verdict.notes.extend(mined.notes);
         verdict.notes.extend(again_and_again(&faults));
         self.status.doing(match verdict.outcome {
@@ -443,6 +517,8 @@ impl<'a> Session<'a> {
         if let Some(shown) = self.shown {
             shown.stop();
         }
+        let metrics = metrics(self.plan, &measured);
+        self.folder.write_json(RunFile::Metrics, &metrics)?;
         self.folder.write_json(RunFile::Verdict, &verdict)?;
         Ok((self.folder, verdict))
     }
@@ -453,14 +529,20 @@ fn tell_faults(
     plan: &Plan,
     folder: &RunFolder,
     mut faults: Vec<FaultRecord>,
-    requests: Requests,
+    (requests, probes): (Requests, &Tried),
     end_s: f64,
 ) -> Result<Vec<FaultRecord>, RunError> {
     if !faults.is_empty() {
         // Without counts nothing is said of entities; that they cannot be read is told
         // where they are drawn.
         let counts = folder.records::<EntityCount>().unwrap_or_default();
-        effects(plan, &mut faults, requests, &counts, end_s);
+        effects(
+            plan,
+            &mut faults,
+            requests,
+            (&counts, &probes.samples),
+            end_s,
+        );
         folder.write_json(RunFile::Faults, &faults)?;
     }
     Ok(faults)

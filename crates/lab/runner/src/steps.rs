@@ -1,33 +1,32 @@
 //! The steps of a plan, one after the other.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use lab_experiment::expr::{LoadQuantity, Metric, Metrics};
-use lab_experiment::plan::{Make, Plan, Step, Wait};
+use lab_experiment::plan::{Make, Plan, Step, Template, Wait};
 use lab_store::{EventKind, RunFile, RunFolder};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use units::{show_rate, show_seconds};
 
+use crate::calls::Calls;
 use crate::drivers::{Counts, Program};
-use crate::faults::{Faults, Phase};
+use crate::faults::{Background, Faults, Phase};
 use crate::judge::Ending;
+use crate::kept::Kept;
 use crate::loads::{self, Loads};
-use crate::processes::{Addresses, Children, Launch, Output, first_lines, itself, last_lines};
+use crate::probes::Probes;
+use crate::processes::{Addresses, first_lines};
 use crate::progress::Status;
 use crate::record::Recorder;
 
 /// Pause between two looks at a condition.
-const LOOK: Duration = Duration::from_millis(20);
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 /// What steps work with.
 pub(crate) struct Bench<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) folder: &'a RunFolder,
-    pub(crate) children: &'a Children,
-    /// The program itself, which `run` finds as `$HEADROOM`.
-    pub(crate) own_binary: &'a std::ffi::OsStr,
     pub(crate) addresses: &'a Addresses,
     /// By name of the driver.
     pub(crate) drivers: &'a [(String, Program)],
@@ -35,6 +34,10 @@ pub(crate) struct Bench<'a> {
     pub(crate) status: &'a Status,
     pub(crate) loads: &'a Loads<'a>,
     pub(crate) faults: Faults<'a>,
+    pub(crate) calls: Calls<'a>,
+    /// What steps before have kept.
+    pub(crate) kept: &'a Kept,
+    pub(crate) probes: &'a Probes<'a>,
 }
 
 /// Why a step did not end well.
@@ -79,14 +82,20 @@ pub(crate) fn counts(drivers: &[(String, Program)]) -> Counts {
     counts
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
     /// Makes the steps until one does not end well. `durations` has those that did,
     /// also when the future is dropped.
     pub(crate) async fn walk(&self, durations: &mut Vec<(String, f64)>) -> Ending {
+        let background = Background::default();
         for (number, step) in self.plan.steps.iter().enumerate() {
             self.recorder.event(EventKind::StepStarted, &step.name, "");
             let start = Instant::now();
-            let walked = self.step(number, step).await;
+            let walked = tokio::select! {
+                // What is told to those in the background they do before the step ends.
+                biased;
+                trouble = background.trouble() => Err(trouble),
+                walked = self.step(number, step, &background) => walked,
+            };
             let took = start.elapsed().as_secs_f64();
             match walked {
                 Ok(None) => {
@@ -126,9 +135,14 @@ impl Bench<'_> {
     /// Makes a step under its load. If it waited for failures to end, it says when the
     /// first request was due that was answered again: a condition looks back over seconds,
     /// and holds that much later.
-    async fn step(&self, number: usize, step: &Step) -> Result<Option<Instant>, Trouble> {
+    async fn step(
+        &self,
+        number: usize,
+        step: &'a Step,
+        background: &Background<'a>,
+    ) -> Result<Option<Instant>, Trouble> {
         let worked = match self.loads.begin(number, step).await {
-            Ok(()) => self.work_under_faults(number, step).await,
+            Ok(()) => self.work_under_faults(number, step, background).await,
             Err(trouble) => Err(trouble),
         };
         let cut = worked.as_ref().err().map(|_| "the step failed");
@@ -142,7 +156,8 @@ impl Bench<'_> {
     async fn work_under_faults(
         &self,
         number: usize,
-        step: &Step,
+        step: &'a Step,
+        background: &Background<'a>,
     ) -> Result<Option<Instant>, Trouble> {
         let (tell, phase) = watch::channel(Phase::Holds);
         let work = async {
@@ -150,8 +165,10 @@ impl Bench<'_> {
             tell.send_replace(Phase::Done);
             Ok(recovered)
         };
-        let faults = self.faults.make(number, step, &phase);
-        let (recovered, ()) = futures_util::future::try_join(work, faults).await?;
+        let faults = self.faults.make(number, step, &phase, background);
+        let both = futures_util::future::try_join(work, faults);
+        let (recovered, ()) = crate::always::during(self, step, both).await?;
+        background.end(&step.name).await;
         Ok(recovered)
     }
 
@@ -173,10 +190,10 @@ impl Bench<'_> {
             }
         }
         phase.send_replace(Phase::Held);
+        self.faults.send(number, step).await?;
+        self.call_all(step).await?;
         if let Some(command) = &step.run {
-            let command = self.addresses.render(command);
-            self.status.doing(format!("run {command}"));
-            self.run(number, step, &command).await?;
+            self.run(number, step, command).await?;
         }
         let Some(wait) = &step.wait else {
             return Ok(None);
@@ -195,7 +212,19 @@ impl Bench<'_> {
         Ok(recovered.map(|recovered| recovered.max(began)))
     }
 
+    /// What is counted and seen now.
+    pub(crate) fn now(&self) -> Now<'_> {
+        Now {
+            counts: counts(self.drivers),
+            loads: self.loads,
+            probes: self.probes,
+        }
+    }
+
     async fn make(&self, step: &Step, make: &Make) -> Result<(), Trouble> {
+        let filled = make.filled_in(|reference| self.kept.resolve(self.addresses, reference));
+        let filled = filled.map_err(|error| format!("make {}: {error}", make.what))?;
+        let make = &filled;
         self.status
             .doing(format!("make {} × {}", make.count, make.what));
         let makes = |name: &str| {
@@ -232,51 +261,27 @@ impl Bench<'_> {
         Ok(())
     }
 
-    async fn run(&self, number: usize, step: &Step, command: &str) -> Result<(), Trouble> {
+    async fn run(&self, number: usize, step: &Step, command: &Template) -> Result<(), Trouble> {
+        let told = self.kept.tell(self.addresses, command);
+        self.status.doing(format!("run {told}"));
         let name = format!("step-{}-{}", number + 1, step.name);
-        let log = |name: &str| -> PathBuf { self.folder.file(RunFile::Log(name)) };
-        let child = self
-            .children
-            .start(Launch {
-                name: name.clone(),
-                program: "sh".into(),
-                args: vec!["-c".into(), command.into()],
-                env: itself(self.own_binary).into(),
-                cpus: None,
-                cgroup: None,
-                stdout: Output::File(log(&name)),
-                stderr: log(&format!("{name}.err")),
-            })
-            .map_err(|error| Trouble::Broken(error.to_string()))?;
-        let what = match tokio::time::timeout(step.run_within, child.exit()).await {
-            Ok(ended) if ended.well() => {
-                let said = first_lines(&log(&name));
-                if !said.is_empty() {
-                    self.recorder.event(EventKind::Said, &step.name, &said);
-                }
-                return Ok(());
-            }
-            Ok(ended) => ended.to_string(),
-            Err(_) => {
-                child.stop().await;
-                let within = show_seconds(step.run_within.as_secs_f64());
-                format!("did not end within {within} (`run_within`)")
-            }
-        };
-        Err(Trouble::Broken(format!(
-            "`{command}` {what}{}",
-            last_lines(&child.logs)
-        )))
+        let within = (step.run_within, " (`run_within`)");
+        self.calls.run(&name, command, within).await?;
+        let log = self.folder.file(RunFile::Log(&name));
+        // Kept first, so that it is hidden in what is told.
+        let kept = self.calls.keep_output(&step.keep, &log);
+        let said = self.kept.hide(&first_lines(&log));
+        if !said.is_empty() {
+            self.recorder.event(EventKind::Said, &step.name, &said);
+        }
+        kept.map_err(|why| Trouble::Broken(format!("`{told}`: {why}")))
     }
 
     async fn wait(&self, wait: &Wait) -> Result<(), Trouble> {
         let start = Instant::now();
         let mut held_since: Option<Instant> = None;
         loop {
-            let judgement = wait.until.eval(&Now {
-                counts: counts(self.drivers),
-                loads: self.loads,
-            });
+            let judgement = wait.until.eval(&self.now());
             let now = Instant::now();
             match (judgement.holds, held_since) {
                 (Some(true), None) => held_since = Some(now),
@@ -317,9 +322,10 @@ impl Bench<'_> {
 }
 
 /// What is counted and seen now, for conditions.
-struct Now<'a> {
+pub(crate) struct Now<'a> {
     counts: Counts,
     loads: &'a Loads<'a>,
+    probes: &'a Probes<'a>,
 }
 
 impl Metrics for Now<'_> {
@@ -330,6 +336,7 @@ impl Metrics for Now<'_> {
                 Some(*count as f64)
             }
             Metric::Load { load, quantity, .. } => self.loads.value(load, *quantity),
+            Metric::Probe { probe, number, .. } => self.probes.value(probe, number),
             _ => None,
         }
     }

@@ -40,7 +40,7 @@ pub(crate) fn keep(folder: &RunFolder, mined: &Mined) -> Result<(), KeepError> {
         for turn in &turns.turns {
             loops.append(&LoopTurn {
                 name: match apart {
-                    true => apart_by(name, mined, turn.process),
+                    true => apart_by(name, &mined.copies, turn.process),
                     false => name.clone(),
                 },
                 t_s: turn.start_ns as f64 / SECOND_NS,
@@ -59,8 +59,8 @@ fn processes(turns: &Turns) -> BTreeSet<u32> {
 }
 
 /// A loop as one process made it.
-fn apart_by(name: &str, mined: &Mined, process: u32) -> String {
-    let copy = mined.copies.get(process as usize);
+pub(crate) fn apart_by(name: &str, copies: &[String], process: u32) -> String {
+    let copy = copies.get(process as usize);
     format!("{name} of {}", copy.map_or("?", String::as_str))
 }
 
@@ -86,7 +86,7 @@ fn histograms(mined: &Mined) -> Result<Vec<StoredHistogram>, HistogramError> {
         let processes = processes(turns);
         for process in processes.iter().filter(|_| processes.len() > 1) {
             let own = turns.turns.iter().filter(|turn| turn.process == *process);
-            let name = apart_by(name, mined, *process);
+            let name = apart_by(name, &mined.copies, *process);
             stored.push(of(format!("loop.{name}"), own.map(length))?);
         }
     }

@@ -9,6 +9,7 @@ use measure::{Clock, Marks, Ticks, Trees};
 
 use crate::alarm::Alarm;
 use crate::progress::Status;
+use crate::usage::{self, Usage};
 
 /// Time between two samples.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -46,6 +47,7 @@ impl Watcher {
         let watch = Watch {
             clock,
             samples,
+            usage: Usage::start(folder)?,
             status,
             trees: Trees::new(),
             names: Vec::new(),
@@ -84,6 +86,7 @@ fn cpu_of_thread() -> Duration {
 struct Watch {
     clock: Clock,
     samples: Appender<ProcessSample>,
+    usage: Usage,
     status: Status,
     trees: Trees,
     /// Names of the systems, by the number of their tree.
@@ -98,6 +101,7 @@ impl Watch {
     ) -> Result<(), String> {
         let mut ticks = Ticks::new(Instant::now() + PERIOD, PERIOD);
         let mut earliest = Instant::now();
+        let mut usage_again = earliest;
         loop {
             let deadline = ticks.next_deadline(Instant::now()).max(earliest);
             loop {
@@ -111,7 +115,8 @@ impl Watch {
                     }
                     Err(RecvTimeoutError::Timeout) => break,
                     Err(RecvTimeoutError::Disconnected) => {
-                        self.samples.flush().map_err(|error| error.to_string())?;
+                        let flushed = self.samples.flush().and_then(|()| self.usage.flush());
+                        flushed.map_err(|error| error.to_string())?;
                         return self.list(each).map_err(|error| error.to_string());
                     }
                 }
@@ -119,6 +124,15 @@ impl Watch {
             let (began, cpu) = (Instant::now(), cpu_of_thread());
             self.sample_all().map_err(|error| error.to_string())?;
             earliest = began + cpu_of_thread().saturating_sub(cpu) * PART;
+            if began >= usage_again {
+                let cpu = cpu_of_thread();
+                let sampled = self
+                    .usage
+                    .sample(self.clock.now_s(), &self.trees, &self.names);
+                sampled.map_err(|error| error.to_string())?;
+                let cost = cpu_of_thread().saturating_sub(cpu) * usage::PART;
+                usage_again = began + cost.max(usage::PERIOD);
+            }
         }
     }
 

@@ -2,9 +2,9 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::support::Lab;
+use crate::support::{Lab, options, passed, plan};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -81,10 +81,34 @@ run = "sh -c 'sleep 0.1'"
 on_exit = "restart"
 restart_after = "10ms"
 
+[[system]]
+name = "slowed"
+run = "sh -c 'setsid sh -c \"while :; do :; done\" & echo up; while :; do sleep 0.01; done'"
+ready = "log up"
+
+[[system]]
+name = "exhausted"
+run = "sh -c 'setsid sleep 600 & echo up; wait'"
+ready = "log up"
+
+[[system]]
+name = "nagged"
+run = "sh -c 'setsid sleep 600 & echo up; wait'"
+ready = "log up"
+
+[[step]]
+name = "nag"
+hold = "1ms"
+fault = { pause = "nagged", for = "30ms", every = "exponential 20ms", through = "broken" }
+
 [[step]]
 name = "broken"
 hold = "2s"
 fault = [
+  { slow = "slowed", to = "10%", at = "0s", for = "1500ms" },
+  { custom = "files", do = "touch made-by-a-fault", undo = "rm -f made-by-a-fault", at = "0s", for = "20ms", every = "10ms" },
+  { exhaust = "exhausted", descriptors = 3, at = "0s", for = "100ms" },
+  { exhaust = "exhausted", memory = "1MiB", at = "200ms", for = "1s" },
   { pause = "paused", pick = "all", at = "0s", for = "60ms" },
   { pause = "paused.1", at = "80ms", for = "900ms" },
   { kill = "killed", at = "0s", for = "50ms" },
@@ -114,6 +138,13 @@ fn a_laboratory_killed_among_faults_leaves_nothing_at_100_random_moments() {
                     lab.process.wait().unwrap();
                     eprintln!("seed {SEED}, worker {worker}, turn {turn}: killed after {delay:?}");
                     lab.assert_nothing_is_left();
+                    // Undone twice, for a command may outlive the laboratory by a moment.
+                    let made = lab.folder.path().join("made-by-a-fault");
+                    let until = Instant::now() + Duration::from_secs(30);
+                    while made.exists() {
+                        assert!(Instant::now() < until, "what a fault made is still there");
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
                 }
             });
         }
@@ -222,4 +253,39 @@ hold = "1s"
     assert_eq!(lab.process.wait().unwrap().code(), Some(4));
     assert_eq!(lab.processes(), Vec::<String>::new());
     assert!(lab.events().contains("interrupted"), "{}", lab.events());
+}
+
+#[test]
+fn what_a_run_left_that_was_killed_with_its_guardian_is_undone_by_the_next() {
+    let mut lab = Lab::start(
+        r#"
+[[system]]
+name = "exhausted"
+run = "sh -c 'echo up; sleep 600'"
+ready = "log up"
+[[step]]
+name = "broken"
+fault = { exhaust = "exhausted", descriptors = 0, for = "10m" }
+"#,
+    );
+    lab.until("the fault begins", |lab| {
+        lab.events().contains("fault-began")
+    });
+    let processes = lab.processes();
+    let guardian = processes.iter().find(|line| line.contains(" guardian "));
+    let guardian = guardian.unwrap_or_else(|| panic!("{processes:#?}"));
+    let pid = guardian
+        .split(['/', ' '])
+        .find_map(|word| word.parse().ok());
+    kill(Pid::from_raw(pid.unwrap()), Signal::SIGKILL).unwrap();
+    signal(&lab, Signal::SIGKILL);
+    lab.process.wait().unwrap();
+    lab.until("all processes end", |lab| lab.processes().is_empty());
+    let runs = lab.folder.path().join("runs");
+    let ledgers = runs.join("faults-to-undo");
+    assert_eq!(std::fs::read_dir(&ledgers).unwrap().count(), 1);
+    let (next, text) = plan("[[step]]\nname = \"next\"\nhold = \"1ms\"\n");
+    let finished = lab_runner::run(next, &text, options(&runs)).unwrap();
+    passed(&finished);
+    assert!(!ledgers.exists());
 }

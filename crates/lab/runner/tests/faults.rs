@@ -2,9 +2,9 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support::{log, run};
+use crate::support::{all, faults, log, of, outcomes, passed, run, server};
 use lab_runner::Finished;
-use lab_store::{Event, EventKind, FaultRecord, Outcome, RunFile};
+use lab_store::{EventKind, Outcome};
 
 /// Three copies that say ten times a second that they are there, with a child in a session
 /// of its own that does the same, as databases have.
@@ -19,24 +19,6 @@ count = 3
 fn made(text: &str) -> (tempfile::TempDir, Finished) {
     let (folder, finished) = run(&format!("{BEATS}{text}"));
     (folder, finished.unwrap_or_else(|error| panic!("{error}")))
-}
-
-#[track_caller]
-fn passed(finished: &Finished) {
-    let verdict = &finished.verdict;
-    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
-    assert_eq!(finished.notes, Vec::<String>::new());
-}
-
-fn all(finished: &Finished) -> Vec<Event> {
-    finished.folder.records::<Event>().unwrap()
-}
-
-fn of(finished: &Finished, kind: EventKind) -> Vec<(f64, String, String)> {
-    let events = all(finished).into_iter();
-    let of = events.filter(|event| event.kind == kind);
-    of.map(|event| (event.t_s, event.name, event.text))
-        .collect()
 }
 
 /// Times at which a copy's parent or child said that it was there, since the Unix epoch.
@@ -279,26 +261,10 @@ run = "sleep 0.3; exit 1"
     assert_eq!(finished.notes, Vec::<String>::new());
 }
 
-/// A server that answers at once.
-const SERVER: &str = r#"
-import asyncio, sys
-async def serve(reader, writer):
-    try:
-        while await reader.readuntil(b"\r\n\r\n"):
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-    except Exception:
-        writer.close()
-async def main():
-    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]), backlog=1000)
-    await server.serve_forever()
-asyncio.run(main())
-"#;
-
 /// A server under load, and another one that nobody uses, with the steps given.
 fn under_load(steps: &str) -> (tempfile::TempDir, Finished) {
     let scripts = tempfile::tempdir().unwrap();
-    let server = scripts.path().join("server.py");
-    std::fs::write(&server, SERVER).unwrap();
+    let server = server(scripts.path());
     let (folder, finished) = run(&format!(
         r#"
 [[system]]
@@ -320,10 +286,6 @@ guard = {{ late_after = "1s", steal_share = "100%", little = "100%" }}
         server.display()
     ));
     (folder, finished.unwrap_or_else(|error| panic!("{error}")))
-}
-
-fn faults(finished: &Finished) -> Vec<FaultRecord> {
-    finished.folder.read_json(RunFile::Faults).unwrap()
 }
 
 #[test]
@@ -431,22 +393,16 @@ fn a_fault_of_something_else_has_no_effect() {
 name = "nobody cares"
 load = { traffic = "on" }
 hold = "3s"
-fault = [{ kill = "unused", at = "1s", for = "300ms" }, { pause = "unused", at = "2s", for = "100ms" }]
+fault = [{ kill = "unused", at = "1s", for = "300ms" }, { pause = "unused", at = "2s", for = "100ms" }, { slow = "unused", to = "10%", at = "2400ms", for = "300ms" }]
 [[expect]]
 that = "recovery(traffic.good) == 0 and lost(traffic) == 0 and depth(traffic) == 0%"
 [[expect]]
 that = "detection(traffic) < 1s"
 "#,
     );
-    let outcomes: Vec<Outcome> = finished
-        .verdict
-        .expectations
-        .iter()
-        .map(|judged| judged.outcome)
-        .collect();
     // Where nothing was seen, nobody knows how fast it would have been.
     assert_eq!(
-        outcomes,
+        outcomes(&finished),
         [Outcome::Pass, Outcome::Inconclusive],
         "{:?}",
         faults(&finished)
@@ -470,14 +426,8 @@ that = "recovery(traffic) > 1s"
 that = "recovery(traffic) < 1h"
 "#,
     );
-    let outcomes: Vec<Outcome> = finished
-        .verdict
-        .expectations
-        .iter()
-        .map(|judged| judged.outcome)
-        .collect();
     let expected = [Outcome::Fail, Outcome::Pass, Outcome::Inconclusive];
-    assert_eq!(outcomes, expected, "{:?}", faults(&finished));
+    assert_eq!(outcomes(&finished), expected, "{:?}", faults(&finished));
     let effect = faults(&finished)[0].effects[0].clone();
     assert!(
         effect.at_least && effect.text.contains("not as before within"),

@@ -1,36 +1,12 @@
 //! Loads that go on from one step to the next, with real generators and a real target.
 
-use crate::support::{log, run};
+use crate::support::{log, run, server};
 use lab_runner::Finished;
 use lab_store::{Outcome, StoredLoad};
 
-/// Answers each request so many seconds after it came, and says its path. Requests with
-/// numbers in a range fail.
-const SLOW: &str = r#"
-import asyncio, sys
-async def serve(reader, writer):
-    try:
-        while head := await reader.readuntil(b"\r\n\r\n"):
-            path = head.split(b" ")[1].decode()
-            print(path, flush=True)
-            failed = int(path.rsplit("/", 1)[1]) in range(*map(int, sys.argv[3:5]))
-            asyncio.create_task(answer(writer, failed))
-    except Exception:
-        writer.close()
-async def answer(writer, failed):
-    await asyncio.sleep(float(sys.argv[2]))
-    status = b"503 Out" if failed else b"200 OK"
-    writer.write(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n")
-async def main():
-    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]), backlog=1000)
-    await server.serve_forever()
-asyncio.run(main())
-"#;
-
 fn made(slow: &str, steps: &str) -> (tempfile::TempDir, Finished, Vec<StoredLoad>) {
     let scripts = tempfile::tempdir().unwrap();
-    let server = scripts.path().join("slow.py");
-    std::fs::write(&server, SLOW).unwrap();
+    let server = server(scripts.path());
     let (folder, finished) = run(&format!(
         r#"
 [[system]]
@@ -256,4 +232,35 @@ that = "'recover': traffic outage > 1094ms and 'recover': traffic outage < 1106m
         "{:?}",
         finished.verdict
     );
+}
+
+#[test]
+fn a_load_goes_on_while_a_fault_outlasts_the_hold_of_its_step() {
+    let (_folder, finished, loads) = made(
+        "0.01 0 0",
+        r#"
+[[step]]
+name = "stopped"
+load = { traffic = "on" }
+hold = "500ms"
+fault = { pause = "slow", for = "1s" }
+[[step]]
+name = "nothing"
+hold = "10ms"
+[[step]]
+name = "over before"
+load = { traffic = "on" }
+hold = "500ms"
+fault = { pause = "slow", at = "0s", for = "100ms" }
+"#,
+    );
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
+    let planned: Vec<u64> = loads
+        .iter()
+        .map(|load| load.summary.requests.planned)
+        .collect();
+    // Those due in the last milliseconds may be too late for it.
+    assert!(planned[0] >= 290, "{planned:?}");
+    assert_eq!(planned[1], 100);
 }

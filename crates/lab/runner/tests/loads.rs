@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::simulated;
-use crate::support::{events, options, plan};
+use crate::support::{events, options, outcomes, plan};
 use lab_runner::{Finished, RunError, StartGenerator};
 use lab_store::{EventKind, Outcome};
 
@@ -15,6 +15,7 @@ rate = "100/s"
 [[probe]]
 name = "alive"
 http = "GET http://127.0.0.1:1/fine"
+rate = "10/s"
 "#;
 
 fn run_with(
@@ -186,8 +187,7 @@ that = "alive ok == 100%"
     let (_folder, finished) = made(simulated::late, steps);
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Invalid);
-    let outcomes: Vec<Outcome> = verdict.expectations.iter().map(|e| e.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Invalid, Outcome::Pass]);
+    assert_eq!(outcomes(&finished), [Outcome::Invalid, Outcome::Pass]);
     let note = &verdict.expectations[0].note;
     assert!(
         note.contains("traffic max may be") && note.contains("late"),
@@ -291,9 +291,8 @@ that = "knee.rate < 500/s"
 "#,
     );
     let verdict = &finished.verdict;
-    let outcomes: Vec<Outcome> = verdict.expectations.iter().map(|e| e.outcome).collect();
     let expected = [Outcome::Pass, Outcome::Inconclusive, Outcome::Inconclusive];
-    assert_eq!(outcomes, expected, "{verdict:?}");
+    assert_eq!(outcomes(&finished), expected, "{verdict:?}");
 }
 
 #[test]

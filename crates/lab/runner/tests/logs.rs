@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{options, plan, run, script};
+use crate::support::{options, outcomes, plan, run, script};
 use lab_runner::Finished;
 use lab_store::{LoopTurn, Outcome};
 
@@ -100,14 +100,8 @@ that = "task.start..done count == 1"
         ),
     );
     let (_folder, finished) = made(&text);
-    let outcomes: Vec<_> = finished
-        .verdict
-        .expectations
-        .iter()
-        .map(|e| e.outcome)
-        .collect();
     assert_eq!(
-        outcomes,
+        outcomes(&finished),
         [Outcome::Fail, Outcome::Pass],
         "{:?}",
         finished.verdict
@@ -214,4 +208,64 @@ fn paths_start_from_the_folder_of_the_file() {
         error.contains("the folder of the experiment file") && error.contains(&base),
         "{error}"
     );
+}
+
+/// A hundred and twenty tasks of two copies, in files of their own that are rotated while they grow,
+/// and one that was there before the run.
+#[test]
+fn logs_that_programs_write_themselves_are_read_through_rotation() {
+    let scripts = tempfile::tempdir().unwrap();
+    let member = scripts.path().join("member.sh");
+    let body = r#"
+mkdir -p "$1"; cd "$1"
+task=0
+while [ $task -lt 60 ]; do
+  say task.start ",\"guid\":\"$2-$task\"" >> app.log
+  say task.done ",\"guid\":\"$2-$task\"" >> app.log
+  task=$((task + 1))
+  if [ $((task % 20)) = 0 ]; then mv app.log app.log.$task; sleep 0.2; fi
+done
+say late ',"guid":"x"' >> app.log
+echo up
+exec sleep 600"#;
+    script(&member, &format!("#!/bin/sh\n{SAY}\n{body}\n"));
+    let old = scripts.path().join("old.log");
+    let line = "{\"timestamp\":\"1700000000.0\",\"message\":\"task.start\",\"guid\":\"old\"}\n";
+    std::fs::write(&old, line).unwrap();
+    let (_folder, finished) = made(&format!(
+        r#"
+[[system]]
+name = "member"
+run = "{} {{work}}/own-{{index}} {{index}}"
+count = 2
+inputs = ["{{work}}/own-{{index}}/app.log*", "{}"]
+[[lifecycle]]
+name = "task"
+key = ["guid"]
+points = [["start", "task.start"], ["done", "task.done"]]
+[[step]]
+name = "work"
+hold = "5s"
+[[expect]]
+that = "task.start..done count == 120"
+[[expect]]
+that = "task.complete == 100%"
+"#,
+        member.display(),
+        old.display()
+    ));
+    assert_eq!(
+        finished.verdict.outcome,
+        Outcome::Pass,
+        "{:?}",
+        finished.verdict
+    );
+    for copy in 0..2 {
+        let log = finished
+            .folder
+            .path()
+            .join(format!("logs/member.{copy}.files.log"));
+        let log = std::fs::read_to_string(log).unwrap();
+        assert_eq!(log.lines().count(), 121, "{log}");
+    }
 }

@@ -2,14 +2,24 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod copies;
 mod crashes;
+mod custom_faults;
 mod faults;
 mod going_on;
+mod kept;
 mod loads;
 mod logs;
+mod parts;
+#[path = "../../generator/tests/postgres_server/mod.rs"]
+mod postgres_server;
+mod probes;
 mod programs;
+mod signals;
 mod simulated;
+mod starved;
 mod steps;
 mod support;
 mod systems;
+mod through;
 mod your_own_system;

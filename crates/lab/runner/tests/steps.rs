@@ -2,7 +2,7 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support::{events, run, script};
+use crate::support::{events, outcomes, run, script};
 use lab_store::{EntityCount, Event, EventKind, LoopTurn, Outcome};
 
 /// A driver whose entities are placed at once and paid one by one.
@@ -78,6 +78,39 @@ that = "duration('orders') < 1m"
     assert_eq!((last.what.as_str(), last.count), ("order", 110));
     let times: Vec<f64> = counts.iter().map(|count| count.t_s).collect();
     assert!(times.is_sorted(), "{times:?}");
+}
+
+#[test]
+fn what_a_step_keeps_can_be_made_by_the_next() {
+    let steps = |count: &str| {
+        format!(
+            r#"
+[[step]]
+name = "plan"
+run = "echo '{{{{\"orders\": {count}, \"lost\": 2}}}}'"
+keep = {{ orders = "json /orders", lost = "json /lost" }}
+[[step]]
+name = "orders"
+make = {{ what = "order", count = "{{orders}}", refuse = "{{lost}}" }}
+"#
+        )
+    };
+    let (_shop, text) = shop(&steps("5"));
+    let (_folder, finished) = run(&text);
+    let verdict = finished.unwrap().verdict;
+    assert_eq!(verdict.outcome, Outcome::Fail);
+    let reason = verdict.reason.unwrap();
+    let told = "3 accepted, 2 refused: 2 times out of stock";
+    assert!(reason.contains(told), "{reason}");
+
+    let (_shop, text) = shop(&steps("5.5"));
+    let (_folder, finished) = run(&text);
+    let verdict = finished.unwrap().verdict;
+    assert_eq!(verdict.outcome, Outcome::Error);
+    let reason = verdict.reason.unwrap();
+    let told = "make order: `count` is \"{orders}\", which came to no whole number from 0 to \
+        10,000,000";
+    assert!(reason.contains(told), "{reason}");
 }
 
 #[test]
@@ -207,9 +240,12 @@ that = "system.shop.rss max < 1GiB"
 "#);
     let finished = finished.unwrap();
     let verdict = &finished.verdict;
-    let outcomes: Vec<Outcome> = verdict.expectations.iter().map(|e| e.outcome).collect();
     use Outcome::{Fail, Pass};
-    assert_eq!(outcomes, [Pass, Fail, Pass, Pass, Pass], "{verdict:#?}");
+    assert_eq!(
+        outcomes(&finished),
+        [Pass, Fail, Pass, Pass, Pass],
+        "{verdict:#?}"
+    );
     assert_eq!(verdict.outcome, Fail);
     assert_eq!(verdict.expectations[0].measured, "3 s");
     let turns: Vec<LoopTurn> = finished.folder.records().unwrap();

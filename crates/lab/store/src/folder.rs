@@ -5,12 +5,13 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use lab_judgement::MetricValue;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Appender, DOCUMENT_BYTES_MAX, Environment, Record, SCHEMA, StoreError, StoredHistogram,
-    Verdict, read,
+    Appender, DOCUMENT_BYTES_MAX, Environment, FaultRecord, FindingRecord, Record, SCHEMA,
+    StoreError, StoredHistogram, Verdict, read,
 };
 
 /// Highest suffix tried when an id is taken.
@@ -37,12 +38,26 @@ pub enum RunFile<'a> {
     Events,
     /// A list of [`crate::FaultRecord`]; only of runs with faults.
     Faults,
+    /// A list of [`crate::FindingRecord`].
+    Findings,
+    /// A list of [`MetricValue`]: what other runs of the experiment can be compared by.
+    Metrics,
     /// [`crate::ProcessSample`].
     Processes,
     /// [`crate::SystemProcess`].
     SystemProcesses,
+    /// [`crate::ThreadSample`].
+    Threads,
+    /// [`crate::LimitSample`].
+    Limits,
+    /// [`crate::MachineSample`].
+    Machine,
+    /// [`crate::DatagramSample`].
+    Datagrams,
     /// [`crate::EntityCount`].
     Entities,
+    /// [`crate::ProbeSample`]; only of runs with probes.
+    Probes,
     /// [`crate::LoopTurn`].
     Loops,
     /// The timelines of one lifecycle, by its name.
@@ -69,9 +84,16 @@ impl RunFile<'_> {
             Self::Environment => "environment.json".into(),
             Self::Events => "events.jsonl".into(),
             Self::Faults => "faults.json".into(),
+            Self::Findings => "findings.json".into(),
+            Self::Metrics => "metrics.json".into(),
             Self::Processes => "series/processes.csv".into(),
             Self::SystemProcesses => "series/system-processes.csv".into(),
+            Self::Threads => "series/threads.csv".into(),
+            Self::Limits => "series/limits.csv".into(),
+            Self::Machine => "series/machine.csv".into(),
+            Self::Datagrams => "series/datagrams.csv".into(),
             Self::Entities => "series/entities.csv".into(),
+            Self::Probes => "series/probes.csv".into(),
             Self::Loops => "series/loops.csv".into(),
             Self::Lifecycle(name) => format!("lifecycles/{}.csv", file_stem(name)).into(),
             Self::Load(name) => format!("loads/{}.json", file_stem(name)).into(),
@@ -299,6 +321,45 @@ impl RunFolder {
         })
     }
 
+    /// The faults of the run; one without any has no file of them.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or is not what its format says.
+    pub fn faults(&self) -> Result<Vec<FaultRecord>, StoreError> {
+        self.list(RunFile::Faults)
+    }
+
+    /// What limited the run, as it was found at its end; runs of older versions have none.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or is not what its format says.
+    pub fn findings(&self) -> Result<Vec<FindingRecord>, StoreError> {
+        self.list(RunFile::Findings)
+    }
+
+    /// A list in a JSON file; empty when there is no such file.
+    fn list<T: DeserializeOwned>(&self, file: RunFile<'_>) -> Result<Vec<T>, StoreError> {
+        match self.file(file).exists() {
+            true => self.read_json(file),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// What expectations and gates are about, as far as it was measured and can be trusted; none
+    /// when the file is absent, as in runs of versions before it.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunFolder::read_json`].
+    pub fn metrics(&self) -> Result<Vec<MetricValue>, StoreError> {
+        match self.file(RunFile::Metrics).exists() {
+            true => self.read_json(RunFile::Metrics),
+            false => Ok(Vec::new()),
+        }
+    }
+
     /// Where, when and with what the run was made.
     ///
     /// # Errors
@@ -323,10 +384,6 @@ impl RunFolder {
     ///
     /// As [`RunFolder::read_json`].
     pub fn histograms(&self) -> Result<Vec<StoredHistogram>, StoreError> {
-        if self.file(RunFile::Histograms).exists() {
-            self.read_json(RunFile::Histograms)
-        } else {
-            Ok(Vec::new())
-        }
+        self.list(RunFile::Histograms)
     }
 }

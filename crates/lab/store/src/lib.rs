@@ -7,18 +7,22 @@
 mod append;
 
 mod error;
+mod findings;
 mod folder;
 mod line;
 mod loads;
 mod read;
 mod records;
+mod usage;
 
 pub use append::Appender;
 pub use error::StoreError;
+pub use findings::{FindingRecord, Mark};
 pub use folder::{RunFile, RunFolder};
 pub use line::Record;
 pub use loads::{LOADS_MAX, StoredLoad};
 pub use records::*;
+pub use usage::{DatagramSample, LimitSample, MachineSample, ThreadSample};
 
 /// Longest line that is read, in bytes.
 pub const LINE_BYTES_MAX: usize = 1 << 20;

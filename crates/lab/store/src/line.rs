@@ -6,7 +6,7 @@ use std::str::FromStr;
 use csv::{Cell, push_record};
 
 use crate::folder::RunFile;
-use crate::{EntityCount, Event, LoopTurn, ProcessSample, SystemProcess};
+use crate::{EntityCount, Event, LoopTurn, ProbeSample, ProcessSample, SystemProcess};
 
 /// A record that is stored as one line (or one CSV record) of a file.
 ///
@@ -144,6 +144,53 @@ impl Record for EntityCount {
     }
 }
 
+impl Record for ProbeSample {
+    const FILE: RunFile<'static> = RunFile::Probes;
+    const COLUMNS: Option<&'static [&'static str]> = Some(&[
+        "t_s",
+        "probe",
+        "of",
+        "latency_s",
+        "skipped",
+        "value",
+        "text",
+        "error",
+    ]);
+
+    fn push_line(&self, out: &mut String) -> Result<(), String> {
+        let value = self.value.map(|value| finite("value", value));
+        let fields = [
+            &finite("t_s", self.t_s)?,
+            &self.probe,
+            &self.of,
+            &finite("latency_s", self.latency_s)?,
+            &self.skipped.to_string(),
+            &value.transpose()?.unwrap_or_default(),
+            &self.text,
+            &self.error,
+        ];
+        push_record(out, fields.into_iter().map(String::as_str));
+        Ok(())
+    }
+
+    fn from_fields(fields: &[Cell]) -> Result<Self, String> {
+        let value = match fields[5].text.as_str() {
+            "" => None,
+            _ => Some(number::<Self, f64>(fields, 5)?),
+        };
+        Ok(Self {
+            t_s: time(fields, 0)?,
+            probe: fields[1].text.clone(),
+            of: fields[2].text.clone(),
+            latency_s: number::<Self, f64>(fields, 3)?,
+            skipped: number::<Self, _>(fields, 4)?,
+            value,
+            text: fields[6].text.clone(),
+            error: fields[7].text.clone(),
+        })
+    }
+}
+
 impl Record for LoopTurn {
     const FILE: RunFile<'static> = RunFile::Loops;
     const COLUMNS: Option<&'static [&'static str]> = Some(&["name", "t_s", "duration_s"]);
@@ -168,7 +215,7 @@ impl Record for LoopTurn {
 }
 
 /// The shortest text that reads back as the same number.
-fn finite(column: &str, value: f64) -> Result<String, String> {
+pub(crate) fn finite(column: &str, value: f64) -> Result<String, String> {
     if value.is_finite() {
         Ok(value.to_string())
     } else {
@@ -176,11 +223,14 @@ fn finite(column: &str, value: f64) -> Result<String, String> {
     }
 }
 
-fn time(fields: &[Cell], index: usize) -> Result<f64, String> {
+pub(crate) fn time(fields: &[Cell], index: usize) -> Result<f64, String> {
     parse("a time in seconds", &fields[index].text)
 }
 
-fn number<R: Record, N: FromStr<Err: Display>>(fields: &[Cell], index: usize) -> Result<N, String> {
+pub(crate) fn number<R: Record, N: FromStr<Err: Display>>(
+    fields: &[Cell],
+    index: usize,
+) -> Result<N, String> {
     let column = R::COLUMNS
         .and_then(|columns| columns.get(index))
         .copied()

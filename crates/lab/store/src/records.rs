@@ -77,7 +77,11 @@ pub enum EventKind {
     Made,
     /// A step's command ended well; the text is what it printed, its first lines if long.
     Said,
-    /// A load or a search ended; the text says what came of it.
+    /// A step sent a signal; the text says which, and to whom.
+    Signalled,
+    /// A request of a step was answered as the file expects; the text says with what.
+    Answered,
+    /// A load, a search or a probe ended; the text says what came of it.
     Measured,
     /// The steps are over, and the systems are being stopped: what happens from now on is
     /// not judged.
@@ -212,6 +216,66 @@ pub struct EntityCount {
     pub count: u64,
 }
 
+/// One line of `series/probes.csv`: a try of a probe.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProbeSample {
+    /// When it began.
+    pub t_s: f64,
+    /// Name of the probe.
+    pub probe: String,
+    /// The copy that was asked, as in [`ProcessSample`]; empty if the probe asks once.
+    pub of: String,
+    /// How long the answer took, or how long it was waited for.
+    pub latency_s: f64,
+    /// Tries before this one that were left out, because one took too long.
+    pub skipped: u64,
+    /// The number that was answered.
+    pub value: Option<f64>,
+    /// The text that was answered, when it was no number.
+    pub text: String,
+    /// Why it failed; empty if it went well.
+    pub error: String,
+}
+
+impl ProbeSample {
+    /// Whether it went well.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.error.is_empty()
+    }
+}
+
+/// What a probe came to, of one copy if it asks several.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProbeSummary {
+    /// Name of the probe.
+    pub name: String,
+    /// The copy that was asked; empty if the probe asks once.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub of: String,
+    /// Tries.
+    pub tries: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+    /// Tries that were left out, because one before took too long.
+    pub skipped: u64,
+    /// Median latency of the tries that went well; absent when none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_s: Option<f64>,
+    /// Their longest latency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_s: Option<f64>,
+    /// The newest number that was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// The newest text that was answered.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// Why the newest of those that failed did; empty if none failed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub error: String,
+}
+
 /// One line of `series/loops.csv`: one turn of recurring work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopTurn {
@@ -262,10 +326,31 @@ pub struct Verdict {
     pub duration_s: f64,
     /// Each expectation, in file order.
     pub expectations: Vec<Expectation>,
+    /// What each probe came to; absent without probes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<ProbeSummary>,
     /// What a person should know besides: lifecycles that found nothing, log lines that
     /// could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// The unit of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Time.
+    Seconds,
+    /// Size.
+    Bytes,
+    /// A part of 1.
+    Share,
+    /// A number of things a second.
+    PerSecond,
+    /// Processors in use.
+    Cores,
+    /// A number of things.
+    Count,
 }
 
 /// One expectation of a [`Verdict`].
@@ -280,6 +365,9 @@ pub struct Expectation {
     /// to 1, rates per second. A metric that was not measured is missing.
     #[serde(default)]
     pub values: BTreeMap<String, f64>,
+    /// The unit of each of them.
+    #[serde(default)]
+    pub units: BTreeMap<String, Unit>,
     /// Did it hold?
     pub outcome: Outcome,
     /// Why it could not be judged; empty otherwise.

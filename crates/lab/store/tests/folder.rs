@@ -10,8 +10,9 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use lab_store::{
-    EntityCount, Environment, Event, EventKind, LoopTurn, Outcome, ProcessSample, Record, RunFile,
-    RunFolder, SCHEMA, StoreError, SystemProcess, Verdict,
+    DatagramSample, EntityCount, Environment, Event, EventKind, FindingRecord, LimitSample,
+    LoopTurn, MachineSample, Mark, Outcome, ProbeSample, ProcessSample, Record, RunFile, RunFolder,
+    SCHEMA, StoreError, SystemProcess, ThreadSample, Verdict,
 };
 use proptest::prelude::*;
 
@@ -41,6 +42,7 @@ fn environment(schema: u32) -> Environment {
 
 fn verdict() -> Verdict {
     Verdict {
+        probes: Vec::new(),
         notes: Vec::new(),
         outcome: Outcome::Pass,
         reason: None,
@@ -240,6 +242,41 @@ fn round_trip<R: Record + PartialEq + std::fmt::Debug>(records: &[R]) {
     assert_eq!(run.records::<R>().unwrap(), records);
 }
 
+#[test]
+fn what_limited_a_run_comes_back_and_older_runs_have_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = new_run(folder.path());
+    assert_eq!(run.findings().unwrap(), []);
+    let finding = FindingRecord {
+        kind: "pool".into(),
+        system: "bbs".into(),
+        part: "task a→b".into(),
+        text: "a pool of 20".into(),
+        from_s: 0.5,
+        to_s: 9.0,
+        effect: 0.9,
+        interval: [0.8, 0.95],
+        of: "time".into(),
+        evidence: [("level".to_owned(), 20.0)].into(),
+        mark: Mark {
+            chart: "lifecycle".into(),
+            name: "task".into(),
+            phase: Some(1),
+            level: Some(20.0),
+        },
+        explained_by: None,
+    };
+    let found = vec![
+        finding.clone(),
+        FindingRecord {
+            explained_by: Some(0),
+            ..finding
+        },
+    ];
+    run.write_json(RunFile::Findings, &found).unwrap();
+    assert_eq!(run.findings().unwrap(), found);
+}
+
 fn number() -> impl Strategy<Value = f64> {
     prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL | prop::num::f64::ZERO
 }
@@ -280,11 +317,52 @@ proptest! {
     }
 
     #[test]
+    fn use_of_the_machine_comes_back(
+        records in prop::collection::vec((number(), ".*", ".*|[,\"\n\r]*", any::<[u64; 7]>(), number()), 0..6),
+    ) {
+        let threads: Vec<ThreadSample> = records.iter().cloned()
+            .map(|(t_s, system, name, of, cpu_cores)| {
+                ThreadSample { waited_cores: t_s, t_s, system, pid: of[0] as u32, thread: of[1] as u32, name, cpu_cores }
+            })
+            .collect();
+        round_trip(&threads);
+        let limits: Vec<LimitSample> = records.iter().cloned()
+            .map(|(t_s, of, what, used, _)| LimitSample { t_s, of, what, used: used[0], most: used[1] })
+            .collect();
+        round_trip(&limits);
+        let machine: Vec<MachineSample> = records.iter()
+            .map(|(t_s, _, _, of, cores)| {
+                let [established, time_wait, other, opened, received, dropped, _] = *of;
+                let (t_s, idle_cores, own_cores) = (*t_s, *cores, *t_s);
+                MachineSample { t_s, idle_cores, own_cores, established, time_wait, other, opened, received, dropped }
+            })
+            .collect();
+        round_trip(&machine);
+        let datagrams: Vec<DatagramSample> = records.into_iter()
+            .map(|(t_s, system, _, of, _)| DatagramSample { t_s, system, port: of[0] as u16, dropped: of[1] })
+            .collect();
+        round_trip(&datagrams);
+    }
+
+    #[test]
     fn counts_come_back(records in prop::collection::vec((number(), ".*", ".*", any::<u64>()), 0..6)) {
         let counts: Vec<EntityCount> = records.into_iter()
             .map(|(t_s, what, state, count)| EntityCount { t_s, what, state, count })
             .collect();
         round_trip(&counts);
+    }
+
+    #[test]
+    fn tries_of_probes_come_back(
+        records in prop::collection::vec(
+            ([number(), number()], [".*", ".*", ".*|[,\"\n\r]*", ".*"], any::<u64>(), prop::option::of(number())), 0..6),
+    ) {
+        let tries: Vec<ProbeSample> = records.into_iter()
+            .map(|([t_s, latency_s], [probe, of, text, error], skipped, value)| {
+                ProbeSample { t_s, probe, of, latency_s, skipped, value, text, error }
+            })
+            .collect();
+        round_trip(&tries);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use lab_load::Summary;
-use lab_load::recording::{ConnectionCounts, Phase};
+use lab_load::recording::{ConnectionCounts, Phase, Tenths};
 use lab_load::summary::{
     AfterEnd, Bytes, Counts, Distribution, ErrorCount, GeneratorUse, Histograms, Latency, Rates,
     SCHEMA, Slot, Steady, Validity,
@@ -31,6 +31,8 @@ fn summary(name: &str) -> Summary {
         max: Some(1e-6),
         ..Distribution::default()
     };
+    let mut tenths = Tenths::default();
+    tenths.at(Tenths::LENGTH * 7).worst_us = 900;
     Summary {
         schema: SCHEMA,
         name: name.into(),
@@ -97,6 +99,7 @@ fn summary(name: &str) -> Summary {
             steal: 0.0,
             in_flight: 1.0,
             in_flight_little: 1.01,
+            in_flight_most: Some(1000),
             waited_s: 0.25,
             stopped_s: 0.0,
             read_late_s: 1e-3,
@@ -117,7 +120,11 @@ fn summary(name: &str) -> Summary {
             in_flight: 1,
             backlog: 0,
             heat: vec![(10, 3)],
+            late: 1,
+            waited_share: 0.1 + 0.2,
+            ..Slot::default()
         }],
+        tenths,
         histograms: Histograms {
             intended: String::new(),
             actual: String::new(),

@@ -27,6 +27,10 @@ const SHARED_EVERY: Duration = Duration::from_secs(1);
 /// Looks at shared memory take at most one part in so many of the time: the kernel goes
 /// through every page for them.
 const SHARED_PART: u32 = 100;
+/// Two clocks that are read within this are read together, and are read again so many times
+/// if they were not.
+const TOGETHER: Duration = Duration::from_millis(1);
+const READ_AGAIN: u32 = 3;
 /// Processes of others are looked at again in every twentieth sample; until then their
 /// ids are taken to mean them still.
 const OTHERS_AGAIN: u64 = 20;
@@ -87,6 +91,8 @@ struct Tree {
     /// Memory that was counted more than once, when it was looked at last.
     shared_bytes: u64,
     shared_again: Instant,
+    /// Its processes, as the last sample found them.
+    living: Vec<u32>,
     ended: bool,
 }
 
@@ -125,9 +131,10 @@ impl Trees {
         let now = Instant::now();
         self.trees.push(Tree {
             marks,
-            books: Books::new(&root, now),
+            books: Books::new(&root),
             shared_bytes: 0,
             shared_again: now,
+            living: vec![root.pid],
             ended: false,
         });
         // A child of the root may have been seen before anybody knew whose it is.
@@ -152,6 +159,12 @@ impl Trees {
             });
         }
         samples
+    }
+
+    /// The processes of a tree, as the last sample found them; none of one that has ended.
+    pub fn living(&self, tree: usize) -> &[u32] {
+        let tree = self.trees.get(tree).filter(|tree| !tree.ended);
+        tree.map_or(&[], |tree| &tree.living)
     }
 
     /// Every process that was seen of each tree, in the order of their first samples,
@@ -259,11 +272,25 @@ impl Trees {
         // Nanoseconds, where there are any: ticks are 10 ms long.
         let clock = i32::try_from(pid)
             .ok()
-            .and_then(|pid| clock_getcpuclockid(Pid::from_raw(pid)).ok())
-            .and_then(|clock| clock.now().ok());
+            .and_then(|pid| clock_getcpuclockid(Pid::from_raw(pid)).ok());
+        let read = || {
+            let began = Instant::now();
+            let cpu = clock.and_then(|clock| clock.now().ok());
+            (cpu, began.elapsed(), Instant::now())
+        };
+        // Again, if something came between the two clocks.
+        let mut found = read();
+        for _ in 0..READ_AGAIN {
+            if found.1 < TOGETHER {
+                break;
+            }
+            found = read();
+        }
+        let (clock, _, at) = found;
         Seen {
             pid,
             cpu: clock.map_or(told, Duration::from),
+            at,
             children_cpu: ticks(stat.children_ticks),
             stat,
         }
@@ -273,16 +300,14 @@ impl Trees {
 impl Tree {
     fn sample(&mut self, seen: &[Seen], page_bytes: u64) -> Option<TreeSample> {
         let at = Instant::now();
-        let (used, wall) = self.books.look(seen, at);
+        let used = self.books.look(seen);
         let live: Vec<&Seen> = seen.iter().filter(|seen| !seen.ended()).collect();
+        self.living = live.iter().map(|seen| seen.pid).collect();
         if live.is_empty() {
             return None;
         }
         let mut sample = TreeSample {
-            cpu_cores: match wall.is_zero() {
-                true => 0.0,
-                false => used.as_secs_f64() / wall.as_secs_f64(),
-            },
+            cpu_cores: used.cores,
             memory_bytes: 0,
             rss_bytes: 0,
             fds: 0,

@@ -3,6 +3,7 @@
 mod events;
 mod follow;
 mod settings;
+mod settings_file;
 mod tokens;
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ use super::model::{HttpRoute, RouterGroup, TcpMapping};
 pub use events::{Decoder, Event, Events};
 pub use follow::{FollowSettings, Update, follow};
 pub use settings::{ClientSettings, PeerTls, TokenSettings};
+pub use settings_file::{describe, describe_peer_tls};
 use tokens::Tokens;
 
 /// Bytes of an answer; a list of a million mappings fits.

@@ -20,6 +20,21 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A token is not used in the last moments before it expires.
 const EXPIRY_BUFFER: Duration = Duration::from_secs(30);
 
+/// Whether nobody else can read what is sent to an address.
+fn keeps_secret(url: &str) -> bool {
+    let Ok(url) = url::Url::parse(url) else {
+        // Whoever uses it says what is wrong with it.
+        return true;
+    };
+    url.scheme() != "http"
+        || match url.host() {
+            Some(url::Host::Ipv4(address)) => address.is_loopback(),
+            Some(url::Host::Ipv6(address)) => address.is_loopback(),
+            Some(url::Host::Domain(name)) => name == "localhost",
+            None => true,
+        }
+}
+
 /// Fetches tokens and keeps the last one.
 pub(super) struct Tokens {
     http: net::Client,
@@ -43,6 +58,13 @@ struct Granted {
 impl Tokens {
     pub(super) fn new(settings: &TokenSettings) -> Result<Self, ClientError> {
         let url = settings.url.trim_end_matches('/').to_owned();
+        if !keeps_secret(&url) {
+            let cause = "the client's secret would cross the network in plain text; expected https, or a loopback address";
+            return Err(ClientError::Settings {
+                url,
+                cause: cause.to_owned(),
+            });
+        }
         let tls = PeerTls {
             authorities: settings.authorities.clone(),
             ..PeerTls::default()

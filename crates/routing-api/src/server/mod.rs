@@ -3,6 +3,7 @@
 mod admin;
 mod answers;
 mod bodies;
+mod status;
 mod tokens;
 
 use std::sync::{Arc, RwLockReadGuard};
@@ -23,6 +24,7 @@ use super::state::{Command, Reply, State};
 pub(crate) use admin::{Admin, GroupLocks};
 pub(crate) use bodies::Bodies;
 use bodies::Unread;
+pub(crate) use status::Status;
 pub use tokens::KeyError;
 pub(crate) use tokens::{Scope, Tokens};
 

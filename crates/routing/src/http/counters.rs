@@ -250,6 +250,8 @@ counters! {
     accepted,
     /// Connections of clients that are open now.
     open_clients,
+    /// Tunnels behind upgrades that are open now.
+    open_tunnels,
     /// Handshakes of clients that failed, PROXY headers that did not parse.
     failed_clients,
     /// Times that accepting paused because there were as many connections as allowed.
@@ -320,9 +322,12 @@ impl Counters {
         &self.log_writer
     }
 
-    /// Connections of clients that are open now.
-    pub fn open_clients(&self) -> u64 {
-        let open = self.threads.iter().map(|thread| thread.open_clients.get());
+    /// Connections of clients that are open now and do not tunnel.
+    pub fn open_exchanges(&self) -> u64 {
+        let open = self.threads.iter().map(|thread| {
+            let tunnels = thread.open_tunnels.get();
+            thread.open_clients.get().saturating_sub(tunnels)
+        });
         open.fold(0, u64::wrapping_add)
     }
 

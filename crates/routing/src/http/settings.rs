@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::identity::MtlsDomain;
 use crate::table::Algorithm;
 use document::Secret;
+use wire::tls::SubjectRule;
 
 /// Settings of the data path.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,8 +81,15 @@ pub struct ClientTls {
     pub client_authorities: String,
     /// What is asked of clients (`client_cert_validation`).
     pub client_certificates: ClientCertificates,
-    /// TLS 1.3 too (`max_tls_version`); 1.2 is always there.
+    /// TLS 1.3 beside 1.2 (`max_tls_version`).
     pub tls13: bool,
+    /// TLS 1.3 alone (`min_tls_version`).
+    pub only_tls13: bool,
+    /// Suites of TLS 1.2, as IANA names them; empty: all that are offered (`cipher_suites`).
+    pub cipher_suites: Vec<String>,
+    /// Subjects that clients of some authorities must have
+    /// (`verify_client_certificate_metadata`).
+    pub subject_rules: Vec<SubjectRule>,
 }
 
 impl std::fmt::Debug for ClientTls {
@@ -91,6 +99,9 @@ impl std::fmt::Debug for ClientTls {
             .field("certificates", &self.certificates.len())
             .field("client_certificates", &self.client_certificates)
             .field("tls13", &self.tls13)
+            .field("only_tls13", &self.only_tls13)
+            .field("cipher_suites", &self.cipher_suites)
+            .field("subject_rules", &self.subject_rules)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! The key that a request asks for.
 
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 
 use super::RouteKey;
 
@@ -24,8 +24,8 @@ pub(super) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// `None` when no route can match: there is no host, or both together are longer than
-    /// any key. Everything from the first colon is a port, so no route is found for the
+    /// `None` when no route can match: there is no host, or one that is longer than any key.
+    /// Of a long path those segments count that a key has room for. Everything from the first colon is a port, so no route is found for the
     /// literal of an IPv6 address, as in gorouter. What does not begin with a slash
     /// (`OPTIONS *`) is no path.
     pub(super) fn new(host: &'a [u8], path: &'a [u8]) -> Option<Self> {
@@ -37,7 +37,15 @@ impl<'a> Target<'a> {
         if path.first() != Some(&b'/') {
             path = &[];
         }
-        let fits = !host.is_empty() && host.len() + path.len() <= RouteKey::MOST_BYTES;
+        let fits = !host.is_empty() && host.len() <= RouteKey::MOST_BYTES;
+        let room = RouteKey::MOST_BYTES.saturating_sub(host.len());
+        if path.len() > room {
+            let end = memrchr(b'/', &path[..=room]).unwrap_or_default();
+            path = &path[..end];
+            while let [rest @ .., b'/'] = path {
+                path = rest;
+            }
+        }
         // A slash in a host would be taken for the beginning of a path.
         (fits && memchr(b'/', host).is_none()).then_some(Self { host, path })
     }

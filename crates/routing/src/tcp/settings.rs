@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use document::Secret;
+use routing_api::client::ClientSettings;
 
 /// Settings of a TCP router.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +58,12 @@ pub struct TcpSettings {
     pub termination: Option<TerminationSettings>,
     /// TLS to backends; `None`: backends that want it are skipped (`backend_tls.enabled`).
     pub backend_tls: Option<BackendTlsSettings>,
+    /// The routing API that routes come from; `None`: they come from elsewhere
+    /// (`routing_api`, `oauth`).
+    pub routing_api: Option<ClientSettings>,
+    /// Isolation segments whose mappings are served, `""` for those without one; none named:
+    /// all (`isolation_segments`).
+    pub isolation_segments: Vec<String>,
 }
 
 /// Health and metrics within TLS.
@@ -132,6 +139,8 @@ impl Default for TcpSettings {
             drain_timeout: Duration::from_secs(900),
             termination: None,
             backend_tls: None,
+            routing_api: None,
+            isolation_segments: Vec::new(),
         }
     }
 }

@@ -5,5 +5,5 @@ mod bulk;
 mod changes;
 mod ends;
 mod faults;
-mod rig;
+pub(crate) mod rig;
 mod tls;

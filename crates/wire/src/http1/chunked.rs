@@ -1,7 +1,7 @@
 //! The chunked transfer coding (RFC 9112 section 7.1).
 
 use super::scanner::may_end;
-use super::{Limits, MOST_FIELDS, Sink};
+use super::{FIELDS_ON_STACK, Limits, Sink};
 
 /// What is wrong with a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -189,8 +189,8 @@ fn trailers<S: Sink>(
         return Ok(Some(2));
     }
     let section = &input[..input.len().min(limits.head_bytes)];
-    let mut headers = [httparse::EMPTY_HEADER; MOST_FIELDS];
-    let most = limits.fields.min(MOST_FIELDS);
+    let mut headers = [httparse::EMPTY_HEADER; FIELDS_ON_STACK];
+    let most = limits.fields.min(FIELDS_ON_STACK);
     match httparse::parse_headers(section, &mut headers[..most]) {
         Ok(httparse::Status::Complete((length, found))) => {
             if lines == Lines::Strict && bare_line_end(&section[..length]) {

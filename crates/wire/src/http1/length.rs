@@ -24,12 +24,14 @@ pub(super) struct Framing {
     pub(super) keep_alive: bool,
 }
 
-/// Reads the fields that frame an answer. `minor` is the version behind `HTTP/1.`.
+/// Reads the fields that frame an answer. `minor` is the version behind `HTTP/1.`; `lists`:
+/// a list of equal lengths is one.
 pub(super) fn framing(
     status: u16,
     minor: u8,
     headers: &[Header<'_>],
     expect: Expect,
+    lists: bool,
 ) -> Result<Framing, ResponseError> {
     let mut content_length = None;
     let mut coding = Coding::default();
@@ -47,7 +49,7 @@ pub(super) fn framing(
                 }
             }
             14 if !bodiless && header.name.eq_ignore_ascii_case("content-length") => {
-                read_content_length(header.value, &mut content_length)?;
+                read_content_length(header.value, lists, &mut content_length)?;
             }
             17 if !bodiless && header.name.eq_ignore_ascii_case("transfer-encoding") => {
                 coding.read(header.value)?;
@@ -90,7 +92,14 @@ pub(super) fn framing(
 }
 
 /// Section 6.3 rule 5: a list of equal values counts as one.
-fn read_content_length(value: &[u8], known: &mut Option<u64>) -> Result<(), ResponseError> {
+fn read_content_length(
+    value: &[u8],
+    lists: bool,
+    known: &mut Option<u64>,
+) -> Result<(), ResponseError> {
+    if !lists && value.contains(&b',') {
+        return Err(ResponseError::ContentLength);
+    }
     for part in value.split(|&byte| byte == b',') {
         let number = decimal(part.trim_ascii()).ok_or(ResponseError::ContentLength)?;
         if known.is_some_and(|known| known != number) {

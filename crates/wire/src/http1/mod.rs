@@ -13,6 +13,10 @@
 //! A [`RequestScanner`] does the same for a server, and is stricter: whoever sends
 //! requests on must not read them in another way than the next one.
 
+use std::mem::MaybeUninit;
+
+use httparse::Header;
+
 mod chunked;
 mod error;
 mod fields;
@@ -32,30 +36,39 @@ pub use length::BodyLength;
 pub use request::{BodyScan, RequestBody, RequestError, RequestHead, RequestScanner};
 pub use scanner::ResponseScanner;
 
-/// Most header fields that [`Limits::fields`] can allow; they stand on the stack.
-pub const MOST_FIELDS: usize = 256;
+/// Most header fields that [`Limits::fields`] can allow. A field costs its reader many times
+/// the three bytes that it may consist of.
+pub const MOST_FIELDS: usize = 16 * 1024;
+
+/// Header fields that stand on the stack while they are read. Heads with more are rare, and
+/// read twice; trailers cannot have more.
+const FIELDS_ON_STACK: usize = 256;
 
 /// Bounds of what a target may send beside the body, which has none: it is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one head, and of one trailer section. Default 64 KiB.
     pub head_bytes: usize,
-    /// Fields of one head, and of one trailer section; at most [`MOST_FIELDS`], which
+    /// Fields of one head; at most [`MOST_FIELDS`]. Of a trailer section 256 at most, which
     /// is the default.
     pub fields: usize,
     /// Bytes of the line before a chunk: its size and extensions. Default 4 KiB.
     pub chunk_line_bytes: usize,
     /// Interim answers (status 1xx) before the final one. Default 32.
     pub interim: u32,
+    /// Of an answer, take a list of equal lengths in one field for one length (RFC 9112
+    /// section 6.3 lets a recipient choose). Default true; Go's client does not.
+    pub length_lists: bool,
 }
 
 impl Limits {
     /// Those of [`Default`].
     pub const DEFAULT: Self = Self {
         head_bytes: 64 * 1024,
-        fields: MOST_FIELDS,
+        fields: FIELDS_ON_STACK,
         chunk_line_bytes: 4 * 1024,
         interim: 32,
+        length_lists: true,
     };
 }
 
@@ -63,6 +76,16 @@ impl Default for Limits {
     fn default() -> Self {
         Self::DEFAULT
     }
+}
+
+/// Room for the fields of a head that has more of them than stand on the stack; `bytes` is
+/// what came of the head.
+fn room_for_fields<'h>(limits: &Limits, bytes: usize) -> Vec<MaybeUninit<Header<'h>>> {
+    // `a:` and a line end; one more, so that a head of nothing else is not one too many.
+    let most = limits.fields.min(MOST_FIELDS).min(bytes / 3 + 1);
+    std::iter::repeat_with(MaybeUninit::uninit)
+        .take(most)
+        .collect()
 }
 
 /// What is told of an answer, in the order of the bytes. Everything is ignored unless

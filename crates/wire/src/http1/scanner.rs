@@ -7,7 +7,10 @@ use httparse::{ParserConfig, Status};
 use super::chunked::{Chunked, Lines, without_empty_line};
 use super::known::Meaning;
 use super::length::{BodyLength, framing};
-use super::{Complete, Expect, KnownHead, Limits, MOST_FIELDS, ResponseError, Scan, Sink};
+use super::{
+    Complete, Expect, FIELDS_ON_STACK, KnownHead, Limits, ResponseError, Scan, Sink,
+    room_for_fields,
+};
 
 /// Scans the answers of one connection, one after the other. Allocates nothing.
 #[derive(Debug, Clone)]
@@ -190,14 +193,19 @@ impl ResponseScanner {
         if self.seen > 0 && !may_end(head, self.seen) {
             return self.incomplete(head.len());
         }
-        let mut headers = [const { MaybeUninit::uninit() }; MOST_FIELDS];
-        let most = self.limits.fields.min(MOST_FIELDS);
+        let mut headers = [const { MaybeUninit::uninit() }; FIELDS_ON_STACK];
+        let mut more;
+        let most = self.limits.fields.min(FIELDS_ON_STACK);
         let mut response = httparse::Response::new(&mut []);
-        let length = match ParserConfig::default().parse_response_with_uninit_headers(
-            &mut response,
-            head,
-            &mut headers[..most],
-        ) {
+        let parser = ParserConfig::default();
+        let mut parsed =
+            parser.parse_response_with_uninit_headers(&mut response, head, &mut headers[..most]);
+        if parsed == Err(httparse::Error::TooManyHeaders) && self.limits.fields > most {
+            more = room_for_fields(&self.limits, head.len());
+            response = httparse::Response::new(&mut []);
+            parsed = parser.parse_response_with_uninit_headers(&mut response, head, &mut more);
+        }
+        let length = match parsed {
             Ok(Status::Complete(length)) => length,
             Ok(Status::Partial) => return self.incomplete(head.len()),
             Err(error) => return Err(refusal(error)),
@@ -219,7 +227,8 @@ impl ResponseScanner {
             }
             _ => {}
         }
-        let framing = framing(status, minor, response.headers, self.expect)?;
+        let lists = self.limits.length_lists;
+        let framing = framing(status, minor, response.headers, self.expect, lists)?;
         let (begin, end) = field_lines(&head[..length]);
         let meaning = Meaning { status, framing };
         if let Some(known) = known {

@@ -367,6 +367,28 @@ fn limits_hold_at_their_edges() {
         Err(ResponseError::TooManyFields)
     );
 
+    let many = |fields| format!("HTTP/1.1 204 OK\r\n{}\r\n", "A:\r\n".repeat(fields));
+    let larger = Limits {
+        fields: MOST_FIELDS,
+        head_bytes: 1024 * 1024,
+        ..Limits::default()
+    };
+    for fields in [256, 257, MOST_FIELDS] {
+        assert!(with(larger, &many(fields)).is_ok(), "{fields} fields");
+    }
+    let most = with(larger, &many(MOST_FIELDS + 1));
+    assert_eq!(most, Err(ResponseError::TooManyFields));
+    // A list of lengths is one length, where that is wanted.
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok";
+    assert!(with(Limits::default(), head).is_ok());
+    let as_go = Limits {
+        length_lists: false,
+        ..Limits::default()
+    };
+    assert_eq!(with(as_go, head), Err(ResponseError::ContentLength));
+    let twice = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok";
+    assert!(with(as_go, twice).is_ok());
+
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let limits = Limits {
         chunk_line_bytes: 6,

@@ -44,6 +44,8 @@ pub struct ServerSettings {
     pub broken_streams: usize,
     /// Bytes read in one [`Server::drive`]. Default 256 KiB.
     pub read_budget: usize,
+    /// Let clients open WebSockets on streams (extended CONNECT, RFC 8441). Default false.
+    pub extended_connect: bool,
 }
 
 impl Default for ServerSettings {
@@ -57,6 +59,7 @@ impl Default for ServerSettings {
             early_resets: 20,
             broken_streams: 128,
             read_budget: 256 * 1024,
+            extended_connect: false,
         }
     }
 }
@@ -90,6 +93,9 @@ impl Server {
             .max_send_buffer_size(settings.send_buffer)
             .max_pending_accept_reset_streams(settings.early_resets)
             .max_local_error_reset_streams(Some(settings.broken_streams));
+        if settings.extended_connect {
+            builder.enable_connect_protocol();
+        }
         Self {
             stage: Stage::Handshake(Box::pin(async move { builder.handshake(socket).await })),
             driver,

@@ -23,6 +23,14 @@ pub enum TlsOptionsError {
         /// What is wrong.
         found: String,
     },
+    /// A rule is about an authority that there is not.
+    #[error(
+        "check clients by their subjects: found a rule for the authority {issuer}, which is none of the authorities of clients"
+    )]
+    Rule {
+        /// Its name.
+        issuer: String,
+    },
     /// The target's name cannot stand in a certificate.
     #[error("{0:?} is not a name that a certificate can prove; expected a DNS name or an address")]
     Name(String),

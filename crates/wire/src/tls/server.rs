@@ -12,11 +12,43 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, ServerConnection};
 
 use super::pem::{certificates, key, trusted};
-use super::{TlsOptionsError, TlsStream};
+use super::rules::RuledClients;
+use super::suites::chosen;
+use super::{Subject, SubjectRule, TlsOptionsError, TlsStream};
 use crate::stream::StreamError;
 
 /// What a server's certificate is called in errors.
 const WHAT: &str = "the server certificate";
+
+/// What the authorities of clients are called in errors.
+const AUTHORITIES: &str = "the authorities of clients";
+
+/// Says which rule is of an authority that is none of these: a slip in its name would switch
+/// it off without a word.
+///
+/// # Errors
+/// When there is one, or the authorities cannot be read.
+pub fn check_subject_rules(
+    rules: &[SubjectRule],
+    authorities: &str,
+) -> Result<(), TlsOptionsError> {
+    if rules.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<Subject> = certificates(AUTHORITIES, authorities)?
+        .iter()
+        .filter_map(|authority| Subject::of(authority))
+        .collect();
+    match rules
+        .iter()
+        .find(|rule| !known.iter().any(|name| name.is_same(&rule.issuer)))
+    {
+        None => Ok(()),
+        Some(rule) => Err(TlsOptionsError::Rule {
+            issuer: rule.issuer.to_string(),
+        }),
+    }
+}
 
 /// What a server wants of TLS. All texts are PEM.
 #[derive(Clone, Copy, Default)]
@@ -29,8 +61,15 @@ pub struct TlsServerOptions<'a> {
     pub clients: ClientProof,
     /// Authorities of client certificates; empty: those of the public web.
     pub client_authorities: &'a str,
+    /// Subjects that clients of some authorities must have; each rule's authority must be one
+    /// of those: see [`check_subject_rules`].
+    pub subject_rules: &'a [SubjectRule],
     /// TLS 1.3 beside TLS 1.2.
     pub tls13: bool,
+    /// TLS 1.3 alone.
+    pub only_tls13: bool,
+    /// Suites of TLS 1.2 as [`cipher_suite`](super::cipher_suite) names them; empty: all.
+    pub cipher_suites: &'a [String],
     /// Protocols to agree on (ALPN), the best first; empty: say nothing.
     pub protocols: &'a [&'a str],
 }
@@ -70,11 +109,15 @@ impl TlsServer {
     /// When a text of the options does not hold what it should, or there is no
     /// certificate.
     pub fn new(options: &TlsServerOptions<'_>) -> Result<Self, TlsOptionsError> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let versions: &[_] = if options.tls13 {
-            &[&TLS13, &TLS12]
-        } else {
-            &[&TLS12]
+        let mut provider = aws_lc_rs::default_provider();
+        if !options.cipher_suites.is_empty() {
+            provider.cipher_suites = chosen(options.cipher_suites);
+        }
+        let provider = Arc::new(provider);
+        let versions: &[_] = match (options.only_tls13, options.tls13) {
+            (true, _) => &[&TLS13],
+            (false, true) => &[&TLS13, &TLS12],
+            (false, false) => &[&TLS12],
         };
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(versions)
@@ -89,12 +132,16 @@ impl TlsServer {
                 ClientProof::Required => verifier,
                 _ => verifier.allow_unauthenticated(),
             };
-            builder.with_client_cert_verifier(verifier.build().map_err(|error| {
-                TlsOptionsError::Pem {
-                    what: "the authorities of clients",
-                    found: error.to_string(),
-                }
-            })?)
+            let inner = verifier.build().map_err(|error| TlsOptionsError::Pem {
+                what: AUTHORITIES,
+                found: error.to_string(),
+            })?;
+            if options.subject_rules.is_empty() {
+                builder.with_client_cert_verifier(inner)
+            } else {
+                let rules = options.subject_rules.to_vec();
+                builder.with_client_cert_verifier(Arc::new(RuledClients { inner, rules }))
+            }
         };
         let shown = Certificates::new(options.certificates, &provider)?;
         let mut config = builder.with_cert_resolver(Arc::new(shown));

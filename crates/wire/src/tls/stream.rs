@@ -112,6 +112,12 @@ impl TlsStream {
         }
     }
 
+    /// The suite that both sides agreed on, by IANA's name; `None` before that.
+    pub fn cipher_suite(&self) -> Option<&'static str> {
+        let suite = self.connection.negotiated_cipher_suite()?;
+        suite.suite().as_str()
+    }
+
     /// Whether an earlier session was taken up again.
     pub fn is_resumed(&self) -> bool {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)

@@ -17,6 +17,27 @@ pub enum Attribute {
     State,
     /// C
     Country,
+    /// STREET
+    Street,
+    /// The postal code.
+    PostalCode,
+    /// The serial number of who it is, not of the certificate.
+    SerialNumber,
+}
+
+impl Attribute {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::CommonName,
+        Self::OrganizationalUnit,
+        Self::Organization,
+        Self::Locality,
+        Self::State,
+        Self::Country,
+        Self::Street,
+        Self::PostalCode,
+        Self::SerialNumber,
+    ];
 }
 
 /// The subject of a certificate: its attributes in their order. Attributes of other kinds
@@ -33,6 +54,26 @@ impl Subject {
         let certificate = CertificateDer::from(certificate);
         let certificate = webpki::EndEntityCert::try_from(&certificate).ok()?;
         Self::read(certificate.subject())
+    }
+
+    /// Reads the name of who issued a certificate (DER); `None` as [`Subject::of`] has it.
+    pub fn of_issuer(certificate: &[u8]) -> Option<Self> {
+        let certificate = CertificateDer::from(certificate);
+        let certificate = webpki::EndEntityCert::try_from(&certificate).ok()?;
+        Self::read(certificate.issuer())
+    }
+
+    /// A name of these attributes.
+    pub fn new(attributes: Vec<(Attribute, String)>) -> Self {
+        Self(attributes)
+    }
+
+    /// Whether two names have the same values of each kind. Which kind comes first does not
+    /// count: that is how Go compares names.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Attribute::ALL
+            .iter()
+            .all(|kind| self.values(*kind).eq(other.values(*kind)))
     }
 
     /// Reads the content of a `Name`: sets of pairs of type and value.
@@ -64,6 +105,16 @@ impl Subject {
     }
 }
 
+impl std::fmt::Display for Subject {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, (kind, value)) in self.0.iter().enumerate() {
+            let between = if at > 0 { ", " } else { "" };
+            write!(formatter, "{between}{kind:?}={value:?}")?;
+        }
+        Ok(())
+    }
+}
+
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
@@ -74,11 +125,14 @@ const TEXTS: [u8; 3] = [0x0c, 0x13, 0x16];
 fn attribute(identifier: &[u8]) -> Option<Attribute> {
     match identifier {
         [0x55, 4, 3] => Some(Attribute::CommonName),
+        [0x55, 4, 5] => Some(Attribute::SerialNumber),
         [0x55, 4, 6] => Some(Attribute::Country),
         [0x55, 4, 7] => Some(Attribute::Locality),
         [0x55, 4, 8] => Some(Attribute::State),
+        [0x55, 4, 9] => Some(Attribute::Street),
         [0x55, 4, 10] => Some(Attribute::Organization),
         [0x55, 4, 11] => Some(Attribute::OrganizationalUnit),
+        [0x55, 4, 17] => Some(Attribute::PostalCode),
         _ => None,
     }
 }

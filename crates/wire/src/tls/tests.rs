@@ -460,6 +460,145 @@ fn options_that_are_none_are_refused() {
     assert!(TlsServer::new(&options).is_err());
 }
 
+/// A name with a common name and organizational units.
+fn name(common: &str, units: &[&str]) -> Subject {
+    let mut attributes = vec![(Attribute::CommonName, common.to_owned())];
+    for unit in units {
+        attributes.push((Attribute::OrganizationalUnit, (*unit).to_owned()));
+    }
+    Subject::new(attributes)
+}
+
+/// A client's certificate with this subject.
+fn of_subject(issuer: &Issuer<'_, KeyPair>, common: &str, unit: Option<&str>) -> (String, String) {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    // The common name that rcgen gives by itself goes.
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    if let Some(unit) = unit {
+        params
+            .distinguished_name
+            .push(DnType::OrganizationalUnitName, unit);
+    }
+    params.distinguished_name.push(DnType::CommonName, common);
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, issuer).unwrap();
+    (certificate.pem(), key.serialize_pem())
+}
+
+#[test]
+fn clients_of_an_authority_must_have_an_allowed_subject() {
+    let (ruled, free) = (Authority::named("ruled"), Authority::named("free"));
+    // An authority below the one that the rule is about.
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "between");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let between_pem = params.signed_by(&key, &ruled.issuer).unwrap().pem();
+    let between = Issuer::new(params, key);
+    let below = |common| {
+        let (leaf, key) = of_subject(&between, common, Some("a"));
+        (format!("{leaf}{between_pem}"), key)
+    };
+    let servers = [ruled.sign(&["a.example"])];
+    let authorities = format!("{}{}", ruled.pem, free.pem);
+    let rule = |issuer: Subject| SubjectRule {
+        issuer,
+        allowed: vec![name("good", &["a"]), name("other", &[])],
+    };
+    let of_ruled = Subject::of(&der(&ruled.pem)).unwrap();
+    let rules = [rule(of_ruled)];
+    assert!(check_subject_rules(&rules, &authorities).is_ok());
+    let strange = check_subject_rules(&[rule(name("ruld", &[]))], &authorities);
+    assert!(strange.unwrap_err().to_string().contains("ruld"));
+    for tls13 in [false, true] {
+        let options = TlsServerOptions {
+            certificates: &servers,
+            clients: ClientProof::Asked,
+            client_authorities: &authorities,
+            subject_rules: &rules,
+            tls13,
+            ..TlsServerOptions::default()
+        };
+        for (shown, good) in [
+            (of_subject(&ruled.issuer, "good", Some("a")), true),
+            (of_subject(&ruled.issuer, "other", None), true),
+            (of_subject(&ruled.issuer, "good", Some("b")), false),
+            (of_subject(&ruled.issuer, "good", None), false),
+            (of_subject(&ruled.issuer, "bad", Some("a")), false),
+            (of_subject(&free.issuer, "bad", None), true),
+            (below("good"), true),
+            (below("bad"), false),
+            ((String::new(), String::new()), true),
+        ] {
+            let (server, client) = both(&options, &ruled.pem, (&shown.0, &shown.1));
+            let (near, far) = pair();
+            let mut near = stream(client.begin(near));
+            let (_, by_server) = shake(&mut near, &mut stream(server.begin(far)));
+            assert_eq!(by_server.is_ok(), good, "{}", shown.0);
+        }
+    }
+}
+
+#[test]
+fn versions_and_suites_are_those_that_were_chosen() {
+    let authority = Authority::new();
+    let certificates = [authority.sign(&["a.example"])];
+    let only = |version: &'static rustls::SupportedProtocolVersion| {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(der(&authority.pem).into()).unwrap();
+        let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        std::sync::Arc::new(config)
+    };
+    let suite = |options: &TlsServerOptions<'_>, version| {
+        let server = TlsServer::new(options).unwrap();
+        let (near, far) = pair();
+        let name = "a.example".try_into().unwrap();
+        let client = rustls::ClientConnection::new(only(version), name).unwrap();
+        let mut near = stream(Ok(TlsStream::new(near, client.into())));
+        let mut far = stream(server.begin(far));
+        let (seen, by_server) = shake(&mut near, &mut far);
+        seen.ok()?;
+        by_server.ok()?;
+        let suite = far.tls().unwrap().cipher_suite()?;
+        Some(suite.to_owned())
+    };
+    let (tls12, tls13) = (&rustls::version::TLS12, &rustls::version::TLS13);
+    let open = TlsServerOptions {
+        certificates: &certificates,
+        tls13: true,
+        ..TlsServerOptions::default()
+    };
+    assert!(suite(&open, tls12).is_some() && suite(&open, tls13).is_some());
+    let strict = TlsServerOptions {
+        only_tls13: true,
+        ..open
+    };
+    assert!(suite(&strict, tls12).is_none() && suite(&strict, tls13).is_some());
+    let named = "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256".to_owned();
+    let chosen = TlsServerOptions {
+        cipher_suites: std::slice::from_ref(&named),
+        ..open
+    };
+    assert_eq!(suite(&chosen, tls12), Some(named.clone()));
+    assert!(suite(&chosen, tls13).unwrap().starts_with("TLS13_"));
+    // None for this kind of certificate.
+    let rsa = ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256".to_owned()];
+    let other = TlsServerOptions {
+        cipher_suites: &rsa,
+        ..open
+    };
+    assert_eq!(suite(&other, tls12), None);
+}
+
 /// The first message of a client, as rustls writes it.
 fn hello(name: &str) -> Vec<u8> {
     let options = TlsOptions {

@@ -59,6 +59,20 @@ pub fn handshake(path: &str, authority: &str, key: &Key, further: &[(&str, &str)
 /// # Errors
 /// When the connection may not be used as a WebSocket (section 4.1, last list).
 pub fn accept(key: &Key, status: u16, lines: &[u8]) -> Result<(), WebSocketError> {
+    accept_extended(key, status, lines)?;
+    let mut extensions =
+        fields(lines).filter(|(name, _)| name.eq_ignore_ascii_case(b"sec-websocket-extensions"));
+    match extensions.any(|(_, value)| !value.is_empty()) {
+        true => Err(WebSocketError::Extension),
+        false => Ok(()),
+    }
+}
+
+/// The same where extensions may have been offered: which ones were is not known here.
+///
+/// # Errors
+/// As [`accept`].
+pub fn accept_extended(key: &Key, status: u16, lines: &[u8]) -> Result<(), WebSocketError> {
     if status != 101 {
         return Err(WebSocketError::Status(status));
     }
@@ -71,8 +85,6 @@ pub fn accept(key: &Key, status: u16, lines: &[u8]) -> Result<(), WebSocketError
         } else if name.eq_ignore_ascii_case(b"sec-websocket-accept") {
             // The first one decides, and a second one is wrong.
             accept = Some(accept.is_none() && value == key.accept().as_bytes());
-        } else if name.eq_ignore_ascii_case(b"sec-websocket-extensions") && !value.is_empty() {
-            return Err(WebSocketError::Extension);
         }
     }
     if !upgrade || !connection {

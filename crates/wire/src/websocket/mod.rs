@@ -14,7 +14,7 @@ mod utf8;
 
 pub use encode::{Frame, encode};
 pub use error::WebSocketError;
-pub use handshake::{Key, accept, handshake};
+pub use handshake::{Key, accept, accept_extended, handshake};
 pub use scanner::{Event, FrameScan, FrameScanner};
 
 /// Most bytes in a control frame (RFC 6455 section 5.5).

@@ -3,25 +3,23 @@
 use std::sync::Arc;
 
 use diego::error::{Type, error};
-use diego::models::{
-    ActualLrpInstanceKey, ActualLrpKey, DesiredLrp, Error, UpdateDesiredLrpRequest,
-};
+use diego::models::{ActualLrpKey, DesiredLrp, Error, UpdateDesiredLrpRequest};
 
 use super::{Change, Reply, Transaction, Work, damaged, not_found};
 use crate::bbs::model::actual::{self, Retire};
 use crate::bbs::model::desired;
-use crate::bbs::model::slot::{CLAIMED, RUNNING, Row, Slot};
+use crate::bbs::model::slot::Slot;
 
 impl Transaction<'_> {
     pub(super) fn desire_lrp(&mut self, lrp: DesiredLrp, trace: &Arc<str>) -> Result<Reply, Error> {
-        let known = self.batch.process(&lrp.process_guid);
-        if known.is_some_and(|process| process.desired.is_some()) {
+        if self.batch.desired(&lrp.process_guid).is_some() {
             return Err(error(Type::ResourceExists));
         }
         let lrp = desired::create(lrp, &mut self.context);
         let (guid, domain) = (lrp.process_guid.clone(), lrp.domain.clone());
         let indices = 0..lrp.instances;
         self.put_desired(None, lrp, trace);
+        self.spare_indices(&guid, indices.end);
         Ok(Reply::Created(
             self.create_indices(&guid, &domain, indices, trace),
         ))
@@ -42,12 +40,13 @@ impl Transaction<'_> {
         let mut created = Vec::new();
         if after.instances > before.instances {
             let indices = before.instances..after.instances;
+            self.spare_indices(&after.process_guid, after.instances);
             created = self.create_indices(&after.process_guid, &after.domain, indices, trace);
         } else if after.instances < before.instances {
             // Only then: an instance beyond the count is otherwise convergence's matter.
             self.stop_indices(&after.process_guid, after.instances, trace)?;
         }
-        self.update_instances(&before, &after, trace)?;
+        self.update_instances(&before, &after, trace);
         Ok(Reply::Created(created))
     }
 
@@ -66,8 +65,7 @@ impl Transaction<'_> {
     }
 
     pub(super) fn desired(&self, guid: &str) -> Result<DesiredLrp, Error> {
-        let process = self.batch.process(guid).ok_or_else(not_found)?;
-        let record = process.desired.as_ref().ok_or_else(not_found)?;
+        let record = self.batch.desired(guid).ok_or_else(not_found)?;
         record.decode().map_err(|_| damaged())
     }
 
@@ -121,91 +119,65 @@ impl Transaction<'_> {
     ///
     /// Returns false when nobody desires the process.
     pub(super) fn place(&mut self, guid: &str, indices: Vec<i32>, trace: &Arc<str>) -> bool {
-        let process = self.batch.process(guid);
-        let record = process.and_then(|process| process.desired.as_ref());
-        let Some(info) = record.and_then(|record| record.info().ok()) else {
+        if self.batch.desired(guid).is_none() {
             return false;
-        };
+        }
         if !indices.is_empty() {
-            let request = desired::auction(&info, indices);
-            self.work.push(Work::PlaceLrp(request, Arc::clone(trace)));
+            self.work.push(Work::PlaceLrp {
+                process_guid: guid.into(),
+                indices,
+                trace: Arc::clone(trace),
+            });
         }
         true
     }
 
     /// Ends the instances from index `from` on: those on no cell go at once.
-    fn stop_indices(&mut self, guid: &str, from: i32, trace: &Arc<str>) -> Result<(), Error> {
-        for index in self.indices(guid, from) {
-            let before = self.slot(guid, index)?;
-            let mut stop = |instance: ActualLrpInstanceKey| {
-                self.work.push(Work::StopInstance {
-                    process_guid: guid.to_owned(),
-                    instance,
-                    trace: Arc::clone(trace),
-                });
-            };
-            if let Some(suspect) = &before.suspect {
-                stop(suspect.instance().clone());
-            }
-            let mut after = before.clone();
-            match actual::retire(&mut after) {
-                Ok(Retire::Gone) => self.put_slot(guid, index, before, after, false, trace),
-                Ok(Retire::Stop(instance)) => stop(instance),
-                Err(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells cells of changed internal routes and metric tags.
-    fn update_instances(
+    pub(super) fn stop_indices(
         &mut self,
-        before: &DesiredLrp,
-        after: &DesiredLrp,
+        guid: &str,
+        from: i32,
         trace: &Arc<str>,
     ) -> Result<(), Error> {
-        let routes_changed = desired::internal_routes(before) != desired::internal_routes(after);
-        let tags_changed = before.metric_tags != after.metric_tags;
-        if !routes_changed && !tags_changed {
-            return Ok(());
-        }
-        let routes = match routes_changed.then(|| desired::hostnames(after)) {
-            None => None,
-            Some(Some(hostnames)) => Some(hostnames),
-            // Routes in a form that no cell understands: nobody is told anything.
-            Some(None) => return Ok(()),
-        };
-        let guid = &after.process_guid;
-        for index in self.indices(guid, 0) {
-            let slot = self.slot(guid, index)?;
-            let Some(row) = slot.ordinary else {
-                continue;
-            };
-            if index >= after.instances || !matches!(row.state.as_str(), CLAIMED | RUNNING) {
-                continue;
+        for index in self.batch.indices(guid, from) {
+            let before = self.slot(guid, index)?;
+            let mut after = before.clone();
+            if let Ok(Retire::Gone) = actual::retire(&mut after) {
+                self.put_slot(guid, index, before, after, false, trace);
             }
-            let instance = row.instance().clone();
-            let tags = || desired::metric_tags(after, index, &instance.instance_guid);
-            self.work.push(Work::UpdateInstance {
-                key: row.key().clone(),
-                internal_routes: routes.clone(),
-                metric_tags: tags_changed.then(tags),
-                instance,
+        }
+        if self.batch.has_rows_from(guid, from) {
+            self.batch.put_stop_from(guid, Some(from));
+            self.work.push(Work::StopInstances {
+                process_guid: guid.into(),
                 trace: Arc::clone(trace),
             });
         }
         Ok(())
     }
 
-    /// The indices of a process that have records, from `from` on.
-    fn indices(&self, guid: &str, from: i32) -> Vec<i32> {
-        let rows = self
-            .batch
-            .process(guid)
-            .map_or(&[][..], |process| &process.actual);
-        let mut indices: Vec<i32> = rows.iter().map(|row| row.index).collect();
-        indices.retain(|index| *index >= from);
-        indices.dedup();
-        indices
+    /// Of instances that were to end, those below `instances` are wanted again.
+    fn spare_indices(&mut self, guid: &str, instances: i32) {
+        if self.batch.stop_from(guid).is_some() {
+            let rest = self.batch.has_rows_from(guid, instances);
+            self.batch.put_stop_from(guid, rest.then_some(instances));
+        }
+    }
+
+    /// Tells cells of changed internal routes and metric tags.
+    fn update_instances(&mut self, before: &DesiredLrp, after: &DesiredLrp, trace: &Arc<str>) {
+        let routes = desired::internal_routes(before) != desired::internal_routes(after);
+        let tags = before.metric_tags != after.metric_tags;
+        // Routes in a form that no cell understands: nobody is told anything.
+        if !routes && !tags || routes && desired::hostnames(after).is_none() {
+            return;
+        }
+        self.work.push(Work::UpdateInstances {
+            process_guid: after.process_guid.as_str().into(),
+            routes,
+            tags,
+            drifted: false,
+            trace: Arc::clone(trace),
+        });
     }
 }

@@ -4,15 +4,17 @@
 //! records into the batch. A command that fails has put nothing.
 
 mod actual;
+mod converge;
 mod desired;
 mod evacuation;
 mod task;
 
+pub(crate) use converge::Converge;
 pub(crate) use task::placement;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use diego::auction;
 use diego::error::{Type, error};
 use diego::models::{
     self, ActualLrpInstanceKey, ActualLrpKey, ClaimActualLrpRequest, CompleteTaskRequest,
@@ -23,18 +25,22 @@ use diego::models::{
 
 use super::model::Context;
 use super::model::actual::{Retire, Running};
+use super::model::convergence::Action;
 use super::model::slot::Slot;
+use super::presence;
 use super::state::Batch;
 
 /// Something to be done to the state. Requests are valid.
 #[derive(Debug)]
 pub(crate) enum Command {
     UpsertDomain(UpsertDomainRequest),
+    /// Who holds which key.
+    Presences(Vec<presence::Change>),
     DesireTask(Box<DesireTaskRequest>),
     StartTask(StartTaskRequest),
     CompleteTask(CompleteTaskRequest),
     FailTask(FailTaskRequest),
-    CancelTask(String),
+    CancelTask(String, Arc<str>),
     RejectTask(RejectTaskRequest),
     ResolveTask(String),
     DeleteTask(String),
@@ -48,6 +54,9 @@ pub(crate) enum Command {
     Remove(RemoveActualLrpRequest),
     Retire(ActualLrpKey),
     Evacuate(Box<Evacuate>),
+    Converge(Box<Converge>),
+    /// Forgets the domains that are not fresh any more.
+    PruneDomains,
 }
 
 /// One of the calls of a cell that is being emptied.
@@ -81,6 +90,8 @@ pub(crate) enum Reply {
     Retire(Retire),
     /// Evacuation: is the cell to keep the container?
     Keep(bool),
+    /// Convergence: what was done, and how often.
+    Converged(BTreeMap<Action, usize>),
     /// The command has taken effect, and the answer is an error all the same.
     Refused(Error),
 }
@@ -105,29 +116,37 @@ pub(crate) enum Change {
     },
 }
 
-/// What is to be asked of others once the batch is durable.
+/// What is to be asked of others once the batch is durable: which records call for it, and
+/// why. What exactly is asked follows from the records when it is asked.
 #[derive(Debug)]
 pub(crate) enum Work {
-    PlaceLrp(auction::LrpStartRequest, Arc<str>),
-    PlaceTask(auction::Task),
-    /// The task has a result and an address to send it to.
-    Callback(Arc<models::Task>),
-    CancelTask {
-        task_guid: String,
-        cell: String,
-    },
-    StopInstance {
-        process_guid: String,
-        instance: ActualLrpInstanceKey,
+    /// Indices of a process that have no cell.
+    PlaceLrp {
+        process_guid: Arc<str>,
+        indices: Vec<i32>,
         trace: Arc<str>,
     },
-    UpdateInstance {
-        key: ActualLrpKey,
-        instance: ActualLrpInstanceKey,
-        /// Host names; `None` leaves the routes as they are.
-        internal_routes: Option<Vec<String>>,
-        /// `None` leaves the tags as they are.
-        metric_tags: Option<std::collections::BTreeMap<String, String>>,
+    /// A task without a cell.
+    PlaceTask(Arc<str>),
+    /// A task with a result and an address to send it to.
+    Callback(Arc<str>),
+    CancelTask {
+        task_guid: Arc<str>,
+        cell: String,
+        trace: Arc<str>,
+    },
+    /// A process with instances that are to end.
+    StopInstances {
+        process_guid: Arc<str>,
+        trace: Arc<str>,
+    },
+    /// A process whose internal routes or metric tags changed.
+    UpdateInstances {
+        process_guid: Arc<str>,
+        routes: bool,
+        tags: bool,
+        /// Only those that have not what they shall have.
+        drifted: bool,
         trace: Arc<str>,
     },
 }
@@ -157,13 +176,17 @@ impl Transaction<'_> {
                 self.upsert_domain(&request);
                 Ok(Reply::Done)
             }
+            Command::Presences(changes) => {
+                self.batch.put_presences(changes);
+                Ok(Reply::Done)
+            }
             Command::DesireTask(request) => self.desire_task(*request),
             Command::StartTask(request) => self.start_task(&request),
             Command::CompleteTask(request) => self.complete_task(request),
             Command::FailTask(request) => {
                 self.fail_task(&request.task_guid, &request.failure_reason)
             }
-            Command::CancelTask(guid) => self.cancel_task(&guid),
+            Command::CancelTask(guid, trace) => self.cancel_task(&guid, trace),
             Command::RejectTask(request) => self.reject_task(&request),
             Command::ResolveTask(guid) => self.resolve_task(&guid),
             Command::DeleteTask(guid) => self.delete_task(&guid),
@@ -177,6 +200,11 @@ impl Transaction<'_> {
             Command::Remove(request) => self.remove(&request),
             Command::Retire(key) => self.retire(&key),
             Command::Evacuate(request) => self.evacuate(*request),
+            Command::Converge(request) => Ok(self.converge(&request)),
+            Command::PruneDomains => {
+                self.batch.prune_domains(self.context.now);
+                Ok(Reply::Done)
+            }
         }
     }
 
@@ -193,10 +221,7 @@ impl Transaction<'_> {
 
     /// The records of an index as they are.
     fn slot(&self, process_guid: &str, index: i32) -> Result<Slot, Error> {
-        match self.batch.process(process_guid) {
-            None => Ok(Slot::default()),
-            Some(process) => process.slot(index).map_err(|_| damaged()),
-        }
+        self.batch.slot(process_guid, index).map_err(|_| damaged())
     }
 
     /// Puts the records of an index that changed, and tells of it.

@@ -18,9 +18,9 @@ impl Transaction<'_> {
             return Err(error(Type::ResourceExists));
         }
         let task = task::desire(request, self.context.now);
-        if let Some(definition) = &task.task_definition {
-            self.work
-                .push(Work::PlaceTask(placement(&task, definition)));
+        if task.task_definition.is_some() {
+            let guid = task.task_guid.as_str().into();
+            self.work.push(Work::PlaceTask(guid));
         }
         self.put(None, task);
         Ok(Reply::Done)
@@ -46,7 +46,7 @@ impl Transaction<'_> {
         };
         let after = task::complete(&before, &request.cell_id, outcome, self.context.now)?;
         let after = self.put(Some(before), after);
-        self.call_back(after);
+        self.call_back(&after);
         Ok(Reply::Done)
     }
 
@@ -54,16 +54,19 @@ impl Transaction<'_> {
         let before = self.task(guid)?;
         let after = task::fail(&before, reason, self.context.now)?;
         let after = self.put(Some(before), after);
-        self.call_back(after);
+        self.call_back(&after);
         Ok(Reply::Done)
     }
 
-    pub(super) fn cancel_task(&mut self, guid: &str) -> Result<Reply, Error> {
+    pub(super) fn cancel_task(&mut self, guid: &str, trace: Arc<str>) -> Result<Reply, Error> {
         let cell = self.task(guid)?.cell_id;
         self.fail_task(guid, task::CANCELLED)?;
         if !cell.is_empty() {
-            let task_guid = guid.to_owned();
-            self.work.push(Work::CancelTask { task_guid, cell });
+            self.work.push(Work::CancelTask {
+                task_guid: guid.into(),
+                cell,
+                trace,
+            });
         }
         Ok(Reply::Done)
     }
@@ -77,7 +80,7 @@ impl Transaction<'_> {
             self.context.now,
         )?;
         let after = self.put(Some(rejection.before), rejection.after);
-        self.call_back(after);
+        self.call_back(&after);
         Ok(Reply::Done)
     }
 
@@ -88,20 +91,40 @@ impl Transaction<'_> {
         Ok(Reply::Done)
     }
 
+    /// Takes the claim on a result back and sends the result again.
+    pub(super) fn unresolve_task(&mut self, guid: &str) -> Result<Reply, Error> {
+        let before = self.task(guid)?;
+        let after = task::unresolve(&before, self.context.now)?;
+        let after = self.put(Some(before), after);
+        self.call_back(&after);
+        Ok(Reply::Done)
+    }
+
     pub(super) fn delete_task(&mut self, guid: &str) -> Result<Reply, Error> {
         let before = self.task(guid)?;
         task::delete(&before)?;
-        self.batch.delete_task(guid);
+        self.drop_task(before);
+        Ok(Reply::Done)
+    }
+
+    /// Deletes a task whose result nobody has read.
+    pub(super) fn forget_task(&mut self, guid: &str) -> Result<(), Error> {
+        let before = self.task(guid)?;
+        self.drop_task(before);
+        Ok(())
+    }
+
+    fn drop_task(&mut self, before: Task) {
+        self.batch.delete_task(&before.task_guid);
         if self.watched.tasks {
             self.changes.push(Change::Task {
                 before: Some(Arc::new(before)),
                 after: None,
             });
         }
-        Ok(Reply::Done)
     }
 
-    fn task(&self, guid: &str) -> Result<Task, Error> {
+    pub(super) fn task(&self, guid: &str) -> Result<Task, Error> {
         let record = self.batch.task(guid).ok_or_else(not_found)?;
         record.decode().map_err(|_| damaged())
     }
@@ -119,14 +142,15 @@ impl Transaction<'_> {
     }
 
     /// Asks for the callback of a task that is Completed and has one.
-    fn call_back(&mut self, task: Arc<Task>) {
+    pub(super) fn call_back(&mut self, task: &Task) {
         let url = task
             .task_definition
             .as_ref()
             .map(|task| &task.completion_callback_url);
         let completed = task.state() == diego::models::task::State::Completed;
         if completed && url.is_some_and(|url| !url.is_empty()) {
-            self.work.push(Work::Callback(task));
+            let guid = task.task_guid.as_str().into();
+            self.work.push(Work::Callback(guid));
         }
     }
 }

@@ -3,17 +3,21 @@
 //! randomness.
 
 pub mod actual;
+pub mod convergence;
 pub mod desired;
 pub mod evacuation;
 pub mod events;
 pub mod group;
 pub mod slot;
+pub mod suspect;
 pub mod task;
 pub mod validate;
 pub mod versions;
 
 #[cfg(test)]
 mod actual_tests;
+#[cfg(test)]
+mod convergence_tests;
 #[cfg(test)]
 mod task_tests;
 

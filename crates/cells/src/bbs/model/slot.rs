@@ -16,6 +16,35 @@ pub const RUNNING: &str = "RUNNING";
 /// It crashed too often and waits.
 pub const CRASHED: &str = "CRASHED";
 
+/// The state of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Not placed yet.
+    Unclaimed,
+    /// A cell has reserved it.
+    Claimed,
+    /// A cell runs it.
+    Running,
+    /// It crashed too often and waits.
+    Crashed,
+}
+
+impl Phase {
+    /// All of them, as their names are ordered here.
+    pub const ALL: [(Self, &'static str); 4] = [
+        (Self::Unclaimed, UNCLAIMED),
+        (Self::Claimed, CLAIMED),
+        (Self::Running, RUNNING),
+        (Self::Crashed, CRASHED),
+    ];
+
+    /// The state that a record names. An unknown one counts as not placed.
+    pub fn of(row: &ActualLrp) -> Self {
+        let known = Self::ALL.iter().find(|(_, name)| *name == row.state);
+        known.map_or(Self::Unclaimed, |(phase, _)| *phase)
+    }
+}
+
 /// The records of one index of a process.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Slot {

@@ -9,6 +9,10 @@ use super::validate::names_fit;
 
 /// The reason of a task that somebody cancelled.
 pub const CANCELLED: &str = "task was cancelled";
+/// The reason of a task that no cell has started in time.
+pub const UNSTARTED: &str = "not started within time limit";
+/// The reason of a task whose cell is gone.
+pub const LOST: &str = "cell disappeared before completion";
 
 /// The result that a cell reports for a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -146,6 +150,21 @@ pub fn resolve(task: &Task, now: i64) -> Result<Task, Error> {
             ..task.clone()
         }),
         _ => Err(no_transition(task, State::Resolving)),
+    }
+}
+
+/// The task once the claim on its result has come to nothing: another consumer may have it.
+///
+/// # Errors
+/// InvalidStateTransition unless it is Resolving.
+pub fn unresolve(task: &Task, now: i64) -> Result<Task, Error> {
+    match task.state() {
+        State::Resolving => Ok(Task {
+            state: State::Completed.into(),
+            updated_at: now,
+            ..task.clone()
+        }),
+        _ => Err(no_transition(task, State::Completed)),
     }
 }
 

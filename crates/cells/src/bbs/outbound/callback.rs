@@ -4,28 +4,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use commit::View;
 use diego::models::Task;
+use diego::models::task::State as TaskState;
 use http::header::HeaderMap;
 use http::{StatusCode, Uri};
 use net::{Client, ClientError};
 use serde::Serialize;
 use telemetry::{Fields, Logger};
 use tokio::sync::Semaphore;
-use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 
 use super::super::apply::Command;
 use super::super::ledger::Commands;
 use super::super::metrics::Metrics;
+use super::super::state::State;
+use super::Outbound;
 
-/// Times that a result is sent before its task is left to convergence.
+/// Times that a result is sent before convergence sends it again.
 const ATTEMPTS: u32 = 3;
 /// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(500);
-
 #[derive(Clone)]
 pub(super) struct Callbacks {
     pub(super) client: Client,
+    pub(super) state: View<State>,
     pub(super) commands: Commands,
     pub(super) metrics: Arc<Metrics>,
     pub(super) logger: Logger,
@@ -42,54 +45,89 @@ struct Body<'a> {
     created_at: i64,
 }
 
-/// Sends results, so many at a time; the others wait in the queue.
-pub(super) async fn call_back(
-    callbacks: Callbacks,
-    mut queue: Receiver<Arc<Task>>,
-    workers: usize,
-) {
+/// Sends results, so many at a time; the others wait.
+pub(super) async fn call_back(callbacks: Callbacks, outbound: Arc<Outbound>, workers: usize) {
     let places = Arc::new(Semaphore::new(workers.max(1)));
     let mut under_way = JoinSet::new();
-    while let Some(task) = queue.recv().await {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return;
-        };
-        while under_way.try_join_next().is_some() {}
-        let callbacks = callbacks.clone();
-        under_way.spawn(net::boxed(async move {
-            callbacks.resolve(&task).await;
-            drop(place);
-        }));
+    loop {
+        for (guid, ()) in outbound.callbacks.take(1).await {
+            let Some(task) = callbacks.task(&guid) else {
+                continue;
+            };
+            // Only then may it be sent again.
+            let Some(call) = CallUnderWay::begin(&outbound, &guid) else {
+                continue;
+            };
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+                return;
+            };
+            while under_way.try_join_next().is_some() {}
+            let callbacks = callbacks.clone();
+            under_way.spawn(net::boxed(async move {
+                callbacks.resolve(&task).await;
+                drop((place, call));
+            }));
+        }
     }
 }
 
+/// A result that is being sent.
+struct CallUnderWay {
+    outbound: Arc<Outbound>,
+    guid: Arc<str>,
+}
+
+impl CallUnderWay {
+    /// `None` when it is being sent already.
+    fn begin(outbound: &Arc<Outbound>, guid: &Arc<str>) -> Option<Self> {
+        let new = outbound.called_back().insert(Arc::clone(guid));
+        new.then(|| Self {
+            outbound: Arc::clone(outbound),
+            guid: Arc::clone(guid),
+        })
+    }
+}
+
+impl Drop for CallUnderWay {
+    fn drop(&mut self) {
+        self.outbound.called_back().remove(&self.guid);
+    }
+}
+
+fn fields(guid: &str) -> Fields {
+    Fields::new().and("task-guid", guid)
+}
+
 impl Callbacks {
+    /// The task, if it has a result and an address to send it to.
+    fn task(&self, guid: &str) -> Option<Task> {
+        let task = self.state.read().tasks.get(guid)?.clone();
+        let task = task.decode().ok()?;
+        let definition = task.task_definition.as_ref()?;
+        let done = task.state() == TaskState::Completed;
+        (done && !definition.completion_callback_url.is_empty()).then_some(task)
+    }
+
+    /// Sends the result, unless somebody else has claimed it. One that its receiver did not
+    /// take stays claimed until convergence offers it again.
     async fn resolve(&self, task: &Task) {
-        let logger = self.logger.session("task-callback");
-        let guid = &task.task_guid;
-        let fields = || Fields::new().and("task-guid", guid);
-        // Somebody else may have claimed the result: then it is theirs.
+        let (logger, guid) = (&self.logger, &task.task_guid);
         let resolving = Command::ResolveTask(guid.clone());
         if let Err(error) = self.commands.run(resolving).await {
-            logger.error("marking-task-as-resolving-failed", &error.message, fields());
+            let message = &error.message;
+            logger.error("marking-task-as-resolving-failed", message, fields(guid));
             return;
         }
-        match self.send(task).await {
-            Ok(status) => {
-                let delete = Command::DeleteTask(guid.clone());
-                match self.commands.run(delete).await {
-                    Ok(_) => {
-                        logger.info(
-                            "resolved-task",
-                            fields().and("status-code", status.as_u16()),
-                        );
-                    }
-                    Err(error) => {
-                        logger.error("resolving-task-failed", &error.message, fields());
-                    }
-                }
+        let status = match self.send(task).await {
+            Ok(status) => status,
+            Err(cause) => return logger.error("callback-failed", &cause, fields(guid)),
+        };
+        match self.commands.run(Command::DeleteTask(guid.clone())).await {
+            Ok(_) => {
+                let fields = fields(guid).and("status-code", status.as_u16());
+                logger.info("resolved-task", fields);
             }
-            Err(cause) => logger.error("callback-failed", &cause, fields()),
+            Err(error) => logger.error("resolving-task-failed", &error.message, fields(guid)),
         }
     }
 

@@ -1,50 +1,82 @@
-//! What the BBS asks of others: bounded queues and the loops that empty them.
+//! What the BBS asks of others.
+//!
+//! What is to be done follows from the records: which task or instance has no cell, which
+//! instance is to end, which result is to be sent. Here only the guids of records wait that
+//! something is to be done about, so what waits is bounded by the records and nothing is
+//! dropped; a request is made from the record as it is when it is sent.
 
 mod auction;
 mod callback;
+mod instances;
 mod rep;
 mod resume;
+#[cfg(test)]
+mod tests;
+mod waiting;
 
 pub(crate) use rep::Reps;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use commit::View;
-use diego::auction::{LrpStartRequest, Task as TaskStartRequest};
-use diego::models::Task;
 use net::Client;
 use telemetry::{Fields, Logger};
-use tokio::sync::mpsc::{Receiver, Sender, WeakSender, channel};
 use tokio::task::JoinSet;
 
 use super::apply::Work;
 use super::ledger::Commands;
 use super::metrics::Metrics;
+use super::presence::Presences;
 use super::state::State;
+use waiting::Waiting;
 
-/// Requests of one kind that may wait. What does not fit is dropped and counted:
-/// convergence asks again for whatever was forgotten.
-const QUEUE: usize = 65_536;
+/// Cancellations that may wait. Of these the record tells nothing any more, so a further one
+/// is left to its cell, which finds in its next pass that the task is not running.
+const CANCELLATIONS: usize = 65_536;
 
-/// Instances to place, with the trace id of the request.
-type LrpRequest = (LrpStartRequest, Arc<str>);
-
-/// Where the writer leaves work.
-pub(crate) struct Outbound {
-    lrps: Sender<LrpRequest>,
-    tasks: Sender<TaskStartRequest>,
-    callbacks: Sender<Arc<Task>>,
-    reps: Sender<Work>,
-    metrics: Arc<Metrics>,
+/// Instances to place, of one process.
+#[derive(Debug, Clone)]
+struct Instances {
+    /// `None`: all that have no cell.
+    indices: Option<Vec<i32>>,
+    trace: Arc<str>,
 }
 
-/// The other ends, for [`Inbox::start`].
-pub(crate) struct Inbox {
-    lrps: Receiver<LrpRequest>,
-    tasks: Receiver<TaskStartRequest>,
-    callbacks: Receiver<Arc<Task>>,
-    reps: Receiver<Work>,
+/// Instances to stop, of one process: its record says from which index on.
+struct Stop {
+    trace: Arc<str>,
+    /// They were asked to stop before and have had their time.
+    again: bool,
+}
+
+/// Instances to update, of one process.
+struct Update {
+    routes: bool,
+    tags: bool,
+    trace: Arc<str>,
+    /// Only those that have not what they shall have.
+    drifted: bool,
+}
+
+struct Cancel {
+    cell: String,
+    trace: Arc<str>,
+}
+
+/// What waits to be asked of others.
+pub(crate) struct Outbound {
+    lrps: Waiting<Instances>,
+    tasks: Waiting<()>,
+    callbacks: Waiting<()>,
+    stops: Waiting<Stop>,
+    updates: Waiting<Update>,
+    cancels: Waiting<Cancel>,
+    /// Tasks whose results are being sent.
+    called_back: Mutex<HashSet<Arc<str>>>,
     metrics: Arc<Metrics>,
+    logger: Logger,
 }
 
 /// What the loops need.
@@ -52,138 +84,183 @@ pub(crate) struct Means {
     pub(crate) auctioneer: Option<String>,
     pub(crate) client: Client,
     pub(crate) reps: Arc<Reps>,
+    pub(crate) presences: Arc<Presences>,
     pub(crate) state: View<State>,
-    pub(crate) lengths: Arc<Lengths>,
     pub(crate) commands: Commands,
     pub(crate) callback_workers: usize,
+    /// Longest wait, after a start, for cells that were there before.
+    pub(crate) cells_within: Duration,
+    /// Time until what has not come about is asked for again.
+    pub(crate) again_after: Duration,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) logger: Logger,
 }
 
-/// The queues.
-pub(crate) fn queues(metrics: &Arc<Metrics>) -> (Outbound, Inbox) {
-    let (lrps, lrps_inbox) = channel(QUEUE);
-    let (tasks, tasks_inbox) = channel(QUEUE);
-    let (callbacks, callbacks_inbox) = channel(QUEUE);
-    let (reps, reps_inbox) = channel(QUEUE);
-    let outbound = Outbound {
-        lrps,
-        tasks,
-        callbacks,
-        reps,
-        metrics: Arc::clone(metrics),
-    };
-    let inbox = Inbox {
-        lrps: lrps_inbox,
-        tasks: tasks_inbox,
-        callbacks: callbacks_inbox,
-        reps: reps_inbox,
-        metrics: Arc::clone(metrics),
-    };
-    (outbound, inbox)
-}
-
-fn length<T>(queue: &WeakSender<T>) -> usize {
-    // A queue without senders is one that is being given up.
-    queue
-        .upgrade()
-        .map_or(0, |queue| queue.max_capacity() - queue.capacity())
-}
-
-/// The lengths of the queues, seen without keeping them open.
-pub(crate) struct Lengths {
-    lrps: WeakSender<LrpRequest>,
-    tasks: WeakSender<TaskStartRequest>,
-    callbacks: WeakSender<Arc<Task>>,
-    reps: WeakSender<Work>,
-}
-
-impl Lengths {
-    /// Each queue's name with what waits in it.
-    pub(crate) fn now(&self) -> [(&'static str, usize); 4] {
-        [
-            ("lrp-auctions", length(&self.lrps)),
-            ("task-auctions", length(&self.tasks)),
-            ("callbacks", length(&self.callbacks)),
-            ("reps", length(&self.reps)),
-        ]
-    }
-}
-
 impl Outbound {
-    /// A view of how much waits.
-    pub(crate) fn lengths(&self) -> Arc<Lengths> {
-        Arc::new(Lengths {
-            lrps: self.lrps.downgrade(),
-            tasks: self.tasks.downgrade(),
-            callbacks: self.callbacks.downgrade(),
-            reps: self.reps.downgrade(),
+    pub(crate) fn new(metrics: &Arc<Metrics>, logger: &Logger) -> Arc<Self> {
+        Arc::new(Self {
+            lrps: Waiting::default(),
+            tasks: Waiting::default(),
+            callbacks: Waiting::default(),
+            stops: Waiting::default(),
+            updates: Waiting::default(),
+            cancels: Waiting::default(),
+            called_back: Mutex::default(),
+            metrics: Arc::clone(metrics),
+            logger: logger.session("outbound"),
         })
+    }
+
+    /// Kinds of requests with the number of records that wait for one.
+    pub(crate) fn lengths(&self) -> [(&'static str, usize); 4] {
+        let reps = self.stops.len() + self.updates.len() + self.cancels.len();
+        [
+            ("lrp-auctions", self.lrps.len()),
+            ("task-auctions", self.tasks.len()),
+            ("callbacks", self.callbacks.len()),
+            ("reps", reps),
+        ]
     }
 
     /// Takes work over; never waits.
     pub(crate) fn dispatch(&self, work: Work) {
-        let taken = match work {
-            Work::PlaceLrp(request, trace) => self.lrps.try_send((request, trace)).is_ok(),
-            Work::PlaceTask(task) => self.tasks.try_send(task).is_ok(),
-            Work::Callback(task) => self.callbacks.try_send(task).is_ok(),
-            call => self.reps.try_send(call).is_ok(),
-        };
-        if !taken {
-            Metrics::count(&self.metrics.dropped_work);
+        match work {
+            Work::PlaceLrp {
+                process_guid,
+                indices,
+                trace,
+            } => self.place(process_guid, Some(indices), trace),
+            Work::PlaceTask(guid) => self.tasks.put(guid, (), |(), ()| ()),
+            Work::Callback(guid) => self.callbacks.put(guid, (), |(), ()| ()),
+            Work::StopInstances {
+                process_guid,
+                trace,
+            } => self.stop(process_guid, trace, false),
+            Work::UpdateInstances {
+                process_guid,
+                routes,
+                tags,
+                drifted,
+                trace,
+            } => {
+                let update = Update {
+                    routes,
+                    tags,
+                    trace,
+                    drifted,
+                };
+                self.update(process_guid, update);
+            }
+            Work::CancelTask {
+                task_guid,
+                cell,
+                trace,
+            } => self.cancel(task_guid, cell, trace),
         }
     }
-}
 
-impl Inbox {
+    fn place(&self, process_guid: Arc<str>, indices: Option<Vec<i32>>, trace: Arc<str>) {
+        let instances = Instances { indices, trace };
+        self.lrps.put(process_guid, instances, |old, new| {
+            old.indices = old.indices.take().zip(new.indices).map(|(mut old, new)| {
+                old.extend(new);
+                old
+            });
+            old.trace = new.trace;
+        });
+    }
+
+    fn stop(&self, process_guid: Arc<str>, trace: Arc<str>, again: bool) {
+        let stop = Stop { trace, again };
+        self.stops.put(process_guid, stop, |old, new| {
+            old.trace = new.trace;
+            old.again |= new.again;
+        });
+    }
+
+    fn update(&self, process_guid: Arc<str>, update: Update) {
+        self.updates.put(process_guid, update, |old, new| {
+            old.routes |= new.routes;
+            old.tags |= new.tags;
+            old.drifted &= new.drifted;
+            old.trace = new.trace;
+        });
+    }
+
+    fn cancel(&self, task_guid: Arc<str>, cell: String, trace: Arc<str>) {
+        if self.cancels.len() >= CANCELLATIONS {
+            Metrics::count(&self.metrics.dropped_work);
+            let fields = Fields::new()
+                .and("task-guid", task_guid)
+                .and("cell-id", cell);
+            let cause = format!("{CANCELLATIONS} wait already; its cell ends it in its next pass");
+            self.logger.error("cancellation-left-out", &cause, fields);
+            return;
+        }
+        self.cancels
+            .put(task_guid, Cancel { cell, trace }, |old, new| *old = new);
+    }
+
+    /// Is the task's result being sent?
+    pub(crate) fn is_called_back(&self, guid: &str) -> bool {
+        self.called_back().contains(guid)
+    }
+
+    fn called_back(&self) -> std::sync::MutexGuard<'_, HashSet<Arc<str>>> {
+        self.called_back
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Starts the loops; they end with the returned set. No request may have been
-    /// served yet.
-    pub(crate) fn start(self, means: Means) -> JoinSet<()> {
+    /// served yet: what waits by the records is taken up.
+    pub(crate) fn start(self: &Arc<Self>, means: Means) -> JoinSet<()> {
         let mut loops = JoinSet::new();
+        let before = resume::Waiting::of(&means.state.read());
+        loops.spawn(net::boxed(resume::resume(
+            before,
+            Arc::clone(self),
+            means.presences,
+            means.cells_within,
+            means.logger.session("resume"),
+        )));
         let auctioneer = auction::Auctioneer {
             url: means.auctioneer,
             client: means.client.clone(),
-            metrics: Arc::clone(&self.metrics),
+            state: means.state.clone(),
+            metrics: Arc::clone(&means.metrics),
             logger: means.logger.clone(),
         };
-        if auctioneer.url.is_some() {
-            let (lrps, tasks) = (means.lengths.lrps.clone(), means.lengths.tasks.clone());
-            let logger = means.logger.session("resume");
-            let waiting = resume::Waiting::of(&means.state.read());
-            loops.spawn(net::boxed(resume::resume(
-                waiting,
-                means.state,
-                lrps,
-                tasks,
-                logger,
-            )));
-        }
-        loops.spawn(net::boxed(auction::place_lrps(
-            auctioneer.clone(),
-            self.lrps,
+        let places = (auctioneer.clone(), Arc::clone(self));
+        loops.spawn(net::boxed(auction::place_lrps(places.0, places.1)));
+        loops.spawn(net::boxed(auction::place_tasks(
+            auctioneer,
+            Arc::clone(self),
         )));
-        loops.spawn(net::boxed(auction::place_tasks(auctioneer, self.tasks)));
         let callbacks = callback::Callbacks {
             client: means.client,
-            commands: means.commands,
-            metrics: Arc::clone(&self.metrics),
-            logger: means.logger.clone(),
+            state: means.state.clone(),
+            commands: means.commands.clone(),
+            metrics: means.metrics,
+            logger: means.logger.session("task-callback"),
         };
         loops.spawn(net::boxed(callback::call_back(
             callbacks,
-            self.callbacks,
+            Arc::clone(self),
             means.callback_workers,
         )));
-        loops.spawn(net::boxed(rep::call_reps(
-            means.reps,
-            self.reps,
-            means.logger,
-        )));
+        let calls = instances::Calls {
+            reps: means.reps,
+            outbound: Arc::clone(self),
+            state: means.state,
+            commands: means.commands,
+            places: instances::places(),
+            logger: means.logger.session("rep-client"),
+        };
+        loops.spawn(net::boxed(calls.clone().stop()));
+        loops.spawn(net::boxed(calls.clone().update()));
+        loops.spawn(net::boxed(calls.clone().cancel()));
+        loops.spawn(net::boxed(calls.again(means.again_after)));
         loops
-    }
-}
-
-fn lines(logger: &Logger, event: &str, guids: impl IntoIterator<Item = String>) {
-    for guid in guids {
-        logger.info(event, Fields::new().and("task-guid", guid));
     }
 }

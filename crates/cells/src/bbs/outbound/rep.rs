@@ -12,17 +12,9 @@ use http::{Method, Request};
 use http_body_util::Full;
 use net::Client;
 use serde::Serialize;
-use telemetry::{Fields, Logger};
-use tokio::sync::Semaphore;
-use tokio::sync::mpsc::Receiver;
-use tokio::task::JoinSet;
 
-use super::super::apply::Work;
 use super::super::metrics::Metrics;
 use super::super::presence::Presences;
-
-/// Calls under way at once; the others wait in the queue.
-const WORKERS: usize = 256;
 
 /// Why a rep did not do as it was told.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +75,11 @@ impl Reps {
             .await
     }
 
-    async fn update(
+    /// Tells an instance its routes and tags; what is `None` stays as it is.
+    ///
+    /// # Errors
+    /// See [`RepError`].
+    pub(super) async fn update(
         &self,
         key: &ActualLrpKey,
         instance: &ActualLrpInstanceKey,
@@ -107,10 +103,19 @@ impl Reps {
             .await
     }
 
-    async fn cancel(&self, task_guid: &str, cell: &str) -> Result<(), RepError> {
+    /// Cancels a task.
+    ///
+    /// # Errors
+    /// See [`RepError`].
+    pub(super) async fn cancel(
+        &self,
+        task_guid: &str,
+        cell: &str,
+        trace: &str,
+    ) -> Result<(), RepError> {
         let cell = self.cell(cell)?;
         let path = format!("/v1/tasks/{task_guid}/cancel");
-        self.call(&cell, Method::POST, &path, None, "").await
+        self.call(&cell, Method::POST, &path, None, trace).await
     }
 
     fn cell(&self, id: &str) -> Result<Arc<CellPresence>, RepError> {
@@ -152,52 +157,5 @@ impl Reps {
             }
             Err(error) => Err(RepError::Call(error.to_string())),
         }
-    }
-
-    async fn do_work(&self, work: &Work) -> Result<(), RepError> {
-        match work {
-            Work::StopInstance {
-                process_guid,
-                instance,
-                trace,
-            } => self.stop(process_guid, instance, trace).await,
-            Work::UpdateInstance {
-                key,
-                instance,
-                internal_routes,
-                metric_tags,
-                trace,
-            } => {
-                let routes = internal_routes.as_deref();
-                self.update(key, instance, routes, metric_tags.as_ref(), trace)
-                    .await
-            }
-            Work::CancelTask { task_guid, cell } => self.cancel(task_guid, cell).await,
-            Work::PlaceLrp(..) | Work::PlaceTask(_) | Work::Callback(_) => Ok(()),
-        }
-    }
-}
-
-/// Makes calls. One that fails is logged: convergence makes it again.
-pub(super) async fn call_reps(reps: Arc<Reps>, mut queue: Receiver<Work>, logger: Logger) {
-    let logger = logger.session("rep-client");
-    let places = Arc::new(Semaphore::new(WORKERS));
-    let mut under_way = JoinSet::new();
-    while let Some(work) = queue.recv().await {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return;
-        };
-        while under_way.try_join_next().is_some() {}
-        let (reps, logger) = (Arc::clone(&reps), logger.clone());
-        under_way.spawn(net::boxed(async move {
-            if let Err(cause) = reps.do_work(&work).await {
-                logger.error(
-                    "call-failed",
-                    &cause,
-                    Fields::new().and("call", format!("{work:?}")),
-                );
-            }
-            drop(place);
-        }));
     }
 }

@@ -1,92 +1,98 @@
-//! What a BBS that starts asks the auctioneer for: work that waited when it ended.
+//! What a BBS that starts takes up: what had not come about when it ended.
 //!
-//! Requests that had not been handed on are lost with the process. The records are
-//! not, so they are asked for again. Asking twice does no harm: a cell that takes
-//! work which is under way elsewhere is told so when it reports.
+//! The records are all there is of it, so it is asked for again. Asking twice does no harm:
+//! a cell that takes work which is under way elsewhere is told so when it reports.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use commit::View;
 use diego::models::task::State as TaskState;
 use telemetry::{Fields, Logger};
-use tokio::sync::mpsc::WeakSender;
+use tokio::time::Instant;
 
-use super::{LrpRequest, TaskStartRequest};
-use crate::bbs::apply::placement;
-use crate::bbs::model::desired;
-use crate::bbs::model::slot::UNCLAIMED;
+use super::{Outbound, Update};
+use crate::bbs::presence::Presences;
 use crate::bbs::state::{Process, State, Task};
 
-/// Guids of what may wait for a cell. To be taken before any request is served: what
-/// comes later is asked for when it comes.
+/// Time between two looks at who is back.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Guids of records that something may have to be done about. To be taken before any request
+/// is served: what comes later is taken up when it comes.
 pub(super) struct Waiting {
     tasks: Vec<Arc<str>>,
     processes: Vec<Arc<str>>,
+    on_cells: Vec<Arc<str>>,
+    stopping: Vec<Arc<str>>,
+    cells: Vec<Arc<str>>,
 }
 
 impl Waiting {
     /// What may wait as of now.
     pub(super) fn of(state: &State) -> Self {
         let task = |(guid, task): (&Arc<str>, &Task)| {
-            let waits = task.cell.is_empty();
+            let waits = task.state != TaskState::Running;
             waits.then(|| Arc::clone(guid))
         };
-        let process = |(guid, process): (&Arc<str>, &Process)| {
-            let waits = process.actual.iter().any(|row| row.cell.is_empty());
-            waits.then(|| Arc::clone(guid))
+        let with = |has: fn(&str) -> bool| {
+            let process = move |(guid, process): (&Arc<str>, &Process)| {
+                let any = process.rows().any(|row| has(&row.cell));
+                any.then(|| Arc::clone(guid))
+            };
+            state.processes.iter().filter_map(process).collect()
         };
         Self {
             tasks: state.tasks.iter().filter_map(task).collect(),
-            processes: state.processes.iter().filter_map(process).collect(),
+            processes: with(str::is_empty),
+            on_cells: with(|cell| !cell.is_empty()),
+            stopping: state.stopping().cloned().collect(),
+            cells: state.cells().cloned().collect(),
         }
     }
 }
 
-/// Asks for cells for what waits, as fast as the queues take it.
+/// Takes it up once the cells of before are back, or have had their time: those that come
+/// first would else get all the work, and without any it would fail.
 pub(super) async fn resume(
     waiting: Waiting,
-    state: View<State>,
-    lrps: WeakSender<LrpRequest>,
-    tasks: WeakSender<TaskStartRequest>,
+    outbound: Arc<Outbound>,
+    presences: Arc<Presences>,
+    cells_within: Duration,
     logger: Logger,
 ) {
-    let (mut resumed_tasks, mut resumed_lrps) = (0, 0);
+    // Results do not wait for cells.
+    for guid in &waiting.tasks {
+        outbound.callbacks.put(Arc::clone(guid), (), |(), ()| ());
+    }
+    let (tasks, processes) = (waiting.tasks.len(), waiting.processes.len());
+    let something = tasks + processes + waiting.stopping.len() + waiting.on_cells.len() > 0;
+    let until = Instant::now() + cells_within;
+    while something && presences.missing(&waiting.cells) > 0 && Instant::now() < until {
+        tokio::time::sleep(LOOK).await;
+    }
+    for guid in waiting.stopping {
+        outbound.stop(guid, "".into(), false);
+    }
     for guid in waiting.tasks {
-        let request = state.read().tasks.get(&guid).and_then(of_task);
-        // Without senders the BBS is ending.
-        if let (Some(request), Some(queue)) = (request, tasks.upgrade()) {
-            resumed_tasks += 1;
-            let _ = queue.send(request).await;
-        }
+        outbound.tasks.put(guid, (), |(), ()| ());
     }
     for guid in waiting.processes {
-        let request = state.read().processes.get(&guid).and_then(of_process);
-        if let (Some(request), Some(queue)) = (request, lrps.upgrade()) {
-            resumed_lrps += request.0.indices.len();
-            let _ = queue.send(request).await;
-        }
+        outbound.place(guid, None, "".into());
     }
-    if resumed_tasks + resumed_lrps > 0 {
-        let fields = Fields::new().and("tasks", resumed_tasks);
-        logger.info("resumed-auctions", fields.and("lrps", resumed_lrps));
+    for guid in waiting.on_cells {
+        let update = Update {
+            routes: true,
+            tags: true,
+            trace: "".into(),
+            drifted: true,
+        };
+        outbound.update(guid, update);
     }
-}
-
-fn of_task(task: &Task) -> Option<TaskStartRequest> {
-    let task = task.decode().ok()?;
-    let pending = task.state() == TaskState::Pending && task.cell_id.is_empty();
-    pending
-        .then(|| Some(placement(&task, task.task_definition.as_ref()?)))
-        .flatten()
-}
-
-fn of_process(process: &Process) -> Option<LrpRequest> {
-    let info = process.desired.as_ref()?.info().ok()?;
-    let rows = process.actual.iter().filter(|row| row.cell.is_empty());
-    let rows = rows.filter_map(|row| row.decode().ok());
-    let indices: Vec<i32> = rows
-        .filter(|row| row.state == UNCLAIMED)
-        .filter_map(|row| row.actual_lrp_key.map(|key| key.index))
-        .collect();
-    (!indices.is_empty()).then(|| (desired::auction(&info, indices), "".into()))
+    if something {
+        let missing = presences.missing(&waiting.cells);
+        let fields = Fields::new()
+            .and("tasks", tasks)
+            .and("processes", processes);
+        logger.info("resumed", fields.and("missing-cells", missing));
+    }
 }

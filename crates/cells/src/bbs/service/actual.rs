@@ -68,19 +68,28 @@ impl Service {
     ) -> Vec<T> {
         let state = self.state.read();
         let mut rows = Vec::new();
-        let mut take = |process: &Process| {
-            rows.extend(process.actual.iter().filter(|row| wanted(row)).map(&pick));
+        let mut take = |row| {
+            if wanted(row) {
+                rows.push(pick(row));
+            }
         };
         if !guid.is_empty() {
-            state.processes.get(guid).into_iter().for_each(&mut take);
+            let process = state.processes.get(guid).into_iter();
+            process.flat_map(Process::rows).for_each(take);
         } else if !cell.is_empty() {
-            let guids = state.on_cell(cell).map(|on| on.processes.keys());
-            let processes = guids.into_iter().flatten();
-            processes
-                .filter_map(|guid| state.processes.get(guid))
-                .for_each(&mut take);
+            let places = state.on_cell(cell).map(|on| on.rows.iter());
+            for (guid, place) in places.into_iter().flatten() {
+                let process = state.processes.get(guid);
+                process
+                    .and_then(|process| process.row(*place))
+                    .map(&mut take);
+            }
         } else {
-            state.processes.values().for_each(&mut take);
+            state
+                .processes
+                .values()
+                .flat_map(Process::rows)
+                .for_each(take);
         }
         rows
     }
@@ -185,12 +194,12 @@ impl Service {
         Ok(answer::lifecycle(result))
     }
 
-    pub(super) async fn retire(&self, body: Incoming) -> Answered {
+    pub(super) async fn retire(&self, body: Incoming, trace: &str) -> Answered {
         let request: RetireActualLrpRequest = self.read(body).await?;
         let key = request.actual_lrp_key.unwrap_or_default();
         let mut result = Ok(());
         for _ in 0..RETIRE_ATTEMPTS {
-            result = self.try_retire(&key).await;
+            result = self.try_retire(&key, trace).await;
             match &result {
                 Err(error) if error.r#type() != Type::ResourceNotFound => {}
                 _ => break,
@@ -203,7 +212,7 @@ impl Service {
         Ok(answer::lifecycle(result))
     }
 
-    async fn try_retire(&self, key: &ActualLrpKey) -> Result<(), Error> {
+    async fn try_retire(&self, key: &ActualLrpKey, trace: &str) -> Result<(), Error> {
         let Reply::Retire(Retire::Stop(instance)) =
             self.commands.run(Command::Retire(key.clone())).await?
         else {
@@ -221,7 +230,7 @@ impl Service {
             };
             return self.run(Command::Remove(request)).await;
         }
-        let stopped = self.reps.stop(&key.process_guid, &instance, "").await;
+        let stopped = self.reps.stop(&key.process_guid, &instance, trace).await;
         stopped.map_err(|cause| with_text(Type::UnknownError, cause.to_string()))
     }
 }

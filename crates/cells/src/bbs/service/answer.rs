@@ -30,6 +30,11 @@ pub(super) fn message(message: &impl Message) -> Response<Body> {
     protobuf(net::full(message.encode_to_vec()))
 }
 
+/// A message that is encoded already.
+pub(super) fn encoded(message: Bytes) -> Response<Body> {
+    protobuf(net::full(message))
+}
+
 /// Success that says nothing.
 pub(super) fn done() -> Response<Body> {
     protobuf(net::full(Bytes::new()))

@@ -18,17 +18,19 @@ use diego::error::{Type, error, with_text};
 use diego::models::{Error, PingResponse};
 use diego::{TRACE_HEADER, path};
 use http::{Method, Request, Response, StatusCode};
-use net::{Body, Handler, Incoming};
+use net::{Body, Handler, Incoming, Trouble};
 use prost::Message;
 use telemetry::{Fields, Level, Logger, prometheus};
 
 use super::Limits;
 use super::apply::{Command, Reply};
+use super::convergence::Passes;
 use super::events::{Hub, Stream};
 use super::ledger::Commands;
+use super::locket::Locket;
 use super::metrics::{Gauges, Metrics};
 use super::model::validate::Validate;
-use super::outbound::{Lengths, Reps};
+use super::outbound::{Outbound, Reps};
 use super::presence::Presences;
 use super::state::State;
 use logs::Logs;
@@ -39,10 +41,12 @@ pub(crate) struct Service {
     state: View<State>,
     commands: Commands,
     presences: Arc<Presences>,
+    locket: Locket,
     reps: Arc<Reps>,
     hub: Arc<Hub>,
     metrics: Arc<Metrics>,
-    lengths: Arc<Lengths>,
+    passes: Arc<Passes>,
+    outbound: Arc<Outbound>,
     logs: Logs,
 }
 
@@ -66,6 +70,11 @@ impl From<Unread> for Response<Body> {
 type Answered = Result<Response<Body>, Unread>;
 
 impl Handler for Service {
+    fn trouble(&self, trouble: &Trouble) {
+        let logger = &self.logs.request;
+        logger.error("no-connection", trouble, Fields::new());
+    }
+
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let start = Instant::now();
         let (head, body) = request.into_parts();
@@ -151,7 +160,7 @@ routes! {
     path::START_TASK => |service, body, _trace| service.start_task(body).await;
     path::COMPLETE_TASK => |service, body, _trace| service.complete_task(body).await;
     path::FAIL_TASK => |service, body, _trace| service.fail_task(body).await;
-    path::CANCEL_TASK => |service, body, _trace| service.cancel_task(body).await;
+    path::CANCEL_TASK => |service, body, trace| service.cancel_task(body, trace).await;
     path::REJECT_TASK => |service, body, _trace| service.reject_task(body).await;
     path::RESOLVING_TASK => |service, body, _trace| service.resolving_task(body).await;
     path::DELETE_TASK => |service, body, _trace| service.delete_task(body).await;
@@ -183,7 +192,7 @@ routes! {
     path::CRASH_ACTUAL_LRP => |service, body, _trace| service.crash(body).await;
     path::FAIL_ACTUAL_LRP => |service, body, _trace| service.fail(body).await;
     path::REMOVE_ACTUAL_LRP => |service, body, _trace| service.remove(body).await;
-    path::RETIRE_ACTUAL_LRP => |service, body, _trace| service.retire(body).await;
+    path::RETIRE_ACTUAL_LRP => |service, body, trace| service.retire(body, trace).await;
     path::REMOVE_EVACUATING_ACTUAL_LRP => |service, body, _trace| service.remove_evacuating(body).await;
     path::EVACUATE_CLAIMED_ACTUAL_LRP => |service, body, _trace| service.evacuate_claimed(body).await;
     path::EVACUATE_CRASHED_ACTUAL_LRP => |service, body, _trace| service.evacuate_crashed(body).await;
@@ -202,10 +211,10 @@ routes! {
     path::INSTANCE_EVENTS_R0 =>
         |service, body, _trace| service.events(body, Stream::Instances { old_form: true }).await;
 
-    path::LOCKET_LOCK => |service, body, _trace| service.lock(body).await;
-    path::LOCKET_RELEASE => |service, body, _trace| service.release(body).await;
-    path::LOCKET_FETCH => |service, body, _trace| service.fetch(body).await;
-    path::LOCKET_FETCH_ALL => |service, body, _trace| service.fetch_all(body).await;
+    path::LOCKET_LOCK => |service, body, _trace| service.locket(path::LOCKET_LOCK, body).await;
+    path::LOCKET_RELEASE => |service, body, _trace| service.locket(path::LOCKET_RELEASE, body).await;
+    path::LOCKET_FETCH => |service, body, _trace| service.locket(path::LOCKET_FETCH, body).await;
+    path::LOCKET_FETCH_ALL => |service, body, _trace| service.locket(path::LOCKET_FETCH_ALL, body).await;
 }
 
 impl Service {
@@ -215,10 +224,12 @@ impl Service {
         state: View<State>,
         commands: Commands,
         presences: Arc<Presences>,
+        locket: Locket,
         reps: Arc<Reps>,
         hub: Arc<Hub>,
         metrics: Arc<Metrics>,
-        lengths: Arc<Lengths>,
+        passes: Arc<Passes>,
+        outbound: Arc<Outbound>,
         logger: &Logger,
     ) -> Self {
         Self {
@@ -226,10 +237,12 @@ impl Service {
             state,
             commands,
             presences,
+            locket,
             reps,
             hub,
             metrics,
-            lengths,
+            passes,
+            outbound,
             logs: Logs::new(logger),
         }
     }
@@ -265,17 +278,20 @@ impl Service {
     }
 
     fn metrics_text(&self) -> Response<Body> {
-        let gauges = {
+        let (gauges, counts) = {
             let state = self.state.read();
-            Gauges {
+            let gauges = Gauges {
                 writer: self.commands.counts(),
                 subscribers: self.hub.subscribers(),
                 tasks: state.tasks.len(),
                 processes: state.processes.len(),
-                outbound: self.lengths.now(),
-            }
+                outbound: self.outbound.lengths(),
+            };
+            (gauges, state.counts().clone())
         };
-        let text = self.metrics.text(gauges);
+        let mut page = self.metrics.page(gauges);
+        self.passes.write(&mut page, &counts);
+        let text = page.into_text();
         answer::text_of(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 }

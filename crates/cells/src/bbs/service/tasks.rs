@@ -112,11 +112,10 @@ impl Service {
         ))
     }
 
-    pub(super) async fn cancel_task(&self, body: Incoming) -> Answered {
+    pub(super) async fn cancel_task(&self, body: Incoming, trace: &str) -> Answered {
         let request: TaskGuidRequest = self.read(body).await?;
-        Ok(answer::lifecycle(
-            self.run(Command::CancelTask(request.task_guid)).await,
-        ))
+        let command = Command::CancelTask(request.task_guid, trace.into());
+        Ok(answer::lifecycle(self.run(command).await))
     }
 
     pub(super) async fn reject_task(&self, body: Incoming) -> Answered {

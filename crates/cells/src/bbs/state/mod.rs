@@ -5,12 +5,17 @@
 //! durable yet over it.
 
 mod batch;
+mod counts;
 mod record;
 
-pub(crate) use batch::{Batch, NextIds, Overlay};
-pub(crate) use record::{Actual, Desired, Names, Process, Task};
+#[cfg(test)]
+mod tests;
 
-use std::collections::{HashMap, HashSet};
+pub(crate) use batch::{Batch, NextIds, Overlay};
+pub(crate) use counts::Counts;
+pub(crate) use record::{Actual, Desired, Names, Place, Process, ProcessLayer, Task};
+
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use commit::Table;
@@ -20,8 +25,8 @@ use commit::Table;
 pub(crate) struct OnCell {
     /// Guids of tasks.
     pub(crate) tasks: HashSet<Arc<str>>,
-    /// Processes with their number of records on the cell.
-    pub(crate) processes: HashMap<Arc<str>, usize>,
+    /// Processes and places of rows, in order.
+    pub(crate) rows: BTreeSet<(Arc<str>, Place)>,
 }
 
 /// All records that are on the disk.
@@ -32,6 +37,9 @@ pub(crate) struct State {
     /// Domains with the time at which they stop being fresh, in ns since 1970.
     pub(crate) domains: HashMap<Arc<str>, i64>,
     cells: HashMap<Arc<str>, OnCell>,
+    /// Processes of which instances are to end.
+    stopping: BTreeSet<Arc<str>>,
+    counts: Counts,
 }
 
 impl State {
@@ -40,23 +48,77 @@ impl State {
         self.cells.get(cell)
     }
 
+    /// Processes of which instances are to end, and some have not yet.
+    pub(crate) fn stopping(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.stopping.iter()
+    }
+
+    /// Cells on which something runs by the records.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.cells.keys()
+    }
+
+    /// How many records there are.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The state with these records; the rows of a process may be in any order.
+    pub(crate) fn of(
+        tasks: HashMap<Arc<str>, Task>,
+        mut processes: HashMap<Arc<str>, Process>,
+        domains: HashMap<Arc<str>, i64>,
+    ) -> Self {
+        let (mut cells, mut stopping) = (HashMap::<_, OnCell>::new(), BTreeSet::new());
+        let mut counts = Counts::default();
+        tasks
+            .values()
+            .for_each(|task| counts.task(None, Some(task)));
+        for (guid, task) in tasks.iter().filter(|(_, task)| !task.cell.is_empty()) {
+            let on = cells.entry(Arc::clone(&task.cell)).or_default();
+            on.tasks.insert(Arc::clone(guid));
+        }
+        for (guid, process) in &mut processes {
+            process.actual.sort_by_key(Actual::place);
+            counts.desired(None, process.desired.as_ref());
+            let rows = process.actual.iter();
+            rows.for_each(|row| counts.row(guid, None, Some(row)));
+            for row in process.actual.iter().filter(|row| !row.cell.is_empty()) {
+                let on = cells.entry(Arc::clone(&row.cell)).or_default();
+                on.rows.insert((Arc::clone(guid), row.place()));
+            }
+            if process.stop_from.is_some() {
+                stopping.insert(Arc::clone(guid));
+            }
+        }
+        Self {
+            tasks,
+            processes,
+            domains,
+            cells,
+            stopping,
+            counts,
+        }
+    }
+
     /// Takes a committed batch over.
     pub(crate) fn merge(&mut self, overlay: Overlay) {
         for (guid, task) in overlay.tasks {
             self.put_task(guid, task);
         }
         for (guid, process) in overlay.processes {
-            self.put_process(guid, process.unwrap_or_default());
+            self.merge_process(guid, process);
         }
         overlay.domains.merge_into(&mut self.domains);
     }
 
     fn put_task(&mut self, guid: Arc<str>, task: Option<Task>) {
+        self.counts.task(self.tasks.get(&guid), task.as_ref());
         let old_cell = self.tasks.get(&guid).map(|task| Arc::clone(&task.cell));
         let new_cell = task.as_ref().map(|task| Arc::clone(&task.cell));
         if old_cell != new_cell {
             if let Some(cell) = old_cell.filter(|cell| !cell.is_empty()) {
-                self.leave(&cell, |on| {
+                leave(&mut self.cells, &cell, |on| {
                     on.tasks.remove(&guid);
                 });
             }
@@ -68,38 +130,52 @@ impl State {
         self.tasks.set(guid, task);
     }
 
-    fn put_process(&mut self, guid: Arc<str>, process: Process) {
-        let old = self.processes.remove(&guid).unwrap_or_default();
-        for row in process
-            .rows_not_in(&old.actual)
-            .filter(|row| !row.cell.is_empty())
-        {
-            let on = self.cells.entry(Arc::clone(&row.cell)).or_default();
-            *on.processes.entry(Arc::clone(&guid)).or_default() += 1;
-        }
-        for row in old
-            .rows_not_in(&process.actual)
-            .filter(|row| !row.cell.is_empty())
-        {
-            self.leave(&row.cell, |on| {
-                if let Some(count) = on.processes.get_mut(&guid) {
-                    *count -= 1;
-                    if *count == 0 {
-                        on.processes.remove(&guid);
-                    }
-                }
-            });
-        }
-        let process = (!process.is_empty()).then_some(process);
-        self.processes.set(guid, process);
-    }
-
-    fn leave(&mut self, cell: &str, leave: impl FnOnce(&mut OnCell)) {
-        if let Some(on) = self.cells.get_mut(cell) {
-            leave(on);
-            if on.tasks.is_empty() && on.processes.is_empty() {
-                self.cells.remove(cell);
+    fn merge_process(&mut self, guid: Arc<str>, layer: ProcessLayer) {
+        let process = self.processes.entry(Arc::clone(&guid)).or_default();
+        for (place, row) in layer.rows.changes() {
+            let old = process.row(*place);
+            self.counts.row(&guid, old, row);
+            let old = old.map(|old| &old.cell);
+            let new = row.map(|new| &new.cell);
+            if old == new {
+                continue;
             }
+            let on_cell = || (Arc::clone(&guid), *place);
+            if let Some(cell) = old.filter(|cell| !cell.is_empty()) {
+                leave(&mut self.cells, cell, |on| {
+                    on.rows.remove(&on_cell());
+                });
+            }
+            if let Some(cell) = new.filter(|cell| !cell.is_empty()) {
+                let on = self.cells.entry(Arc::clone(cell)).or_default();
+                on.rows.insert(on_cell());
+            }
+        }
+        process.merge(layer.rows);
+        if let Some(desired) = layer.desired {
+            self.counts
+                .desired(process.desired.as_ref(), desired.as_ref());
+            process.desired = desired;
+        }
+        if let Some(from) = layer.stop_from {
+            process.stop_from = from;
+            match from {
+                Some(_) => self.stopping.insert(Arc::clone(&guid)),
+                None => self.stopping.remove(&guid),
+            };
+        }
+        if process.is_empty() {
+            self.processes.remove(&guid);
+            self.stopping.remove(&guid);
+        }
+    }
+}
+
+fn leave(cells: &mut HashMap<Arc<str>, OnCell>, cell: &str, leave: impl FnOnce(&mut OnCell)) {
+    if let Some(on) = cells.get_mut(cell) {
+        leave(on);
+        if on.tasks.is_empty() && on.rows.is_empty() {
+            cells.remove(cell);
         }
     }
 }

@@ -1,12 +1,16 @@
 //! Encoded records and the few parts of them that lookups need.
 
+use std::borrow::Borrow;
 use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::Arc;
 
+use commit::{Layer, Table};
+use diego::models::task::State as TaskState;
 use diego::models::{self, ActualLrp, DesiredLrp, DesiredLrpSchedulingInfo};
 use prost::{DecodeError, Message};
 
-use crate::bbs::model::slot::{Row, Slot};
+use crate::bbs::model::slot::{Phase, Row};
 use crate::bbs::model::{REASON_BYTES, desired, truncate};
 
 /// Strings that many records share, each kept once.
@@ -48,6 +52,7 @@ pub(crate) struct Task {
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) domain: Arc<str>,
     pub(crate) cell: Arc<str>,
+    pub(crate) state: TaskState,
 }
 
 impl Task {
@@ -57,6 +62,7 @@ impl Task {
             bytes: encode(task),
             domain: names.shared(&task.domain),
             cell: names.shared(&task.cell_id),
+            state: task.state(),
         }
     }
 
@@ -72,17 +78,20 @@ pub(crate) struct Desired {
     pub(crate) info: Arc<[u8]>,
     pub(crate) rest: Arc<[u8]>,
     pub(crate) domain: Arc<str>,
+    pub(crate) instances: i32,
 }
 
 impl Desired {
     pub(crate) fn new(id: i64, desired: DesiredLrp, names: &mut Names) -> Self {
         let domain = names.shared(&desired.domain);
+        let instances = desired.instances;
         let (info, rest) = desired::split(desired);
         Self {
             id,
             info: encode(&info),
             rest: encode(&rest),
             domain,
+            instances,
         }
     }
 
@@ -108,6 +117,7 @@ pub(crate) struct Actual {
     pub(crate) cell: Arc<str>,
     pub(crate) index: i32,
     pub(crate) presence: i32,
+    pub(crate) phase: Phase,
 }
 
 impl Actual {
@@ -128,6 +138,7 @@ impl Actual {
             cell: names.shared(&row.instance().cell_id),
             index: row.key().index,
             presence: row.presence,
+            phase: Phase::of(row),
         }
     }
 
@@ -135,16 +146,22 @@ impl Actual {
         ActualLrp::decode(&*self.bytes)
     }
 
-    /// Index and presence, by which the rows of a process are sorted.
-    pub(crate) fn place(&self) -> (i32, i32) {
+    /// Where it stands in its process.
+    pub(crate) fn place(&self) -> Place {
         (self.index, self.presence)
     }
 }
 
-/// A process: what is desired of it, and its instances by index and presence.
+/// Index and presence of a row, by which the rows of a process are sorted.
+pub(crate) type Place = (i32, i32);
+
+/// A process: what is desired of it, and its instances by index and presence. As a table it
+/// is that of its rows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Process {
     pub(crate) desired: Option<Desired>,
+    /// Instances from this index on are to end, and some of them have not yet.
+    pub(crate) stop_from: Option<i32>,
     /// Sorted by index, then presence.
     pub(crate) actual: Vec<Actual>,
 }
@@ -154,56 +171,88 @@ impl Process {
         self.desired.is_none() && self.actual.is_empty()
     }
 
-    /// The records of one index.
-    pub(crate) fn at(&self, index: i32) -> &[Actual] {
-        let from = self.actual.partition_point(|row| row.index < index);
-        let rows = self.actual[from..].iter();
-        &self.actual[from..from + rows.take_while(|row| row.index == index).count()]
+    /// All rows.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Actual> {
+        self.actual.iter()
     }
 
-    /// The records of one index, decoded.
-    pub(crate) fn slot(&self, index: i32) -> Result<Slot, DecodeError> {
-        let mut slot = Slot::default();
-        for row in self.at(index) {
-            let row = row.decode()?;
-            let presence = row.presence();
-            *slot.place(presence) = Some(Arc::new(row));
+    /// The rows from one index on.
+    pub(crate) fn rows_from(&self, index: i32) -> &[Actual] {
+        &self.actual[self.actual.partition_point(|row| row.index < index)..]
+    }
+
+    /// The row at a place.
+    pub(crate) fn row(&self, place: Place) -> Option<&Actual> {
+        self.find(place).ok().map(|at| &self.actual[at])
+    }
+
+    /// Takes a layer over its rows over, in one walk whatever the number of changes: moving
+    /// rows one by one would take a process of many instances the square of them.
+    pub(crate) fn merge(&mut self, layer: Layer<Place, Actual>) {
+        let (mut gone, mut new) = (Vec::new(), Vec::new());
+        for (place, row) in layer {
+            match (self.find(place), row) {
+                (Ok(at), Some(row)) => self.actual[at] = row,
+                (Ok(at), None) => gone.push(at),
+                (Err(_), Some(row)) => new.push(row),
+                (Err(_), None) => {}
+            }
         }
-        Ok(slot)
-    }
-
-    /// Puts a record in place of the one with its index and presence.
-    pub(crate) fn put(&mut self, row: Actual) {
-        match self.find(row.place()) {
-            Ok(at) => self.actual[at] = row,
-            Err(at) => self.actual.insert(at, row),
+        if !gone.is_empty() {
+            let (mut at, mut gone) = (0, gone.into_iter().peekable());
+            self.actual.retain(|_| {
+                let goes = gone.next_if_eq(&at).is_some();
+                at += 1;
+                !goes
+            });
+        }
+        if self.actual.is_empty() {
+            // Most processes have a row or two for as long as they live.
+            new.shrink_to_fit();
+            self.actual = new;
+            return;
+        }
+        let last = self.actual.last().map(Actual::place);
+        let in_order = new.first().is_none_or(|first| last < Some(first.place()));
+        self.actual.append(&mut new);
+        if !in_order {
+            // Two sorted runs, which this sort joins in one walk.
+            self.actual.sort_by_key(Actual::place);
         }
     }
 
-    /// Removes the record with this index and presence.
-    pub(crate) fn remove(&mut self, index: i32, presence: i32) {
-        if let Ok(at) = self.find((index, presence)) {
-            self.actual.remove(at);
-        }
-    }
-
-    fn find(&self, place: (i32, i32)) -> Result<usize, usize> {
+    fn find(&self, place: Place) -> Result<usize, usize> {
         self.actual.binary_search_by_key(&place, Actual::place)
     }
+}
 
-    /// Rows that are not, as they are, among `others`, which are sorted as well.
-    pub(crate) fn rows_not_in<'a>(
-        &'a self,
-        others: &'a [Actual],
-    ) -> impl Iterator<Item = &'a Actual> {
-        let mut others = others.iter().peekable();
-        self.actual.iter().filter(move |row| {
-            while others
-                .next_if(|other| other.place() < row.place())
-                .is_some()
-            {}
-            let twin = others.peek().filter(|other| other.place() == row.place());
-            twin.is_none_or(|other| !Arc::ptr_eq(&other.bytes, &row.bytes))
-        })
+impl Table<Place, Actual> for Process {
+    fn value<Q: Ord + Hash + ?Sized>(&self, key: &Q) -> Option<&Actual>
+    where
+        Place: Borrow<Q>,
+    {
+        let found = self
+            .actual
+            .binary_search_by(|row| Borrow::<Q>::borrow(&row.place()).cmp(key));
+        found.ok().map(|at| &self.actual[at])
     }
+
+    fn set(&mut self, key: Place, value: Option<Actual>) {
+        match (self.find(key), value) {
+            (Ok(at), Some(row)) => self.actual[at] = row,
+            (Ok(at), None) => drop(self.actual.remove(at)),
+            (Err(at), Some(row)) => self.actual.insert(at, row),
+            (Err(_), None) => {}
+        }
+    }
+}
+
+/// What differs from a process below.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessLayer {
+    /// `None`: it is as below.
+    pub(crate) desired: Option<Option<Desired>>,
+    /// `None`: it is as below.
+    pub(crate) stop_from: Option<Option<i32>>,
+    pub(crate) rows: Layer<Place, Actual>,
 }

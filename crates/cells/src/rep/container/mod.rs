@@ -179,6 +179,15 @@ impl Container {
         self.announced
     }
 
+    /// Has the BBS acknowledged what its record has to say for it: of an instance that it
+    /// runs as last reported, of a task that this cell started it?
+    pub fn acknowledged(&self) -> bool {
+        match self.kind {
+            Kind::Lrp => self.announced && self.reported && self.calling.is_none(),
+            Kind::Task => self.ours,
+        }
+    }
+
     /// Is it on its way to running?
     pub fn starting(&self) -> bool {
         matches!(

@@ -33,6 +33,10 @@ fn policy(mode: PolicyMode, calls: Vec<Call>) -> AgentPolicy {
         config_id: "c1".into(),
         node_id: "n1".into(),
         compliance_mode: ComplianceMode::FullCompliance,
+        schedule: crate::agent::RunTimes {
+            interval: 5,
+            first_run: 0,
+        },
         conditions: vec!["group_web".into()],
         policies: vec![DirectivePolicy {
             rule: "r".into(),

@@ -1,9 +1,10 @@
-//! Entries of an object in the order in which they are written, which is that of a method's
-//! parameters.
+//! Parameters of a method in their order, which matters: the first is the one that reports name.
+//! They are read as an object, as YAML has them, or as a list of pairs, which is how they are
+//! written: whoever passes JSON on may sort the keys of an object.
 
 use std::fmt;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserializer, Serializer};
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ pub(super) fn serialize<S: Serializer>(
     entries: &[(String, Value)],
     to: S,
 ) -> Result<S::Ok, S::Error> {
-    to.collect_map(entries.iter().map(|(key, value)| (key, value)))
+    to.collect_seq(entries)
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
@@ -23,7 +24,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         type Value = Vec<(String, Value)>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object of parameters and values")
+            f.write_str("parameters with values, or a list of such pairs")
         }
 
         fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
@@ -33,7 +34,15 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
             }
             Ok(entries)
         }
+
+        fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Self::Value, S::Error> {
+            let mut entries = Vec::new();
+            while let Some(entry) = list.next_element()? {
+                entries.push(entry);
+            }
+            Ok(entries)
+        }
     }
 
-    from.deserialize_map(Entries)
+    from.deserialize_any(Entries)
 }

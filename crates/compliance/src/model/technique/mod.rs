@@ -176,6 +176,7 @@ pub struct MethodParameter {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MethodItem {
     /// Its identity, and that of its reports.
+    #[serde(default)]
     pub id: String,
     /// Its name, that of the component; a call without one is named by its method.
     #[serde(default)]

@@ -15,10 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use apply::{Change, ChangeError};
+use serde::{Deserialize, Serialize};
+
 pub use outcome::{Cause, Clock, NodeFailure, NodeUpdate, Outcome, Problem, Step};
 
 use super::compile::CompileResult;
 use super::content::Contents;
+use super::digest::Digest;
 use super::inheritance::Properties;
 use super::node_policy::NodePolicy;
 use super::system;
@@ -36,7 +39,8 @@ use crate::model::schedule::AgentRun;
 use crate::model::technique::Technique;
 
 /// What holds for all nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Settings {
     /// The mode of all nodes.
     pub policy_mode: GlobalPolicyMode,
@@ -45,6 +49,7 @@ pub struct Settings {
     /// The schedule of all nodes.
     pub agent_run: AgentRun,
     /// Identity of this installation.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub instance_id: String,
 }
 
@@ -172,6 +177,8 @@ pub struct Engine {
     /// node's policy server has failed.
     newest: Vec<Option<Arc<NodePolicy>>>,
     published: Vec<Option<Arc<NodePolicy>>>,
+    /// Config ids that nodes had before this engine was made, with the hash of their policies.
+    config_ids: BTreeMap<NodeIx, (Digest, Arc<str>)>,
     failures: BTreeMap<NodeIx, NodeFailure>,
     held: BTreeSet<NodeIx>,
     problems: Vec<Problem>,
@@ -199,6 +206,7 @@ impl Engine {
             rule_nodes: Vec::new(),
             newest: Vec::new(),
             published: Vec::new(),
+            config_ids: BTreeMap::new(),
             failures: BTreeMap::new(),
             held: BTreeSet::new(),
             problems: Vec::new(),
@@ -208,6 +216,13 @@ impl Engine {
         };
         engine.add_system(system::of_all());
         engine
+    }
+
+    /// Says which policy a node had before this engine was made: if the first one that is generated
+    /// for it is the same, it keeps its config id.
+    pub fn remember_config(&mut self, node: &str, digest: Digest, config_id: Arc<str>) {
+        let ix = self.nodes.names.intern(node);
+        self.config_ids.insert(ix, (digest, config_id));
     }
 
     /// The policy that a node is given; none if it has none yet, or gets none.
@@ -237,12 +252,15 @@ impl Engine {
         self.nodes.named(id).map(|(_, entry)| &entry.node)
     }
 
+    /// A group's members, as the last generation found them.
+    pub fn member_set(&self, group: &str) -> Option<&NodeSet> {
+        let group = self.groups.names.get(group)?;
+        self.members.get(group.index())
+    }
+
     /// Identities of a group's members, as the last generation found them.
     pub fn members(&self, group: &str) -> Vec<&str> {
-        let Some(group) = self.groups.names.get(group) else {
-            return Vec::new();
-        };
-        let members = self.members.get(group.index());
+        let members = self.member_set(group);
         let members = members.into_iter().flat_map(NodeSet::iter);
         members.map(|node| self.nodes.names.text(node)).collect()
     }

@@ -58,9 +58,11 @@ impl Engine {
                 (Some(old), Some(new)) => old.digest != new.digest,
                 _ => true,
             };
+            let before = self.config_ids.remove(&ix);
             let policy = new.as_ref().map(|new| {
-                let config_id = match old {
-                    Some(old) if !new_config => Arc::clone(&old.config_id),
+                let config_id = match (old, before) {
+                    (Some(old), _) if !new_config => Arc::clone(&old.config_id),
+                    (None, Some((digest, id))) if digest == new.digest => id,
                     _ => config_id(now, &new.digest),
                 };
                 Arc::new(NodePolicy {

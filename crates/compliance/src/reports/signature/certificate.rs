@@ -104,13 +104,26 @@ impl NodeCertificate {
         self.algorithm == other.algorithm && self.key == other.key
     }
 
-    /// Did this key sign these bytes by RSA, PKCS #1 with SHA-512? None if it is no RSA key.
-    pub(crate) fn verify_rsa_sha512(&self, bytes: &[u8], signature: &[u8]) -> Option<bool> {
-        if self.algorithm != KeyAlgorithm::Rsa {
-            return None;
+    /// The algorithm that this key signs inventories with, by its name in a signature's file.
+    pub(crate) fn inventory_algorithm(&self) -> &'static str {
+        match self.algorithm {
+            KeyAlgorithm::Rsa => "sha512",
+            KeyAlgorithm::P256 => "sha256",
+            KeyAlgorithm::P384 => "sha384",
+            KeyAlgorithm::Ed25519 => "ed25519",
         }
-        let key = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA512, &self.key);
-        Some(key.verify(bytes, signature).is_ok())
+    }
+
+    /// Did this key sign these bytes, with [`Self::inventory_algorithm`]?
+    pub(crate) fn signed_inventory(&self, bytes: &[u8], signature: &[u8]) -> bool {
+        let algorithm: &'static dyn VerificationAlgorithm = match self.algorithm {
+            KeyAlgorithm::Rsa => &RSA_PKCS1_2048_8192_SHA512,
+            KeyAlgorithm::P256 => &ECDSA_P256_SHA256_ASN1,
+            KeyAlgorithm::P384 => &ECDSA_P384_SHA384_ASN1,
+            KeyAlgorithm::Ed25519 => &VERIFY_ED25519,
+        };
+        let key = UnparsedPublicKey::new(algorithm, &self.key);
+        key.verify(bytes, signature).is_ok()
     }
 
     /// The last four bytes of an RSA key's modulus, by which agents name the key.

@@ -118,6 +118,24 @@ pub fn verify<'a>(
     }
 }
 
+/// The text of a message whose signature was checked before, when it came.
+///
+/// # Errors
+/// It is no whole message.
+pub fn text_of_checked(message: &[u8]) -> Result<Cow<'_, [u8]>, SignatureError> {
+    match mime::read(message)? {
+        Message::Clear { content, .. } => mime::text(content).map(Cow::Borrowed),
+        Message::Opaque(signature) => {
+            let content = SignedData::parse(&signature)?.content;
+            let content = content.ok_or(SignatureError::Malformed {
+                part: "signature",
+                problem: "it holds no content".to_owned(),
+            })?;
+            Ok(Cow::Owned(mime::text(content)?.to_vec()))
+        }
+    }
+}
+
 fn check(
     signed: &SignedData<'_>,
     certificate: &NodeCertificate,

@@ -90,25 +90,26 @@ impl SigningKey {
         Ok((digest, digest_oid, signature))
     }
 
-    /// Signs by RSA, PKCS #1 with SHA-512.
-    pub(crate) fn sign_rsa_sha512(&self, bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
-        let failed = |problem: &str| SigningError {
-            problem: problem.to_owned(),
+    /// Signs an inventory: its algorithm's name, and the signature. RSA signs as Rudder's agents
+    /// do, PKCS #1 with SHA-512.
+    pub(crate) fn sign_inventory(
+        &self,
+        bytes: &[u8],
+    ) -> Result<(&'static str, Vec<u8>), SigningError> {
+        let (algorithm, signature) = match &self.0 {
+            Pair::Rsa(pair) => {
+                let mut signature = vec![0; pair.public_modulus_len()];
+                let random = SystemRandom::new();
+                let signed = pair.sign(&RSA_PKCS1_SHA512, &random, bytes, &mut signature);
+                ("sha512", signed.map(|()| signature))
+            }
+            Pair::P256(_) => ("sha256", self.sign(bytes)),
+            Pair::Ed25519(_) => ("ed25519", self.sign(bytes)),
         };
-        let Pair::Rsa(pair) = &self.0 else {
-            return Err(failed(
-                "the key is not RSA, which inventories are signed with",
-            ));
-        };
-        let mut signature = vec![0; pair.public_modulus_len()];
-        pair.sign(
-            &RSA_PKCS1_SHA512,
-            &SystemRandom::new(),
-            bytes,
-            &mut signature,
-        )
-        .map_err(|_| failed("the key refuses"))?;
-        Ok(signature)
+        let signature = signature.map_err(|_| SigningError {
+            problem: "the key refuses".to_owned(),
+        })?;
+        Ok((algorithm, signature))
     }
 
     fn sign(&self, bytes: &[u8]) -> Result<Vec<u8>, aws_lc_rs::error::Unspecified> {

@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SignatureAlgorithm};
 
-use super::{NodeCertificate, SignatureError, SigningKey, sign, verify};
+use super::{NodeCertificate, SignatureError, SigningKey, sign, text_of_checked, verify};
 
 macro_rules! data {
     ($name:literal) => {
@@ -150,4 +150,13 @@ proptest! {
         prop_assert!(super::SignedData::parse(&bytes).is_err());
         prop_assert!(NodeCertificate::from_der(&bytes).is_err());
     }
+}
+
+#[test]
+fn what_was_checked_once_is_read_again() {
+    let node = certificate(NODE);
+    assert_eq!(text_of_checked(SIGNED), verify(SIGNED, &node));
+    let opaque = certificate(OPAQUE_CERTIFICATE);
+    assert_eq!(text_of_checked(OPAQUE), verify(OPAQUE, &opaque));
+    assert!(text_of_checked(LOG).is_err());
 }

@@ -25,6 +25,7 @@ const LIMITS: Limits = Limits {
     fields: 128,
     chunk_line_bytes: 1024,
     interim: 8,
+    ..Limits::DEFAULT
 };
 /// How an answer ended.
 #[derive(Debug, Clone, Copy)]

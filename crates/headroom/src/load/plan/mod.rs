@@ -1,6 +1,8 @@
 //! From the command line to a workload and a segment. Everything that is wrong is said
 //! here, before there is load.
 
+mod database;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -102,7 +104,13 @@ impl Plan {
 }
 
 fn target(args: &LoadArgs, url: &str) -> Result<(Target, String)> {
-    let (mut target, path) = Target::parse(url).map_err(|error| placed(url, &error))?;
+    let (mut target, path) = Target::parse(url).map_err(|error| match url.contains('@') {
+        // What stands there may be a password.
+        true => anyhow!("{error}{}", error.hint()),
+        false => placed(url, &error),
+    })?;
+    database::check(args, &target)?;
+    target.login.password = database::password(args, &target)?;
     if args.http2 {
         match target.protocol {
             Protocol::Http1 | Protocol::Http2 => target.protocol = Protocol::Http2,
@@ -116,7 +124,10 @@ fn mix(args: &LoadArgs, target: &Target, path: &str) -> Result<Mix> {
     if let Some(file) = &args.requests_file {
         return requests_file::read_requests(file, target);
     }
-    let body = body(args)?;
+    let body = match target.protocol {
+        protocol if protocol.has_rows() => database::asked(args, protocol)?,
+        _ => body(args)?,
+    };
     if matches!(target.protocol, Protocol::Tcp | Protocol::Udp) && body == Body::Empty {
         bail!("a request over TCP or UDP is its bytes; give them with -d TEXT or -D FILE");
     }
@@ -291,6 +302,7 @@ fn connections(args: &LoadArgs, task: &Task, target: &Target) -> Result<Connecti
         most: most.max(held.min(args.max_connections.unwrap_or(held))),
         requests_each: args.requests_each.or(args.disable_keepalive.then_some(1)),
         streams: match many {
+            _ if target.protocol == Protocol::Redis => args.pipeline.unwrap_or(1),
             true => args.streams.unwrap_or(if closed { 1 } else { 100 }),
             false => args.streams.unwrap_or(1),
         },

@@ -27,8 +27,7 @@ pub(super) fn read(
         reader.problem(Problem::new(span.clone(), message));
         return Vec::new();
     }
-    // Names of variants come with a later version; that they are not known yet is told
-    // once, at the table.
+    // That [let] lacks a constant of a variant is told once, at the variant.
     let variants = root
         .get("variants")
         .and_then(|field| field.value.get_ref().as_table());
@@ -119,7 +118,7 @@ fn constant(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Constant> {
 }
 
 /// An override in the type of the constant that it replaces.
-fn overriding(constant: &Constant, text: &str) -> Result<Constant, String> {
+pub(super) fn overriding(constant: &Constant, text: &str) -> Result<Constant, String> {
     let plain = text.replace('_', "");
     match constant {
         Constant::Broken => Ok(Constant::Broken),

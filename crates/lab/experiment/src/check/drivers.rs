@@ -126,6 +126,12 @@ fn remote(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Option<Remote>
             return None;
         }
     };
+    if let Some(system) = address.all_of() {
+        let message = format!("a driver talks to one address, and this is every copy of {system}");
+        let problem = Problem::new(field.span(), message);
+        reader.problem(problem.help(format!("name one: {{{system}[0].addr}}")));
+        return None;
+    }
     let mut file = |key: &str| match fields.get(key) {
         Some(field) if secure => reader.template(field, Place::Command),
         Some(field) => {

@@ -30,13 +30,13 @@ pub(super) fn lifecycle(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Li
             "[\"...\"], fields that identify an entity",
             &mut reader.problems,
         )
-        .and_then(|field| log_fields(reader, field, 1));
+        .and_then(|field| identities(reader, field, 1));
     let alias = match fields.get("alias") {
         Some(field) => log_fields(reader, field, 0).and_then(|items| aliases(reader, field, items)),
         None => Some(Vec::new()),
     };
     let group = match fields.get("group") {
-        Some(field) => log_fields(reader, field, 0),
+        Some(field) => identities(reader, field, 0),
         None => Some(Vec::new()),
     };
     let example = "[[\"begun\", \"matcher\"], [\"done\", \"matcher\"]]";
@@ -61,6 +61,46 @@ fn log_fields(reader: &mut Reader<'_>, field: Field<'_>, least: usize) -> Option
         return None;
     }
     Some(names)
+}
+
+/// Where lines have what identifies something: names of fields, or `/re/` whose only group
+/// is found in the message.
+fn identities(reader: &mut Reader<'_>, field: Field<'_>, least: usize) -> Option<Vec<String>> {
+    let items = reader.list(field, "a list of fields such as [\"task-guid\"]")?;
+    if !(least..=MOST_FIELDS).contains(&items.len()) {
+        let message = format!("\"{}\" needs {least} to {MOST_FIELDS} fields", field.key);
+        reader.problem(Problem::new(field.span(), message));
+        return None;
+    }
+    let read: Vec<Option<String>> = items
+        .into_iter()
+        .map(|item| identity(reader, item))
+        .collect();
+    read.into_iter().collect()
+}
+
+fn identity(reader: &mut Reader<'_>, item: Field<'_>) -> Option<String> {
+    let is_pattern = |text: &str| between_slashes(text).is_some();
+    if !item.value.get_ref().as_str().is_some_and(is_pattern) {
+        return reader.line(
+            item,
+            "a field such as \"task-guid\", or a /pattern/ with one group",
+        );
+    }
+    // Names are not filled in, for a pattern may hold braces.
+    let text = reader.verbatim(item, "a /pattern/")?;
+    let fault = match Regex::new(between_slashes(text.as_str())?) {
+        Err(error) => unreadable(&error),
+        // The whole match counts as a group too.
+        Ok(regex) if regex.captures_len() == 2 => return Some(text.as_str().to_owned()),
+        Ok(regex) => format!(
+            "the pattern has {} groups, and needs one: what identifies the entity",
+            regex.captures_len() - 1
+        ),
+    };
+    let problem = Problem::new(text.whole(), fault);
+    reader.problem(problem.help("as in /task (\\S+) started/; write other groups as (?:...)"));
+    None
 }
 
 /// Splits `a+b` into its fields.
@@ -134,7 +174,7 @@ fn point(reader: &mut Reader<'_>, item: Field<'_>) -> Option<(String, String)> {
 
 /// A matcher of log lines: text that a line contains, `/re/`, or `field=value`.
 /// Names are not filled in, for a pattern may hold braces.
-fn matcher(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
+pub(super) fn matcher(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
     let text = reader.verbatim(field, "a text, /pattern/ or field=value")?;
     let matcher = text.as_str();
     if matcher.trim().is_empty() || matcher.contains('\n') {
@@ -142,25 +182,25 @@ fn matcher(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
         reader.problem(Problem::new(field.span(), message));
         return None;
     }
-    let pattern = matcher
-        .strip_prefix('/')
-        .and_then(|rest| rest.strip_suffix('/'));
-    if let Some(pattern) = pattern
+    if let Some(pattern) = between_slashes(matcher)
         && let Err(error) = Regex::new(pattern)
     {
-        let message = format!(
-            "the pattern cannot be read: {}",
-            last_line(&error.to_string())
-        );
-        reader.problem(Problem::new(text.whole(), message));
+        reader.problem(Problem::new(text.whole(), unreadable(&error)));
         return None;
     }
     Some(matcher.to_owned())
 }
 
-fn last_line(text: &str) -> &str {
+fn between_slashes(text: &str) -> Option<&str> {
+    text.strip_prefix('/')?.strip_suffix('/')
+}
+
+/// The last line of an expression's fault says what is wrong.
+pub(super) fn unreadable(error: &regex::Error) -> String {
+    let text = error.to_string();
     let line = text.lines().last().unwrap_or_default().trim();
-    line.strip_prefix("error: ").unwrap_or(line)
+    let reason = line.strip_prefix("error: ").unwrap_or(line);
+    format!("the pattern cannot be read: {reason}")
 }
 
 /// Reads a `[[loop]]`.

@@ -1,17 +1,22 @@
 //! From the text of a file to a plan, or to everything that is wrong with it.
 
+mod always;
 mod constants;
 mod drivers;
 mod entries;
 mod faults;
 mod fields;
 mod fleets;
+mod gates;
 mod lifecycles;
 mod loads;
 mod order;
+mod probes;
 mod process;
 mod settings;
+mod signals;
 mod steps;
+mod sweep;
 mod systems;
 mod values;
 
@@ -114,7 +119,8 @@ fn read(
         return (None, Vec::new());
     }
     let diagnostics = constants::read(reader, &root, overrides);
-    let plan = plan(reader, &root, catalogue, lines);
+    let sweep = sweep::sweep(reader, &root, overrides);
+    let plan = plan(reader, &root, catalogue, lines).map(|plan| Plan { sweep, ..plan });
     (plan, diagnostics)
 }
 
@@ -139,12 +145,13 @@ fn version(reader: &mut Reader<'_>, root: &Fields<'_>) -> bool {
 }
 
 /// Keys of the file itself.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 17] = [
     "lab",
     "name",
     "about",
     "seed",
     "let",
+    "sweep",
     "system",
     "fleet",
     "driver",
@@ -154,9 +161,9 @@ const KEYS: [&str; 14] = [
     "loop",
     "step",
     "expect",
+    "variants",
+    "gate",
 ];
-/// Tables of versions to come.
-const LATER: [&str; 2] = ["gate", "variants"];
 
 fn plan(
     reader: &mut Reader<'_>,
@@ -164,7 +171,7 @@ fn plan(
     catalogue: &Catalogue,
     lines: &Lines<'_>,
 ) -> Option<Plan> {
-    root.check_keys(&KEYS, &LATER, &mut reader.problems);
+    root.check_keys(&KEYS, &[], &mut reader.problems);
     let name = root
         .require("name", "\"...\"", &mut reader.problems)
         .and_then(|field| reader.name(field));
@@ -201,6 +208,14 @@ fn plan(
     reader.scope.ports = with_ports
         .filter_map(|entry| entry.further_ports())
         .collect();
+    reader.scope.copies = fleets
+        .iter()
+        .filter_map(|entry| Some((entry.name.clone()?, Some(1))))
+        .chain(systems.iter().filter_map(|entry| {
+            let copies = systems::copies(reader, entry);
+            Some((entry.name.clone()?, copies))
+        }))
+        .collect();
     let mut of_loads = Taken::default();
     let mut senders = named(
         reader,
@@ -218,7 +233,8 @@ fn plan(
         &mut of_loads,
         lines,
     );
-    senders.extend(probes);
+    let (senders_too, probes): (Vec<_>, Vec<_>) = probes.into_iter().partition(probes::is_load);
+    senders.extend(senders_too);
     senders.sort_by_key(|entry| entry.value.span().start);
     let mut named = |label, naming| {
         named(
@@ -235,6 +251,15 @@ fn plan(
     let loops = named("[[loop]]", word);
     let steps = named("[[step]]", line);
     let expects = tables(reader, root, "[[expect]]", MOST_TABLES);
+
+    for entry in steps.iter() {
+        let names = loads::kept_names(entry.value).into_iter();
+        let step = entry.name.clone().unwrap_or_default();
+        for name in names {
+            let kept = reader.scope.kept.entry(name.to_owned());
+            kept.or_insert_with(|| step.clone());
+        }
+    }
 
     let mut makers = Makers::default();
     let drivers: Vec<_> = drivers
@@ -273,6 +298,7 @@ fn plan(
         .iter()
         .filter_map(|entry| loads::load(reader, entry, &step_names))
         .collect();
+    let probes = probes::probes(reader, &probes, &found);
 
     let mut names = Names {
         entities: makers
@@ -298,39 +324,57 @@ fn plan(
             .iter()
             .map(|found| found.used(&step_names))
             .collect(),
+        probes: probes.iter().map(probes::Found::used).collect(),
         steps: step_names,
         searches: Vec::new(),
         faults: Vec::new(),
+        kept: reader.scope.kept.keys().cloned().collect(),
     };
     if steps.is_empty() && root.get("step").is_none() {
         let problem = Problem::new(0..0, "the file has no [[step]], so nothing would happen");
         reader.problem(problem);
     }
     if root.get("driver").is_none() {
-        steps::without_driver(reader, &steps, !senders.is_empty(), &mut makers);
+        let measures = !senders.is_empty() || !probes.is_empty();
+        steps::without_driver(reader, &steps, measures, &mut makers);
     }
+    let searches = |entry: &&entries::Entry<'_>| {
+        let table = entry.value.get_ref().as_table();
+        table.is_some_and(|table| table.contains_key("search"))
+    };
+    let searching = steps.iter().filter(searches);
     let mut under = loads::Under {
         loads: &senders,
         searches: Vec::new(),
+        searching: searching.filter_map(|entry| entry.name.clone()).collect(),
     };
     let steps: Vec<_> = steps
         .iter()
-        .filter_map(|entry| steps::step(reader, entry, &makers, &mut names, &mut under, &found))
+        .filter_map(|entry| {
+            let known = (found.as_slice(), probes.as_slice());
+            steps::step(reader, entry, &makers, &mut names, &mut under, known)
+        })
         .collect();
     let expects: Vec<_> = expects
         .into_iter()
         .filter_map(|value| steps::expect(reader, value, &makers, &names))
         .collect();
+    let variants = gates::variants(reader, root);
+    let gates = gates::gates(reader, root, &variants, &names);
     Some(Plan {
         name: name?,
         about: about?,
         seed: seed?,
+        sweep: None,
         systems: found.into_iter().map(|found| found.system).collect(),
         drivers,
         loads: senders.into_iter().filter_map(|found| found.load).collect(),
+        probes: probes.into_iter().filter_map(|found| found.probe).collect(),
         lifecycles,
         loops,
         steps,
         expects,
+        variants,
+        gates,
     })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use document::{Problem, Span};
+use glob::Pattern;
 use toml::de::DeValue;
 
 use super::fields::{Field, Fields};
@@ -11,7 +12,7 @@ use super::values::Reader;
 use crate::catalogue::FleetKind;
 use crate::expr::{WATCHES, watch_name};
 use crate::names::Place;
-use crate::plan::{LogFormat, OnExit, Program, Ready, Reference, System, Template, Watch};
+use crate::plan::{LogFormat, OnExit, Program, Ready, Reference, Segment, System, Template, Watch};
 
 /// Wait for readiness when a file does not say.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -21,7 +22,7 @@ pub(super) const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 pub(super) const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Keys that systems and fleets have in common.
-pub(super) const COMMON: [&str; 14] = [
+pub(super) const COMMON: [&str; 15] = [
     "name",
     "args",
     "ready",
@@ -34,6 +35,7 @@ pub(super) const COMMON: [&str; 14] = [
     "memory",
     "watch",
     "log",
+    "inputs",
     "on_exit",
     "restart_after",
 ];
@@ -63,6 +65,7 @@ pub(super) struct Common {
     memory_bytes: Option<u64>,
     watch: Vec<Watch>,
     log: LogFormat,
+    inputs: Vec<Template>,
     on_exit: OnExit,
 }
 
@@ -90,6 +93,7 @@ impl Common {
             memory_bytes: self.memory_bytes,
             watch: self.watch,
             log: self.log,
+            inputs: self.inputs,
             on_exit: self.on_exit,
             agents,
         };
@@ -138,6 +142,9 @@ pub(super) fn common(
     let log = fields
         .get("log")
         .map_or(Some(LogFormat::Auto), |field| reader.choice(field, &LOGS));
+    let inputs = fields
+        .get("inputs")
+        .map_or(Some(Vec::new()), |field| inputs(reader, field));
     let on_exit = on_exit(reader, fields);
     let (after, after_spans) = after?;
     Some(Common {
@@ -151,8 +158,45 @@ pub(super) fn common(
         memory_bytes: memory?,
         watch: watch?,
         log: log?,
+        inputs: inputs?,
         on_exit: on_exit?,
     })
+}
+
+/// Most patterns of files that a system writes.
+const MOST_INPUTS: usize = 64;
+
+/// Files that a program writes its log to by itself: patterns of their names.
+fn inputs(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<Template>> {
+    let items = reader.list(field, "a list of files such as [\"{work}/app/*.log\"]")?;
+    if items.len() > MOST_INPUTS {
+        let message = format!("\"inputs\" has more than {MOST_INPUTS} patterns");
+        reader.problem(Problem::new(field.span(), message));
+        return None;
+    }
+    let read: Vec<Option<Template>> = items.into_iter().map(|item| input(reader, item)).collect();
+    read.into_iter().collect()
+}
+
+fn input(reader: &mut Reader<'_>, item: Field<'_>) -> Option<Template> {
+    let pattern = reader.template(item, Place::System)?;
+    let begins = match pattern.0.first() {
+        Some(Segment::Text(text)) => text.starts_with('/'),
+        Some(Segment::Reference(Reference::Work)) => true,
+        _ => false,
+    };
+    if !begins {
+        let problem = Problem::new(item.span(), "the place of a log is a whole path");
+        reader.problem(problem.help("begin with {work}/ or with /"));
+        return None;
+    }
+    // What a reference stands for has no wildcards.
+    if let Err(error) = Pattern::new(&pattern.render(|_| "x".to_owned())) {
+        let message = format!("no pattern of file names: {}", error.msg);
+        reader.problem(Problem::new(item.span(), message));
+        return None;
+    }
+    Some(pattern)
 }
 
 /// Pause before a process is started again, when a file does not say.

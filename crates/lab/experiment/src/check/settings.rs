@@ -1,16 +1,19 @@
 //! Settings that the catalogue describes.
 
+use std::collections::BTreeMap;
+
 use document::{Problem, Span};
 use toml::de::DeValue;
 
 use super::fields::{Field, Fields};
 use super::values::Reader;
 use crate::catalogue::{Setting, SettingValue};
+use crate::plan::{Make, Template};
 use units::UnitError;
 use units::nearest;
 
 /// Most of what is counted anywhere in a file.
-pub(super) const MOST: u64 = 10_000_000;
+pub(super) const MOST: u64 = Make::MOST;
 
 /// Reads every key of a table that is not in `known` as one of the settings, which
 /// are given back with their values as they are written, in catalogue order.
@@ -46,6 +49,23 @@ pub(super) fn read<'s>(
         .into_iter()
         .filter_map(|(index, text)| Some((settings.get(index)?, text)))
         .collect()
+}
+
+/// The values in which something stands that a step keeps, by key: `count`, and settings that
+/// are texts. What the others are is checked before a run.
+pub(super) fn later(
+    reader: &Reader<'_>,
+    fields: &Fields<'_>,
+    settings: &[Setting],
+) -> BTreeMap<String, Template> {
+    let may_be_kept = |key: &str| {
+        let is_text = |setting: &Setting| setting.value == SettingValue::Text;
+        let mut settings = settings.iter();
+        key == "count" || settings.any(|setting| setting.key == key && is_text(setting))
+    };
+    let kept = fields.fields().filter(|(_, field)| may_be_kept(field.key));
+    let kept = kept.filter_map(|(_, field)| Some((field.key.to_owned(), reader.kept(field)?)));
+    kept.collect()
 }
 
 /// A key of the table or of a table within it.

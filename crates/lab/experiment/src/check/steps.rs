@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use document::Problem;
 
+use super::always::always;
 use super::drivers::Makers;
 use super::entries::Entry;
 use super::faults;
 use super::fields::{Field, Fields, Value};
-use super::loads::{self, Under};
+use super::loads::{self, KeptFrom, Under};
+use super::probes;
 use super::process::{Found, LONGEST, SHORTEST};
 use super::settings::{self, MOST};
+use super::signals;
 use super::values::Reader;
 use crate::expr::{Expr, Names, Use, compile};
 use crate::names::Place;
@@ -29,7 +32,7 @@ const MOST_IN_FLIGHT: u64 = 100_000;
 const FASTEST: f64 = 10_000_000.0;
 
 /// Keys of a step that take time.
-const WORKS: [&str; 6] = ["make", "hold", "run", "wait", "search", "fault"];
+const WORKS: [&str; 7] = ["make", "hold", "http", "run", "wait", "search", "fault"];
 
 /// Reads a `[[step]]`, and adds to `names` where loads run and what is searched for.
 pub(super) fn step(
@@ -38,14 +41,17 @@ pub(super) fn step(
     makers: &Makers,
     names: &mut Names,
     under: &mut Under<'_>,
-    systems: &[Found],
+    (systems, probes): (&[Found], &[probes::Found]),
 ) -> Option<Step> {
     let known = [
         "name",
         "make",
         "hold",
+        "signal",
+        "http",
         "run",
         "run_within",
+        "keep",
         "wait",
         "load",
         "search",
@@ -53,21 +59,15 @@ pub(super) fn step(
         "fit",
         "fault",
     ];
-    let later = ["background"];
-    let fields = Fields::open(
-        entry.value,
-        entry.label,
-        &known,
-        &later,
-        &mut reader.problems,
-    )?;
+    let fields = Fields::open(entry.value, entry.label, &known, &[], &mut reader.problems)?;
     if !fields
         .keys()
-        .any(|(key, _)| !["name", "run_within"].contains(&key))
+        .any(|(key, _)| !["name", "run_within", "keep", "while"].contains(&key))
     {
         let message = format!("this {} does nothing", entry.label);
         let problem = Problem::new(fields.span.clone(), message);
-        reader.problem(problem.help("give it make, hold, run, wait, fault or search"));
+        reader
+            .problem(problem.help("give it make, hold, signal, http, run, wait, fault or search"));
     } else if let Some(field) = fields.get("load")
         && !WORKS.iter().any(|key| fields.get(key).is_some())
     {
@@ -84,6 +84,10 @@ pub(super) fn step(
     let named = faults::Named {
         systems,
         loads: under.loads,
+        probes,
+        step: &name,
+        steps: &names.steps,
+        searches: &under.searching,
     };
     let faults = faults::faults(reader, &fields, named);
     if fields.get("fault").is_some() {
@@ -103,6 +107,8 @@ pub(super) fn step(
     let hold = optional(fields.get("hold"), |field| {
         reader.duration(field, SHORTEST..=LONGEST)
     });
+    let signals = signals::signals(reader, &fields, named);
+    let calls = loads::calls(reader, &fields, &name);
     let run = optional(fields.get("run"), |field| {
         reader
             .template(field, Place::Command)
@@ -111,16 +117,31 @@ pub(super) fn step(
     let run_within = fields.get("run_within").map_or(Some(RUN_WITHIN), |field| {
         reader.duration(field, SHORTEST..=LONGEST)
     });
+    let keep = loads::keep(reader, &fields, &name, KeptFrom::Output);
+    if let (Some(field), None) = (fields.get("keep"), fields.get("run")) {
+        let problem = Problem::new(
+            field.span(),
+            "\"keep\" goes with \"run\": it is of what that prints",
+        );
+        reader.problem(problem.help("what an answer says is kept in the `http` itself"));
+    }
     let wait = optional(fields.get("wait"), |field| {
         wait(reader, field.value, makers, names, &name)
+    });
+    let always = always(reader, &fields, |reader, field| {
+        expression(reader, field, Use::Until(&name), makers, names)
     });
     Some(Step {
         name: entry.name.clone()?,
         make: make?,
         hold: hold?,
+        signals: signals?,
+        calls: calls?,
         run: run?,
+        keep: keep?,
         run_within: run_within?,
         wait: wait?,
+        always: always?,
         loads: loads?,
         faults: faults?,
         search: search?,
@@ -132,13 +153,13 @@ pub(super) fn step(
 pub(super) fn without_driver(
     reader: &mut Reader<'_>,
     steps: &[Entry<'_>],
-    has_loads: bool,
+    measures: bool,
     makers: &mut Makers,
 ) {
     let needs = steps.iter().find_map(|entry| {
         let table = entry.value.get_ref().as_table()?;
-        // A wait may also look at what loads see.
-        let key = |key: &&str| *key == "make" || *key == "wait" && !has_loads;
+        // A wait may also look at what loads and probes see.
+        let key = |key: &&str| *key == "make" || *key == "wait" && !measures;
         table.keys().find(|name| key(&name.get_ref().as_ref()))
     });
     if let Some(key) = needs {
@@ -175,9 +196,14 @@ fn make(reader: &mut Reader<'_>, value: &Value<'_>, makers: &Makers) -> Option<M
         }
         found
     });
-    let count = fields
-        .require("count", "100", &mut reader.problems)
-        .and_then(|field| reader.count(field, 0..=MOST));
+    let options = kind.map_or(&[][..], |kind| &kind.options);
+    let later = settings::later(reader, &fields, options);
+    let count = match later.contains_key("count") {
+        true => Some(0),
+        false => fields
+            .require("count", "100", &mut reader.problems)
+            .and_then(|field| reader.count(field, 0..=MOST)),
+    };
     let rate = fields
         .get("rate")
         .map_or(Some(Rate::Max), |field| rate(reader, field));
@@ -198,7 +224,11 @@ fn make(reader: &mut Reader<'_>, value: &Value<'_>, makers: &Makers) -> Option<M
             .collect();
         reader.choice(field, &shapes).map(str::to_owned)
     });
-    let options = settings::read(reader, &fields, &MAKE_KEYS, &[], &kind.options);
+    let known = MAKE_KEYS
+        .into_iter()
+        .chain(later.keys().map(String::as_str));
+    let known: Vec<&str> = known.collect();
+    let options = settings::read(reader, &fields, &known, &[], &kind.options);
     Some(Make {
         what: kind.what.clone(),
         count: count?,
@@ -209,6 +239,7 @@ fn make(reader: &mut Reader<'_>, value: &Value<'_>, makers: &Makers) -> Option<M
             .into_iter()
             .map(|(option, value)| (option.key.clone(), value))
             .collect(),
+        later,
     })
 }
 

@@ -13,6 +13,19 @@ use crate::plan::{Program, Template};
 
 /// Most copies of one system.
 const MOST_COPIES: u64 = 1_000;
+
+/// How many copies a `[[system]]` has, for those that refer to them. `None`: its count is
+/// wrong, which is told when the system is read.
+pub(super) fn copies(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<u32> {
+    let fields = Fields::open_any(entry.value, entry.label, &mut Vec::new())?;
+    let problems = std::mem::take(&mut reader.problems);
+    let count = fields
+        .get("count")
+        .map_or(Some(1), |field| reader.count(field, 1..=MOST_COPIES));
+    reader.problems = problems;
+    count.and_then(|count| u32::try_from(count).ok())
+}
+
 /// Reads a `[[system]]`.
 pub(super) fn system(
     reader: &mut Reader<'_>,

@@ -9,7 +9,7 @@ use toml::de::DeValue;
 use super::fields::{Field, described};
 use crate::expr::in_name;
 use crate::names::{Place, Scope};
-use crate::plan::Template;
+use crate::plan::{Reference, Template};
 use crate::text::Text;
 use crate::words;
 use units::{UnitError, grouped};
@@ -82,6 +82,19 @@ impl Reader<'_> {
     pub(super) fn template(&mut self, field: Field<'_>, place: Place) -> Option<Template> {
         let text = self.verbatim(field, "a string")?;
         self.scope.template(&text, place, &mut self.problems)
+    }
+
+    /// A string that holds something that a step has kept; `None`: another value, of which
+    /// those who read it tell what is wrong.
+    pub(super) fn kept(&self, field: Field<'_>) -> Option<Template> {
+        let decoded = field.value.get_ref().as_str();
+        let decoded = decoded.filter(|decoded| !decoded.contains('\0'))?;
+        let text = Text::of_value(self.file, field.span(), decoded);
+        let scope = &self.scope;
+        let template = scope.template(&text, Place::Command, &mut Vec::new())?;
+        let is_kept = |reference: &Reference| matches!(reference, Reference::Kept(_));
+        let holds = template.references().any(is_kept);
+        holds.then_some(template)
     }
 
     /// A command line, split into words. Names are filled in after the split, so

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::lexer::Fault;
 use super::parser::{Argument, Raw, Word};
+use super::probes;
 use super::resolve::{Names, Use, judged_only, no_stat, unknown};
 use super::{Dimension, Metric};
 
@@ -22,6 +23,27 @@ pub enum Affected {
         /// Its state.
         state: String,
     },
+    /// `alive.ok`, `leader.value`: what a probe was answered.
+    Probe {
+        /// Its name.
+        probe: String,
+        /// What is looked at.
+        series: ProbeSeries,
+    },
+}
+
+/// What is looked at of a probe around a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProbeSeries {
+    /// `ok`: which tries went well.
+    Ok,
+    /// `value`: the number that was answered; of several copies the sum of the newest.
+    Value,
+}
+
+impl ProbeSeries {
+    const WORDS: [(&'static str, Self); 2] = [("ok", Self::Ok), ("value", Self::Value)];
 }
 
 impl fmt::Display for Affected {
@@ -29,6 +51,10 @@ impl fmt::Display for Affected {
         match self {
             Self::Load(load) => write!(f, "{load}.good"),
             Self::Entities { what, state } => write!(f, "{what}.{state}"),
+            Self::Probe { probe, series } => {
+                let word = ProbeSeries::WORDS.iter().find(|(_, known)| known == series);
+                write!(f, "probe.{probe}.{}", word.map_or("", |(word, _)| word))
+            }
         }
     }
 }
@@ -120,6 +146,27 @@ fn affected(argument: &Argument, number: FaultNumber, names: &Names) -> Result<A
             )));
         }
     };
+    if let Some((name, rest)) = probes::named(path, names) {
+        let series = match rest {
+            [] => ProbeSeries::Ok,
+            [word, ..] => {
+                let mut known = ProbeSeries::WORDS.into_iter();
+                let Some((_, series)) = known.find(|(known, _)| *known == word.text) else {
+                    let what = format!("of {} is told", name.text);
+                    let known = ProbeSeries::WORDS.map(|(word, _)| word);
+                    return Err(unknown(word, "measure", &what, known));
+                };
+                if series == ProbeSeries::Value {
+                    probes::has_value(name, word, names)?;
+                }
+                series
+            }
+        };
+        return Ok(Affected::Probe {
+            probe: name.text.clone(),
+            series,
+        });
+    }
     let is_load = |word: &Word| names.loads.contains_key(&word.text);
     match path {
         [load] if is_load(load) => Ok(Affected::Load(load.text.clone())),
@@ -142,7 +189,8 @@ fn affected(argument: &Argument, number: FaultNumber, names: &Names) -> Result<A
             })
         }
         [first, ..] => {
-            let known = names.loads.keys().chain(names.entities.keys());
+            let known = names.loads.keys().chain(names.probes.keys());
+            let known = known.chain(names.entities.keys());
             let known = known.map(String::as_str);
             let all = "loads, probes and kinds of entity";
             Err(unknown(first, "load or kind of entity", all, known))

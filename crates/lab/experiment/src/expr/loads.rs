@@ -5,7 +5,7 @@ use document::listed;
 use super::lexer::Fault;
 use super::parser::{Of, Raw, Word};
 use super::resolve::{Names, Use, form, judged_only, unknown};
-use super::{KneeEnd, LoadQuantity, Metric, Stat};
+use super::{Dimension, KneeEnd, LoadQuantity, Metric, Stat};
 
 /// Where a load runs.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ pub(super) fn load(raw: &Raw, name: &Word, place: Use<'_>, names: &Names) -> Res
                 return Err(Fault::new(name.at.clone(), message));
             }
         }
-        Use::That => measured_in(raw, name, used)?,
+        Use::That => measured_in(raw, name, used, quantity)?,
     }
     Ok(Metric::Load {
         step: raw.step.as_ref().map(|step| step.text.clone()),
@@ -60,7 +60,7 @@ pub(super) fn load(raw: &Raw, name: &Word, place: Use<'_>, names: &Names) -> Res
 }
 
 /// A metric of now has no other step.
-fn own_step_only(raw: &Raw) -> Result<(), Fault> {
+pub(super) fn own_step_only(raw: &Raw) -> Result<(), Fault> {
     match &raw.step {
         None => Ok(()),
         Some(step) => Err(Fault::new(
@@ -71,7 +71,12 @@ fn own_step_only(raw: &Raw) -> Result<(), Fault> {
 }
 
 /// Checks that it is clear which of a load's results is meant.
-fn measured_in(raw: &Raw, name: &Word, used: &LoadUse) -> Result<(), Fault> {
+fn measured_in(
+    raw: &Raw,
+    name: &Word,
+    used: &LoadUse,
+    quantity: LoadQuantity,
+) -> Result<(), Fault> {
     let load = &name.text;
     let which = |step: &String| format!("'{step}': {load} {}", stats_of(raw));
     match (&raw.step, used.steps.as_slice()) {
@@ -94,6 +99,8 @@ fn measured_in(raw: &Raw, name: &Word, used: &LoadUse) -> Result<(), Fault> {
             }))
         }
         (None, [_]) => Ok(()),
+        // Counts of several steps add up.
+        (None, [_, ..]) if quantity.dimension() == Dimension::Count => Ok(()),
         (None, _) if used.probe => Ok(()),
         (None, []) => {
             let message = format!("{load} runs in no step");
@@ -225,7 +232,7 @@ pub(super) fn share_of(raw: &Raw, metric: &Metric) -> Result<(), Fault> {
     }
 }
 
-/// A metric that begins with `probe`.
+/// A metric that begins with `probe`, of one that is an open load.
 pub(super) fn probe(
     raw: &Raw,
     path: &[Word],
@@ -233,14 +240,15 @@ pub(super) fn probe(
     names: &Names,
 ) -> Result<Metric, Fault> {
     match path {
-        [_, name] => match names.loads.get(&name.text) {
-            Some(used) if used.probe => load(raw, name, place, names),
+        [_, name, rest @ ..] => match names.loads.get(&name.text) {
+            Some(used) if used.probe && rest.is_empty() => load(raw, name, place, names),
+            Some(used) if used.probe => Err(form(raw, "NAME p99 or NAME ok")),
             _ => {
                 let probes = names.loads.iter().filter(|(_, used)| used.probe);
-                let known = probes.map(|(name, _)| name.as_str());
-                Err(unknown(name, "probe", "probes", known))
+                let known = probes.map(|(name, _)| name).chain(names.probes.keys());
+                Err(unknown(name, "probe", "probes", known.map(String::as_str)))
             }
         },
-        _ => Err(form(raw, "NAME p99 or NAME ok")),
+        _ => Err(form(raw, "probe.NAME.ok")),
     }
 }

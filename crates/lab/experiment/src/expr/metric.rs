@@ -4,9 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
+use lab_judgement::{Direction, Unit};
 use lab_load::slo::Statistic;
 
 use super::faults::{Affected, FaultNumber};
+use super::probes::ProbeNumber;
 use crate::plan::Watch;
 use units::Shown;
 
@@ -78,6 +80,15 @@ pub enum Metric {
         /// What is told.
         quantity: LoadQuantity,
     },
+    /// `probe.alive.ok`, `'step name': probe.alive.latency p99`: what a probe was answered.
+    Probe {
+        /// Name of the step; `None`: all of them.
+        step: Option<String>,
+        /// Name of the probe.
+        probe: String,
+        /// What is told.
+        number: ProbeNumber,
+    },
     /// `knee.rate`, `'step name': knee.rate`: what a search found, in requests a second.
     Knee {
         /// Name of the step that searched; `None`: the only one.
@@ -93,6 +104,11 @@ pub enum Metric {
         of: Affected,
         /// What is told: of several faults the largest, and the sum of what was lost.
         number: FaultNumber,
+    },
+    /// `kept.rows`: a number that a step kept.
+    Kept {
+        /// Its name.
+        name: String,
     },
     /// `duration('step name')`: how long a step took, in seconds.
     StepDuration {
@@ -122,8 +138,38 @@ impl Metric {
                 Watch::Fds | Watch::Threads => Dimension::Count,
             },
             Self::Load { quantity, .. } => quantity.dimension(),
+            Self::Probe { number, .. } => number.dimension(),
             Self::Knee { .. } => Dimension::Rate,
             Self::Fault { number, .. } => number.dimension(),
+            Self::Kept { .. } => Dimension::Number,
+        }
+    }
+
+    /// Which way it usually gets better.
+    pub fn direction(&self) -> Direction {
+        let higher = match self {
+            Self::Entities { .. } | Self::Complete { .. } | Self::Rows { .. } => true,
+            Self::Interval { stat, .. } | Self::Loop { stat, .. } => *stat == Stat::Count,
+            Self::Load { quantity, .. } => matches!(
+                quantity,
+                LoadQuantity::Ok
+                    | LoadQuantity::Sent
+                    | LoadQuantity::Rate
+                    | LoadQuantity::Answered
+                    | LoadQuantity::Good
+                    | LoadQuantity::Requests
+            ),
+            Self::Knee { .. } => true,
+            Self::Probe { number, .. } => matches!(number, ProbeNumber::Ok | ProbeNumber::Is(_)),
+            Self::Kept { .. }
+            | Self::Negative { .. }
+            | Self::Process { .. }
+            | Self::Fault { .. }
+            | Self::StepDuration { .. } => false,
+        };
+        match higher {
+            true => Direction::HigherIsBetter,
+            false => Direction::LowerIsBetter,
         }
     }
 
@@ -154,6 +200,10 @@ pub enum LoadQuantity {
     Rate,
     /// `answered`: whole answers in the step so far.
     Answered,
+    /// `good`: good answers in the step so far.
+    Good,
+    /// `requests`: requests sent in the step so far.
+    Requests,
     /// `outage`: the longest time in which requests failed and none was answered well, in
     /// seconds; 0 when none failed.
     Outage,
@@ -161,12 +211,14 @@ pub enum LoadQuantity {
 
 impl LoadQuantity {
     /// Those that are a single word.
-    pub(super) const WORDS: [(&str, Self); 6] = [
+    pub(super) const WORDS: [(&str, Self); 8] = [
         ("errors", Self::Errors),
         ("ok", Self::Ok),
         ("sent", Self::Sent),
         ("rate", Self::Rate),
         ("answered", Self::Answered),
+        ("good", Self::Good),
+        ("requests", Self::Requests),
         ("outage", Self::Outage),
     ];
 
@@ -176,7 +228,7 @@ impl LoadQuantity {
             Self::Latency(_) | Self::Actual(_) | Self::Outage => Dimension::Seconds,
             Self::Errors | Self::Ok | Self::Sent => Dimension::Share,
             Self::Rate => Dimension::Rate,
-            Self::Answered => Dimension::Count,
+            Self::Answered | Self::Good | Self::Requests => Dimension::Count,
         }
     }
 }
@@ -219,6 +271,9 @@ impl fmt::Display for Metric {
         if let Self::Load {
             step: Some(step), ..
         }
+        | Self::Probe {
+            step: Some(step), ..
+        }
         | Self::Knee {
             step: Some(step), ..
         }
@@ -250,11 +305,13 @@ impl fmt::Display for Metric {
                 write!(f, "system.{system}.{} {stat}", watch_name(*quantity))
             }
             Self::Load { load, quantity, .. } => write!(f, "{load} {quantity}"),
+            Self::Probe { probe, number, .. } => write!(f, "probe.{probe}.{number}"),
             Self::Knee { end, .. } => {
                 let word = KneeEnd::WORDS.iter().find(|(_, known)| known == end);
                 write!(f, "knee.{}", word.map_or("", |(word, _)| word))
             }
             Self::Fault { of, number, .. } => write!(f, "{number}({of})"),
+            Self::Kept { name } => write!(f, "kept.{name}"),
             Self::StepDuration { step } => write!(f, "duration({})", quoted(step)),
         }
     }
@@ -296,6 +353,8 @@ pub enum Stat {
     Span,
     /// How many values there are.
     Count,
+    /// All of them added up.
+    Sum,
 }
 
 impl Stat {
@@ -352,6 +411,7 @@ impl Stat {
             Self::Last => "last",
             Self::Span => "span",
             Self::Count => "count",
+            Self::Sum => "sum",
         }
     }
 
@@ -383,9 +443,23 @@ pub enum Dimension {
     Cores,
     /// A number of things a second.
     Rate,
+    /// A number of which nothing else is known.
+    Number,
 }
 
 impl Dimension {
+    /// The same for whoever compares runs.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Seconds => Unit::Seconds,
+            Self::Bytes => Unit::Bytes,
+            Self::Share => Unit::Share,
+            Self::Count | Self::Number => Unit::Count,
+            Self::Cores => Unit::Cores,
+            Self::Rate => Unit::PerSecond,
+        }
+    }
+
     /// A value as people read it: `1.27 s`, `212 MiB`, `100 %`, `4000`, `0.5 cores`.
     pub fn show(self, value: f64) -> String {
         self.shown(value, 3).text
@@ -396,7 +470,7 @@ impl Dimension {
             Self::Seconds => units::seconds(value, digits),
             Self::Bytes => units::bytes(value, digits),
             Self::Share => units::share(value, digits),
-            Self::Count => units::count(value, digits),
+            Self::Count | Self::Number => units::count(value, digits),
             Self::Cores => units::cores(value, digits),
             Self::Rate => units::rate(value, digits),
         }
@@ -408,7 +482,7 @@ impl Dimension {
             Self::Seconds => "a length of time such as 30s",
             Self::Bytes => "a size such as 500MiB",
             Self::Share => "a share such as 99.9%",
-            Self::Count => "a number such as 4000",
+            Self::Count | Self::Number => "a number such as 4000",
             Self::Cores => "a number of cores such as 0.5 cores",
             Self::Rate => "a rate such as 500/s",
         }

@@ -13,6 +13,7 @@ mod lexer;
 mod loads;
 mod metric;
 mod parser;
+mod probes;
 mod quantity;
 mod resolve;
 
@@ -20,12 +21,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use faults::{Affected, FaultNumber};
+pub use faults::{Affected, FaultNumber, ProbeSeries};
 pub(crate) use lexer::in_name;
 pub(crate) use loads::LoadUse;
 pub use metric::{Dimension, KneeEnd, LoadQuantity, Metric, Stat};
 pub(crate) use metric::{WATCHES, watch_name};
-pub(crate) use resolve::{Names, RESERVED, Use, compile};
+pub use probes::ProbeNumber;
+pub(crate) use probes::ProbeUse;
+pub(crate) use resolve::{Names, RESERVED, Use, compile, compile_metric};
 
 /// A checked expression.
 #[derive(Debug, Clone, PartialEq, Serialize)]

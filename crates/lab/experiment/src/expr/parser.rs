@@ -10,6 +10,9 @@ const LONGEST: usize = 4096;
 /// Deepest nesting of parentheses.
 const DEEPEST: usize = 32;
 
+/// What may follow a comparison.
+const AFTER_COMPARISON: &str = "and, or, or the end";
+
 /// A word of the text, with its bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Word {
@@ -35,6 +38,8 @@ pub(super) struct Raw {
     pub(super) stats: Vec<Word>,
     pub(super) op: Op,
     pub(super) quantity: Word,
+    /// Whether the quantity is a text in quotes.
+    pub(super) is_text: bool,
     /// What stands behind `of`.
     pub(super) of: Option<Of>,
 }
@@ -90,6 +95,33 @@ impl Subject {
 
 /// Parses an expression.
 pub(super) fn parse(text: &str) -> Result<Tree, Fault> {
+    parsed(text, AFTER_COMPARISON, |parser| parser.any())
+}
+
+/// Parses a metric without a comparison.
+pub(super) fn parse_metric(text: &str) -> Result<Raw, Fault> {
+    parsed(text, "the end of the metric", |parser| {
+        Ok(Raw {
+            step: parser.step(),
+            subject: parser.subject()?,
+            stats: parser.stats(),
+            // A metric is looked up without them.
+            op: Op::Equal,
+            quantity: Word {
+                text: String::new(),
+                at: text.len()..text.len(),
+            },
+            of: None,
+            is_text: false,
+        })
+    })
+}
+
+fn parsed<T>(
+    text: &str,
+    expected_behind: &str,
+    read: impl FnOnce(&mut Parser<'_>) -> Result<T, Fault>,
+) -> Result<T, Fault> {
     if text.len() > LONGEST {
         let message = format!(
             "an expression has at most {LONGEST} bytes, this has {}",
@@ -104,9 +136,9 @@ pub(super) fn parse(text: &str) -> Result<Tree, Fault> {
         depth: 0,
         end: text.len(),
     };
-    let tree = parser.any()?;
+    let found = read(&mut parser)?;
     match parser.peek() {
-        None => Ok(tree),
+        None => Ok(found),
         Some(Token {
             kind: Kind::Close,
             at,
@@ -114,9 +146,11 @@ pub(super) fn parse(text: &str) -> Result<Tree, Fault> {
         Some(Token {
             kind: Kind::Op(_),
             at,
-        }) => Err(Fault::new(at.clone(), "a comparison has two sides only")
-            .help("join two comparisons with and")),
-        Some(token) => Err(parser.unexpected("and, or, or the end", Some(token))),
+        }) if expected_behind == AFTER_COMPARISON => {
+            Err(Fault::new(at.clone(), "a comparison has two sides only")
+                .help("join two comparisons with and"))
+        }
+        Some(token) => Err(parser.unexpected(expected_behind, Some(token))),
     }
 }
 
@@ -212,7 +246,12 @@ impl<'t> Parser<'t> {
             other => return Err(self.unexpected("==, !=, <, <=, > or >=", other)),
         };
         self.next += 1;
-        let quantity = self.quantity()?;
+        let text = self.text();
+        let is_text = text.is_some();
+        let quantity = match text {
+            Some(text) => text,
+            None => self.quantity()?,
+        };
         let of = match self.take_word("of") {
             true => Some(self.of(op, &quantity)?),
             false => None,
@@ -223,7 +262,24 @@ impl<'t> Parser<'t> {
             stats,
             op,
             quantity,
+            is_text,
             of,
+        })
+    }
+
+    /// A text in quotes.
+    fn text(&mut self) -> Option<Word> {
+        let Some(Token {
+            kind: Kind::Quoted(text),
+            at,
+        }) = self.peek()
+        else {
+            return None;
+        };
+        self.next += 1;
+        Some(Word {
+            text: text.clone(),
+            at: at.clone(),
         })
     }
 
@@ -262,6 +318,7 @@ impl<'t> Parser<'t> {
                 stats,
                 op,
                 quantity: quantity.clone(),
+                is_text: false,
                 of: None,
             })),
         })
@@ -330,16 +387,8 @@ impl<'t> Parser<'t> {
     }
 
     fn argument(&mut self) -> Result<Argument, Fault> {
-        if let Some(Token {
-            kind: Kind::Quoted(text),
-            at,
-        }) = self.peek()
-        {
-            self.next += 1;
-            return Ok(Argument::Quoted(Word {
-                text: text.clone(),
-                at: at.clone(),
-            }));
+        if let Some(text) = self.text() {
+            return Ok(Argument::Quoted(text));
         }
         let mut path = vec![self.name("a name, or one in quotes")?];
         while self.take_kind(&Kind::Dot) {

@@ -14,7 +14,7 @@ pub(super) fn quantity(word: &Word, metric: &Metric) -> Result<f64, Fault> {
         Dimension::Bytes if text == "0" => Ok(0.0),
         Dimension::Bytes => units::parse_bytes(text).map(|bytes| bytes as f64),
         Dimension::Share => units::parse_share(text),
-        Dimension::Count => units::parse_number(text),
+        Dimension::Count | Dimension::Number => units::parse_number(text),
         Dimension::Rate => units::parse_rate(text),
         Dimension::Cores => {
             let number = text

@@ -8,7 +8,8 @@ use super::faults::{self, FaultNumber};
 use super::lexer::Fault;
 use super::loads::{self, LoadUse};
 use super::metric::{WATCHES, watch_name};
-use super::parser::{Argument, Of, Raw, Subject, Tree, Word, parse};
+use super::parser::{Argument, Of, Raw, Subject, Tree, Word, parse, parse_metric};
+use super::probes::{self, ProbeUse};
 use super::quantity::quantity;
 use super::{Comparison, Dimension, Expr, Metric, Node, Op, Stat};
 use crate::plan::Watch;
@@ -26,17 +27,21 @@ pub(crate) struct Names {
     /// Systems and fleets with what is watched of each.
     pub(crate) systems: BTreeMap<String, Vec<Watch>>,
     pub(crate) steps: Vec<String>,
-    /// Loads and probes.
+    /// Loads, and probes that are open loads.
     pub(crate) loads: BTreeMap<String, LoadUse>,
+    /// Other probes.
+    pub(crate) probes: BTreeMap<String, ProbeUse>,
     /// Steps that search for a knee.
     pub(crate) searches: Vec<String>,
     /// Steps that break something.
     pub(crate) faults: Vec<String>,
+    /// Values that steps keep.
+    pub(crate) kept: Vec<String>,
 }
 
 impl Names {
     /// Is it a kind of entity or a lifecycle?
-    fn knows(&self, name: &str) -> bool {
+    pub(super) fn knows(&self, name: &str) -> bool {
         self.entities.contains_key(name) || self.lifecycles.contains_key(name)
     }
 }
@@ -53,7 +58,7 @@ pub(crate) enum Use<'n> {
 }
 
 /// Names that begin metrics of other kinds.
-pub(crate) const RESERVED: [&str; 6] = ["loop", "system", "probe", "knee", "and", "or"];
+pub(crate) const RESERVED: [&str; 7] = ["loop", "system", "probe", "knee", "kept", "and", "or"];
 
 /// What a lifecycle tells besides its intervals.
 const OF_LIFECYCLE: [&str; 3] = ["complete", "negative", "entities"];
@@ -73,20 +78,35 @@ pub(crate) fn compile(
             None
         }
     };
-    problems.extend(faults.into_iter().map(|fault| {
-        let mut problem = Problem::new(text.span(fault.at), fault.message);
-        if let Some(help) = fault.help {
-            problem = problem.help(help);
-        }
-        match fault.suggestion {
-            Some(name) => problem.suggest(name),
-            None => problem,
-        }
-    }));
+    problems.extend(faults.into_iter().map(|fault| problem(text, fault)));
     Some(Expr {
         text: text.as_str().to_owned(),
         root: root?,
     })
+}
+
+/// Parses and checks a metric that stands alone and is measured over the whole run; adds a problem
+/// if it is wrong.
+pub(crate) fn compile_metric(
+    text: &Text,
+    names: &Names,
+    problems: &mut Vec<Problem>,
+) -> Option<Metric> {
+    let found = parse_metric(text.as_str()).and_then(|raw| metric(&raw, Use::That, names));
+    found
+        .map_err(|fault| problems.push(problem(text, fault)))
+        .ok()
+}
+
+fn problem(text: &Text, fault: Fault) -> Problem {
+    let mut problem = Problem::new(text.span(fault.at), fault.message);
+    if let Some(help) = fault.help {
+        problem = problem.help(help);
+    }
+    match fault.suggestion {
+        Some(name) => problem.suggest(name),
+        None => problem,
+    }
 }
 
 fn node(tree: Tree, place: Use<'_>, names: &Names, faults: &mut Vec<Fault>) -> Option<Node> {
@@ -112,6 +132,14 @@ fn node(tree: Tree, place: Use<'_>, names: &Names, faults: &mut Vec<Fault>) -> O
 }
 
 fn comparison(raw: &Raw, place: Use<'_>, names: &Names) -> Result<Comparison, Fault> {
+    if raw.is_text {
+        known_step(raw, names)?;
+        let path = match &raw.subject {
+            Subject::Path { names, until: None } => Some(names.as_slice()),
+            _ => None,
+        };
+        return probes::text(raw, path, place, names);
+    }
     let metric = metric(raw, place, names)?;
     loads::share_of(raw, &metric)?;
     if let Some(Of::Metric(other)) = &raw.of {
@@ -149,7 +177,12 @@ fn relative(
         .help("compare it with a quantity"));
     }
     let of = metric(other, place, names)?;
-    if left.dimension() != of.dimension() {
+    // A number that was kept may count something.
+    let of_kind = |metric: &Metric| match metric.dimension() {
+        Dimension::Number => Dimension::Count,
+        dimension => dimension,
+    };
+    if of_kind(&left) != of_kind(&of) {
         let message = format!("{left} and {of} have different units");
         return Err(Fault::new(at, message));
     }
@@ -173,12 +206,7 @@ fn relative(
 
 fn metric(raw: &Raw, place: Use<'_>, names: &Names) -> Result<Metric, Fault> {
     let is_until = matches!(place, Use::Until(_));
-    if let Some(step) = &raw.step
-        && !names.steps.contains(&step.text)
-    {
-        let steps = names.steps.iter().map(String::as_str);
-        return Err(unknown(step, "step", "steps", steps));
-    }
+    known_step(raw, names)?;
     let path = match &raw.subject {
         Subject::Call { name, argument } => {
             return call(raw, name, argument, place, names);
@@ -187,6 +215,9 @@ fn metric(raw: &Raw, place: Use<'_>, names: &Names) -> Result<Metric, Fault> {
     };
     let (path, until) = path;
     let words: Vec<&str> = path.iter().map(|word| word.text.as_str()).collect();
+    if let (Some((name, rest)), None) = (probes::named(path, names), until) {
+        return probes::metric(raw, name, rest, place, names);
+    }
     match words.as_slice() {
         ["knee", _] if until.is_none() => return loads::knee(raw, &path[1], place, names),
         ["knee", ..] => return Err(form(raw, "knee.rate")),
@@ -211,7 +242,9 @@ fn metric(raw: &Raw, place: Use<'_>, names: &Names) -> Result<Metric, Fault> {
             .help(format!("write for instance \"{load} p99 < 20ms\"")));
     }
     match words.as_slice() {
-        ["loop" | "system", ..] if is_until => Err(judged_only(raw)),
+        ["loop" | "system" | "kept", ..] if is_until => Err(judged_only(raw)),
+        ["kept", _] if until.is_none() => kept(raw, &path[1], names),
+        ["kept", ..] => Err(form(raw, "kept.NAME")),
         ["loop", _] if until.is_none() => turns(raw, &path[1], names),
         ["system", _, _] if until.is_none() => process(raw, &path[1], &path[2], names),
         ["loop", ..] => Err(form(raw, "loop.NAME p99")),
@@ -223,7 +256,17 @@ fn metric(raw: &Raw, place: Use<'_>, names: &Names) -> Result<Metric, Fault> {
     }
 }
 
-/// Only loads and searches are measured step by step.
+fn known_step(raw: &Raw, names: &Names) -> Result<(), Fault> {
+    match &raw.step {
+        Some(step) if !names.steps.contains(&step.text) => {
+            let steps = names.steps.iter().map(String::as_str);
+            Err(unknown(step, "step", "steps", steps))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Only loads, probes and searches are measured step by step.
 fn not_of_a_step(raw: &Raw) -> Result<(), Fault> {
     match &raw.step {
         None => Ok(()),
@@ -231,7 +274,7 @@ fn not_of_a_step(raw: &Raw) -> Result<(), Fault> {
             step.at.clone(),
             "this is measured over the whole run, not step by step",
         )
-        .help("metrics of loads and of searches can be those of a step")),
+        .help("metrics of loads, probes and searches can be those of a step")),
     }
 }
 
@@ -287,13 +330,13 @@ fn live(
         return Err(judged_only(raw));
     }
     let Some(states) = states else {
-        let kinds = names.entities.keys().map(String::as_str);
-        return Err(unknown(
-            what,
-            "kind of entity",
-            "kinds of entity that the drivers count",
-            kinds,
-        ));
+        let known = names.entities.keys().chain(names.probes.keys());
+        let all = match names.probes.is_empty() {
+            true => "kinds of entity that the drivers count",
+            false => "kinds of entity that the drivers count, and probes",
+        };
+        let known = known.map(String::as_str);
+        return Err(unknown(what, "kind of entity", all, known));
     };
     if !knows_state || until.is_some() {
         let what = format!("states of {}", what.text);
@@ -343,6 +386,7 @@ fn judged(
             .lifecycles
             .keys()
             .chain(names.loads.keys())
+            .chain(names.probes.keys())
             .map(String::as_str)
             .chain(["loop", "system"]);
         return Err(unknown(
@@ -398,6 +442,17 @@ fn judged(
     })
 }
 
+fn kept(raw: &Raw, name: &Word, names: &Names) -> Result<Metric, Fault> {
+    if !names.kept.contains(&name.text) {
+        let known = names.kept.iter().map(String::as_str);
+        return Err(unknown(name, "kept value", "values that steps keep", known));
+    }
+    no_stat(raw)?;
+    Ok(Metric::Kept {
+        name: name.text.clone(),
+    })
+}
+
 fn turns(raw: &Raw, name: &Word, names: &Names) -> Result<Metric, Fault> {
     if !names.loops.contains(&name.text) {
         return Err(unknown(
@@ -444,7 +499,7 @@ fn process(raw: &Raw, system: &Word, quantity: &Word, names: &Names) -> Result<M
 }
 
 /// The statistic of a comparison, which must be one of `known`.
-fn stat(raw: &Raw, known: &[Stat]) -> Result<Stat, Fault> {
+pub(super) fn stat(raw: &Raw, known: &[Stat]) -> Result<Stat, Fault> {
     let names: Vec<&str> = known.iter().map(|stat| stat.name()).collect();
     let Some(word) = raw.stats.first() else {
         return Err(Fault::new(raw.subject.at(), "which statistic is meant?")
@@ -482,8 +537,7 @@ pub(super) fn no_stat(raw: &Raw) -> Result<(), Fault> {
 }
 
 pub(super) fn judged_only(raw: &Raw) -> Fault {
-    let message = "this is known only at the end of a run; `until` waits for what drivers count \
-                   and loads see";
+    let message = "this is known only at the end of a run, not while it goes on";
     Fault::new(raw.subject.at(), message)
         .help("write KIND.STATE or LOAD p99 here, and put this metric into an [[expect]]")
 }

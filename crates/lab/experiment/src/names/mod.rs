@@ -1,15 +1,19 @@
 //! `{name}` in the strings of a file: constants are filled in, references to the
 //! running system stay, and so do the variables of requests.
 
+mod copies;
 mod pieces;
+mod references;
 
 use std::collections::BTreeMap;
 
 use document::{Problem, Span};
 
-use crate::plan::{Form, Reference, Segment, Template};
+use crate::plan::{Reference, Segment, Template};
 use crate::text::Text;
 use pieces::{Braces, Piece, pieces};
+pub(crate) use references::stand_in;
+use references::{form, own};
 
 /// Longest string after names were filled in, in bytes. Constants may hold
 /// constants, so a small file could otherwise ask for any amount of memory.
@@ -42,7 +46,7 @@ impl Constant {
 }
 
 /// Everything that may stand in braces.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Scope {
     pub(crate) constants: BTreeMap<String, Constant>,
     /// Constants that are not read yet, because they stand further down.
@@ -51,6 +55,12 @@ pub(crate) struct Scope {
     pub(crate) systems: Vec<String>,
     /// Names of their further ports.
     pub(crate) ports: BTreeMap<String, Vec<String>>,
+    /// How many copies each has; `None`: its count is wrong, which is told where it stands.
+    pub(crate) copies: BTreeMap<String, Option<u32>>,
+    /// Values that steps keep, each with the name of its step.
+    pub(crate) kept: BTreeMap<String, String>,
+    /// Those of the steps that were read so far.
+    pub(crate) kept_so_far: Vec<String>,
     /// The system being read.
     pub(crate) own: Option<String>,
     /// Values that the request being read can use, because a request before it in the
@@ -129,10 +139,9 @@ impl Scope {
     /// Fills in constants and keeps references and the variables of requests.
     pub(crate) fn request(&self, text: &Text, problems: &mut Vec<Problem>) -> Option<Request> {
         let template = self.template(text, Place::Request, problems)?;
-        let stands = |reference: &Reference| stand_in(reference).to_owned();
         Some(Request {
             template,
-            text: self.language(text, &stands, &mut Vec::new())?,
+            text: self.language(text, &stand_in, &mut Vec::new())?,
         })
     }
 
@@ -238,6 +247,9 @@ impl Scope {
         if variables.contains(&word) {
             return Ok(Some(Part::Variable(name.clone())));
         }
+        if word.contains('[') {
+            return self.of_copies(name, span, place);
+        }
         if let Some((system, what)) = word.split_once('.') {
             if let (Some(form), Some(own)) = (form(system), &self.own) {
                 let port = self.further(name, own, what)?;
@@ -246,12 +258,16 @@ impl Scope {
             }
             return self.of_system(name, system, what, span, place).map(Some);
         }
+        if let Some(step) = self.kept.get(word) {
+            return self.kept_by(step, name, span, place).map(Some);
+        }
         if self.later.iter().any(|later| later == word) {
             let message = format!("{{{word}}} is defined further down");
             return Err(Problem::new(name.whole(), message)
                 .help("a constant can use those above it; move its line up"));
         }
-        let constants = self.constants.keys().map(String::as_str);
+        let kept = self.kept_so_far.iter().filter(|_| place != Place::Plain);
+        let constants = self.constants.keys().chain(kept).map(String::as_str);
         let runtime: &[&str] = match place {
             Place::Plain => &[],
             Place::System => &RUNTIME,
@@ -274,12 +290,7 @@ impl Scope {
         span: &Span,
         place: Place,
     ) -> Result<Part, Problem> {
-        if !self.systems.iter().any(|known| known == system) {
-            let message = format!("unknown system \"{system}\"");
-            let known = self.systems.iter().map(String::as_str);
-            return Err(Problem::new(name.span(0..system.len()), message)
-                .suggest_from(system, "systems", known));
-        }
+        self.known_system(name, system)?;
         let further = what.split_once('.');
         let further = further.and_then(|(word, port)| Some((form(word)?, port)));
         let reference = match (what, further) {
@@ -348,39 +359,6 @@ impl Scope {
                 problem.help("it can stand in run, args and env, which are read then")
             }),
         }
-    }
-}
-
-/// The reference to a system's own matters, or to the run's.
-fn own(word: &str) -> Option<Reference> {
-    match word {
-        "port" => Some(Reference::OwnPort),
-        "addr" => Some(Reference::OwnAddr),
-        "work" => Some(Reference::Work),
-        "index" => Some(Reference::Index),
-        _ => None,
-    }
-}
-
-fn form(word: &str) -> Option<Form> {
-    [Form::Port, Form::Addr]
-        .into_iter()
-        .find(|form| form.word() == word)
-}
-
-/// Something of the form that a reference will have.
-pub(crate) fn stand_in(reference: &Reference) -> &'static str {
-    match reference {
-        Reference::OwnPort
-        | Reference::Port(_)
-        | Reference::OwnFurther(Form::Port, _)
-        | Reference::Further(Form::Port, ..) => "1",
-        Reference::OwnAddr
-        | Reference::Addr(_)
-        | Reference::OwnFurther(Form::Addr, _)
-        | Reference::Further(Form::Addr, ..) => "127.0.0.1:1",
-        Reference::Work => "/work",
-        Reference::Index => "0",
     }
 }
 

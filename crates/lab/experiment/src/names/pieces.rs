@@ -54,15 +54,19 @@ fn piece(text: &Text, at: usize, rest: &str) -> (Result<Piece, Problem>, usize) 
         return stray("this brace closes nothing", '}');
     }
     if let Some(inner) = rest.strip_prefix('{') {
-        let Some(length) = inner
-            .find(['{', '}'])
-            .filter(|&end| inner[end..].starts_with('}'))
-        else {
+        let end = match is_of_copies(inner) {
+            true => closing(inner),
+            false => inner
+                .find(['{', '}'])
+                .filter(|&end| inner[end..].starts_with('}')),
+        };
+        let Some(length) = end else {
             return stray("this brace is not closed", '{');
         };
         let used = length + 2;
         let name = text.slice(at + 1..at + 1 + length);
-        if name.is_empty() || !name.as_str().chars().all(in_reference) {
+        let is_name = |name: &str| !name.is_empty() && name.chars().all(in_reference);
+        if !is_name(name.as_str()) && !is_of_copies(inner) {
             return stray("there is no name in these braces", '{');
         }
         return (
@@ -132,24 +136,15 @@ impl Braces {
 /// What begins with a brace at `at`, which `inner` follows. Braces within a variable
 /// belong to constants.
 fn name_or_variable(text: &Text, at: usize, inner: &str) -> (Result<Piece, Problem>, usize) {
-    let mut depth = 0_usize;
-    let end = inner.char_indices().find_map(|(end, c)| {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => return Some(end),
-            '}' => depth -= 1,
-            _ => {}
-        }
-        None
-    });
-    let Some(length) = end else {
+    let Some(length) = closing(inner) else {
         let problem = Problem::new(text.span(at..at + 1), "this brace is not closed")
             .help("write {{ for a brace that is sent");
         return (Err(problem), 1);
     };
     let name = text.slice(at + 1..at + 1 + length);
     let used = length + 2;
-    let piece = match name.as_str().chars().all(in_reference) {
+    let is_name = name.as_str().chars().all(in_reference);
+    let piece = match is_name || is_of_copies(inner) {
         true => Piece::Name {
             name,
             span: text.span(at..at + used),
@@ -161,4 +156,24 @@ fn name_or_variable(text: &Text, at: usize, inner: &str) -> (Result<Piece, Probl
 
 fn in_reference(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
+/// Where the brace stands that closes the one before `inner`, which may hold pairs of them.
+fn closing(inner: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    inner.char_indices().find_map(|(at, c)| {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => return Some(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+        None
+    })
+}
+
+/// Whether what follows a brace is about copies of a system: a name, then a bracket.
+fn is_of_copies(inner: &str) -> bool {
+    let rest = inner.trim_start_matches(in_reference);
+    rest.len() < inner.len() && rest.starts_with('[')
 }

@@ -12,6 +12,7 @@ fn scope() -> Scope {
         constants: constants.into(),
         systems: vec!["bbs".to_owned()],
         ports: [("bbs".to_owned(), vec!["status".to_owned()])].into(),
+        copies: [("bbs".to_owned(), Some(3))].into(),
         own: Some("bbs".to_owned()),
         ..Scope::default()
     }
@@ -49,6 +50,34 @@ fn further_ports_are_known_by_name() {
         );
     }
     assert!(template("{bbs.status}", Place::System).is_err());
+}
+
+#[test]
+fn copies_are_named_one_by_one_or_all_together() {
+    let same = [
+        "{bbs[2].addr} {bbs[1].port} {bbs[1].addr.status} {bbs[2].port.status}",
+        "{bbs[*].addr} {bbs[*].port.status} {bbs[* ].addr} {bbs[*;].addr}",
+        "{bbs[*]:n{index}=http://{addr.status}} {bbs[*, ]:{work}/{index}}",
+        "[{bbs[*]:{{\"id\": {index}}}}]",
+        "{bbs[*]:{bbs.addr}} {bbs[*]:{index}}",
+    ];
+    for text in same {
+        for place in [Place::System, Place::Command] {
+            assert_eq!(template(text, place), Ok(text.to_owned()));
+        }
+    }
+    let same_as = [
+        // The first copy is the one that has no number, and is led through the same proxy.
+        ("{bbs[0].addr}", "{bbs.addr}"),
+        ("{bbs[0].port.status}", "{bbs.port.status}"),
+        ("{bbs[*,].addr}", "{bbs[*].addr}"),
+        ("{bbs[*]:{addr.status}}", "{bbs[*].addr.status}"),
+        ("{bbs[*]:{cells}-{index}}", "{bbs[*]:100-{index}}"),
+    ];
+    for (written, meant) in same_as {
+        assert_eq!(template(written, Place::System), Ok(meant.to_owned()));
+    }
+    assert!(template("{bbs[1].addr}", Place::Plain).is_err());
 }
 
 #[test]
@@ -139,7 +168,7 @@ fn the_filled_text_has_a_bound() {
 
 proptest! {
     #[test]
-    fn a_template_reads_back_as_it_is_written(text in "([a-z {}]|\\{work\\}|\\{bbs\\.addr\\}|\\{\\{){0,12}") {
+    fn a_template_reads_back_as_it_is_written(text in "([a-z {}]|\\{work\\}|\\{bbs\\.addr\\}|\\{bbs\\[1\\]\\.addr\\}|\\{bbs\\[\\*[ ;]?\\]:|\\{index\\}|\\{\\{){0,12}") {
         if let Ok(written) = template(&text, Place::System) {
             prop_assert_eq!(template(&written, Place::System), Ok(written.clone()));
         }
@@ -148,6 +177,13 @@ proptest! {
     #[test]
     fn text_without_braces_is_itself(text in "[^{}]{0,40}") {
         prop_assert_eq!(template(&text, Place::Plain), Ok(text));
+    }
+
+    #[test]
+    fn nothing_behind_a_bracket_breaks_it(text in "\\{bbs\\[([*0-2\\]:.{}]|addr|\\PC){0,12}") {
+        for place in [Place::Plain, Place::System, Place::Command, Place::Request] {
+            let _ = template(&text, place);
+        }
     }
 
     #[test]

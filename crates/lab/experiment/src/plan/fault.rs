@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::{Call, Reference, Template};
+
 /// A fault of a step. It begins, lasts, and is undone by the end of its step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fault {
-    /// What is done.
+    /// What is done, and to what.
     pub kind: FaultKind,
-    /// To what it is done.
-    pub target: FaultTarget,
     /// When it begins, counted from the begin of the step; `None`: when the step's `hold`
     /// is over, at once if it has none.
     pub at: Option<Duration>,
@@ -20,8 +20,27 @@ pub struct Fault {
     /// Time between the end of one turn and the begin of the next, if it recurs while the
     /// step goes on; the first begins so long after `at`.
     pub every: Option<Every>,
+    /// The later step until whose end it goes on, beside all steps until then; `None`: until
+    /// the end of its own.
+    pub through: Option<String>,
     /// Whether the end of the step leaves it as it is.
     pub keep: bool,
+}
+
+impl Fault {
+    /// Whether its step, which does nothing but hold for so long, goes on for it after that. The
+    /// last turn of one that recurs may, and is not counted.
+    pub fn outlasts(&self, hold: Duration) -> bool {
+        if self.every.is_some() || self.through.is_some() || self.keep {
+            return false;
+        }
+        match (self.at, self.length) {
+            // It begins when the hold is over.
+            (None, _) => true,
+            (Some(at), Some(length)) => at + length > hold,
+            (Some(at), None) => at >= hold || self.kind.is_restart(),
+        }
+    }
 }
 
 /// The time between two turns of a fault.
@@ -32,39 +51,6 @@ pub enum Every {
     Fixed(Duration),
     /// Exponential with this mean, drawn by the seed.
     Exponential(Duration),
-}
-
-/// What a fault is done to.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FaultTarget {
-    /// Processes.
-    Copies {
-        /// Name of their system.
-        system: String,
-        /// Which of its copies.
-        who: Who,
-    },
-    /// What passes from some systems or loads to one system.
-    Connections(Vec<Connection>),
-}
-
-impl fmt::Display for FaultTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Copies { system, who } => match who {
-                Who::Copy(0) => f.write_str(system),
-                Who::Copy(index) => write!(f, "{system}.{index}"),
-                Who::All => write!(f, "all of {system}"),
-                Who::Number(number) => write!(f, "{number} of {system}"),
-                Who::Share(share) => write!(f, "{} of {system}", units::show_share(*share)),
-            },
-            Self::Connections(all) => {
-                let all: Vec<String> = all.iter().map(Connection::to_string).collect();
-                f.write_str(&all.join(", "))
-            }
-        }
-    }
 }
 
 /// What passes from one to another: a system or a load that refers to the address of a
@@ -104,32 +90,199 @@ pub enum NetworkFault {
     Reset,
 }
 
-/// What a fault does.
+/// Which part of what passes is disturbed.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Part {
+    /// What passes this way; `None`: both, each by itself.
+    pub direction: Option<Direction>,
+    /// That of this share of the connections, over UDP of the clients, above 0 and below 1, each
+    /// drawn by the seed; `None`: of all.
+    pub clients: Option<f64>,
+}
+
+/// A way between two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// From who connects.
+    ToServer,
+    /// Back to who connects.
+    ToClient,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.direction {
+            None => {}
+            Some(Direction::ToServer) => f.write_str(", to the server alone")?,
+            Some(Direction::ToClient) => f.write_str(", to the client alone")?,
+        }
+        match self.clients {
+            None => Ok(()),
+            Some(share) => write!(f, ", of {} of the clients", units::show_share(share)),
+        }
+    }
+}
+
+/// What a fault does to processes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum FaultKind {
-    /// The processes get a signal that ends them, and are started again when the fault ends.
+pub enum ProcessFault {
+    /// They get a signal that ends them, and are started again when the fault ends.
     Kill(EndSignal),
-    /// The processes are asked to end by a signal, as an operator would, and started again.
+    /// They are asked to end by a signal, as an operator would, and started again.
     Restart(EndSignal),
-    /// The processes are stopped, and go on when the fault ends.
+    /// They are stopped, and go on when the fault ends.
     Pause,
-    /// Connections are disturbed.
-    Network(NetworkFault),
+    /// They run for this share of the time, above 0 and below 1: they are stopped and let go
+    /// on by turns.
+    Slow(f64),
+    /// They are left little of something.
+    Exhaust(Scarce),
+}
+
+/// What processes are left little of: so much more than they have when the fault begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scarce {
+    /// So many descriptors, of each process.
+    Descriptors(u64),
+    /// So many bytes of address space, of each process.
+    Memory(u64),
+}
+
+/// How far it goes, after what it is done to.
+impl fmt::Display for ProcessFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Slow(share) => write!(f, " to {}", units::show_share(*share)),
+            Self::Exhaust(Scarce::Descriptors(left)) => write!(f, " but for {left} descriptors"),
+            Self::Exhaust(Scarce::Memory(left)) => {
+                write!(f, " but for {} of memory", units::show_bytes(*left as f64))
+            }
+            Self::Kill(_) | Self::Restart(_) | Self::Pause => Ok(()),
+        }
+    }
+}
+
+/// What a fault does, and to what.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultKind {
+    /// Processes are hit.
+    Process {
+        /// What is done to them.
+        does: ProcessFault,
+        /// Name of their system.
+        system: String,
+        /// Which of its copies.
+        who: Who,
+    },
+    /// What passes from some systems or loads to one system is disturbed.
+    Network {
+        /// What is done to it.
+        does: NetworkFault,
+        /// Between whom.
+        connections: Vec<Connection>,
+        /// Which part of it.
+        part: Part,
+    },
+    /// What the file itself says how to do is done.
+    Custom {
+        /// What it is called.
+        name: String,
+        /// Does it.
+        does: Act,
+        /// Undoes it.
+        undo: Act,
+    },
+}
+
+/// What does a fault of the file's own, or undoes it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Act {
+    /// A command, run by a shell.
+    Command(Template),
+    /// A request.
+    Request(Box<Call>),
+}
+
+impl Act {
+    /// Whether it refers to a system or the folder of the run, with which ends whatever it is
+    /// about.
+    pub fn is_about_the_run(&self) -> bool {
+        let template = match self {
+            Self::Command(command) => command,
+            Self::Request(call) => &call.target,
+        };
+        let mut references = template.references();
+        references.any(|reference| !matches!(reference, Reference::Kept(_)))
+    }
+}
+
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(command) => write!(f, "`{command}`"),
+            Self::Request(call) => {
+                let (request, target) = (&call.request, &call.target);
+                write!(f, "{} {target}{}", request.method, request.path)
+            }
+        }
+    }
 }
 
 impl FaultKind {
     /// The word that the file has for it.
-    pub fn word(self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         match self {
-            Self::Kill(_) => "kill",
-            Self::Restart(_) => "restart",
-            Self::Pause => "pause",
-            Self::Network(NetworkFault::Partition) => "partition",
-            Self::Network(NetworkFault::Delay { .. }) => "delay",
-            Self::Network(NetworkFault::Lose(_)) => "lose",
-            Self::Network(NetworkFault::Throttle(_)) => "throttle",
-            Self::Network(NetworkFault::Reset) => "reset",
+            Self::Process { does, .. } => match does {
+                ProcessFault::Kill(_) => "kill",
+                ProcessFault::Restart(_) => "restart",
+                ProcessFault::Pause => "pause",
+                ProcessFault::Slow(_) => "slow",
+                ProcessFault::Exhaust(_) => "exhaust",
+            },
+            Self::Network { does, .. } => match does {
+                NetworkFault::Partition => "partition",
+                NetworkFault::Delay { .. } => "delay",
+                NetworkFault::Lose(_) => "lose",
+                NetworkFault::Throttle(_) => "throttle",
+                NetworkFault::Reset => "reset",
+            },
+            Self::Custom { .. } => "custom",
+        }
+    }
+
+    /// Whether what undoes it has to be on the disk before it is done.
+    pub fn is_on_ledger(&self) -> bool {
+        match self {
+            Self::Process { does, .. } => matches!(does, ProcessFault::Exhaust(_)),
+            Self::Network { .. } => false,
+            Self::Custom { undo, .. } => !undo.is_about_the_run(),
+        }
+    }
+
+    /// Whether it is over when its processes are ready again.
+    pub fn is_restart(&self) -> bool {
+        matches!(self, Self::Process { does, .. } if matches!(does, ProcessFault::Restart(_)))
+    }
+}
+
+/// What is done and to what: `kill etcd.0`.
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.word())?;
+        match self {
+            Self::Process { does, system, who } => write!(f, "{}{does}", who.of(system)),
+            Self::Network {
+                connections, part, ..
+            } => {
+                let all: Vec<String> = connections.iter().map(Connection::to_string).collect();
+                write!(f, "{}{part}", all.join(", "))
+            }
+            Self::Custom { name, .. } => f.write_str(name),
         }
     }
 }
@@ -157,7 +310,7 @@ pub enum EndSignal {
 }
 
 /// Which copies of a system are hit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Who {
     /// This one, counted from 0.
@@ -166,29 +319,29 @@ pub enum Who {
     All,
     /// So many, drawn by the seed.
     Number(u32),
-    /// A share from 0 to 1 of them, drawn by the seed; at least one.
+    /// A share of them, above 0 and at most 1, drawn by the seed: rounded to the nearest
+    /// number, half of one upwards, and never none.
     Share(f64),
+    /// Those that a probe picks: whose newest answer was 1 or true, or whose name or address
+    /// was the newest answer of a probe that asks once.
+    Probe {
+        /// Its name.
+        probe: String,
+        /// Longest wait until there is one.
+        within: Duration,
+    },
 }
 
 impl Who {
-    /// How many of `copies` are hit; a share is rounded to the nearest number, half of one
-    /// upwards, and is never none.
-    pub fn number(self, copies: u32) -> u32 {
+    /// Which copies of `system`, in words: `2 of etcd`.
+    pub fn of(&self, system: &str) -> String {
         match self {
-            Self::Copy(_) => 1,
-            Self::All => copies,
-            Self::Number(number) => number.min(copies),
-            Self::Share(share) => {
-                // 15 % of 10 is 1.5, although the product of the two may be a hair less.
-                let number = (f64::from(copies) * share + 1e-9).round();
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "between 0 and a count of copies"
-                )]
-                let number = number.clamp(0.0, f64::from(copies)) as u32;
-                number.max(1)
-            }
+            Self::Copy(0) => system.to_owned(),
+            Self::Copy(index) => format!("{system}.{index}"),
+            Self::All => format!("all of {system}"),
+            Self::Number(number) => format!("{number} of {system}"),
+            Self::Share(share) => format!("{} of {system}", units::show_share(*share)),
+            Self::Probe { probe, .. } => format!("the {system} that {probe} picks"),
         }
     }
 }

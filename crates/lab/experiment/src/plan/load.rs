@@ -39,6 +39,9 @@ pub struct Load {
     pub cpus: Vec<u32>,
     /// How the target proves who it is, and we to it.
     pub tls: LoadTls,
+    /// The file that holds the password of a database; `None`: the environment does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password_file: Option<String>,
     /// When its numbers are INVALID.
     pub guard: GuardLimits,
 }
@@ -130,7 +133,7 @@ pub struct Request {
     pub path: Template,
     /// Header fields, in order.
     pub headers: Vec<(String, Template)>,
-    /// Body or message.
+    /// Body or message; the command of Redis.
     pub body: RequestBody,
     /// Pause before the next request of the journey.
     pub think: Duration,

@@ -4,24 +4,37 @@
 //! catalogue of the binary. It holds no port, path or time of the machine: what
 //! is only known once the run starts stays a [`Reference`] inside a [`Template`].
 
+mod call;
 mod fault;
+mod gate;
 mod load;
+mod probe;
+mod signal;
+mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use lab_load::Protocol;
+use lab_load::request::Take;
 use serde::Serialize;
 
 use crate::expr::Expr;
 
+pub use call::{Call, CountError, WHOLE_OUTPUT};
 pub use fault::{
-    Connection, EndSignal, Every, Fault, FaultKind, FaultTarget, NetworkFault, OnExit, Who,
+    Act, Connection, Direction, EndSignal, Every, Fault, FaultKind, NetworkFault, OnExit, Part,
+    ProcessFault, Scarce, Who,
 };
+pub use gate::{Gated, Gates, Variant};
 pub use load::{
     Journey, Load, LoadModel, LoadTls, Period, Request, RequestBody, Schedule, Search, StepLoad,
     Traffic,
 };
+pub use probe::{CommandValue, Probe, ProbeKind, Together};
+pub use signal::SentSignal;
+pub use sweep::{Range, Setting, Sweep};
 
 /// Everything a run does, in the order it does it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,12 +45,17 @@ pub struct Plan {
     pub about: String,
     /// Seed of everything random in the run.
     pub seed: u64,
+    /// Constants whose values are tried one after the other, each in a run of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<Sweep>,
     /// Child processes, in file order; fleets are expanded into these.
     pub systems: Vec<System>,
     /// Who makes and counts entities.
     pub drivers: Vec<Driver>,
-    /// Requests that the run sends: loads and probes, in file order.
+    /// Requests that the run sends: loads, and probes that are open loads, in file order.
     pub loads: Vec<Load>,
+    /// Questions asked all the time, in file order.
+    pub probes: Vec<Probe>,
     /// Timelines mined from logs, one row per entity.
     pub lifecycles: Vec<Lifecycle>,
     /// Recurring work mined from logs, one duration per turn.
@@ -46,17 +64,29 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// What must hold at the end.
     pub expects: Vec<Expect>,
+    /// Sides that gates compare.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<Variant>,
+    /// What must not get worse from one variant to another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gates: Option<Gates>,
 }
 
 impl Plan {
     /// Every connection that a fault of the plan disturbs, each once.
     pub fn disturbed(&self) -> BTreeSet<Connection> {
         let faults = self.steps.iter().flat_map(|step| &step.faults);
-        let connections = faults.filter_map(|fault| match &fault.target {
-            FaultTarget::Connections(connections) => Some(connections),
-            FaultTarget::Copies { .. } => None,
+        let connections = faults.filter_map(|fault| match &fault.kind {
+            FaultKind::Network { connections, .. } => Some(connections),
+            FaultKind::Process { .. } | FaultKind::Custom { .. } => None,
         });
         connections.flatten().cloned().collect()
+    }
+
+    /// Whether what passes there are datagrams, which only loads are known to send.
+    pub fn is_over_udp(&self, connection: &Connection) -> bool {
+        let mut loads = self.loads.iter();
+        loads.any(|load| load.name == connection.from && load.protocol == Protocol::Udp)
     }
 }
 
@@ -89,6 +119,9 @@ pub struct System {
     pub watch: Vec<Watch>,
     /// How its log lines are read.
     pub log: LogFormat,
+    /// Names of files that it writes its log to by itself, with the wildcards `*`, `?`, `[…]`
+    /// and `**`.
+    pub inputs: Vec<Template>,
     /// What the end of a process means while the run goes on.
     pub on_exit: OnExit,
     /// Set when a `[[fleet]]` table made this system: how many agents it simulates.
@@ -183,6 +216,28 @@ pub enum Reference {
     /// `{name.port.NAME}`, `{name.addr.NAME}`: a further port of the first copy of another
     /// system, named first.
     Further(Form, String, String),
+    /// `{name[1].addr}`, `{name[1].addr.NAME}`: one copy of a system that is not the first.
+    Copy {
+        /// The system.
+        system: String,
+        /// Number of the copy, from 0.
+        index: u32,
+        /// How its port is written.
+        form: Form,
+        /// Name of a further port; `None`: its first.
+        port: Option<String>,
+    },
+    /// `{name}`: a value that a step before has kept.
+    Kept(String),
+    /// `{name[*].addr}`, `{name[*]:n{index}={addr}}`: every copy of a system.
+    All {
+        /// The system.
+        system: String,
+        /// Stands between two copies.
+        separator: String,
+        /// What stands for each; references to a copy's own matters are to that copy's.
+        piece: Template,
+    },
 }
 
 /// How a port is written.
@@ -284,8 +339,9 @@ pub struct Loop {
     pub end: String,
 }
 
-/// One step: makes entities, then holds, then runs a command, then waits, under load
-/// from its begin to its end, with faults in between. Or it searches.
+/// One step: makes entities, then holds, then sends signals, then asks over HTTP, then runs
+/// a command, then waits, under load from its begin to its end, with faults in between. Or
+/// it searches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     /// Name, shown on the time axis.
@@ -294,18 +350,41 @@ pub struct Step {
     pub make: Option<Make>,
     /// A pause of this length.
     pub hold: Option<Duration>,
+    /// Signals to systems.
+    pub signals: Vec<SentSignal>,
+    /// Requests over HTTP, one after the other.
+    pub calls: Vec<Call>,
     /// A shell command; a status other than 0 ends the run with an error.
     pub run: Option<Template>,
+    /// What is kept of its output.
+    pub keep: Vec<Take>,
     /// Longest time that the command may take; passing it ends the run with an error.
     pub run_within: Duration,
     /// A condition to wait for.
     pub wait: Option<Wait>,
+    /// What must hold all the time that the step takes.
+    pub always: Vec<Expr>,
     /// Loads that run as long as the step does.
     pub loads: Vec<StepLoad>,
     /// What is broken meanwhile.
     pub faults: Vec<Fault>,
     /// A search for the highest rate of a load that holds.
     pub search: Option<Search>,
+}
+
+impl Step {
+    /// The requests that it makes itself, those by which faults are done and undone too.
+    pub fn requests(&self) -> impl Iterator<Item = &Call> {
+        let acts = self.faults.iter().flat_map(|fault| match &fault.kind {
+            FaultKind::Custom { does, undo, .. } => vec![does, undo],
+            FaultKind::Process { .. } | FaultKind::Network { .. } => Vec::new(),
+        });
+        let of_faults = acts.filter_map(|act| match act {
+            Act::Request(call) => Some(&**call),
+            Act::Command(_) => None,
+        });
+        self.calls.iter().chain(of_faults)
+    }
 }
 
 /// Entities that a driver is asked to bring about.
@@ -323,6 +402,9 @@ pub struct Make {
     pub shape: Option<String>,
     /// Further settings, in the driver's words.
     pub options: BTreeMap<String, String>,
+    /// What holds values that steps before keep, by key: `count` and settings. It takes the
+    /// place of what stands above once the step begins.
+    pub later: BTreeMap<String, Template>,
 }
 
 /// A pace of requests.

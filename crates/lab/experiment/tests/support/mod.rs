@@ -24,7 +24,9 @@ pub fn catalogue() -> Catalogue {
             Builtin {
                 command: "target".to_owned(),
                 about: String::new(),
-                flags: vec![Flag::value("--listen")],
+                flags: ["--listen", "--latency", "--pool"]
+                    .map(Flag::value)
+                    .to_vec(),
             },
             Builtin {
                 command: "cells bbs".to_owned(),

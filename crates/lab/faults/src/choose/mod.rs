@@ -137,11 +137,12 @@ pub fn choose(
     Ok(places)
 }
 
-/// A share of `count`, rounded to the nearest whole number, halves up, and at least one.
-fn part_of(share: f64, count: usize) -> usize {
+/// A share of `count`, rounded to the nearest whole number, halves up, and at least one. `share`
+/// is above 0 and at most 1.
+pub fn part_of(share: f64, count: usize) -> usize {
     // A share is written in decimals: 0.15 of 10 is 1.5 although the product of the doubles may
     // be a hair less.
-    ((share * count as f64 + 0.5 + 1e-9).floor() as usize).clamp(1, count)
+    ((share * count as f64 + 0.5 + 1e-9).floor() as usize).clamp(1, count.max(1))
 }
 
 fn refuse_twice(names: &[String], fault: &str) -> Result<(), ChooseError> {

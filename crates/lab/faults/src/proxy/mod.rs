@@ -13,6 +13,7 @@ mod applied;
 mod bucket;
 mod datagram;
 mod gate;
+mod on_path;
 mod stream;
 mod tcp;
 mod toxic;

@@ -36,6 +36,15 @@ pub enum Resource {
     AddressSpace,
 }
 
+impl Resource {
+    pub(crate) fn of_kernel(self) -> KernelResource {
+        match self {
+            Self::Descriptors => KernelResource::Nofile,
+            Self::AddressSpace => KernelResource::As,
+        }
+    }
+}
+
 /// What undoes something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "undo")]
@@ -84,7 +93,7 @@ impl Undo {
     ///
     /// # Errors
     /// What was being done, and what was found.
-    pub(super) fn perform(&self) -> Result<(), String> {
+    pub fn perform(&self) -> Result<(), String> {
         match self {
             Self::Continue { process } => resume(*process),
             Self::Remove { path } => remove(path),
@@ -170,11 +179,7 @@ fn limit(process: ProcessId, resource: Resource, limits: Rlimit) -> Result<(), S
     else {
         return Ok(());
     };
-    let resource = match resource {
-        Resource::Descriptors => KernelResource::Nofile,
-        Resource::AddressSpace => KernelResource::As,
-    };
-    match prlimit(Some(pid), resource, limits) {
+    match prlimit(Some(pid), resource.of_kernel(), limits) {
         Ok(_) | Err(rustix::io::Errno::SRCH) => Ok(()),
         Err(error) => Err(format!(
             "restore a limit of process {}: {error}",

@@ -5,6 +5,7 @@
 //! hundred; what they rest on stands beside them. Values that are not finite, and series too
 //! short to tell, make nothing.
 
+mod beat;
 mod connections;
 mod drops;
 mod exhaustion;
@@ -28,5 +29,5 @@ pub use growth::{LoopTurns, growth};
 pub use pool::{Phase, pool};
 pub use processor::{ProcessUse, ThreadUse, processor};
 pub use queue::{QueueLevels, queue};
-pub use retries::{AttemptCounts, retries};
+pub use retries::{AttemptCounts, repeats, retries};
 pub use stalls::{SlotLatencies, stalls};

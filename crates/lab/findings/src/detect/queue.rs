@@ -90,7 +90,7 @@ pub fn queue(of: &QueueLevels<'_>) -> Option<Finding> {
     let per_s = drift.slope / block_s;
     let from_s = of.start_s + skipped as f64 * block_s;
     let sentence = format!(
-        "{} grew by {} from {} to {} and was still growing when the run ended: {} of what waited came in faster \
+        "{} grew by {} from {} to {} and was still growing at the end: {} of what waited came in faster \
          than it was taken",
         of.name,
         show_rate(per_s),

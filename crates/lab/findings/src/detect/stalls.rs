@@ -3,6 +3,7 @@
 use stats::{level_and_spread, mean, nearest_rank, rank_sum};
 use units::{show_seconds, show_share};
 
+use super::beat::beat;
 use super::resample::share_of;
 use crate::finding::{Chart, Finding, Kind, Number, Whole};
 
@@ -24,6 +25,10 @@ const AWAY: f64 = 0.1;
 
 /// Share of the beats of the rhythm that have a stall.
 const BEATS: f64 = 0.7;
+
+/// One in so many stalls may be the machine's, and not of the rhythm: those that are left out are
+/// the shortest.
+const NOISE: usize = 5;
 
 /// Stalls come with the load when so many times the arrivals come with them.
 const WITH_LOAD: f64 = 1.2;
@@ -58,28 +63,21 @@ pub fn stalls(of: &SlotLatencies<'_>) -> Option<Finding> {
         .collect();
     let (usual, spread) = level_and_spread(&logs)?;
     let least = (usual + (DEVIATIONS * spread).max(LONGER.ln())).exp();
-    let stalled: Vec<bool> = of
-        .latency_s
-        .iter()
-        .map(|latency| *latency > least)
-        .collect();
-    let stalls = clusters(&stalled);
-    let starts: Vec<f64> = stalls.iter().map(|stall| stall.0 as f64).collect();
-    let rhythm = Rhythm::of(&starts)?;
+    let alone = alike(of, least, usual).and_then(|found| in_rhythm(of, found));
+    let (stalls, rhythm) = alone.or_else(|| among_others(of, usual))?;
     if rhythm.period < 2.0 * GAP as f64 || comes_with_load(of, &stalls) {
         return None;
+    }
+    let mut stalled = vec![false; of.latency_s.len()];
+    for (from, to) in &stalls {
+        stalled[*from..*to].fill(true);
     }
     let pieces: Vec<(f64, f64)> = stalled
         .iter()
         .map(|stalled| (f64::from(u8::from(*stalled)), 1.0))
         .collect();
     let effect = share_of(&pieces)?;
-    let mut worst: Vec<f64> = stalls
-        .iter()
-        .map(|(from, to)| of.latency_s[*from..*to].iter().copied().fold(0.0, f64::max))
-        .collect();
-    worst.sort_by(f64::total_cmp);
-    let worst = nearest_rank(&worst, 0.5)?;
+    let worst = typical(of, &stalls)?;
     let period_s = rhythm.period * of.slot_s;
     let sentence = format!(
         "{} stalled every {}, {} times: latency rose from {} to {} for {} of the time; arrivals have no such \
@@ -96,7 +94,7 @@ pub fn stalls(of: &SlotLatencies<'_>) -> Option<Finding> {
         kind: Kind::Stalls,
         system: of.system.to_owned(),
         part: of.name.to_owned(),
-        from_s: of.start_s + starts.first()? * of.slot_s,
+        from_s: of.start_s + stalls.first()?.0 as f64 * of.slot_s,
         to_s: of.start_s + stalls.last()?.1 as f64 * of.slot_s,
         chart: Chart::Latency,
         effect,
@@ -112,16 +110,63 @@ pub fn stalls(of: &SlotLatencies<'_>) -> Option<Finding> {
     })
 }
 
-/// `[first, end)` of slots that are flagged, or hardly apart.
-fn clusters(flags: &[bool]) -> Vec<(usize, usize)> {
+/// `[first, end)` of slots of such a latency at least, or that are hardly apart.
+fn clusters(of: &SlotLatencies<'_>, least: f64) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
-    for (at, _) in flags.iter().enumerate().filter(|(_, flag)| **flag) {
+    let slots = of.latency_s.iter().enumerate();
+    for (at, _) in slots.filter(|(_, latency)| **latency > least) {
         match found.last_mut() {
             Some(last) if at - last.1 < GAP => last.1 = at + 1,
             _ => found.push((at, at + 1)),
         }
     }
     found
+}
+
+/// The stalls, of slots that are nearer to the typical one than to no stall: on a busy machine something
+/// is a little late now and then, which would only hide the rhythm of the others, or seem to be the
+/// beginning of one.
+fn alike(of: &SlotLatencies<'_>, least: f64, usual: f64) -> Option<Vec<(usize, usize)>> {
+    let typical = typical(of, &clusters(of, least))?;
+    let nearer = ((usual + typical.ln()) / 2.0).exp();
+    Some(clusters(of, least.max(nearer)))
+}
+
+/// The stalls of a rhythm, without as few of the shortest as may be.
+fn in_rhythm(
+    of: &SlotLatencies<'_>,
+    mut stalls: Vec<(usize, usize)>,
+) -> Option<(Vec<(usize, usize)>, Rhythm)> {
+    for _ in 0..=stalls.len() / NOISE {
+        let starts: Vec<f64> = stalls.iter().map(|stall| stall.0 as f64).collect();
+        if let Some(rhythm) = Rhythm::of(&starts) {
+            return Some((stalls, rhythm));
+        }
+        let peaks = stalls.iter().map(|stall| peak(of, stall)).enumerate();
+        let (shortest, _) = peaks.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        stalls.remove(shortest);
+    }
+    None
+}
+
+/// The stalls of a rhythm where so much else is late that they do not stand out by themselves.
+fn among_others(of: &SlotLatencies<'_>, usual: f64) -> Option<(Vec<(usize, usize)>, Rhythm)> {
+    let slots = beat(of.latency_s)?;
+    let stalls: Vec<(usize, usize)> = slots.iter().map(|slot| (*slot, slot + 1)).collect();
+    let starts: Vec<f64> = slots.iter().map(|slot| *slot as f64).collect();
+    let long = typical(of, &stalls)? >= LONGER * usual.exp();
+    Some((stalls, Rhythm::of(&starts)?)).filter(|_| long)
+}
+
+/// The median of the longest latencies of stalls.
+fn typical(of: &SlotLatencies<'_>, stalls: &[(usize, usize)]) -> Option<f64> {
+    let mut peaks: Vec<f64> = stalls.iter().map(|stall| peak(of, stall)).collect();
+    peaks.sort_by(f64::total_cmp);
+    nearest_rank(&peaks, 0.5)
+}
+
+fn peak(of: &SlotLatencies<'_>, (from, to): &(usize, usize)) -> f64 {
+    of.latency_s[*from..*to].iter().copied().fold(0.0, f64::max)
 }
 
 struct Rhythm {

@@ -74,11 +74,12 @@ fn covers(cause: &Finding, finding: &Finding) -> bool {
 /// in a circle.
 fn makes(cause: Kind) -> &'static [Kind] {
     use Kind::{
-        Connections, Drops, Exhaustion, Generator, Growth, Handshakes, Pool, Processor, Queue,
-        Retries, Stalls,
+        Connections, Drops, Exhaustion, Generator, Growth, Handshakes, Machine, Pool, Processor,
+        Queue, Retries, Stalls,
     };
     match cause {
         Generator => &[Stalls],
+        Machine => &[Queue, Stalls, Drops, Retries],
         Connections => &[Handshakes, Exhaustion, Processor],
         Handshakes | Growth => &[Processor, Queue],
         Processor => &[Queue, Drops, Retries],

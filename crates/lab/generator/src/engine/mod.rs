@@ -8,15 +8,17 @@
 //!
 //! The loop owns the traffic, which hands each event on to what it is about: the source
 //! (what is due), the pool (connections), the opening of connections, the bytes of plain
-//! ones and of those with streams, and the record. None of these knows the traffic.
+//! ones, of those with streams and of pipelines, and the record. None of these knows the traffic.
 
 mod coalesce;
 mod exchange;
 mod opening;
 mod outages;
+mod pipeline;
 mod plain;
 mod plan;
 mod pool;
+mod postgres;
 mod reaction;
 mod record;
 mod sampling;
@@ -48,6 +50,7 @@ use traffic::Traffic;
 use vigil::Vigil;
 
 pub use outages::{Due, Outage, Outages};
+pub(crate) use postgres::{LOGIN_REFUSED, NO_PASSWORD};
 pub(crate) use sampling::{End, Sample, Sampler};
 
 /// Length of a span.
@@ -78,11 +81,28 @@ pub(crate) struct Setup {
     pub(crate) outages: Arc<Outages>,
 }
 
+/// How the connections of a protocol carry exchanges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Carriage {
+    /// One at a time.
+    Plain,
+    /// Several, whose answers come in any order.
+    Streams,
+    /// Several, whose answers come in their order.
+    Pipeline,
+}
+
 impl Setup {
-    /// Whether connections carry several exchanges.
-    fn multiplexed(&self) -> bool {
-        let protocol = self.workload.target.protocol;
-        matches!(protocol, Protocol::Http2 | Protocol::Grpc)
+    /// How connections carry exchanges.
+    #[inline]
+    fn carriage(&self) -> Carriage {
+        match self.workload.target.protocol {
+            Protocol::Http2 | Protocol::Grpc => Carriage::Streams,
+            Protocol::Redis | Protocol::Postgres => Carriage::Pipeline,
+            Protocol::Http1 | Protocol::WebSocket | Protocol::Tcp | Protocol::Udp => {
+                Carriage::Plain
+            }
+        }
     }
 }
 

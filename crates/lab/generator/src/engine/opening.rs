@@ -1,5 +1,5 @@
 //! What a new connection goes through before it carries requests: TCP, TLS, the upgrade to
-//! WebSocket, the settings of HTTP/2.
+//! WebSocket, the settings of HTTP/2, the login of databases.
 
 use std::sync::Arc;
 
@@ -11,10 +11,11 @@ use wire::poller::Interest;
 use wire::socket;
 use wire::stream::{Received, Stream};
 
+use super::pipeline::{self, Pipeline};
 use super::pool::{Link, Pool, unwatched};
 use super::streams::Session;
 use super::talk::{Broken, Step, Talk};
-use super::{BUFFER, Setup, Trouble, nanos};
+use super::{BUFFER, Carriage, Setup, Trouble, nanos};
 
 /// Cause of a failure that cannot be: a connection under way without a socket.
 const GONE: &str = "no socket";
@@ -122,6 +123,7 @@ impl Opening {
     fn shake_hands(&self, pool: &mut Pool, carrier: u32) -> Step {
         let stream = pool[carrier].stream.as_mut().ok_or(GONE)?;
         if stream.handshake().map_err(|error| error.cause())? {
+            pool[carrier].resumed = stream.is_resumed();
             return self.upgrade(pool, carrier);
         }
         let interest = Interest::of(true, stream.wants_write());
@@ -130,8 +132,12 @@ impl Opening {
 
     /// Asks for the upgrade, if one is needed.
     fn upgrade(&self, pool: &mut Pool, carrier: u32) -> Step {
-        if self.setup.multiplexed() {
-            return begin_session(pool, carrier);
+        match self.setup.carriage() {
+            Carriage::Streams => return begin_session(pool, carrier),
+            Carriage::Pipeline => {
+                return begin_pipeline(pool, carrier, &self.setup);
+            }
+            Carriage::Plain => {}
         }
         if !matches!(pool[carrier].talk, Talk::WebSocket(_)) {
             return Ok(true);
@@ -170,9 +176,33 @@ fn begin_session(pool: &mut Pool, carrier: u32) -> Step {
     connection.session.insert(Box::new(session)).read_settings()
 }
 
+/// Begins to speak to a database. The connection is open once the target has taken the login, if
+/// there is one.
+fn begin_pipeline(pool: &mut Pool, carrier: u32, setup: &Setup) -> Step {
+    let stream = pool[carrier].stream.take().ok_or(GONE)?;
+    pool.set_link(carrier, Link::Upgrading);
+    let kinds = setup.composer.kinds().len();
+    let pipeline = Pipeline::start(stream, &setup.workload.target, kinds);
+    pool[carrier].pipeline = Some(Box::new(pipeline));
+    log_in(pool, carrier)
+}
+
+/// Goes on with the login of a pipeline.
+fn log_in(pool: &mut Pool, carrier: u32) -> Step {
+    let mut pipeline = pool[carrier].pipeline.take().ok_or(GONE)?;
+    let done = pipeline.log_in();
+    let watched = pipeline::watch(pool, carrier, &pipeline);
+    pool[carrier].pipeline = Some(pipeline);
+    watched.map_err(unwatched)?;
+    done
+}
+
 /// Reads the answer to the upgrade, as far as it is there.
 fn read_upgrade(pool: &mut Pool, carrier: u32) -> Step {
     let connection = &mut pool[carrier];
+    if connection.pipeline.is_some() {
+        return log_in(pool, carrier);
+    }
     if let Some(session) = &mut connection.session {
         return session.read_settings();
     }
@@ -205,7 +235,7 @@ fn read_upgrade(pool: &mut Pool, carrier: u32) -> Step {
 pub(super) fn phase(link: Link) -> Phase {
     match link {
         Link::Handshaking => Phase::Tls,
-        Link::Upgrading => Phase::Protocol,
+        Link::Upgrading => Phase::Open,
         Link::Closed | Link::Connecting | Link::Open => Phase::Connect,
     }
 }

@@ -15,6 +15,7 @@ use wire::socket;
 use wire::stream::Stream;
 
 use super::exchange::Exchange;
+use super::pipeline::Pipeline;
 use super::streams::Session;
 use super::talk::Talk;
 
@@ -28,7 +29,7 @@ pub(super) enum Link {
     Connecting,
     /// TLS has begun.
     Handshaking,
-    /// The upgrade to WebSocket was asked for.
+    /// What the protocol itself begins with was sent: an upgrade, settings, a login.
     Upgrading,
     /// It can carry requests.
     Open,
@@ -60,10 +61,14 @@ pub(super) struct Connection {
     listed: bool,
     saved: bool,
     pub(super) stream: Option<Stream>,
+    /// Whether the TLS of the stream took up an earlier session; `None`: it has no TLS.
+    pub(super) resumed: Option<bool>,
     pub(super) talk: Talk,
     /// Instead of stream and conversation, where a connection carries several
     /// exchanges; it stands at the first of their places.
     pub(super) session: Option<Box<Session>>,
+    /// The same, where answers come in the order of requests.
+    pub(super) pipeline: Option<Box<Pipeline>>,
     /// Requests that the stream has carried.
     pub(super) carried: u64,
     /// Bytes of the request that the kernel has not taken yet.
@@ -278,6 +283,7 @@ impl Pool {
             let connection = &mut self[member];
             connection.stream = None;
             connection.session = None;
+            connection.pipeline = None;
             connection.generation = connection.generation.wrapping_add(1);
             connection.carried = 0;
             // What a large answer made of these is given back.

@@ -7,7 +7,7 @@ use std::sync::mpsc::TrySendError;
 
 use lab_load::Span;
 use lab_load::recording::Phase;
-use lab_load::request::{Answer, Next, is_redirect};
+use lab_load::request::{Answer, Next, StepEnd, is_redirect};
 use wire::clock;
 
 use super::exchange::Exchange;
@@ -96,9 +96,10 @@ impl Record {
         let (zero, composer) = (self.tally.zero, &self.setup.composer);
         self.tally.ended(now);
         let in_flight = self.tally.in_flight();
+        let intended = now.saturating_sub(exchange.intended);
+        self.tally.answered(intended, now);
         let kind = self.tally.kind(exchange.kind);
         kind.answered += 1;
-        let intended = now.saturating_sub(exchange.intended);
         let actual = now.saturating_sub(exchange.sent);
         kind.intended.record_ns(intended);
         kind.actual.record_ns(actual);
@@ -119,22 +120,36 @@ impl Record {
             fields: &exchange.kept.fields,
             body: &exchange.kept.body,
             body_bytes: whole.body_bytes,
+            rows: exchange.kept.rows,
         };
         if is_redirect(answer.status) {
             kind.redirect = kind.redirect.take().or_else(|| answer.redirect());
         }
-        let end = composer.finish(exchange.visit.as_mut()?, &answer);
+        // What a database refused is no answer to look at, whatever is asserted.
+        let code = exchange.kept.code.take();
+        let end = match &code {
+            Some(code) => {
+                kind.refuse(&format!("error {}", code.as_str()));
+                StepEnd {
+                    refusal: None,
+                    next: Next::Done,
+                }
+            }
+            None => composer.finish(exchange.visit.as_mut()?, &answer),
+        };
         if let Some(refusal) = end.refusal {
             let name = composer.refusals().get(refusal);
             kind.refuse(name.map_or("refused", String::as_str));
         }
         let due = exchange.intended.saturating_sub(zero);
-        self.setup.outages.ended(due, end.refusal.is_none());
+        let good = end.refusal.is_none() && code.is_none();
+        self.setup.outages.ended(due, good);
         if let Some(sampler) = &mut self.sampler {
             let answered = End::Answered {
                 at: now.saturating_sub(zero),
                 status: whole.status,
                 refusal: end.refusal,
+                code,
             };
             sampler.take(exchange.sample(zero, answered));
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 
 use lab_load::recording::Phase;
+use wire::resp::ErrorCode;
 
 /// Samples that are handed over together.
 const BATCH: usize = 512;
@@ -33,6 +34,8 @@ pub(crate) enum End {
         status: Option<u16>,
         /// What made it a failure, as an index.
         refusal: Option<usize>,
+        /// The code of a database's error.
+        code: Option<ErrorCode>,
     },
     /// Without one.
     Failed(Phase, &'static str),

@@ -5,6 +5,7 @@ use lab_load::recording::Phase;
 use lab_load::request::{Answer, AnswerEnd, Composer, Visit, is_redirect};
 use wire::framing::{self, AnswerScanner};
 use wire::http1::{Expect, KnownHead, Limits, ResponseError, ResponseScanner, Sink};
+use wire::resp::ErrorCode;
 
 use super::websocket::WebSocket;
 
@@ -22,6 +23,9 @@ pub(super) struct Kept {
     pub(super) want_body: bool,
     pub(super) fields: Vec<u8>,
     pub(super) body: Vec<u8>,
+    /// The code of a database's error, and the rows of its answer.
+    pub(super) code: Option<ErrorCode>,
+    pub(super) rows: u64,
 }
 
 impl Kept {
@@ -123,9 +127,11 @@ impl Talk {
             Protocol::Tcp => Self::Tcp(AnswerScanner::new(&framing::AnswerEnd::Close), usize::MAX),
             Protocol::Udp => Self::Udp,
             Protocol::WebSocket => Self::WebSocket(Box::new(WebSocket::new(number))),
-            Protocol::Http1 | Protocol::Http2 | Protocol::Grpc => {
-                Self::Http1(ResponseScanner::new(Limits::default()))
-            }
+            Protocol::Http1
+            | Protocol::Http2
+            | Protocol::Grpc
+            | Protocol::Redis
+            | Protocol::Postgres => Self::Http1(ResponseScanner::new(Limits::default())),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lab_load::Span;
-use lab_load::recording::{Phase, Recording};
+use lab_load::recording::{Phase, Recording, Tenth};
 
 use wire::clock;
 
@@ -68,6 +68,27 @@ impl Tally {
         self.integrate(now);
         self.in_flight += 1;
         self.span.in_flight = self.span.in_flight.max(u64::from(self.in_flight));
+        let in_flight = self.in_flight;
+        let tenth = self.tenth(now);
+        tenth.sent += 1;
+        tenth.in_flight = tenth.in_flight.max(in_flight);
+    }
+
+    /// An answer ended so long after its intended send.
+    #[inline]
+    pub(super) fn answered(&mut self, intended: u64, now: u64) {
+        let micros = u32::try_from(intended / 1_000).unwrap_or(u32::MAX).max(1);
+        // Before it ended, one more was in flight.
+        let in_flight = self.in_flight + 1;
+        let tenth = self.tenth(now);
+        tenth.worst_us = tenth.worst_us.max(micros);
+        tenth.in_flight = tenth.in_flight.max(in_flight);
+    }
+
+    #[inline]
+    fn tenth(&mut self, now: u64) -> &mut Tenth {
+        let since = now.saturating_sub(self.zero);
+        self.span.tenths.at(Duration::from_nanos(since))
     }
 
     #[inline]

@@ -15,6 +15,7 @@ use wire::socket;
 
 use super::exchange::Delay;
 use super::opening::{self, Opening};
+use super::pipeline::{BEHIND, Pipelines};
 use super::plain::{self, Plain, UNFIT};
 use super::pool::{Link, Pool, Use};
 use super::reaction::NEGLIGIBLE;
@@ -23,7 +24,7 @@ use super::sampling::Sampler;
 use super::source::Source;
 use super::streams::Streams;
 use super::talk::{Broken, Whole};
-use super::{ReportSender, Setup, nanos};
+use super::{Carriage, ReportSender, Setup, nanos};
 
 /// Pause of a user whose connection could not be opened, in nanoseconds; without it a
 /// target that is down would be asked as fast as the kernel can refuse.
@@ -38,6 +39,7 @@ pub(super) struct Traffic {
     pub(super) opening: Opening,
     plain: Plain,
     streams: Streams,
+    pipelines: Pipelines,
     /// How long answers may take, and until when those under way do.
     answer_within: u64,
     pub(super) answer_by: Deadlines,
@@ -61,6 +63,7 @@ impl Traffic {
             opening: Opening::new(Arc::clone(&setup), thread),
             plain: Plain::new(Arc::clone(&setup)),
             streams: Streams::new(Arc::clone(&setup)),
+            pipelines: Pipelines::new(Arc::clone(&setup)),
             answer_within: nanos(workload.timeout),
             answer_by: Deadlines::default(),
             setup,
@@ -113,6 +116,9 @@ impl Traffic {
             Link::Closed => clock::now(),
             Link::Connecting | Link::Handshaking | Link::Upgrading => self.go_on_opening(place),
             Link::Open if connection.session.is_some() => self.drive(place, true),
+            Link::Open if connection.pipeline.is_some() => {
+                self.drive_pipeline(place, event.readable)
+            }
             Link::Open => {
                 if event.writable
                     && connection.registration.tells_writable()
@@ -146,6 +152,10 @@ impl Traffic {
             self.drive(carrier, false);
         }
         self.streams.all_sent(&mut self.record);
+        while let Some(carrier) = self.pipelines.take_unsent() {
+            self.drive_pipeline(carrier, false);
+        }
+        self.pipelines.all_sent(&mut self.record);
     }
 
     /// Opens connections for arrivals that find none free.
@@ -178,9 +188,10 @@ impl Traffic {
     fn ask(&mut self, place: u32, delay: Delay) {
         let (pool, record) = (&mut self.pool, &mut self.record);
         pool[place].exchange.put_off(delay);
-        let sent = match self.setup.multiplexed() {
-            true => self.streams.ask(pool, record, place),
-            false => self.plain.ask(pool, record, place),
+        let sent = match self.setup.carriage() {
+            Carriage::Plain => self.plain.ask(pool, record, place),
+            Carriage::Streams => self.streams.ask(pool, record, place),
+            Carriage::Pipeline => self.pipelines.ask(pool, record, place),
         };
         let asked = self.pool[place].exchange.sent;
         match sent {
@@ -279,7 +290,11 @@ impl Traffic {
         // A request that was answered before all of it was sent leaves the target in
         // the middle of it.
         if connection.stream.is_none() {
-            // Its connection carries others too.
+            // Its connection carries others too, but for a transaction that was left open: that
+            // is not for the next journey.
+            if !whole.keep_alive && next == Next::Done {
+                self.shut_pipeline(place, (Phase::Read, BEHIND), now);
+            }
         } else if !whole.keep_alive || !connection.unsent.is_empty() {
             self.record.tally.span.connections.closed += 1;
             self.pool.close(place);
@@ -343,12 +358,19 @@ impl Traffic {
         }
         let exchange = &mut self.pool[place].exchange;
         self.record.failed(exchange, broken, now);
-        match self.setup.multiplexed() {
-            true => self.streams.cancel(&mut self.pool, place),
-            false => self.pool.close(place),
+        match self.setup.carriage() {
+            Carriage::Plain => self.pool.close(place),
+            Carriage::Streams => self.streams.cancel(&mut self.pool, place),
+            // Answers come in order: those behind it would never come.
+            Carriage::Pipeline => {
+                if self.pipelines.forget(&mut self.pool, place) {
+                    let carrier = self.pool.carrier(place);
+                    self.shut_pipeline(carrier, (Phase::Read, BEHIND), now);
+                }
+            }
         }
         let pause = match broken.0 {
-            Phase::Connect | Phase::Tls => AFTER_FAILURE,
+            Phase::Connect | Phase::Tls | Phase::Open => AFTER_FAILURE,
             _ => 0,
         };
         self.release(place, now, pause);
@@ -411,7 +433,13 @@ impl Traffic {
 
     /// A connection can carry requests from now on.
     fn opened(&mut self, carrier: u32, now: u64) {
-        self.record.tally.span.connections.opened += 1;
+        let counts = &mut self.record.tally.span.connections;
+        counts.opened += 1;
+        match self.pool[carrier].resumed {
+            Some(true) => counts.resumed += 1,
+            Some(false) => counts.handshakes += 1,
+            None => {}
+        }
         for member in self.pool.members(carrier) {
             let connection = &mut self.pool[member];
             match connection.used() {
@@ -525,6 +553,49 @@ impl Traffic {
         for place in session.into_queue() {
             self.ask_or_open(place, now);
         }
+        self.replace_members(carrier, used, now);
+    }
+
+    /// Sends and takes what there is on a pipeline, and says when.
+    fn drive_pipeline(&mut self, carrier: u32, readable: bool) -> u64 {
+        let (pool, record) = (&mut self.pool, &mut self.record);
+        let pumped = self.pipelines.drive(pool, record, carrier, readable);
+        let now = pumped.at;
+        let mut answered = std::mem::take(&mut self.pipelines.answered);
+        for (place, whole) in answered.drain(..) {
+            self.answered(place, whole, now);
+        }
+        self.pipelines.answered = answered;
+        if let Some(broken) = pumped.broken {
+            self.record.tally.span.connections.closed += 1;
+            self.shut_pipeline(carrier, broken, now);
+        } else if self.pipelines.is_spent(&self.pool, carrier) {
+            self.shut_pipeline(carrier, (Phase::Read, BEHIND), now);
+        }
+        now
+    }
+
+    /// Closes a pipeline. Requests whose answers were to come fail; those that were not sent
+    /// have another connection opened.
+    fn shut_pipeline(&mut self, carrier: u32, broken: Broken, now: u64) {
+        let connection = &mut self.pool[carrier];
+        let used = connection.carried > 0;
+        let Some(pipeline) = connection.pipeline.take() else {
+            return;
+        };
+        self.pool.close(carrier);
+        let (asked, queue) = pipeline.into_places();
+        for place in asked {
+            self.fail(place, broken, now);
+        }
+        for place in queue {
+            self.ask_or_open(place, now);
+        }
+        self.replace_members(carrier, used, now);
+    }
+
+    /// Has the connection of a carrier that was closed opened again, if it is to be held.
+    fn replace_members(&mut self, carrier: u32, used: bool, now: u64) {
         for member in self.pool.members(carrier) {
             let connection = &self.pool[member];
             if connection.link() == Link::Closed && connection.used() == Use::Free {

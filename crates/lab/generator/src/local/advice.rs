@@ -6,7 +6,7 @@ use lab_load::recording::{NO_DESCRIPTORS, NO_PORTS, Phase};
 use lab_load::{GenerateError, Protocol, Workload};
 
 use super::check::{needed_descriptors, raise_descriptors};
-use crate::engine::Trouble;
+use crate::engine::{LOGIN_REFUSED, NO_PASSWORD, Trouble};
 
 /// A trouble in words.
 pub(super) fn explain(workload: &Workload, address: SocketAddr, trouble: Trouble) -> GenerateError {
@@ -20,10 +20,13 @@ pub(super) fn explain(workload: &Workload, address: SocketAddr, trouble: Trouble
             };
             let doing = match phase {
                 Phase::Tls => format!("begin TLS with {place}"),
-                Phase::Protocol if target.protocol == Protocol::WebSocket => {
+                Phase::Open if target.protocol == Protocol::WebSocket => {
                     format!("upgrade the connection to {place} to WebSocket")
                 }
-                Phase::Protocol => format!("begin HTTP/2 with {place}"),
+                Phase::Open if target.protocol.has_rows() => {
+                    format!("log in to {place}")
+                }
+                Phase::Open => format!("begin HTTP/2 with {place}"),
                 _ => format!("connect to {place}"),
             };
             let found = match (cause, open) {
@@ -78,7 +81,7 @@ fn help(protocol: Protocol, phase: Phase, cause: &str, open: u32) -> Option<&'st
             "renew the certificate or check the clocks, or accept any certificate"
         }
         (Phase::Tls, "not TLS" | "closed early" | "reset") => {
-            "the target seems to speak no TLS on this port: try it without (http://)"
+            "the target seems to speak no TLS on this port: try it without (http://, redis://)"
         }
         (Phase::Tls, "refused by the target") => {
             "the target may ask for a client certificate, or for another name"
@@ -86,10 +89,25 @@ fn help(protocol: Protocol, phase: Phase, cause: &str, open: u32) -> Option<&'st
         (Phase::Tls, "no common protocol") => {
             "the target does not offer this protocol: try HTTP/1.1"
         }
-        (Phase::Protocol, _) if protocol == Protocol::WebSocket => {
+        (Phase::Open, _) if protocol == Protocol::WebSocket => {
             "the target takes no WebSocket connections at this path: check path and host"
         }
-        (Phase::Protocol, "bad http/2" | "closed early" | "reset" | "timeout") => {
+        (Phase::Open, LOGIN_REFUSED | NO_PASSWORD) if protocol == Protocol::Redis => {
+            "check user and database in the URL, and the password in REDISCLI_AUTH or its file"
+        }
+        (Phase::Open, LOGIN_REFUSED | NO_PASSWORD) => {
+            "check user and database in the URL, and the password in PGPASSWORD or its file"
+        }
+        (Phase::Open, "no such database") => "check the end of the URL: /DATABASE",
+        (Phase::Open, "too many connections") => "hold fewer, or raise max_connections",
+        (Phase::Open, "loading" | "starting") => "wait until the target has read its data",
+        (Phase::Open, _) if protocol == Protocol::Redis => {
+            "the target seems to speak no RESP on this port, or has TLS there (rediss://)"
+        }
+        (Phase::Open, _) if protocol == Protocol::Postgres => {
+            "the target seems not to be PostgreSQL, or to want TLS, which is not supported"
+        }
+        (Phase::Open, "bad http/2" | "closed early" | "reset" | "timeout") => {
             "the target seems to speak no HTTP/2 on this port: try HTTP/1.1"
         }
         _ => return None,

@@ -1,6 +1,6 @@
 //! What a workload must be for threads of this process to carry it out.
 
-use lab_load::{GenerateError, Protocol, Workload};
+use lab_load::{GenerateError, Workload};
 use wire::socket;
 
 /// Descriptors that are needed besides connections.
@@ -11,7 +11,7 @@ pub(super) fn workload(workload: &Workload) -> Result<(), GenerateError> {
     let connections = &workload.connections;
     let (held, most) = (connections.held, connections.most);
     let threads = workload.threads;
-    let multiplexed = matches!(workload.target.protocol, Protocol::Http2 | Protocol::Grpc);
+    let several = workload.target.protocol.carries_several();
     if !(1..=256).contains(&threads) {
         return wrong("threads", &threads, "1 to 256");
     }
@@ -23,8 +23,8 @@ pub(super) fn workload(workload: &Workload) -> Result<(), GenerateError> {
         let expected = "at least the connections held, up to 1,000,000";
         return wrong("most connections", &most, expected);
     }
-    if connections.streams == 0 || (connections.streams > 1 && !multiplexed) {
-        let expected = "1, or more with HTTP/2 and gRPC";
+    if connections.streams == 0 || (connections.streams > 1 && !several) {
+        let expected = "1, or more with HTTP/2, gRPC and Redis";
         return wrong(
             "exchanges at a time on a connection",
             &connections.streams,

@@ -376,7 +376,7 @@ fn tls_client(workload: &Workload) -> Result<Option<TlsClient>, GenerateError> {
         protocols: match workload.target.protocol {
             Protocol::Http1 | Protocol::WebSocket => &["http/1.1"],
             Protocol::Http2 | Protocol::Grpc => &["h2"],
-            Protocol::Tcp | Protocol::Udp => &[],
+            Protocol::Tcp | Protocol::Udp | Protocol::Redis | Protocol::Postgres => &[],
         },
     };
     let name = resolve::name_of(&workload.target.authority);

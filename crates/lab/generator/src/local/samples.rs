@@ -77,6 +77,9 @@ pub(super) fn write_to(
                 refusal: Some(refusal),
                 ..
             } => Some(name(composer.refusals(), *refusal)),
+            End::Answered {
+                code: Some(code), ..
+            } => Some(format!("error {}", code.as_str())),
             _ => None,
         };
         (name(composer.kinds(), kind), refusal)
@@ -176,6 +179,7 @@ mod tests {
                 at: 1_501_000_000,
                 status: Some(200),
                 refusal: None,
+                code: None,
             },
         };
         let waited = Sample {
@@ -184,6 +188,7 @@ mod tests {
                 at: 1_501_000_000,
                 status: Some(500),
                 refusal: Some(0),
+                code: None,
             },
             ..sample
         };

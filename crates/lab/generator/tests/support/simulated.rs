@@ -107,6 +107,7 @@ pub fn workload(threads: u32, body_bytes: usize) -> Workload {
             host: "127.0.0.1".into(),
             port: 1,
             authority: "127.0.0.1:1".into(),
+            login: Default::default(),
         },
         mix: Mix {
             journeys: vec![Journey {

@@ -22,6 +22,7 @@ pub fn plain(address: SocketAddr, connections: u32) -> Workload {
             host: address.ip().to_string(),
             port: address.port(),
             authority: address.to_string(),
+            login: Default::default(),
         },
         mix: Mix::of(Step::new("get", "GET", "/")),
         connections: Connections {

@@ -192,8 +192,22 @@ impl GateJudgement {
     }
 }
 
+impl Effect {
+    /// "4.8 % worse (between 2.1 % and 7.6 % worse)".
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        effect(self)
+    }
+}
+
 impl Comparison {
     pub(crate) fn in_words(&self) -> String {
+        format!("{}. {}", self.finding_in_words(), self.licence_in_words())
+    }
+
+    /// The sentence without what it can be held to, which is often the same for several metrics.
+    #[must_use]
+    pub fn finding_in_words(&self) -> String {
         let unit = self.metric.unit;
         let medians = self.base_median.zip(self.new_median);
         let (base, new) = (self.base_count, self.new_count);
@@ -223,10 +237,12 @@ impl Comparison {
             of,
             missing,
         };
-        format!("{}. {}", parts.sentence(), self.licence_in_words())
+        parts.sentence()
     }
 
-    fn licence_in_words(&self) -> String {
+    /// What the comparison can be held to, in a sentence.
+    #[must_use]
+    pub fn licence_in_words(&self) -> String {
         match self.licence {
             Licence::Unpaired => "These runs were not made in random pairs: whatever the machine \
                 did between them counts as a difference of the programs."

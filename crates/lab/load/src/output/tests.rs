@@ -112,6 +112,7 @@ fn the_documented_schema_is_the_real_one() {
     )
     .unwrap();
     summary.notes.push("a note".into());
+    summary.tenths.at(Duration::ZERO).sent = 1;
     summary.status_names.insert(14, "UNAVAILABLE".into());
     summary.steady.growth = Some(Growth {
         per_s: 0.01,

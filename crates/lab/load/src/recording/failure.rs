@@ -30,6 +30,8 @@ pub enum Phase {
     Connect,
     /// The handshake of TLS.
     Tls,
+    /// Beginning to speak: a login, an upgrade, the settings of HTTP/2.
+    Open,
     /// Sending the request.
     Write,
     /// Waiting for the answer or reading it.
@@ -47,6 +49,7 @@ impl Phase {
             Self::Resolve => "resolve",
             Self::Connect => "connect",
             Self::Tls => "tls",
+            Self::Open => "open",
             Self::Write => "write",
             Self::Read => "read",
             Self::Timeout => "timeout",
@@ -56,7 +59,7 @@ impl Phase {
 
     /// Whether a request that failed here was never handed to the kernel.
     pub const fn before_send(self) -> bool {
-        matches!(self, Self::Resolve | Self::Connect | Self::Tls)
+        matches!(self, Self::Resolve | Self::Connect | Self::Tls | Self::Open)
     }
 }
 

@@ -6,6 +6,7 @@ mod failure;
 mod kind;
 mod latencies;
 mod span;
+mod tenths;
 mod timeline;
 mod tried;
 
@@ -17,6 +18,7 @@ pub use kind::Recording;
 pub(crate) use latencies::BEYOND;
 pub use latencies::Latencies;
 pub use span::{ConnectionCounts, MachineNoise, Span};
+pub use tenths::{Tenth, Tenths};
 pub use timeline::Timeline;
 pub use tried::Tried;
 

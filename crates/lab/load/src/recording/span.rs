@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::doubt::Delays;
 use super::kind::Recording;
+use super::tenths::Tenths;
 use super::tried::Tried;
 
 /// Numbers of one span of time. Spans of the same workload can be added.
@@ -38,6 +39,9 @@ pub struct Span {
     pub machine: MachineNoise,
     /// How the generator's threads were kept from running.
     pub delays: Delays,
+    /// Its tenths of a second.
+    #[serde(default)]
+    pub tenths: Tenths,
 }
 
 /// Connections in one span.
@@ -45,6 +49,12 @@ pub struct Span {
 pub struct ConnectionCounts {
     /// Opened (handshakes finished).
     pub opened: u64,
+    /// Of these, with a handshake of TLS from the start.
+    #[serde(default)]
+    pub handshakes: u64,
+    /// Of these, with TLS that took up an earlier session.
+    #[serde(default)]
+    pub resumed: u64,
     /// That could not be opened.
     pub failed: u64,
     /// Closed by the target while a request was neither sent nor awaited, or as its
@@ -80,9 +90,11 @@ impl Span {
         self.kinds.iter_mut().for_each(Recording::clear);
         let kinds = std::mem::take(&mut self.kinds);
         let threads_cpu = std::mem::take(&mut self.threads_cpu);
+        let tenths = std::mem::take(&mut self.tenths);
         *self = Self::empty(0);
-        (self.kinds, self.threads_cpu) = (kinds, threads_cpu);
+        (self.kinds, self.threads_cpu, self.tenths) = (kinds, threads_cpu, tenths);
         self.threads_cpu.clear();
+        self.tenths.clear();
     }
 
     /// Adds what other threads saw in the same time. The peaks of `backlog` and
@@ -96,6 +108,7 @@ impl Span {
         self.after_end = other.after_end && (self.length.is_zero() || self.after_end);
         self.length = end.saturating_sub(self.start);
         self.add_counts(other);
+        self.tenths.merge(&other.tenths);
         self.connections.open += other.connections.open;
         self.backlog += other.backlog;
         self.in_flight += other.in_flight;
@@ -113,6 +126,7 @@ impl Span {
         self.after_end = next.after_end && (self.length.is_zero() || self.after_end);
         self.length = next.end().max(self.end()).saturating_sub(self.start);
         self.add_counts(next);
+        self.tenths.append(&next.tenths);
         self.connections.open = next.connections.open;
         self.backlog = self.backlog.max(next.backlog);
         self.in_flight = self.in_flight.max(next.in_flight);
@@ -136,6 +150,8 @@ impl Span {
             sum.merge(kind);
         }
         self.connections.opened += other.connections.opened;
+        self.connections.handshakes += other.connections.handshakes;
+        self.connections.resumed += other.connections.resumed;
         self.connections.failed += other.connections.failed;
         self.connections.closed += other.connections.closed;
         self.connections.reused += other.connections.reused;
@@ -170,5 +186,6 @@ impl Span {
     /// Takes as little memory as it can; what is added later makes it large again.
     pub fn pack(&mut self) {
         self.kinds.iter_mut().for_each(Recording::pack);
+        self.tenths.pack();
     }
 }

@@ -19,6 +19,8 @@ pub struct Answer<'a> {
     pub body: &'a [u8],
     /// Size of the whole body.
     pub body_bytes: u64,
+    /// Rows of a database's answer; elements of a reply of Redis, of which nil has none.
+    pub rows: u64,
 }
 
 impl<'a> Answer<'a> {
@@ -62,7 +64,9 @@ pub(super) enum Check {
     Header(String, String),
     BodyContains(String),
     BodyMatches(Regex),
+    BodyIs(String),
     Size(u64, u64),
+    Rows(u64, u64),
 }
 
 impl Check {
@@ -73,7 +77,9 @@ impl Check {
             Assertion::Header(name, part) => Self::Header(name.clone(), part.clone()),
             Assertion::BodyContains(part) => Self::BodyContains(part.clone()),
             Assertion::BodyMatches(pattern) => Self::BodyMatches(expression(pattern)?),
+            Assertion::BodyIs(text) => Self::BodyIs(text.clone()),
             Assertion::Size(low, high) => Self::Size(*low, *high),
+            Assertion::Rows(low, high) => Self::Rows(*low, *high),
         })
     }
 
@@ -82,7 +88,10 @@ impl Check {
     }
 
     pub(super) fn needs_body(&self) -> bool {
-        matches!(self, Self::BodyContains(_) | Self::BodyMatches(_))
+        matches!(
+            self,
+            Self::BodyContains(_) | Self::BodyMatches(_) | Self::BodyIs(_)
+        )
     }
 
     pub(super) fn holds(&self, answer: &Answer<'_>) -> bool {
@@ -95,7 +104,9 @@ impl Check {
                 memchr::memmem::find(answer.body, part.as_bytes()).is_some()
             }
             Self::BodyMatches(pattern) => pattern.is_match(answer.body),
+            Self::BodyIs(text) => answer.body == text.as_bytes(),
             Self::Size(low, high) => (*low..=*high).contains(&answer.body_bytes),
+            Self::Rows(low, high) => (*low..=*high).contains(&answer.rows),
         }
     }
 }

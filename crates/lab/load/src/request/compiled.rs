@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use super::AnswerEnd;
 use super::answer::{Check, Place};
+use super::command::Command;
 use super::composer::Needs;
 use super::cookies::Cookies;
 use super::field::{encode_value, may_be_value, write_link};
+use super::statement::Statement;
 use super::variable::Variable;
 
 /// What the variables of one request depend on.
@@ -142,6 +144,10 @@ pub(super) struct Compiled {
     /// Other header fields, names in lower case.
     pub(super) fields: Vec<(String, Template)>,
     pub(super) body: Template,
+    /// The command, instead of a body (Redis).
+    pub(super) command: Option<Command>,
+    /// The statement, instead of a body (PostgreSQL).
+    pub(super) statement: Option<Statement>,
     /// The body was given as text.
     pub(super) text: bool,
     /// HTTP/1.1: the first line and all fields but `Cookie` and `Content-Length`.
@@ -191,6 +197,9 @@ impl Compiled {
     ) -> Result<(), String> {
         // The head names the length of the body, so the body is written first and then
         // changes places with the head.
+        if let Some(command) = &self.command {
+            return command.write(context, out);
+        }
         self.body.write(context, out)?;
         let Some(head) = &self.head else {
             return Ok(());

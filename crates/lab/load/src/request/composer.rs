@@ -12,11 +12,12 @@ use super::compile::{CompiledMix, compile};
 use super::compiled::{Compiled, Context, Template};
 use super::cookies::Cookies;
 use super::error::RequestError;
+use super::statement::Bound;
 use super::{AnswerEnd, Mix};
 use crate::workload::Target;
 
 /// Longest value that is taken from an answer; a longer one is a refusal.
-const LONGEST_VALUE: usize = 64 << 10;
+pub(super) const LONGEST_VALUE: usize = 64 << 10;
 
 /// A mix made ready. It holds no state of its own: threads share it by reference, and
 /// what is written for an arrival depends on the seed, the arrival's number and the
@@ -173,6 +174,13 @@ impl Composer {
                 .write(self.context(visit), cookies, out)
                 .map_err(|message| refused(step, message)),
         }
+    }
+
+    /// The next request as a statement with its values, if it is one.
+    pub fn statement<'c>(&'c self, visit: &'c Visit) -> Option<Bound<'c>> {
+        let statement = self.step(visit).statement.as_ref()?;
+        let context = self.context(visit);
+        Some(Bound { statement, context })
     }
 
     /// The next request in parts.

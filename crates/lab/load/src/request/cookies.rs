@@ -76,6 +76,7 @@ mod tests {
             fields: lines.as_bytes(),
             body: b"",
             body_bytes: 0,
+            rows: 0,
         });
         let mut out = Vec::new();
         cookies.write(&mut out);

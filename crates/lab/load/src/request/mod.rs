@@ -1,12 +1,14 @@
 //! What is asked: kinds of requests, their templates, and what is made of answers.
 
 mod answer;
+mod command;
 mod compile;
 mod compiled;
 mod composer;
 mod cookies;
 mod error;
 mod field;
+mod statement;
 mod table;
 mod template;
 mod text;
@@ -19,9 +21,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{Answer, is_redirect};
+pub use command::redis_command;
 pub use composer::{Composer, Needs, Next, Parts, StepEnd, Visit};
 pub use error::RequestError;
 pub use field::parse_header;
+pub use statement::Bound;
 pub use table::TableError;
 
 /// All that is asked of a target. Each arrival starts one journey, chosen by weight.
@@ -55,7 +59,7 @@ pub struct Step {
     pub path: String,
     /// Header fields, in order.
     pub headers: Vec<(String, String)>,
-    /// Body, message, datagram or bytes.
+    /// Body, message, datagram or bytes; a command of Redis or a statement of SQL.
     pub body: Body,
     /// Pause after the answer, before the next step.
     pub think: Duration,
@@ -145,8 +149,12 @@ pub enum Assertion {
     BodyContains(String),
     /// The body matches a regular expression.
     BodyMatches(String),
+    /// The body is this text.
+    BodyIs(String),
     /// The body has a size within these bounds, ends included.
     Size(u64, u64),
+    /// The answer of a database has a number of rows within these bounds, ends included.
+    Rows(u64, u64),
 }
 
 /// How the end of an answer is told over TCP.

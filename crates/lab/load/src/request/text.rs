@@ -1,15 +1,20 @@
 //! Assertions, values and ends of answers as people write them.
 
+use std::cell::OnceCell;
+
 use units::{UnitError, Word};
 
+use super::answer::Answer;
+use super::compile::judgement::place as place_of;
+use super::composer::LONGEST_VALUE;
 use super::error::RequestError;
 use super::{AnswerEnd, Assertion, Source, Take};
 
 impl Assertion {
     /// Reads an assertion: `status 200`, `status 200..299, 304`,
     /// `header Content-Type contains json`, `body contains ok`, `body matches ^\{`,
-    /// `size 100..2000`, `size 1KiB..64KiB`. Texts go on to the end and are taken as
-    /// they are.
+    /// `body is OK`, `size 100..2000`, `size 1KiB..64KiB`, `rows 1..10`. Texts go on to the
+    /// end and are taken as they are.
     ///
     /// # Errors
     /// Text of another form.
@@ -31,8 +36,11 @@ impl Assertion {
             Self::Header(name, part) => format!("header {name} contains {part}"),
             Self::BodyContains(part) => format!("body contains {part}"),
             Self::BodyMatches(pattern) => format!("body matches {pattern}"),
+            Self::BodyIs(text) => format!("body is {text}"),
             Self::Size(low, high) if low == high => format!("size {low}"),
             Self::Size(low, high) => format!("size {low}..{high}"),
+            Self::Rows(low, high) if low == high => format!("rows {low}"),
+            Self::Rows(low, high) => format!("rows {low}..{high}"),
         }
     }
 }
@@ -45,6 +53,24 @@ impl Take {
     /// Text of another form.
     pub fn parse(text: &str) -> Result<Self, RequestError> {
         take(text).map_err(|error| RequestError::new("value", text, error))
+    }
+
+    /// Checks that the value could be looked for; an error tells of its
+    /// [description](Self::describe).
+    ///
+    /// # Errors
+    /// A name that is none, a pointer, a field or an expression that cannot be.
+    pub fn check(&self) -> Result<(), RequestError> {
+        let text = self.describe();
+        place_of(self)
+            .map(drop)
+            .map_err(|error| RequestError::new("value", &text, error))
+    }
+
+    /// The value in an answer; `None`: it is not there, is no text, or is longer than 64 KiB.
+    pub fn find(&self, answer: &Answer<'_>) -> Option<String> {
+        let found = place_of(self).ok()?.find(answer, &OnceCell::new());
+        found.filter(|value| value.len() <= LONGEST_VALUE)
     }
 
     /// The value as [`parse`](Self::parse) reads it.
@@ -73,7 +99,14 @@ fn assertion(text: &str) -> Result<Assertion, UnitError> {
     let (kind, rest) = word(text, 0);
     match kind {
         "status" => statuses(text, rest),
-        "size" => size(text, rest),
+        "size" => {
+            let (low, high) = bounds(text, rest, bytes, "size")?;
+            Ok(Assertion::Size(low, high))
+        }
+        "rows" => {
+            let (low, high) = bounds(text, rest, units::parse_count, "number of rows")?;
+            Ok(Assertion::Rows(low, high))
+        }
         "header" => {
             let (name, after) = word(text, rest);
             let (verb, part) = word(text, after);
@@ -89,21 +122,23 @@ fn assertion(text: &str) -> Result<Assertion, UnitError> {
         }
         "body" => match word(text, rest) {
             (_, part) if text[part..].is_empty() => {
-                let message = "expected body contains TEXT or body matches EXPRESSION";
+                let message =
+                    "expected body contains TEXT, body is TEXT or body matches EXPRESSION";
                 Err(UnitError::new(0..text.len(), message))
             }
+            ("is", part) => Ok(Assertion::BodyIs(text[part..].to_owned())),
             ("contains", part) => Ok(Assertion::BodyContains(text[part..].to_owned())),
             ("matches", part) => Ok(Assertion::BodyMatches(text[part..].to_owned())),
             (verb, _) => {
-                let message = "a body contains or matches something";
+                let message = "a body contains, is or matches something";
                 let error = UnitError::new(rest..rest + verb.len(), message);
-                Err(error.meant(verb, ["contains", "matches"]))
+                Err(error.meant(verb, ["contains", "is", "matches"]))
             }
         },
         kind => {
-            let message = "an assertion begins with status, header, body or size";
+            let message = "an assertion begins with status, header, body, size or rows";
             let error = UnitError::new(place(text, kind), message);
-            Err(error.meant(kind, ["status", "header", "body", "size"]))
+            Err(error.meant(kind, ["status", "header", "body", "size", "rows"]))
         }
     }
 }
@@ -114,11 +149,11 @@ fn take(text: &str) -> Result<Take, UnitError> {
         return Err(UnitError::new(0..text.len(), message));
     };
     let (kind, rest) = word(text, text.len() - from.len());
-    let place_of = text[rest..].to_owned();
+    let named = text[rest..].to_owned();
     let from = match kind {
-        "json" => Source::Json(place_of.trim_end().to_owned()),
-        "header" if !place_of.is_empty() => Source::Header(place_of.trim_end().to_owned()),
-        "regex" if !place_of.is_empty() => Source::Regex(place_of),
+        "json" => Source::Json(named.trim_end().to_owned()),
+        "header" if !named.is_empty() => Source::Header(named.trim_end().to_owned()),
+        "regex" if !named.is_empty() => Source::Regex(named),
         "header" | "regex" => {
             let message = format!("{kind} needs to know which");
             return Err(UnitError::new(place(text, kind), message));
@@ -209,19 +244,27 @@ fn statuses(text: &str, from: usize) -> Result<Assertion, UnitError> {
     Ok(Assertion::Status(ranges))
 }
 
-fn size(text: &str, from: usize) -> Result<Assertion, UnitError> {
-    let bytes = |part: &str| {
+/// A number of bytes, with a unit or without.
+fn bytes(text: &str) -> Result<u64, UnitError> {
+    units::parse_count(text).or_else(|_| units::parse_bytes(text))
+}
+
+/// The bounds `A..B` or `A` of what is called `what`.
+fn bounds(
+    text: &str,
+    from: usize,
+    number: impl Fn(&str) -> Result<u64, UnitError>,
+    what: &str,
+) -> Result<(u64, u64), UnitError> {
+    let read = |part: &str| {
         let part = part.trim();
-        units::parse_count(part).or_else(|_| {
-            let at = place(text, part);
-            units::parse_bytes(part).map_err(|error| error.shifted(at.start))
-        })
+        number(part).map_err(|error| error.shifted(place(text, part).start))
     };
     let (low, high) = ends(&text[from..]);
-    match (bytes(low)?, bytes(high)?) {
-        (low, high) if low <= high => Ok(Assertion::Size(low, high)),
+    match (read(low)?, read(high)?) {
+        (low, high) if low <= high => Ok((low, high)),
         (low, high) => {
-            let message = format!("the smallest size, {low}, is above the largest, {high}");
+            let message = format!("the smallest {what}, {low}, is above the largest, {high}");
             Err(UnitError::new(from..text.len(), message))
         }
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::knee::Capacity;
-use crate::recording::{ConnectionCounts, Phase};
+use crate::recording::{ConnectionCounts, Phase, Tenths};
 
 pub use numbers::heat;
 pub use warm_up::WarmUp;
@@ -80,6 +80,10 @@ pub struct Summary {
     pub kinds: Vec<KindSummary>,
     /// Over time; a warm-up included.
     pub timeline: Vec<Slot>,
+    /// The same in tenths of a second, as far as an hour goes. Empty in what older versions
+    /// wrote.
+    #[serde(default)]
+    pub tenths: Tenths,
     /// HdrHistograms of the latency above, and of lateness: V2, deflated, base64, in microseconds.
     pub histograms: Histograms,
     /// What was found when a limit was searched for.
@@ -318,6 +322,10 @@ pub struct GeneratorUse {
     pub in_flight: f64,
     /// The same as Little's law has it, X·R.
     pub in_flight_little: f64,
+    /// Most requests in flight that the load allows; absent in a closed loop, whose users
+    /// are as many as they are.
+    #[serde(default)]
+    pub in_flight_most: Option<u64>,
 }
 
 /// Numbers of one kind of request.
@@ -334,7 +342,7 @@ pub struct KindSummary {
 }
 
 /// One slot of the timeline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slot {
     /// Start, from the start of the load.
     pub t_s: f64,
@@ -368,6 +376,32 @@ pub struct Slot {
     /// Answers by latency from intended send, as pairs of bin and count, ascending;
     /// bin `b` holds latencies from `1e-5 * 10^(b/10)` s to that of `b + 1`; 0 to 79.
     pub heat: Vec<(u8, u64)>,
+    /// Sent later than the load's `late_after`, by the generator's own fault. This and what
+    /// follows is 0 in what older versions wrote.
+    #[serde(default)]
+    pub late: u64,
+    /// Sent after waiting, as every connection that the load allows was busy.
+    #[serde(default)]
+    pub waited: u64,
+    /// Sent once more, as their connection was closed.
+    #[serde(default)]
+    pub retried: u64,
+    /// Connections that were opened.
+    #[serde(default)]
+    pub opened: u64,
+    /// Of these, with a handshake of TLS from the start.
+    #[serde(default)]
+    pub handshakes: u64,
+    /// Of these, with TLS that took up an earlier session.
+    #[serde(default)]
+    pub resumed: u64,
+    /// Processor time of the generator's busiest thread, in cores.
+    #[serde(default)]
+    pub busiest: f64,
+    /// Share of the time in which a thread of the generator could have run and had no
+    /// processor, on average over its threads.
+    #[serde(default)]
+    pub waited_share: f64,
 }
 
 /// Histograms.

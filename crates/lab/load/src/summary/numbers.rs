@@ -91,11 +91,15 @@ impl Slot {
     }
 }
 
-impl From<&Span> for Slot {
-    fn from(span: &Span) -> Self {
+impl Slot {
+    /// The numbers of a span in which sends later than `late_after` were late.
+    pub(super) fn of(span: &Span, late_after: Duration) -> Self {
         let requests = span.requests();
         let latency = Latencies::intended(&requests);
         let told = |statistic| latency.value(statistic).filter(|time| time.is_finite());
+        let length_s = span.length.as_secs_f64().max(f64::MIN_POSITIVE);
+        let busiest = span.threads_cpu.iter().max().copied().unwrap_or_default();
+        let threads = span.threads_cpu.len().max(1);
         Self {
             t_s: span.start.as_secs_f64(),
             length_s: span.length.as_secs_f64(),
@@ -111,6 +115,14 @@ impl From<&Span> for Slot {
             in_flight: span.in_flight,
             backlog: span.backlog,
             heat: heat(latency.answers()),
+            late: requests.lateness.count_above(late_after),
+            waited: requests.waited,
+            retried: requests.retried,
+            opened: span.connections.opened,
+            handshakes: span.connections.handshakes,
+            resumed: span.connections.resumed,
+            busiest: busiest.as_secs_f64() / length_s,
+            waited_share: span.delays.waited.as_secs_f64() / length_s / threads as f64,
         }
     }
 }

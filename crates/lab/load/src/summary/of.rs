@@ -8,7 +8,7 @@ use units::write_duration;
 
 use super::{
     AfterEnd, Bytes, Counts, Distribution, ErrorCount, GeneratorUse, Histograms, KindSummary,
-    Latency, Rates, SCHEMA, Summary, WarmUp, notes,
+    Latency, Rates, SCHEMA, Slot, Summary, WarmUp, notes,
 };
 use crate::arrivals::{Arrivals, Shape};
 use crate::recording::{Recorded, Recording, Span, Tried};
@@ -70,7 +70,13 @@ impl Summary {
             connections: recorded.total.connections.clone(),
             generator: generator(workload, recorded, &own),
             kinds: kinds(workload, &judged.total),
-            timeline: recorded.timeline.spans().iter().map(Into::into).collect(),
+            timeline: recorded
+                .timeline
+                .spans()
+                .iter()
+                .map(|span| Slot::of(span, workload.guard.late_after))
+                .collect(),
+            tenths: own.tenths,
             histograms: Histograms {
                 intended: requests.intended.to_base64()?,
                 actual: requests.actual.to_base64()?,
@@ -232,6 +238,10 @@ fn generator(workload: &Workload, recorded: &Recorded, own: &Span) -> GeneratorU
         steal: slots.map(|span| span.machine.steal).fold(0.0, f64::max),
         in_flight: total.in_flight_seconds / length,
         in_flight_little: latencies.sum::<f64>() / length,
+        in_flight_most: recorded.segment.model.is_open().then(|| {
+            let held = &workload.connections;
+            u64::from(held.most) * u64::from(held.streams)
+        }),
         waited_s: total.delays.waited.as_secs_f64(),
         stopped_s: total.delays.stopped.as_secs_f64(),
         read_late_s: total.delays.longest.as_secs_f64(),

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use units::UnitError;
 
-use crate::workload::{Protocol, Target};
+use crate::workload::{Login, Protocol, Target};
 
 /// Schemes, what they speak, whether inside TLS, and their port where they have one.
-const SCHEMES: [(&str, Protocol, bool, Option<u16>); 11] = [
+const SCHEMES: [(&str, Protocol, bool, Option<u16>); 15] = [
     ("http", Protocol::Http1, false, Some(80)),
     ("https", Protocol::Http1, true, Some(443)),
     ("h2c", Protocol::Http2, false, Some(80)),
@@ -20,6 +20,10 @@ const SCHEMES: [(&str, Protocol, bool, Option<u16>); 11] = [
     ("tcp", Protocol::Tcp, false, None),
     ("tls", Protocol::Tcp, true, None),
     ("udp", Protocol::Udp, false, None),
+    ("redis", Protocol::Redis, false, Some(6379)),
+    ("rediss", Protocol::Redis, true, Some(6379)),
+    ("postgres", Protocol::Postgres, false, Some(5432)),
+    ("postgresql", Protocol::Postgres, false, Some(5432)),
 ];
 
 impl Target {
@@ -33,9 +37,12 @@ impl Target {
     /// | `ws`, `wss` | WebSocket |
     /// | `grpc`, `grpcs` | gRPC; the path is `/package.Service/Method` |
     /// | `tcp`, `tls`, `udp` | bytes; the port must be given |
+    /// | `redis`, `rediss` | commands of Redis; `redis://user@host:6379/2` names user and database |
     ///
     /// Without a scheme `http` is meant. A fragment (`#…`) is dropped, as browsers do.
-    /// A user name or a password is refused: URLs are kept in results.
+    /// | `postgres`, `postgresql` | statements of SQL; `postgres://user@host:5432/database` |
+    ///
+    /// A password is refused, and so is a user name but for databases: URLs are kept in results.
     ///
     /// # Errors
     /// Text of another form, with the place and, where it can be told, what was meant.
@@ -56,7 +63,8 @@ impl Target {
         let end = url[start..]
             .find(['/', '?', '#'])
             .map_or(url.len(), |length| start + length);
-        let (host, port) = authority(url, start..end)?;
+        let (user, host_at) = user(url, start..end, protocol)?;
+        let (host, port) = authority(url, host_at..end)?;
         let Some(port) = port.or(default_port) else {
             let message = "this scheme has no usual port; write one, as in tcp://127.0.0.1:7000";
             return Err(UnitError::new(start..end, message));
@@ -69,13 +77,22 @@ impl Target {
             true => shown,
             false => format!("{shown}:{port}"),
         };
-        let path = path(url, end, protocol)?;
+        let (path, database) = match protocol {
+            Protocol::Redis => (String::new(), redis_database(url, end)?),
+            Protocol::Postgres => (String::new(), database(url, end)?),
+            _ => (path(url, end, protocol)?, String::new()),
+        };
         let target = Self {
             protocol,
             tls,
             host,
             port,
             authority,
+            login: Login {
+                user,
+                password: String::new(),
+                database,
+            },
         };
         Ok((target, path))
     }
@@ -131,6 +148,69 @@ fn scheme(url: &str) -> Result<(usize, usize), UnitError> {
         return Err(error.suggest(format!("{name}://")));
     }
     Ok((0, 0))
+}
+
+/// The name of the user before `@`, where there may be one, and where the host begins.
+fn user(url: &str, at: Range<usize>, protocol: Protocol) -> Result<(String, usize), UnitError> {
+    let Some(end) = url[at.clone()]
+        .rfind('@')
+        .filter(|_| protocol.password_variable().is_some())
+    else {
+        if protocol == Protocol::Postgres {
+            let message = "expected the name of a user before the host, as in \
+                           postgres://user@127.0.0.1/database";
+            return Err(UnitError::new(at, message));
+        }
+        return Ok((String::new(), at.start));
+    };
+    let user = &url[at.start..at.start + end];
+    if let Some(colon) = user.find(':') {
+        let variable = protocol.password_variable().unwrap_or_default();
+        let message = format!(
+            "a password in a URL would be kept in results; give it in the variable {variable} or \
+             in a file"
+        );
+        return Err(UnitError::new(at.start + colon..at.start + end, message));
+    }
+    if let Some(wrong) = user.find(|c: char| c.is_whitespace() || "{}%".contains(c)) {
+        let at = at.start + wrong..at.start + end;
+        let message = "a user name is written as it is, without spaces, braces and %";
+        return Err(UnitError::new(at, message));
+    }
+    Ok((user.to_owned(), at.start + end + 1))
+}
+
+/// The name of the database in the path of a URL from `start` on.
+fn database(url: &str, start: usize) -> Result<String, UnitError> {
+    let name = url[start..].strip_prefix('/').unwrap_or(&url[start..]);
+    let at = url.len() - name.len();
+    match name.find(|c: char| c.is_whitespace() || "/?#{}%".contains(c)) {
+        None => Ok(name.to_owned()),
+        Some(wrong) if name[wrong..].starts_with('?') => Err(UnitError::new(
+            at + wrong..url.len(),
+            "parameters such as sslmode are not supported; connections have no TLS",
+        )),
+        Some(wrong) => Err(UnitError::new(
+            at + wrong..url.len(),
+            "the name of a database is written as it is; statements stand apart",
+        )),
+    }
+}
+
+/// The number of the database in the path of a URL from `start` on.
+fn redis_database(url: &str, start: usize) -> Result<String, UnitError> {
+    let digits = match url[start..].strip_prefix('/') {
+        None if start < url.len() => &url[start..],
+        None | Some("") => return Ok(String::new()),
+        Some(digits) => digits,
+    };
+    match digits.parse::<u16>() {
+        Ok(_) if digits.bytes().all(|b| b.is_ascii_digit()) => Ok(digits.to_owned()),
+        _ => Err(UnitError::new(
+            url.len() - digits.len()..url.len(),
+            format!("a database of Redis is a number, found \"{digits}\"; commands stand apart"),
+        )),
+    }
 }
 
 /// Host and port of the authority that stands at `at`.

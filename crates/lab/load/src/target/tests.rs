@@ -137,6 +137,22 @@ fn wrong_urls_say_what_is_wrong_and_where() {
         ("http://999.1.1.1/", "is no host", "999.1.1.1", None),
         ("tcp://a", "no usual port", "a", None),
         ("tcp://a:7/x", "no path", "/x", None),
+        ("redis://me:secret@a", "REDISCLI_AUTH", ":secret", None),
+        ("redis://:secret@a", "REDISCLI_AUTH", ":secret", None),
+        ("redis://a b@a", "without spaces", " b", None),
+        ("redis://a/x", "is a number", "x", None),
+        ("redis://a/70000", "is a number", "70000", None),
+        ("redis://a?x", "is a number", "?x", None),
+        ("postgres://a/x", "name of a user", "a", None),
+        ("postgres://me:secret@a/x", "PGPASSWORD", ":secret", None),
+        (
+            "postgres://me@a/x?sslmode=require",
+            "no TLS",
+            "?sslmode=require",
+            None,
+        ),
+        ("postgres://me@a/x y", "stand apart", " y", None),
+        ("tcp://me@a:7", "user name or password", "me@", None),
     ];
     for (url, part, place, suggestion) in cases {
         let error = Target::parse(url).expect_err(url);
@@ -145,6 +161,21 @@ fn wrong_urls_say_what_is_wrong_and_where() {
         assert_eq!(&url[error.at.clone()], place, "{url}: {error}");
         assert_eq!(error.suggestion.as_deref(), suggestion, "{url}: {error}");
     }
+}
+
+#[test]
+fn databases_have_a_user_and_a_name() {
+    let login = |url: &str| {
+        let (target, path) = Target::parse(url).unwrap();
+        assert_eq!((target.host.as_str(), path.as_str()), ("a", ""), "{url}");
+        (target.port, target.login.user, target.login.database)
+    };
+    let texts = |port, user: &str, database: &str| (port, user.to_owned(), database.to_owned());
+    assert_eq!(login("redis://a"), texts(6379, "", ""));
+    assert_eq!(login("rediss://a/"), texts(6379, "", ""));
+    assert_eq!(login("redis://me@a:7/12"), texts(7, "me", "12"));
+    assert_eq!(login("postgres://me@a"), texts(5432, "me", ""));
+    assert_eq!(login("postgresql://me@a:7/shop"), texts(7, "me", "shop"));
 }
 
 #[test]

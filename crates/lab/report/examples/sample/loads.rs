@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lab_load::Summary;
-use lab_load::recording::{ConnectionCounts, Latencies, Phase};
+use lab_load::recording::{ConnectionCounts, Latencies, Phase, Tenths};
 use lab_load::slo::Statistic;
 use lab_load::summary::{
     AfterEnd, Bytes, Counts, Distribution, ErrorCount, Floor, GeneratorUse, Histograms,
@@ -166,6 +166,7 @@ impl Sketch {
                 in_flight: tally.in_flight,
                 backlog: tally.backlog,
                 heat: tally.heat.iter().map(|(bin, n)| (*bin, *n)).collect(),
+                ..Slot::default()
             })
             .collect();
         let failed: u64 = tallies.iter().map(|tally| tally.failed).sum();
@@ -243,6 +244,8 @@ impl Sketch {
             },
             connections: ConnectionCounts {
                 opened: self.connections as u64,
+                handshakes: 0,
+                resumed: 0,
                 failed: 0,
                 closed: failed / 2,
                 reused: sent.saturating_sub(self.connections as u64),
@@ -258,12 +261,14 @@ impl Sketch {
                 steal: 0.002,
                 in_flight: sent as f64 / steady_s * mean_s,
                 in_flight_little: sent as f64 / steady_s * mean_s * 1.003,
+                in_flight_most: None,
                 waited_s: 0.004,
                 stopped_s: 0.0,
                 read_late_s: 3e-4,
             },
             kinds: Vec::new(),
             timeline,
+            tenths: Tenths::default(),
             histograms: Histograms {
                 intended: intended.to_base64()?,
                 actual: actual.to_base64()?,

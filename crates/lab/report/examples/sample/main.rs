@@ -111,6 +111,7 @@ fn loaded(folder: &Path) -> Result<(), Failure> {
         that: "hold: front p99 < 20ms".into(),
         measured: "912 ms".into(),
         values: Default::default(),
+        units: std::collections::BTreeMap::new(),
         outcome: Outcome::Fail,
         note: String::new(),
     }];
@@ -204,6 +205,7 @@ fn demo(folder: &Path, name: &str, count: usize) -> Result<(), Failure> {
         that: that.into(),
         measured: measured.into(),
         values: Default::default(),
+        units: std::collections::BTreeMap::new(),
         outcome,
         note: note.into(),
     };
@@ -261,6 +263,7 @@ fn hostile(folder: &Path) -> Result<(), Failure> {
             that: evil.into(),
             measured: String::new(),
             values: Default::default(),
+            units: std::collections::BTreeMap::new(),
             outcome: Outcome::Inconclusive,
             note: evil.into(),
         }],
@@ -332,6 +335,7 @@ fn finish(
     run.write_json(
         RunFile::Verdict,
         &Verdict {
+            probes: Vec::new(),
             notes: Vec::new(),
             outcome,
             reason,

@@ -15,6 +15,8 @@ pub(super) fn of(phase: Phase, cause: &str) -> Option<&'static str> {
         (Phase::Connect, "timeout") => "packets are dropped: a firewall, or a full backlog",
         (Phase::Connect, "unreachable") => "check the address and the route",
         (Phase::Tls, _) => "check --cacert, the name in the certificate, and TLS versions",
+        (Phase::Open, "starting" | "loading") => "the target was not ready yet",
+        (Phase::Open, _) => "the target does not speak this protocol, or refuses who we are",
         (Phase::Write | Phase::Read, "reset") => "the target or something before it gave up",
         (Phase::Read, "closed early") => "the target closed before the answer was whole",
         (Phase::Timeout, _) => "no whole answer in time; --timeout changes the limit",

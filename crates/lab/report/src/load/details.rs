@@ -117,6 +117,11 @@ fn bytes(summary: &Summary) -> String {
 fn connections(summary: &Summary) -> String {
     let counts = &summary.connections;
     let mut text = format!("{} opened", grouped(counts.opened));
+    if counts.handshakes + counts.resumed > 0 {
+        let (all, resumed) = (counts.handshakes + counts.resumed, counts.resumed);
+        let (all, resumed) = (grouped(all), grouped(resumed));
+        text += &format!(" ({all} with TLS, of which {resumed} resumed a session)");
+    }
     for (count, what) in [
         (counts.failed, "failed"),
         (counts.closed, "closed by the target"),

@@ -134,18 +134,11 @@ mod tests {
         Slot {
             t_s,
             length_s,
-            after_end: false,
             planned: sent,
             sent,
             good: sent,
-            failed: 0,
-            unanswered: 0,
-            p50: None,
-            p99: None,
-            max: None,
             in_flight: 1,
-            backlog: 0,
-            heat: Vec::new(),
+            ..Slot::default()
         }
     }
 

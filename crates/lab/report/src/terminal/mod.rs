@@ -1,8 +1,8 @@
 //! The verdict as a table for the terminal.
 
 use console::{Style as Paint, measure_text_width, truncate_str};
-use lab_store::{Event, EventKind, Expectation, FaultRecord, Outcome, Verdict};
-use units::show_seconds;
+use lab_store::{Event, EventKind, Expectation, FaultRecord, FindingRecord, Outcome, Verdict};
+use units::{show_seconds, show_share};
 
 /// Narrowest table that is drawn; a narrower terminal wraps it.
 const WIDTH_MIN: usize = 40;
@@ -129,15 +129,47 @@ pub fn faults(faults: &[FaultRecord], style: Style) -> String {
     out
 }
 
-/// The verdict table, then where the report is.
+/// Most findings that are told in the terminal; the page has all.
+const FINDINGS_SHOWN: usize = 5;
+
+/// What limited the run, the most important first, each followed by what it explains; empty
+/// if nothing was found.
 #[must_use]
-pub fn ending(verdict: &Verdict, report: &std::path::Path, style: Style) -> String {
+pub fn findings(findings: &[FindingRecord], style: Style) -> String {
+    let width = style.width.clamp(WIDTH_MIN, WIDTH_MAX);
+    let mut out = String::new();
+    if findings.is_empty() {
+        return out;
+    }
+    push_line(
+        &mut out,
+        &paint("what limited it", Paint::new().dim(), style),
+    );
+    for finding in findings.iter().take(FINDINGS_SHOWN) {
+        let [low, high] = finding.interval.map(show_share);
+        let effect = format!("{low} to {high} of {}", finding.of);
+        let head = format!("{} of {}", finding.kind, printable(&finding.system));
+        let head = paint(&head, Paint::new().bold(), style);
+        let indent = match finding.explained_by {
+            Some(_) => "  follows: ",
+            None => "",
+        };
+        push_line(&mut out, &format!("{indent}{head}  {effect}"));
+        push_indented(&mut out, &finding.text, width);
+    }
+    if findings.len() > FINDINGS_SHOWN {
+        let more = findings.len() - FINDINGS_SHOWN;
+        push_line(&mut out, &format!("and {more} more, which the report has"));
+    }
+    out.push('\n');
+    out
+}
+
+/// Where the report is.
+#[must_use]
+pub fn ending(report: &std::path::Path) -> String {
     // The path is not cut: people copy it.
-    format!(
-        "{}\nreport  {}\n",
-        verdict_table(verdict, style),
-        printable(&report.display().to_string())
-    )
+    format!("report  {}\n", printable(&report.display().to_string()))
 }
 
 struct Row {
@@ -240,7 +272,7 @@ fn summary(verdict: &Verdict) -> String {
     }
 }
 
-fn word(outcome: Outcome) -> &'static str {
+pub(crate) fn word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Pass => "PASS",
         Outcome::Fail => "FAIL",
@@ -268,7 +300,7 @@ fn colour(outcome: Outcome) -> Paint {
     }
 }
 
-fn paint(text: &str, with: Paint, style: Style) -> String {
+pub(crate) fn paint(text: &str, with: Paint, style: Style) -> String {
     // Forced both ways: the caller decides, not the library's look at the terminal.
     with.force_styling(style.color).apply_to(text).to_string()
 }
@@ -294,7 +326,9 @@ fn pad(text: &str, width: usize) -> String {
     )
 }
 
-pub(crate) fn printable(text: &str) -> String {
+/// Text on one line, in which no control character can steer the terminal.
+#[must_use]
+pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use lab_store::FaultEffect;
+use lab_store::{FaultEffect, Mark};
 
 use super::*;
 
@@ -9,6 +9,7 @@ fn expectation(that: &str, measured: &str, outcome: Outcome, note: &str) -> Expe
         that: that.into(),
         measured: measured.into(),
         values: Default::default(),
+        units: std::collections::BTreeMap::new(),
         outcome,
         note: note.into(),
     }
@@ -16,6 +17,7 @@ fn expectation(that: &str, measured: &str, outcome: Outcome, note: &str) -> Expe
 
 fn sample() -> Verdict {
     Verdict {
+        probes: Vec::new(),
         notes: Vec::new(),
         outcome: Outcome::Fail,
         reason: None,
@@ -111,6 +113,7 @@ FAIL  1 of 3 expectations held, after 29.6 s
 #[test]
 fn a_run_that_ended_early_says_why() {
     let verdict = Verdict {
+        probes: Vec::new(),
         notes: Vec::new(),
         outcome: Outcome::Error,
         reason: Some("the system `bbs` ended with status 1 before it was ready\nlast lines of bbs.log:\n  no disk\n  good bye".into()),
@@ -118,8 +121,9 @@ fn a_run_that_ended_early_says_why() {
         expectations: Vec::new(),
     };
     let path = std::path::Path::new("runs/a-20261121-093000/report.html");
+    assert_eq!(ending(path), "report  runs/a-20261121-093000/report.html\n");
     assert_eq!(
-        ending(&verdict, path, plain(40)),
+        verdict_table(&verdict, plain(40)),
         "\
 ERROR  after 0.4 s
   the system `bbs` ended with status 1
@@ -127,10 +131,53 @@ ERROR  after 0.4 s
   last lines of bbs.log:
     no disk
     good bye
-
-report  runs/a-20261121-093000/report.html
 "
     );
+}
+
+fn finding(kind: &str, text: &str, explained_by: Option<usize>) -> FindingRecord {
+    FindingRecord {
+        kind: kind.into(),
+        system: "bbs".into(),
+        part: "task".into(),
+        text: text.into(),
+        from_s: 1.0,
+        to_s: 9.0,
+        effect: 0.5,
+        interval: [0.4, 0.613],
+        of: "time".into(),
+        evidence: Default::default(),
+        mark: Mark {
+            chart: "lifecycle".into(),
+            name: "task".into(),
+            phase: None,
+            level: None,
+        },
+        explained_by,
+    }
+}
+
+#[test]
+fn what_limited_a_run_is_told_with_what_follows_from_it() {
+    let found = [
+        finding("pool", "stood at 20\u{7} while others waited", None),
+        finding("queue", "grew", Some(0)),
+    ];
+    assert_eq!(
+        findings(&found, plain(60)),
+        "\
+what limited it
+pool of bbs  40 % to 61.3 % of time
+  stood at 20\\u{7} while others waited
+  follows: queue of bbs  40 % to 61.3 % of time
+  grew
+
+"
+    );
+    let many = vec![finding("drops", "many", None); FINDINGS_SHOWN + 2];
+    let text = findings(&many, plain(60));
+    assert!(text.contains("and 2 more, which the report has"), "{text}");
+    assert_eq!(findings(&[], plain(60)), "");
 }
 
 #[test]
@@ -153,6 +200,7 @@ FAIL  0 of 1 expectation held, after 29.6 s
 #[test]
 fn a_pass_without_expectations_says_so() {
     let verdict = Verdict {
+        probes: Vec::new(),
         notes: Vec::new(),
         outcome: Outcome::Pass,
         expectations: Vec::new(),

@@ -2,38 +2,92 @@
 
 use std::time::Duration;
 
-use lab_experiment::plan::{EndSignal, Fault, FaultKind, OnExit, Who};
-use lab_faults::choose::{self, choose};
+use lab_experiment::plan::{EndSignal, OnExit, ProcessFault, System, Who};
+use lab_faults::choose::{self, choose, part_of};
 use lab_store::EventKind;
 use processes::Signal;
 use tokio::time::Instant;
 use units::show_seconds;
 
-use super::Faults;
+use super::exhaust::Exhausted;
+use super::{Faults, Slowed};
 use crate::processes::{Copy, pause, signal};
 use crate::steps::Trouble;
 
 /// Time that a process has to end after a signal that it may catch.
 const END_WITHIN: Duration = Duration::from_secs(10);
 
+/// What puts copies right that a fault has hit.
+pub(super) enum Remedy {
+    /// Their supervisor starts them again.
+    Supervisor,
+    /// They are started.
+    Start,
+    /// They go on.
+    Continue,
+    /// They are slowed no longer.
+    FullSpeed(Slowed),
+    /// Their limits are put back.
+    Limits(Exhausted),
+}
+
 /// Copies that a fault has hit, each with the number of the process that was.
 pub(super) struct Hit<'a>(Vec<(&'a Copy, u32)>);
 
-impl Hit<'_> {
+impl<'a> Hit<'a> {
+    /// From now on no other fault hits these copies.
+    pub(super) fn take(copies: Vec<&'a Copy>) -> Self {
+        let taken = copies.into_iter().map(|copy| {
+            copy.is_under_fault.set(true);
+            (copy, copy.start())
+        });
+        Self(taken.collect())
+    }
+
+    /// Others may hit them again.
+    pub(super) fn release(&self) {
+        for (copy, _) in &self.0 {
+            copy.is_under_fault.set(false);
+        }
+    }
+
+    fn copies(&self) -> Vec<&'a Copy> {
+        self.0.iter().map(|(copy, _)| *copy).collect()
+    }
+
+    /// The copies, of which from now on the fault tells how they ended, and which nobody else
+    /// starts again if it holds them.
+    fn take_down(&self, holds: bool) -> Vec<&'a Copy> {
+        let all = self.copies();
+        for copy in &all {
+            copy.told();
+            if holds {
+                copy.hold();
+            }
+        }
+        all
+    }
+
     /// Names of the copies.
     pub(super) fn names(&self) -> Vec<String> {
         self.0.iter().map(|(copy, _)| copy.name.clone()).collect()
     }
 
+    /// Their processes now.
+    pub(super) fn processes(&self) -> Vec<u32> {
+        let roots = self.0.iter().map(|(copy, _)| copy.running());
+        measure::Trees::now(roots.map(|running| (running.child.pid, running.marks)))
+    }
+
     /// Waits until every copy has a new process that is ready.
-    pub(super) async fn ready_again(&self) {
+    async fn ready_again(&self) {
         for (copy, start) in &self.0 {
             copy.ready_after(*start).await;
         }
     }
 
     /// How it ended where a supervisor puts it right.
-    pub(super) fn supervised(&self) -> String {
+    fn supervised(&self) -> String {
         let mut down = self.0.iter().filter(|(copy, _)| !copy.is_up());
         match down.next() {
             None => "its supervisor has started it again".to_owned(),
@@ -43,31 +97,37 @@ impl Hit<'_> {
 }
 
 impl<'a> Faults<'a> {
-    /// Whether the fault itself keeps the copies down and starts them again; else their
-    /// supervisor does.
-    pub(super) fn holds(self, fault: &Fault, system: &str) -> bool {
+    /// Whether a supervisor starts the copies again that a fault of this length kills; else the
+    /// fault itself keeps them down and starts them.
+    fn leaves_to_supervisor(self, length: Option<Duration>, system: &str) -> bool {
         let mut systems = self.starting.systems.iter();
         let system = systems.find(|known| known.name == system);
-        let is_supervised =
-            system.is_some_and(|system| matches!(system.on_exit, OnExit::Restart(_)));
-        !is_supervised || fault.length.is_some() || !matches!(fault.kind, FaultKind::Kill(_))
+        let supervised = |system: &System| matches!(system.on_exit, OnExit::Restart(_));
+        length.is_none() && system.is_some_and(supervised)
     }
 
-    /// The copies that a fault is to hit: of those that run, which no other fault has.
-    pub(super) fn choose(
+    /// Copies drawn from those that run and are free.
+    fn choose(
         self,
         system: &str,
-        who: Who,
+        who: &Who,
         (drawn, turn): (&str, u64),
-    ) -> Result<Hit<'a>, String> {
+        is_free: fn(&Copy) -> bool,
+    ) -> Result<Vec<&'a Copy>, String> {
         let all = self.systems.copies_of(self.starting.systems, system);
-        let wanted = who.number(u32::try_from(all.len()).unwrap_or(u32::MAX)) as usize;
+        let wanted = match who {
+            // A probe picks at least one, and is asked elsewhere.
+            Who::Copy(_) | Who::Probe { .. } => 1,
+            Who::All => all.len(),
+            Who::Number(number) => all.len().min(*number as usize),
+            Who::Share(share) => part_of(*share, all.len()),
+        };
         let mut able: Vec<&Copy> = all
             .iter()
-            .filter(|copy| copy.is_up() && !copy.is_paused())
+            .filter(|copy| copy.is_up() && is_free(copy))
             .collect();
         if let Who::Copy(index) = who {
-            able.retain(|copy| copy.index == index);
+            able.retain(|copy| copy.index == *index);
         }
         if able.len() < wanted {
             let (all, left) = (all.len(), able.len());
@@ -79,27 +139,64 @@ impl<'a> Faults<'a> {
         let names: Vec<String> = able.iter().map(|copy| copy.name.clone()).collect();
         let places = choose(&choose::Who::Count(wanted), &names, self.seed, drawn, turn);
         let places = places.map_err(|error| error.to_string())?;
-        let hit = places.into_iter().map(|place| able[place]);
-        Ok(Hit(hit.map(|copy| (copy, copy.start())).collect()))
+        Ok(places.into_iter().map(|place| able[place]).collect())
     }
 
-    /// Does to copies what the fault does.
+    /// The copies that a fault or a signal is to hit, of those that are up and free, once it is
+    /// known which.
+    pub(super) async fn find(
+        self,
+        system: &str,
+        who: &Who,
+        drawn: (&str, u64),
+        is_free: fn(&Copy) -> bool,
+    ) -> Result<Vec<&'a Copy>, String> {
+        match who {
+            Who::Probe { probe, within } => self.picked(system, probe, *within, is_free).await,
+            who => self.choose(system, who, drawn, is_free),
+        }
+    }
+
+    /// The copies that a probe picks, once it picks any.
+    async fn picked(
+        self,
+        system: &str,
+        probe: &str,
+        within: Duration,
+        is_free: fn(&Copy) -> bool,
+    ) -> Result<Vec<&'a Copy>, String> {
+        let starting = self.starting;
+        let all = self.systems.copies_of(starting.systems, system);
+        let limit = show_seconds(within.as_secs_f64());
+        let doing = format!("wait at most {limit} for {probe} to pick a copy of {system}");
+        starting.status.doing(doing);
+        self.probes
+            .pick(probe, (system, all), starting.addresses, within, is_free)
+            .await
+    }
+
+    /// Does to copies of a system what a fault of this length does; gives what puts it right.
     pub(super) async fn hit(
         self,
-        kind: FaultKind,
-        holds: bool,
-        Hit(hit): &Hit<'a>,
-    ) -> Result<(), Trouble> {
-        match kind {
-            FaultKind::Kill(end) => {
-                let all: Vec<&Copy> = taken_down(hit, holds);
+        does: ProcessFault,
+        (system, length): (&str, Option<Duration>),
+        hit: &Hit<'a>,
+    ) -> Result<Remedy, Trouble> {
+        Ok(match does {
+            ProcessFault::Kill(end) => {
+                let is_supervised = self.leaves_to_supervisor(length, system);
+                let all = hit.take_down(!is_supervised);
                 signal(&all, signal_of(end));
                 for copy in all {
                     self.ended(copy, signal_of(end)).await?;
                 }
+                match is_supervised {
+                    true => Remedy::Supervisor,
+                    false => Remedy::Start,
+                }
             }
-            FaultKind::Restart(end) => {
-                let all: Vec<&Copy> = taken_down(hit, true);
+            ProcessFault::Restart(end) => {
+                let all = hit.take_down(true);
                 signal(&all, signal_of(end));
                 let ends = all.into_iter().map(|copy| async {
                     let exit = copy.running().child;
@@ -109,29 +206,60 @@ impl<'a> Faults<'a> {
                     self.ended(copy, Signal::SIGKILL).await
                 });
                 futures_util::future::try_join_all(ends).await?;
+                Remedy::Start
             }
-            FaultKind::Pause | FaultKind::Network(_) => {
-                let all: Vec<&Copy> = hit.iter().map(|(copy, _)| *copy).collect();
-                pause(&all, true);
+            ProcessFault::Pause => {
+                pause(&hit.copies(), true);
+                Remedy::Continue
             }
-        }
-        Ok(())
+            ProcessFault::Slow(share) => {
+                let running = hit.copies().into_iter().map(Copy::running).collect();
+                let slowed = Slowed::begin(share, running);
+                Remedy::FullSpeed(slowed.map_err(Trouble::Broken)?)
+            }
+            ProcessFault::Exhaust(what) => Remedy::Limits(self.exhaust(hit, what)?),
+        })
     }
 
-    /// Puts the copies right again; says how.
+    /// Puts the copies right again, once what `over` waits for is over; says how.
     pub(super) async fn put_right(
         self,
-        kind: FaultKind,
-        Hit(hit): &Hit<'_>,
+        hit: &Hit<'_>,
+        remedy: Remedy,
+        over: impl Future<Output = ()>,
     ) -> Result<String, String> {
-        if kind == FaultKind::Pause {
-            let all: Vec<&Copy> = hit.iter().map(|(copy, _)| *copy).collect();
-            pause(&all, false);
-            return Ok("they go on".to_owned());
+        match remedy {
+            Remedy::Supervisor => {
+                tokio::select! {
+                    () = hit.ready_again() => {}
+                    () = over => {}
+                }
+                Ok(hit.supervised())
+            }
+            Remedy::Start => {
+                over.await;
+                self.start(hit).await
+            }
+            Remedy::Continue => {
+                over.await;
+                pause(&hit.copies(), false);
+                Ok("they go on".to_owned())
+            }
+            Remedy::FullSpeed(slowed) => {
+                over.await;
+                slowed.end()
+            }
+            Remedy::Limits(exhausted) => {
+                over.await;
+                self.replenish(hit, &exhausted)
+            }
         }
+    }
+
+    async fn start(self, hit: &Hit<'_>) -> Result<String, String> {
         let undone = Instant::now();
-        let starts = hit.iter();
-        let starts = starts.map(|(copy, _)| self.systems.bring_up(copy, self.starting));
+        let starts = hit.copies().into_iter();
+        let starts = starts.map(|copy| self.systems.bring_up(copy, self.starting));
         let started = futures_util::future::try_join_all(starts).await;
         started.map_err(|error| error.to_string())?;
         let ready = show_seconds(undone.elapsed().as_secs_f64());
@@ -155,7 +283,7 @@ impl<'a> Faults<'a> {
     }
 }
 
-fn signal_of(signal: EndSignal) -> Signal {
+pub(super) fn signal_of(signal: EndSignal) -> Signal {
     match signal {
         EndSignal::Kill => Signal::SIGKILL,
         EndSignal::Term => Signal::SIGTERM,
@@ -166,17 +294,4 @@ fn signal_of(signal: EndSignal) -> Signal {
         EndSignal::Usr1 => Signal::SIGUSR1,
         EndSignal::Usr2 => Signal::SIGUSR2,
     }
-}
-
-/// The copies, of which from now on the fault tells how they ended, and which nobody else
-/// starts again if it holds them.
-fn taken_down<'a>(hit: &[(&'a Copy, u32)], holds: bool) -> Vec<&'a Copy> {
-    let all = hit.iter().map(|(copy, _)| *copy);
-    let all = all.inspect(|copy| {
-        copy.told();
-        if holds {
-            copy.hold();
-        }
-    });
-    all.collect()
 }

@@ -1,13 +1,18 @@
 //! The faults of a step: begun, watched, and put right again.
 
+mod background;
 mod copies;
+mod custom;
+mod exhaust;
 mod network;
+mod signals;
+mod slow;
 
 use std::cell::RefCell;
 use std::ops::Range;
 use std::time::Duration;
 
-use lab_experiment::plan::{Every, Fault, FaultKind, FaultTarget, Step};
+use lab_experiment::plan::{Every, Fault, FaultKind, Step};
 use lab_faults::recur::{self, Gaps, RecurError};
 use lab_store::{EventKind, FaultRecord};
 use measure::Clock;
@@ -15,11 +20,17 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use units::show_seconds;
 
+use crate::calls::Calls;
+use crate::probes::Probes;
 use crate::processes::{Starting, Systems};
 use crate::proxies::Proxies;
 use crate::steps::Trouble;
-use copies::Hit;
+use crate::undoing::UndoLedger;
+pub(crate) use background::Background;
+use copies::{Hit, Remedy};
+use custom::Done;
 use network::Disturbed;
+pub(crate) use slow::Slowed;
 
 /// How far a step has come, as its faults need to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,18 +72,23 @@ fn turns(
 /// What faults are made with.
 #[derive(Clone, Copy)]
 pub(crate) struct Faults<'a> {
+    pub(crate) calls: Calls<'a>,
     pub(crate) systems: &'a Systems,
+    pub(crate) probes: &'a Probes<'a>,
     pub(crate) proxies: &'a Proxies,
     pub(crate) starting: &'a Starting<'a>,
     pub(crate) seed: u64,
     pub(crate) clock: Clock,
     /// Those that were made so far.
     pub(crate) made: &'a RefCell<Vec<FaultRecord>>,
+    /// What undoes those that would outlast the laboratory.
+    pub(crate) ledger: &'a RefCell<UndoLedger>,
+    /// What goes on until the run ends.
+    pub(crate) slowed: &'a RefCell<Vec<Slowed>>,
 }
 
 /// A fault that has begun.
-struct Begun<'a> {
-    what: Broken<'a>,
+struct Begun {
     at: Instant,
     /// What was done, and to whom.
     text: String,
@@ -82,17 +98,14 @@ struct Begun<'a> {
 
 /// What a fault has broken.
 enum Broken<'a> {
-    Copies {
-        hit: Hit<'a>,
-        /// The fault itself puts them right; else their supervisor does.
-        holds: bool,
-    },
+    Copies { hit: Hit<'a>, remedy: Remedy },
     Connections(Disturbed<'a>),
+    Custom(Done<'a>),
 }
 
 impl<'a> Faults<'a> {
     /// Makes the faults of a step beside its work, which tells how far it has come. Returns
-    /// when all of them are undone, or shall be kept.
+    /// when all of them are undone, or shall be kept, or go on in the background.
     ///
     /// # Errors
     /// When one cannot be made or undone. What the others broke is then left to the end of
@@ -100,20 +113,35 @@ impl<'a> Faults<'a> {
     pub(crate) async fn make(
         self,
         number: usize,
-        step: &Step,
+        step: &'a Step,
         phase: &watch::Receiver<Phase>,
+        background: &Background<'a>,
     ) -> Result<(), Trouble> {
         let began = Instant::now();
-        let faults = step.faults.iter().enumerate().map(|(place, fault)| {
+        let mut here = Vec::new();
+        for (place, fault) in step.faults.iter().enumerate() {
             let drawn = format!("step {number} fault {place}");
-            self.one(fault, &step.name, drawn, began, phase.clone())
-        });
-        futures_util::future::try_join_all(faults).await.map(drop)
+            let make = |phase| self.one(fault, &step.name, drawn, began, phase);
+            match &fault.through {
+                None => here.push(make(phase.clone())),
+                Some(through) => background.add(through, make),
+            }
+        }
+        // What was added is to be looked at for the first time.
+        tokio::task::yield_now().await;
+        let held = async {
+            reached(&mut phase.clone(), Phase::Held).await;
+            background.held();
+            tokio::task::yield_now().await;
+            Ok(())
+        };
+        let here = futures_util::future::try_join_all(here);
+        futures_util::future::try_join(here, held).await.map(drop)
     }
 
     async fn one(
         self,
-        fault: &Fault,
+        fault: &'a Fault,
         step: &str,
         drawn: String,
         step_began: Instant,
@@ -144,15 +172,22 @@ impl<'a> Faults<'a> {
     /// One turn of a fault, from its begin until it is undone.
     async fn turn(
         self,
-        fault: &Fault,
+        fault: &'a Fault,
         step: &str,
         drawn: (&str, u64),
         phase: &mut watch::Receiver<Phase>,
     ) -> Result<(), Trouble> {
-        let begun = self.begin(fault, step, drawn).await?;
+        let (what, begun) = self.begin(fault, step, drawn).await?;
         if fault.keep {
             if let Some(made) = self.made.borrow_mut().get_mut(begun.place) {
                 "kept, as the file says".clone_into(&mut made.text);
+            }
+            if let Broken::Copies {
+                remedy: Remedy::FullSpeed(slowed),
+                ..
+            } = what
+            {
+                self.slowed.borrow_mut().push(slowed);
             }
             return Ok(());
         }
@@ -160,68 +195,68 @@ impl<'a> Faults<'a> {
             match fault.length {
                 Some(length) => tokio::time::sleep_until(begun.at + length).await,
                 // A restart lasts as long as it takes.
-                None if matches!(fault.kind, FaultKind::Restart(_)) => {}
+                None if fault.kind.is_restart() => {}
                 None => reached(phase, Phase::Done).await,
             }
         };
-        let text = match &begun.what {
-            Broken::Copies { hit, holds: true } => {
-                over.await;
-                let right = self.put_right(fault.kind, hit).await;
-                right.map_err(|why| Trouble::Broken(format!("end of \"{}\": {why}", begun.text)))?
-            }
-            Broken::Copies { hit, holds: false } => {
-                tokio::select! {
-                    () = hit.ready_again() => {}
-                    () = over => {}
-                }
-                hit.supervised()
+        let right = match what {
+            Broken::Copies { hit, remedy } => {
+                let right = self.put_right(&hit, remedy, over).await;
+                hit.release();
+                right
             }
             Broken::Connections(disturbed) => {
                 over.await;
-                disturbed.end()
+                Ok(disturbed.end())
+            }
+            Broken::Custom(done) => {
+                over.await;
+                self.undo_act(&done).await
             }
         };
+        let failed = |why| Trouble::Broken(format!("end of \"{}\": {why}", begun.text));
+        let text = right.map_err(failed)?;
         self.tell_end(step, &begun, &text);
         Ok(())
     }
 
     async fn begin(
         self,
-        fault: &Fault,
+        fault: &'a Fault,
         step: &str,
         drawn: (&str, u64),
-    ) -> Result<Begun<'a>, Trouble> {
+    ) -> Result<(Broken<'a>, Begun), Trouble> {
         let word = fault.kind.word();
-        let failed = |why: String| Trouble::Broken(format!("{word} {}: {why}", fault.target));
-        let at = Instant::now();
-        match (&fault.target, fault.kind) {
-            (FaultTarget::Connections(all), FaultKind::Network(network)) => {
-                let names = all.iter().map(ToString::to_string).collect();
+        let failed = |why: String| Trouble::Broken(format!("{}: {why}", fault.kind));
+        let mut at = Instant::now();
+        let (what, text, place) = match &fault.kind {
+            FaultKind::Network {
+                does,
+                connections,
+                part,
+            } => {
+                let names = connections.iter().map(ToString::to_string).collect();
                 let (text, place) = self.tell_begin(word, step, names);
-                let disturbed = Disturbed::begin(self.proxies, all, network, drawn.0);
-                Ok(Begun {
-                    what: Broken::Connections(disturbed.map_err(failed)?),
-                    at,
-                    text,
-                    place,
-                })
+                let disturbed =
+                    Disturbed::begin(self.proxies, connections, (*does, *part), drawn.0);
+                let what = Broken::Connections(disturbed.map_err(failed)?);
+                (what, text, place)
             }
-            (FaultTarget::Copies { system, who }, kind) => {
-                let hit = self.choose(system, *who, drawn).map_err(failed)?;
+            FaultKind::Process { does, system, who } => {
+                let hit = self.find(system, who, drawn, |copy| !copy.is_under_fault.get());
+                let hit = Hit::take(hit.await.map_err(failed)?);
+                at = Instant::now();
                 let (text, place) = self.tell_begin(word, step, hit.names());
-                let holds = self.holds(fault, system);
-                self.hit(kind, holds, &hit).await?;
-                Ok(Begun {
-                    what: Broken::Copies { hit, holds },
-                    at,
-                    text,
-                    place,
-                })
+                let remedy = self.hit(*does, (system, fault.length), &hit).await?;
+                (Broken::Copies { hit, remedy }, text, place)
             }
-            // The checker makes no such faults.
-            (FaultTarget::Connections(_), _) => Err(failed("connections have no processes".into())),
-        }
+            FaultKind::Custom { name, does, undo } => {
+                let (text, place) = self.tell_begin(word, step, vec![name.clone()]);
+                let done = self.act(does, undo, place + 1).await.map_err(failed)?;
+                (Broken::Custom(done), text, place)
+            }
+        };
+        Ok((what, Begun { at, text, place }))
     }
 
     /// Says that a fault begins; gives what is done in words, and its place among those made.
@@ -243,7 +278,7 @@ impl<'a> Faults<'a> {
         (text, made.len() - 1)
     }
 
-    fn tell_end(self, step: &str, begun: &Begun<'_>, text: &str) {
+    fn tell_end(self, step: &str, begun: &Begun, text: &str) {
         if let Some(made) = self.made.borrow_mut().get_mut(begun.place) {
             made.end_s = Some(self.clock.now_s());
             text.clone_into(&mut made.text);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab_experiment::plan::{Connection, NetworkFault};
+use lab_experiment::plan::{self, Connection, NetworkFault, Part};
 use lab_faults::proxy::{
     Clients, Direction, Jitter, Proxy, RateOf, ResetWhen, Toxic, ToxicHandle, ToxicKind,
 };
@@ -30,14 +30,14 @@ impl<'a> Disturbed<'a> {
     pub(super) fn begin(
         proxies: &'a Proxies,
         connections: &[Connection],
-        fault: NetworkFault,
+        (fault, part): (NetworkFault, Part),
         name: &str,
     ) -> Result<Self, String> {
         let on = connections.iter().map(|connection| {
             let proxy = proxies.of(connection);
             let proxy = proxy.ok_or_else(|| format!("no proxy stands in {connection}"))?;
             let put = proxy
-                .put(toxic(fault, name))
+                .put(toxic(fault, part, name))
                 .map_err(|error| error.to_string())?;
             Ok((proxy, put))
         });
@@ -49,7 +49,7 @@ impl<'a> Disturbed<'a> {
 
     /// Takes the toxics off; says what they did.
     pub(super) fn end(&self) -> String {
-        let mut sum = [0_u64; 3];
+        let mut sum = [0_u64; 4];
         let mut connections = 0;
         for (proxy, toxic) in &self.on {
             let effects = Direction::ALL.map(|direction| toxic.effect(direction));
@@ -63,10 +63,11 @@ impl<'a> Disturbed<'a> {
                 sum[0] += effect.bytes;
                 sum[1] += effect.lost_segments;
                 sum[2] += effect.reset_connections;
+                sum[3] += effect.dropped_datagrams;
             }
             proxy.take_off(&self.toxic);
         }
-        let [bytes, lost, reset] = sum;
+        let [bytes, lost, reset, dropped] = sum;
         let mut text = format!(
             "{connections} connections, {} passed",
             units::show_bytes(bytes as f64)
@@ -77,11 +78,14 @@ impl<'a> Disturbed<'a> {
         if reset > 0 {
             text += &format!(", {reset} connections reset");
         }
+        if dropped > 0 {
+            text += &format!(", {dropped} datagrams dropped");
+        }
         text
     }
 }
 
-fn toxic(fault: NetworkFault, name: &str) -> Toxic {
+fn toxic(fault: NetworkFault, part: Part, name: &str) -> Toxic {
     let kind = match fault {
         NetworkFault::Partition => ToxicKind::Partition,
         NetworkFault::Delay { by, jitter } => ToxicKind::Delay {
@@ -105,7 +109,10 @@ fn toxic(fault: NetworkFault, name: &str) -> Toxic {
     Toxic {
         name: name.to_owned(),
         kind,
-        direction: None,
-        clients: Clients::All,
+        direction: part.direction.map(|direction| match direction {
+            plan::Direction::ToServer => Direction::ToServer,
+            plan::Direction::ToClient => Direction::ToClient,
+        }),
+        clients: part.clients.map_or(Clients::All, Clients::Share),
     }
 }

@@ -1,20 +1,23 @@
 //! From what was recorded to a verdict.
 
+mod metrics;
 mod window;
 
 use std::collections::BTreeMap;
 
-use lab_experiment::expr::{Comparison, Expr, Metric, Metrics, Op, Stat};
+use lab_experiment::expr::{Comparison, Dimension, Expr, Metric, Metrics, Op, Stat};
 use lab_experiment::plan::{Expect, Plan, Watch};
 use lab_lifecycle::{Table, Turns, span, summarise};
 use lab_load::Summary;
-use lab_store::{Expectation, FaultRecord, Outcome, ProcessSample, Verdict};
+use lab_store::{Expectation, FaultRecord, Outcome, ProcessSample, Unit, Verdict};
 use stats::{mean, nearest_rank};
 
 use crate::loads::{self, Bound};
+use crate::probes::Tried;
 use crate::processes::copy_names;
 use crate::recoveries;
 
+pub(crate) use metrics::metrics;
 pub(crate) use window::{Judged, since};
 
 /// Everything that expectations can be about.
@@ -29,6 +32,9 @@ pub(crate) struct Measured<'a> {
     pub(crate) steps: &'a [(String, f64)],
     pub(crate) loads: loads::Measured<'a>,
     pub(crate) faults: &'a [FaultRecord],
+    /// Numbers that steps kept.
+    pub(crate) kept: BTreeMap<String, f64>,
+    pub(crate) probes: Tried,
 }
 
 /// Names of the copies of each system of a plan.
@@ -95,6 +101,7 @@ pub(crate) fn judge(
                 that: expect.that.text.clone(),
                 measured: judgement.measured,
                 values: measured.values(&expect.that),
+                units: units(&expect.that),
                 outcome,
                 note,
             }
@@ -128,8 +135,25 @@ pub(crate) fn judge(
         reason,
         duration_s,
         expectations,
+        probes: measured.probes.summaries(plan),
         notes: Vec::new(),
     }
+}
+
+/// The unit of each metric of an expression.
+fn units(expr: &Expr) -> BTreeMap<String, Unit> {
+    let unit = |metric: &Metric| match metric.dimension() {
+        Dimension::Seconds => Unit::Seconds,
+        Dimension::Bytes => Unit::Bytes,
+        Dimension::Share => Unit::Share,
+        Dimension::Count | Dimension::Number => Unit::Count,
+        Dimension::Cores => Unit::Cores,
+        Dimension::Rate => Unit::PerSecond,
+    };
+    let units = expr
+        .metrics()
+        .map(|metric| (metric.to_string(), unit(metric)));
+    units.collect()
 }
 
 const SECOND_NS: f64 = 1e9;
@@ -178,6 +202,7 @@ impl Metrics for Measured<'_> {
                     .collect();
                 of_values(&mut values, *stat)
             }
+            Metric::Kept { name } => self.kept.get(name).copied(),
             Metric::StepDuration { step } => self
                 .steps
                 .iter()
@@ -190,6 +215,11 @@ impl Metrics for Measured<'_> {
             } => self
                 .loads
                 .value(load, step.as_deref(), *quantity, Bound::High),
+            Metric::Probe {
+                step,
+                probe,
+                number,
+            } => self.probes.value(step.as_deref(), probe, number),
             Metric::Knee { step, end } => loads::knee(self.loads.search(step.as_deref())?, *end),
             Metric::Fault { step, of, number } => {
                 recoveries::value(self.faults, step.as_deref(), of, *number)
@@ -230,11 +260,16 @@ impl Measured<'_> {
 
     /// Results of loads that an expression is about.
     fn summaries<'s>(&'s self, expr: &'s Expr) -> impl Iterator<Item = &'s Summary> {
-        expr.metrics().filter_map(|metric| match metric {
+        expr.metrics().filter_map(|metric| self.summary(metric))
+    }
+
+    /// The result of the load that a metric is about.
+    fn summary(&self, metric: &Metric) -> Option<&Summary> {
+        match metric {
             Metric::Load { step, load, .. } => self.loads.load(load, step.as_deref()),
             Metric::Knee { step, .. } => self.loads.search(step.as_deref()),
             _ => None,
-        })
+        }
     }
 
     /// Why nobody knows whether an expression holds, if what the generator may have added
@@ -373,6 +408,7 @@ impl Measured<'_> {
                 _ => format!("no log line showed a start or an end of {name}"),
             },
             Metric::Process { system, .. } => format!("{system} ended before its first sample"),
+            Metric::Kept { .. } => "no step has kept a number for it".to_owned(),
             Metric::StepDuration { .. } => "the step did not end well".to_owned(),
             Metric::Load { step, load, .. } => match self.loads.load(load, step.as_deref()) {
                 Some(summary) => format!(
@@ -388,6 +424,7 @@ impl Measured<'_> {
                 }
                 None => "the search did not end well".to_owned(),
             },
+            Metric::Probe { step, probe, .. } => self.probes.why(step.as_deref(), probe),
             Metric::Fault { step, of, .. } => recoveries::why(self.faults, step.as_deref(), of),
             Metric::Entities { .. } => "the run is over".to_owned(),
         }
@@ -421,11 +458,12 @@ fn quantity_of(sample: &ProcessSample, quantity: Watch) -> f64 {
 }
 
 /// A statistic of values in order of time; sorts them where it needs to.
-fn of_values(values: &mut [f64], stat: Stat) -> Option<f64> {
+pub(crate) fn of_values(values: &mut [f64], stat: Stat) -> Option<f64> {
     match stat {
         Stat::Count => return Some(values.len() as f64),
         Stat::Last => return values.last().copied(),
         Stat::Mean => return mean(values),
+        Stat::Sum => return (!values.is_empty()).then(|| values.iter().sum()),
         _ => values.sort_by(f64::total_cmp),
     }
     match stat {

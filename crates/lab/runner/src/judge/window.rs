@@ -17,6 +17,11 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
+    /// Whether a moment is part of it.
+    pub(crate) fn holds(self, t_s: f64) -> bool {
+        (self.from_s..=self.to_s).contains(&t_s)
+    }
+
     /// Samples of the steps. Where the steps were too short for any, the last one before
     /// their end.
     pub(crate) fn samples(self, mut samples: Vec<ProcessSample>) -> Vec<ProcessSample> {

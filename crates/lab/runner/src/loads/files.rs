@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use lab_experiment::plan::{Load, LoadModel, Plan, Schedule, Template};
+use lab_experiment::plan::{Load, LoadModel, LoadTls, Plan, RequestBody, Schedule, Template};
 use lab_experiment::{LoadError, LoadFiles};
-use lab_load::TlsSettings;
 use lab_load::arrivals::{Arrivals, trace};
 use lab_load::request::Table;
+use lab_load::{Protocol, TlsSettings};
+use rustls::ClientConfig;
+use wire::tls::{TlsClient, TlsOptions};
 
 use crate::processes::Addresses;
 
@@ -17,22 +20,26 @@ use crate::processes::Addresses;
 const LARGEST: u64 = 64 << 20;
 /// Largest PEM file.
 const LARGEST_PEM: u64 = 1 << 20;
+/// Largest file with a password.
+const LARGEST_PASSWORD: u64 = 1 << 20;
 
 /// Files of all loads of a plan, read before anything starts.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     loads: BTreeMap<String, LoadFiles>,
+    /// Bodies of requests that steps make.
+    calls: LoadFiles,
     traces: BTreeMap<String, Arrivals>,
     /// The folder that relative paths start from.
     base: PathBuf,
 }
 
-/// A file of a load cannot be used.
+/// A file of a load or a step cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("load {load}: {cause}")]
+#[error("{whose}: {cause}")]
 pub struct FileError {
-    /// Name of the load.
-    load: String,
+    /// Which load, or which step.
+    whose: String,
     /// What was found, and what to do.
     cause: String,
 }
@@ -47,7 +54,7 @@ impl Files {
         };
         for load in &plan.loads {
             let failed = |cause: String| FileError {
-                load: load.name.clone(),
+                whose: format!("load {}", load.name),
                 cause,
             };
             let own = read(load, base).map_err(failed)?;
@@ -65,7 +72,23 @@ impl Files {
                 files.traces.insert(load.name.clone(), arrivals);
             }
         }
+        for step in &plan.steps {
+            for call in step.requests() {
+                if let RequestBody::File(path) = &call.request.body {
+                    let body = bytes(base, path, LARGEST).map_err(|cause| FileError {
+                        whose: format!("step {:?}", step.name),
+                        cause,
+                    })?;
+                    files.calls.bodies.insert(path.clone(), body);
+                }
+            }
+        }
         Ok(files)
+    }
+
+    /// Bodies of requests that steps make.
+    pub(crate) fn of_calls(&self) -> &LoadFiles {
+        &self.calls
     }
 
     /// Recorded times of a load.
@@ -76,16 +99,7 @@ impl Files {
     /// Files of a load, with the certificates that may have come with the run.
     pub(crate) fn of(&self, load: &Load, addresses: &Addresses) -> Result<LoadFiles, String> {
         let mut files = self.loads.get(&load.name).cloned().unwrap_or_default();
-        let pem = |template: &Option<Template>| match template {
-            Some(path) => text(&self.base, &addresses.render(path), LARGEST_PEM),
-            None => Ok(String::new()),
-        };
-        files.tls = TlsSettings {
-            authorities: pem(&load.tls.authority)?,
-            certificate: pem(&load.tls.certificate)?,
-            key: pem(&load.tls.key)?,
-            insecure: load.tls.insecure,
-        };
+        files.tls = tls(&self.base, &load.tls, |path| addresses.render(path))?;
         Ok(files)
     }
 }
@@ -102,7 +116,70 @@ fn read(load: &Load, base: &Path) -> Result<LoadFiles, String> {
             .bodies
             .insert(path.to_owned(), bytes(base, path, LARGEST)?);
     }
+    files.password = password(base, load.password_file.as_deref(), load.protocol)?;
     Ok(files)
+}
+
+/// What PEM files say, whose names `render` fills in.
+fn tls(
+    base: &Path,
+    tls: &LoadTls,
+    render: impl Fn(&Template) -> String,
+) -> Result<TlsSettings, String> {
+    let pem = |template: &Option<Template>| match template {
+        Some(path) => text(base, &render(path), LARGEST_PEM),
+        None => Ok(String::new()),
+    };
+    Ok(TlsSettings {
+        authorities: pem(&tls.authority)?,
+        certificate: pem(&tls.certificate)?,
+        key: pem(&tls.key)?,
+        insecure: tls.insecure,
+    })
+}
+
+/// TLS of a client for single questions over HTTP/1.1.
+///
+/// # Errors
+/// When a file cannot be read, or does not hold what it should.
+pub(crate) fn client_tls(
+    base: &Path,
+    files: &LoadTls,
+    render: impl Fn(&Template) -> String,
+) -> Result<Arc<ClientConfig>, String> {
+    let settings = tls(base, files, render)?;
+    let options = TlsOptions {
+        authorities: &settings.authorities,
+        public_authorities: false,
+        certificate: &settings.certificate,
+        key: &settings.key,
+        insecure: settings.insecure,
+        protocols: &["http/1.1"],
+    };
+    // The client names the server of each connection itself.
+    let client = TlsClient::new("localhost", &options);
+    client
+        .map(|client| client.config())
+        .map_err(|error| error.to_string())
+}
+
+/// The password of a database: what a file says, or else the variable of its protocol.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn password(
+    base: &Path,
+    file: Option<&str>,
+    protocol: Protocol,
+) -> Result<String, String> {
+    let Some(path) = file else {
+        let variable = protocol.password_variable();
+        return Ok(variable.map_or_else(String::new, |variable| {
+            std::env::var(variable).unwrap_or_default()
+        }));
+    };
+    let password = text(base, path, LARGEST_PASSWORD)?;
+    Ok(password.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 fn bytes(base: &Path, path: &str, largest: u64) -> Result<Vec<u8>, String> {

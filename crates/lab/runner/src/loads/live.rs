@@ -19,8 +19,10 @@ pub(crate) struct Live(Arc<Mutex<Seen>>);
 #[derive(Debug, Default)]
 struct Seen {
     last: VecDeque<Span>,
-    /// Whole answers since the step began.
+    /// Since the step began: requests sent, whole answers, and good ones.
+    sent: u64,
     answered: u64,
+    good: u64,
     /// The step under way, for those that go on over steps.
     step: Option<String>,
     steps: Vec<Passage>,
@@ -70,14 +72,17 @@ impl Live {
     pub(crate) fn enter(&self, step: &str) {
         let mut seen = self.seen();
         seen.step = Some(step.to_owned());
-        seen.answered = 0;
+        (seen.sent, seen.answered, seen.good) = (0, 0, 0);
     }
 
     /// A span has passed. It counts to the step in which it ended.
     pub(crate) fn passed(&self, span: &Span) {
         let mut seen = self.seen();
         seen.last.push_back(span.clone());
-        seen.answered += span.requests().answered;
+        let requests = span.requests();
+        seen.sent += requests.sent;
+        seen.answered += requests.answered;
+        seen.good += requests.good();
         let newest = span.end();
         while seen
             .last
@@ -111,6 +116,8 @@ impl Live {
         let window = self.window()?;
         match quantity {
             LoadQuantity::Answered => Some(self.seen().answered as f64),
+            LoadQuantity::Good => Some(self.seen().good as f64),
+            LoadQuantity::Requests => Some(self.seen().sent as f64),
             quantity => value(&window, quantity),
         }
     }
@@ -145,6 +152,8 @@ pub(crate) fn value(span: &Span, quantity: LoadQuantity) -> Option<f64> {
             (seconds > 0.0).then(|| requests.good() as f64 / seconds)
         }
         LoadQuantity::Answered => Some(requests.answered as f64),
+        LoadQuantity::Good => Some(requests.good() as f64),
+        LoadQuantity::Requests => Some(requests.sent as f64),
         // Spans are too coarse for it.
         LoadQuantity::Outage => None,
     }

@@ -33,7 +33,7 @@ use crate::recoveries::Requests;
 use crate::steps::Trouble;
 
 pub use files::FileError;
-pub(crate) use files::Files;
+pub(crate) use files::{Files, client_tls, password};
 use hand::{Done, Hand, Hear, News, Stop, Task};
 use live::Live;
 pub(crate) use outcome::{Bound, Measured, Outcome, is_invalid, knee, reasons};
@@ -637,10 +637,15 @@ impl Drop for Running {
     }
 }
 
-/// The length of a step that does nothing but hold: loads then know theirs.
+/// The length of a step that does nothing but hold, nor has a fault that goes on when that is
+/// over: loads then know theirs.
 pub(crate) fn alone(step: &Step) -> Option<Duration> {
     let works = step.make.is_some() || step.run.is_some() || step.wait.is_some();
-    step.hold.filter(|_| !works && step.search.is_none())
+    let works = works || !step.calls.is_empty() || !step.signals.is_empty();
+    step.hold.filter(|hold| {
+        let mut faults = step.faults.iter();
+        !works && step.search.is_none() && !faults.any(|fault| fault.outlasts(*hold))
+    })
 }
 
 fn said(load: &Load, error: &GenerateError) -> String {

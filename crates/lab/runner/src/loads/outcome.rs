@@ -1,6 +1,6 @@
 //! What came of loads: values for expectations, and lines for people.
 
-use lab_experiment::expr::{KneeEnd, LoadQuantity, Stat};
+use lab_experiment::expr::{Dimension, KneeEnd, LoadQuantity, Stat};
 use lab_experiment::plan::Load;
 use lab_generator::Outage;
 use lab_load::Summary;
@@ -34,6 +34,10 @@ impl<'a> Measured<'a> {
         bound: Bound,
     ) -> Option<f64> {
         let outcome = self.outcome(load, step)?;
+        if step.is_none() && outcome.step.is_some() && quantity.dimension() == Dimension::Count {
+            let steps = self.of(load).map(|outcome| &outcome.summary);
+            return steps.map(|summary| value(summary, quantity)).sum();
+        }
         match quantity {
             LoadQuantity::Outage => Some(length_of(outcome.outage?)),
             quantity => value_at(&outcome.summary, quantity, bound),
@@ -45,11 +49,14 @@ impl<'a> Measured<'a> {
         self.outcome(load, step).map(|outcome| &outcome.summary)
     }
 
+    /// What came of a load in each of its steps, but for those that search.
+    fn of(self, load: &str) -> impl DoubleEndedIterator<Item = &'a Outcome> {
+        let all = self.0.iter();
+        all.filter(move |outcome| outcome.load == load && outcome.summary.capacity.is_none())
+    }
+
     fn outcome(self, load: &str, step: Option<&str>) -> Option<&'a Outcome> {
-        let mut found = self
-            .0
-            .iter()
-            .filter(|outcome| outcome.load == load && outcome.summary.capacity.is_none());
+        let mut found = self.of(load);
         match step {
             Some(step) => found.find(|outcome| outcome.step.as_deref() == Some(step)),
             // A probe has a result of its own over all steps, which comes last.
@@ -134,6 +141,8 @@ fn value(summary: &Summary, quantity: LoadQuantity) -> Option<f64> {
         LoadQuantity::Sent => share(counts.sent, counts.planned),
         LoadQuantity::Rate => Some(summary.rate.good),
         LoadQuantity::Answered => Some(counts.answered as f64),
+        LoadQuantity::Good => Some(counts.answered.saturating_sub(counts.refused) as f64),
+        LoadQuantity::Requests => Some(counts.sent as f64),
         // See `Measured::value`.
         LoadQuantity::Outage => None,
     }
@@ -153,7 +162,7 @@ fn latency(distribution: &Distribution, stat: Stat) -> Option<f64> {
         Stat::P9999 => distribution.p9999,
         Stat::Max => distribution.max,
         Stat::Count => Some(distribution.count as f64),
-        Stat::Last | Stat::Span => None,
+        Stat::Last | Stat::Span | Stat::Sum => None,
     }
 }
 

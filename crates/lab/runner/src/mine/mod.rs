@@ -1,7 +1,8 @@
 //! Lifecycles and loops, found in the logs while they grow.
 
-mod findings;
+mod silent;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -15,6 +16,7 @@ use lab_lifecycle::{
 use lab_store::{RunFile, RunFolder};
 
 use crate::alarm::Alarm;
+use crate::inputs::gathered;
 use crate::judge;
 use crate::processes::{copy_names, shown};
 use crate::progress::{LifecycleView, Status};
@@ -25,6 +27,9 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// Characters shown of a line that could not be read.
 const SAMPLE: usize = 100;
 
+/// Lines that showed a point once more, by the number of the point and the second of the run.
+pub(crate) type Repeated = BTreeMap<(usize, i64), u64>;
+
 /// Everything that the logs told.
 #[derive(Debug, Default)]
 pub(crate) struct Mined {
@@ -34,10 +39,13 @@ pub(crate) struct Mined {
     pub(crate) judged: Heard,
     /// Loops by name, in the order of the plan.
     pub(crate) loops: Vec<(String, Turns)>,
+    /// By lifecycle, in the order of the plan: how many lines showed a point that their entity had
+    /// passed already, by the number of the point and the second of the run.
+    pub(crate) repeated: Vec<Repeated>,
     /// Names of the copies of systems, by the numbers of the processes in the turns.
     pub(crate) copies: Vec<String>,
     /// Lifecycles and loops that found nothing, and why.
-    pub(crate) findings: Vec<String>,
+    pub(crate) silent: Vec<String>,
     /// What a person should know: lines that could not be read, and the like.
     pub(crate) notes: Vec<String>,
     /// Why the tables and loops are not all that the logs told.
@@ -103,6 +111,9 @@ fn logs(plan: &Plan, folder: &RunFolder) -> (Vec<(PathBuf, Log)>, Vec<String>) {
             let log = Log { format, copy };
             logs.push((folder.file(RunFile::Log(&name)), log));
             logs.push((folder.file(RunFile::Log(&format!("{name}.err"))), log));
+            if !system.inputs.is_empty() {
+                logs.push((folder.file(RunFile::Log(&gathered(&name))), log));
+            }
             copies.push(name);
         }
     }
@@ -271,8 +282,13 @@ fn collect(
         tables,
         loops: loops.collect(),
         judged: Heard::default(),
+        repeated: miner
+            .lifecycles()
+            .iter()
+            .map(|collector| collector.repeated().clone())
+            .collect(),
         copies: Vec::new(),
-        findings: findings::findings(miner, &plans.0, &plans.1),
+        silent: silent::silent(miner, &plans.0, &plans.1),
         notes,
         incomplete,
     }

@@ -63,23 +63,50 @@ impl Addresses {
         let place = names.and_then(|names| names.iter().position(|known| known == name));
         let ports = self.ports(system, index);
         let port = place.and_then(|place| ports.get(place + 1));
-        let port = port.copied().unwrap_or(0);
-        match form {
-            Form::Port => port.to_string(),
-            Form::Addr => loopback(port),
-        }
+        written(form, port.copied().unwrap_or(0))
     }
 
     /// The text of a template that belongs to a copy of a system.
     pub(crate) fn render_for(&self, template: &Template, system: &str, index: u32) -> String {
-        let port = self.port(system, index);
-        template.render(|reference| match reference {
-            Reference::OwnPort => port.to_string(),
-            Reference::OwnAddr => loopback(port),
+        template.render(|reference| {
+            let own = self.own(reference, system, index);
+            own.unwrap_or_else(|| self.resolve_from(system, reference))
+        })
+    }
+
+    /// What a reference stands for that is asked of a copy of a system, from outside: no proxy
+    /// stands between.
+    pub(crate) fn resolve_of(&self, reference: &Reference, system: &str, index: u32) -> String {
+        let own = self.own(reference, system, index);
+        own.unwrap_or_else(|| self.resolve(reference))
+    }
+
+    /// What a reference to a copy's own matters stands for; `None`: it is to something else.
+    fn own(&self, reference: &Reference, system: &str, index: u32) -> Option<String> {
+        Some(match reference {
+            Reference::OwnPort => self.port(system, index).to_string(),
+            Reference::OwnAddr => loopback(self.port(system, index)),
             Reference::Index => index.to_string(),
             Reference::OwnFurther(form, name) => self.further(*form, system, index, name),
-            other => self.resolve_from(system, other),
+            _ => return None,
         })
+    }
+
+    /// What stands for every copy of a system, one after the other; `other` resolves what is
+    /// not a copy's own.
+    fn every_copy(
+        &self,
+        (system, separator, piece): (&str, &str, &Template),
+        other: &dyn Fn(&Reference) -> String,
+    ) -> String {
+        let copies = self.ports.get(system).map_or(0, Vec::len);
+        let pieces = (0..).take(copies).map(|index| {
+            piece.render(|reference| {
+                let own = self.own(reference, system, index);
+                own.unwrap_or_else(|| other(reference))
+            })
+        });
+        pieces.collect::<Vec<_>>().join(separator)
     }
 
     /// The proxies: between whom each stands, its port, and that of the system behind it.
@@ -101,6 +128,13 @@ impl Addresses {
         match reference {
             Reference::Port(to) if let Some(port) = proxy(to) => port.to_string(),
             Reference::Addr(to) if let Some(port) = proxy(to) => loopback(*port),
+            Reference::All {
+                system,
+                separator,
+                piece,
+            } => self.every_copy((system, separator, piece), &|other| {
+                self.resolve_from(from, other)
+            }),
             other => self.resolve(other),
         }
     }
@@ -117,12 +151,37 @@ impl Addresses {
             Reference::Port(system) => self.port(system, 0).to_string(),
             Reference::Addr(system) => loopback(self.port(system, 0)),
             Reference::Further(form, system, name) => self.further(*form, system, 0, name),
-            // The checker allows these in systems only.
-            Reference::OwnPort
+            Reference::Copy {
+                system,
+                index,
+                form,
+                port: Some(name),
+            } => self.further(*form, system, *index, name),
+            Reference::Copy {
+                system,
+                index,
+                form,
+                port: None,
+            } => written(*form, self.port(system, *index)),
+            Reference::All {
+                system,
+                separator,
+                piece,
+            } => self.every_copy((system, separator, piece), &|other| self.resolve(other)),
+            // The checker allows these in systems, and in steps, only.
+            Reference::Kept(_)
+            | Reference::OwnPort
             | Reference::OwnAddr
             | Reference::OwnFurther(..)
             | Reference::Index => String::new(),
         }
+    }
+}
+
+fn written(form: Form, port: u16) -> String {
+    match form {
+        Form::Port => port.to_string(),
+        Form::Addr => loopback(port),
     }
 }
 

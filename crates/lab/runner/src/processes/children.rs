@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +26,11 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// Its exit status; `None` if a signal ended it.
+    pub(crate) fn status(self) -> Option<i32> {
+        self.how.status.code()
+    }
+
     /// Did it end with status 0?
     pub(crate) fn well(self) -> bool {
         self.how.status.success()
@@ -92,6 +97,11 @@ pub enum LaunchError {
 impl Children {
     pub(crate) fn new(reaper: Arc<Reaper>, tag: RunTag, base: PathBuf) -> Self {
         Self { reaper, tag, base }
+    }
+
+    /// The folder of the experiment file.
+    pub(crate) fn base(&self) -> &Path {
+        &self.base
     }
 
     /// Starts a process; see [`Launch::spawn`] for the thread to call this from.
@@ -190,6 +200,11 @@ impl Child {
     /// Sends a signal to its whole group, if the process runs.
     pub(crate) fn signal(&self, signal: Signal) {
         self.leader.signal(signal);
+    }
+
+    /// Sends a signal to the process alone, if it runs.
+    pub(crate) fn signal_alone(&self, signal: Signal) {
+        self.leader.signal_alone(signal);
     }
 
     /// Asks it to end, and kills it when it does not within five seconds.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lab_experiment::plan::System;
 use measure::Marks;
 use nix::sys::signal::kill;
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpgid};
 use processes::Signal;
 use tokio::sync::watch;
 
@@ -31,6 +31,8 @@ pub(crate) struct Running {
 pub(crate) struct Copy {
     /// The system, with `.index` when it has several copies.
     pub(crate) name: String,
+    /// Place of its system among those that were started, and its own among its copies.
+    pub(super) at: (usize, usize),
     /// Place of the system in the plan.
     pub(super) system: usize,
     /// Its number among the copies of its system.
@@ -43,6 +45,8 @@ pub(crate) struct Copy {
     /// A fault keeps it down: nobody else starts it.
     pub(super) is_held: Cell<bool>,
     pub(super) is_paused: Cell<bool>,
+    /// A fault has it: no other may hit it.
+    pub(crate) is_under_fault: Cell<bool>,
     /// Whether the end of its newest process was told.
     pub(super) is_told: Cell<bool>,
 }
@@ -100,26 +104,34 @@ pub(crate) fn pause(copies: &[&Copy], paused: bool) {
     );
 }
 
-/// Sends a signal to every process of copies, also to those that left their group, as the
-/// workers of databases do.
+/// Sends a signal once to every process of copies, also to those that left their group, as
+/// the workers of databases do.
 pub(crate) fn signal(copies: &[&Copy], signal: Signal) {
     let running: Vec<Running> = copies.iter().map(|copy| copy.running()).collect();
-    let mut hit = BTreeSet::new();
+    let groups: BTreeSet<u32> = running.iter().map(|running| running.child.pid).collect();
+    let mut found = BTreeSet::new();
     // What a first look has not seen was forked meanwhile, and is found by a later one.
-    for _ in 0..LOOKS {
+    for look in 0..LOOKS {
         let roots = running.iter();
         let roots = roots.map(|running| (running.child.pid, running.marks.clone()));
-        let found = measure::Trees::now(roots).into_iter();
-        let new: Vec<u32> = found.filter(|pid| hit.insert(*pid)).collect();
+        let now = measure::Trees::now(roots).into_iter();
+        let new: Vec<u32> = now.filter(|pid| found.insert(*pid)).collect();
         if new.is_empty() {
             break;
         }
-        for running in &running {
-            running.child.signal(signal);
+        // After the look, for nobody's processes are found once the first of them has ended.
+        // The kernel reaches a whole group at once, also those that are being forked.
+        if look == 0 {
+            for running in &running {
+                running.child.signal(signal);
+            }
         }
-        for pid in new {
-            // An error means that it has ended.
-            let _ = kill(Pid::from_raw(pid.cast_signed()), signal);
+        for pid in new.into_iter().map(|pid| Pid::from_raw(pid.cast_signed())) {
+            let group = getpgid(Some(pid)).map(|group| group.as_raw().unsigned_abs());
+            if group.is_ok_and(|group| !groups.contains(&group)) {
+                // An error means that it has ended.
+                let _ = kill(pid, signal);
+            }
         }
     }
 }

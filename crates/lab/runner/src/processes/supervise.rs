@@ -6,7 +6,7 @@ use lab_store::EventKind;
 use tokio::time::Instant;
 
 use super::copy::{Copy, Running};
-use super::systems::{End, StartError, Starting, Systems, wait_for};
+use super::systems::{End, StartError, Starting, Systems, ready};
 use super::tail::last_lines;
 
 /// How often a copy is started again after it ended by itself; one that ends more often is
@@ -23,22 +23,9 @@ impl Systems {
         copy: &Copy,
         starting: &Starting<'_>,
     ) -> Result<(), StartError> {
-        let mut places = self.started.iter().enumerate().flat_map(|(slot, copies)| {
-            let copies = copies.iter().enumerate();
-            copies.map(move |(place, copy)| ((slot, place), copy))
-        });
-        let Some((at, _)) = places.find(|(_, one)| one.name == copy.name) else {
-            return Ok(());
-        };
-        self.start_again(at, starting)?;
+        self.start_again(copy, starting)?;
         copy.is_held.set(false);
-        let system = &starting.systems[copy.system];
-        let port = starting.addresses.port(&system.name, copy.index);
-        let start = copy.start();
-        let name = wait_for(system.clone(), copy.running(), port).await?;
-        starting.recorder.event(EventKind::SystemReady, &name, "");
-        copy.ready.send_replace(start);
-        Ok(())
+        ready(copy, starting).await.map(drop)
     }
 
     /// Looks after the copies for as long as it is polled: those that end and shall run are
@@ -97,23 +84,13 @@ impl Systems {
                         if copy.is_held.get() || number != copy.start() {
                             continue;
                         }
-                        self.start_again(at, starting)?;
-                        let system = &starting.systems[copy.system];
-                        let port = starting.addresses.port(&system.name, copy.index);
-                        let waited = wait_for(system.clone(), copy.running(), port);
-                        let (ready, start) = (copy.ready.clone(), copy.start());
+                        self.start_again(copy, starting)?;
+                        let waited = ready(copy, starting);
                         let recorder = starting.recorder.clone();
                         tokio::spawn(net::boxed(async move {
-                            match waited.await {
-                                Ok(name) => {
-                                    recorder.event(EventKind::SystemReady, &name, "");
-                                    ready.send_replace(start);
-                                }
-                                // It is started again when it ends, and told as it is until then.
-                                Err(StartError::NotReady { name, missing, .. }) => {
-                                    recorder.event(EventKind::SystemUnready, &name, &missing);
-                                }
-                                Err(_) => {}
+                            // It is started again when it ends, and told as it is until then.
+                            if let Err(StartError::NotReady { name, missing, .. }) = waited.await {
+                                recorder.event(EventKind::SystemUnready, &name, &missing);
                             }
                         }));
                     }

@@ -1,7 +1,7 @@
 //! The systems of a plan: all started, all ready, all stopped.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -180,13 +180,10 @@ impl Systems {
         starting: &Starting<'_>,
     ) -> Result<(), StartError> {
         let mut waiting: Vec<(usize, &System)> = starting.systems.iter().enumerate().collect();
-        let mut ready: Vec<&str> = Vec::new();
+        let mut up: Vec<&str> = Vec::new();
         while !waiting.is_empty() {
             let (now, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(_, system)| {
-                system
-                    .after
-                    .iter()
-                    .all(|name| ready.contains(&name.as_str()))
+                system.after.iter().all(|name| up.contains(&name.as_str()))
             });
             if now.is_empty() {
                 let names = later.iter().map(|(_, system)| system.name.clone());
@@ -194,17 +191,15 @@ impl Systems {
                 return Err(StartError::Circle { names });
             }
             let mut waits = JoinSet::new();
-            let mut unready = BTreeMap::new();
-            for (place, system) in &now {
+            let mut unready = BTreeSet::new();
+            for (place, _) in &now {
                 for copy in self.start_copies(*place, ports, starting)? {
-                    let port = starting.addresses.port(&system.name, copy.index);
-                    let (running, start) = (copy.running(), copy.start());
-                    waits.spawn(net::boxed(wait_for(System::clone(system), running, port)));
-                    unready.insert(copy.name.clone(), (copy.ready.clone(), start));
+                    waits.spawn(net::boxed(ready(copy, starting)));
+                    unready.insert(copy.name.clone());
                 }
             }
             loop {
-                let names: Vec<&str> = unready.keys().map(String::as_str).collect();
+                let names: Vec<&str> = unready.iter().map(String::as_str).collect();
                 let doing = format!("wait until {} can be used", names.join(", "));
                 starting.status.doing(doing);
                 let Some(waited) = waits.join_next().await else {
@@ -212,13 +207,9 @@ impl Systems {
                 };
                 // The waits do not panic and are not cancelled.
                 let Ok(waited) = waited else { continue };
-                let name = waited?;
-                starting.recorder.event(EventKind::SystemReady, &name, "");
-                if let Some((ready, start)) = unready.remove(&name) {
-                    ready.send_replace(start);
-                }
+                unready.remove(&waited?);
             }
-            ready.extend(now.iter().map(|(_, system)| system.name.as_str()));
+            up.extend(now.iter().map(|(_, system)| system.name.as_str()));
             waiting = later;
         }
         Ok(())
@@ -242,6 +233,7 @@ impl Systems {
             let running = self.start_process(system, index, &name, (at, 1), starting)?;
             self.started[slot].push(Copy {
                 name,
+                at,
                 system: place,
                 index,
                 running: RefCell::new(running),
@@ -249,6 +241,7 @@ impl Systems {
                 ready: watch::channel(0).0,
                 is_held: Cell::new(false),
                 is_paused: Cell::new(false),
+                is_under_fault: Cell::new(false),
                 is_told: Cell::new(false),
             });
         }
@@ -292,12 +285,11 @@ impl Systems {
     /// The next process of a copy; it is ready later.
     pub(super) fn start_again(
         &self,
-        at: (usize, usize),
+        copy: &Copy,
         starting: &Starting<'_>,
     ) -> Result<(), StartError> {
-        let copy = &self.started[at.0][at.1];
         let (system, number) = (&starting.systems[copy.system], copy.start() + 1);
-        let end = (at, number);
+        let end = (copy.at, number);
         let running = self.start_process(system, copy.index, &copy.name, end, starting)?;
         copy.running.replace(running);
         copy.starts.set(number);
@@ -385,11 +377,24 @@ impl Systems {
     }
 }
 
-pub(super) async fn wait_for(
-    system: System,
-    running: Running,
-    port: u16,
-) -> Result<String, StartError> {
+/// Waits until the newest process of a copy is ready, and says so; gives the copy's name.
+pub(super) fn ready(
+    copy: &Copy,
+    starting: &Starting<'_>,
+) -> impl Future<Output = Result<String, StartError>> + Send + use<> {
+    let system = starting.systems[copy.system].clone();
+    let port = starting.addresses.port(&system.name, copy.index);
+    let (running, recorder) = (copy.running(), starting.recorder.clone());
+    let (tell, start) = (copy.ready.clone(), copy.start());
+    async move {
+        let name = wait_for(system, running, port).await?;
+        recorder.event(EventKind::SystemReady, &name, "");
+        tell.send_replace(start);
+        Ok(name)
+    }
+}
+
+async fn wait_for(system: System, running: Running, port: u16) -> Result<String, StartError> {
     let child = &running.child;
     let ended_early = |ended: Ended| StartError::EndedEarly {
         name: running.name.clone(),

@@ -28,6 +28,8 @@ pub(crate) struct View {
     pub(crate) systems: Vec<SystemView>,
     /// Loads that run.
     pub(crate) loads: Vec<LoadView>,
+    /// Probes, by their newest tries.
+    pub(crate) probes: Vec<ProbeView>,
     /// Log lines read so far.
     pub(crate) lines: u64,
     pub(crate) lifecycles: Vec<LifecycleView>,
@@ -100,6 +102,20 @@ impl LoadView {
             failed: span.tried().failed,
         }
     }
+}
+
+/// The newest tries of a probe.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ProbeView {
+    pub(crate) name: String,
+    /// How many have been asked.
+    pub(crate) asked: usize,
+    /// How many of them answered well.
+    pub(crate) ok: usize,
+    /// What they answered.
+    pub(crate) values: Vec<String>,
+    /// Why the last of those that failed did; empty if none did.
+    pub(crate) error: String,
 }
 
 /// How far entities have come, by their logs.
@@ -220,6 +236,15 @@ impl Status {
     /// A load runs no more.
     pub(crate) fn load_ended(&self, name: &str) {
         self.state().view.loads.retain(|load| load.name != name);
+    }
+
+    /// A probe was answered, or not.
+    pub(crate) fn probe_seen(&self, seen: ProbeView) {
+        let probes = &mut self.state().view.probes;
+        match probes.iter_mut().find(|probe| probe.name == seen.name) {
+            Some(probe) => *probe = seen,
+            None => probes.push(seen),
+        }
     }
 
     pub(crate) fn mined(&self, lines: u64, lifecycles: Vec<LifecycleView>) {

@@ -12,7 +12,7 @@ use lab_experiment::catalogue::Catalogue;
 use lab_experiment::plan::Plan;
 use lab_experiment::{Source, check};
 use lab_runner::{Display, Finished, Options, RunError};
-use lab_store::{Event, EventKind};
+use lab_store::{Event, EventKind, FaultRecord, Outcome, RunFile};
 
 /// The example that is a laboratory of its own; `cargo test` builds it.
 pub fn lab_process() -> PathBuf {
@@ -52,6 +52,7 @@ pub fn options(out_dir: &Path) -> Options {
     Options {
         display: Display::None,
         reaper: vec![lab_process().into(), "reaper".into()],
+        guardian: vec![lab_process().into(), "guardian".into()],
         ..Options::for_this_binary(out_dir).unwrap()
     }
 }
@@ -85,6 +86,70 @@ pub fn log(finished: &Finished, name: &str) -> String {
         .join("logs")
         .join(format!("{name}.log"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The run passed, and nothing is to be told.
+#[track_caller]
+pub fn passed(finished: &Finished) {
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
+    assert_eq!(finished.notes, Vec::<String>::new());
+}
+
+/// Every event, in order.
+pub fn all(finished: &Finished) -> Vec<Event> {
+    finished.folder.records::<Event>().unwrap()
+}
+
+/// Events of a kind: when, name and text.
+pub fn of(finished: &Finished, kind: EventKind) -> Vec<(f64, String, String)> {
+    let events = all(finished).into_iter();
+    let of = events.filter(|event| event.kind == kind);
+    of.map(|event| (event.t_s, event.name, event.text))
+        .collect()
+}
+
+/// The faults that were made.
+pub fn faults(finished: &Finished) -> Vec<FaultRecord> {
+    finished.folder.read_json(RunFile::Faults).unwrap()
+}
+
+/// How each expectation was judged, in order.
+pub fn outcomes(finished: &Finished) -> Vec<Outcome> {
+    let expectations = finished.verdict.expectations.iter();
+    expectations.map(|judged| judged.outcome).collect()
+}
+
+/// `server.py PORT [DELAY [FROM TO]]`: answers each request so many seconds after it came, and
+/// says its path. Requests whose path ends with a number from FROM on, and below TO, fail.
+const SERVER: &str = r#"
+import asyncio, sys
+delay = float(sys.argv[2]) if len(sys.argv) > 2 else 0
+fails = range(*map(int, sys.argv[3:5])) if len(sys.argv) > 4 else []
+async def serve(reader, writer):
+    try:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            path = head.split(b" ")[1].decode()
+            print(path, flush=True)
+            failed = fails and int(path.rsplit("/", 1)[1]) in fails
+            asyncio.create_task(answer(writer, failed))
+    except Exception:
+        writer.close()
+async def answer(writer, failed):
+    await asyncio.sleep(delay)
+    status = b"503 Out" if failed else b"200 OK"
+    writer.write(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n")
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]), backlog=1000)
+    await server.serve_forever()
+asyncio.run(main())
+"#;
+
+/// Writes a server of HTTP in Python to a folder; gives its path.
+pub fn server(folder: &Path) -> PathBuf {
+    let path = folder.join("server.py");
+    std::fs::write(&path, SERVER).unwrap();
+    path
 }
 
 /// Writes an executable script.
@@ -181,6 +246,9 @@ impl Lab {
     pub fn assert_nothing_is_left(&self) {
         self.until("all processes end", |lab| lab.processes().is_empty());
         self.until("the work folder goes", |lab| lab.work_folders().is_empty());
+        let ledgers = self.folder.path().join("runs/faults-to-undo");
+        let left = std::fs::read_dir(ledgers).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "ledgers of faults");
     }
 }
 

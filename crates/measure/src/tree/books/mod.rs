@@ -13,8 +13,20 @@ pub(super) struct Seen {
     pub(super) stat: Stat,
     /// Its own processor time.
     pub(super) cpu: Duration,
+    /// When that was read. Whoever reads may be kept from it for longer than from one look to
+    /// the next, so a look as a whole has no one time.
+    pub(super) at: Instant,
     /// Processor time of children that it waited for, and of theirs.
     pub(super) children_cpu: Duration,
+}
+
+/// What a tree used between two looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Used {
+    /// Processor time.
+    pub(super) time: Duration,
+    /// How many processors that is.
+    pub(super) cores: f64,
 }
 
 impl Seen {
@@ -84,17 +96,17 @@ impl Books {
     pub(super) const MOST: usize = 2000;
 
     /// The books of a tree whose root is seen for the first time.
-    pub(super) fn new(root: &Seen, at: Instant) -> Self {
+    pub(super) fn new(root: &Seen) -> Self {
         let others = |id: u32| (id != root.pid).then_some(id);
         let mut books = Self {
             foreign: (others(root.stat.group), others(root.stat.session)),
             here: BTreeMap::new(),
             ended: Vec::new(),
             forgotten: 0,
-            last_at: at,
+            last_at: root.at,
         };
         // What the root used before does not count.
-        let mut member = Member::of(root, at);
+        let mut member = Member::of(root);
         (member.own, member.gone) = (root.cpu, root.children_cpu);
         books.here.insert(root.pid, member);
         books
@@ -120,14 +132,16 @@ impl Books {
     }
 
     /// Takes a look at all processes of the tree and books what they used since the
-    /// look before. Gives the processor time in all, and how long ago that look was.
-    pub(super) fn look(&mut self, seen: &[Seen], at: Instant) -> (Duration, Duration) {
+    /// look before.
+    pub(super) fn look(&mut self, seen: &[Seen]) -> Used {
+        let at = seen.iter().map(|seen| seen.at).max();
+        let at = at.map_or(self.last_at, |at| at.max(self.last_at));
         let wall = at.saturating_duration_since(self.last_at);
         self.last_at = at;
         self.here
             .values_mut()
             .for_each(|member| member.is_here = false);
-        let mut used = Duration::ZERO;
+        let mut used = Used::default();
         for seen in seen {
             let before = self.here.remove(&seen.pid);
             let before = match before {
@@ -139,17 +153,24 @@ impl Books {
                 }
                 None => None,
             };
-            let mut member = before.unwrap_or_else(|| Member::of(seen, at));
+            // What a newcomer used, it used since the look before.
+            let since = match &before {
+                Some(member) => seen.at.saturating_duration_since(member.seen.1),
+                None => wall,
+            };
+            let is_known = before.is_some();
+            let mut member = before.unwrap_or_else(|| Member::of(seen));
             let own = seen.cpu.saturating_sub(member.own);
             member.own = member.own.max(seen.cpu);
             member.cpu += own;
-            used += own;
-            let cores = own.as_secs_f64() / wall.as_secs_f64().max(1e-9);
-            if member.seen.0 < at {
+            let cores = cores(own, since);
+            used.time += own;
+            used.cores += cores;
+            if is_known {
                 member.cpu_cores_max = member.cpu_cores_max.max(cores);
             }
             member.command.clone_from(&seen.stat.command);
-            (member.seen.1, member.waits) = (at, seen.stat.parent);
+            (member.seen.1, member.waits) = (seen.at, seen.stat.parent);
             (member.group, member.session) = (seen.stat.group, seen.stat.session);
             member.is_here = true;
             self.here.insert(seen.pid, member);
@@ -171,10 +192,11 @@ impl Books {
             if unseen > member.unseen {
                 let more = unseen - member.unseen;
                 (member.unseen, member.cpu) = (unseen, member.cpu + more);
-                used += more;
+                used.time += more;
+                used.cores += cores(more, wall);
             }
         }
-        (used, wall)
+        used
     }
 
     /// Takes members out that have ended; their time goes to whoever waits for them.
@@ -230,7 +252,7 @@ impl Books {
 }
 
 impl Member {
-    fn of(seen: &Seen, at: Instant) -> Self {
+    fn of(seen: &Seen) -> Self {
         Self {
             pid: seen.pid,
             parent: seen.stat.parent,
@@ -238,7 +260,7 @@ impl Member {
             cpu: Duration::ZERO,
             cpu_cores_max: 0.0,
             rss_bytes_max: 0,
-            seen: (at, at),
+            seen: (seen.at, seen.at),
             start_ticks: seen.stat.start_ticks,
             waits: seen.stat.parent,
             group: seen.stat.group,
@@ -248,6 +270,14 @@ impl Member {
             gone: Duration::ZERO,
             is_here: true,
         }
+    }
+}
+
+/// Processor time over a time that passed; none over none.
+fn cores(time: Duration, passed: Duration) -> f64 {
+    match passed.is_zero() {
+        true => 0.0,
+        false => time.as_secs_f64() / passed.as_secs_f64(),
     }
 }
 

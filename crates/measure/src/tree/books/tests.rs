@@ -3,7 +3,7 @@ use super::*;
 const MS: Duration = Duration::from_millis(1);
 /// Looks, and gives the processor time alone.
 fn look(books: &mut Books, seen: &[Seen]) -> Duration {
-    books.look(seen, Instant::now()).0
+    books.look(seen).time
 }
 
 fn seen(pid: u32, parent: u32, own_ms: u32, children_ms: u32) -> Seen {
@@ -23,12 +23,13 @@ fn seen(pid: u32, parent: u32, own_ms: u32, children_ms: u32) -> Seen {
             rss_pages: 1,
         },
         cpu: MS * own_ms,
+        at: Instant::now(),
         children_cpu: MS * children_ms,
     }
 }
 
 fn root() -> Books {
-    Books::new(&seen(10, 1, 500, 70), Instant::now())
+    Books::new(&seen(10, 1, 500, 70))
 }
 
 #[test]
@@ -36,6 +37,31 @@ fn what_the_root_used_before_does_not_count() {
     let mut books = root();
     assert_eq!(look(&mut books, &[seen(10, 1, 520, 70)]), MS * 20);
     assert_eq!(look(&mut books, &[seen(10, 1, 520, 90)]), MS * 20);
+}
+
+#[test]
+fn whoever_is_kept_from_reading_sees_no_more_processors_than_were_used() {
+    let began = Instant::now();
+    // Each always uses one processor; it was read then.
+    let busy = |pid: u32, after_ms: u32| Seen {
+        at: began + MS * after_ms,
+        ..seen(pid, 1, after_ms, 0)
+    };
+    let mut books = Books::new(&busy(10, 0));
+    let first = books.look(&[busy(10, 100), busy(11, 100)]);
+    assert!((first.cores - 2.0).abs() < 1e-9, "{first:?}");
+    // Between the one and the other it stood still; then it had to hurry.
+    for (one, other) in [(200, 399), (400, 400), (500, 501)] {
+        let used = books.look(&[busy(10, one), busy(11, other)]);
+        assert!((used.cores - 2.0).abs() < 1e-9, "{used:?}");
+    }
+    let (members, _) = books.members();
+    assert!(
+        members
+            .iter()
+            .all(|member| member.cpu_cores_max < 1.0 + 1e-9)
+    );
+    assert_eq!(members[0].cpu, MS * 500);
 }
 
 #[test]
@@ -101,7 +127,7 @@ fn a_later_process_with_the_same_id_is_another() {
 
 #[test]
 fn groups_and_sessions_count_only_where_the_tree_made_them() {
-    let books = Books::new(&seen(10, 1, 0, 0), Instant::now());
+    let books = Books::new(&seen(10, 1, 0, 0));
     let stranger = |group, session| {
         let mut stat = seen(50, 1, 0, 0).stat;
         (stat.group, stat.session) = (group, session);
@@ -120,7 +146,7 @@ fn groups_and_sessions_count_only_where_the_tree_made_them() {
     assert!(books.claims(&seen(51, 50, 0, 0).stat, &BTreeSet::from([50])));
     let mut started_elsewhere = seen(10, 1, 0, 0);
     started_elsewhere.stat.group = 3;
-    let books = Books::new(&started_elsewhere, Instant::now());
+    let books = Books::new(&started_elsewhere);
     assert!(
         !books.claims(&stranger(3, 7), &none),
         "group 3 is of others"

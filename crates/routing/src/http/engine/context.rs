@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) settings: Arc<HttpSettings>,
     pub(super) selection: SelectionSettings,
     pub(super) tls: Tls,
-    pub(super) resolver: Resolver,
+    pub(super) resolver: Arc<Resolver>,
     pub(super) table: Arc<Table>,
     pub(super) healthy: Arc<AtomicBool>,
 }

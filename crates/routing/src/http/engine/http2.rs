@@ -13,6 +13,7 @@
 use std::mem;
 use std::time::Duration;
 
+use rand::RngExt as _;
 use wire::deadlines::NEVER;
 use wire::http2::gateway::{HeadBudget, OpenStreams, ServerStream};
 use wire::http2::{Accepted, Http2Error, Progress, Server, ServerSettings};
@@ -62,6 +63,7 @@ impl Front {
         let head_bytes = context.shared.settings.longest_head();
         let settings = ServerSettings {
             head_bytes: u32::try_from(head_bytes).unwrap_or(u32::MAX),
+            extended_connect: true,
             ..ServerSettings::default()
         };
         let poller = &context.poller;
@@ -162,7 +164,8 @@ impl Fronts {
             respond.send_reset(wire::http2::Reason::REFUSED_STREAM);
             return;
         }
-        match ServerStream::new((request, respond), &self.heads, &front.streams) {
+        let key = context.random.random();
+        match ServerStream::new((request, respond), &self.heads, &front.streams, key) {
             Some(stream) => {
                 let stream = Stream::Carried(Box::new(stream));
                 clients.take_in(stream, front.client.clone(), context);

@@ -29,6 +29,7 @@ mod clients;
 mod context;
 mod http2;
 mod log_writer;
+mod reload;
 mod request;
 mod resolver;
 #[cfg(test)]
@@ -45,6 +46,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use arc_swap::ArcSwap;
 use rustix::io::Errno;
 use wire::listeners::BACKLOG;
 use wire::poller::Poller;
@@ -59,7 +61,6 @@ use self::worker::Worker;
 use super::counters::Counters;
 use super::pipeline::Pipeline;
 use super::settings::HttpSettings;
-use crate::selection::SelectionSettings;
 use crate::table::Table;
 
 /// What an engine works with.
@@ -114,7 +115,8 @@ pub fn threads(settings: &HttpSettings) -> usize {
 
 /// A running data path. Dropping it stops it.
 pub struct Engine {
-    shared: Arc<Shared>,
+    /// Swapped as a whole when settings change.
+    shared: Arc<ArcSwap<Shared>>,
     counters: Arc<Counters>,
     threads: Threads,
     log: Option<LogWriter>,
@@ -180,22 +182,17 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
     let of_log = Arc::clone(config.counters.log_writer());
     let log = LogWriter::start(&settings.access_log, of_log)
         .map_err(|source| unopened(settings, source))?;
-    let shared = Arc::new(Shared {
+    let shared = Shared {
         pipeline: Pipeline::new(Arc::clone(settings)),
-        selection: SelectionSettings {
-            algorithm: settings.algorithm,
-            in_flight: settings.backends.in_flight,
-            zone: settings.zone.as_str().into(),
-            prefer_zone: settings.prefer_zone,
-        },
+        selection: reload::selection(settings),
         settings: Arc::clone(settings),
         tls,
-        resolver: Resolver::start().map_err(StartError::Threads)?,
+        resolver: Arc::new(Resolver::start().map_err(StartError::Threads)?),
         table: config.table,
         healthy: config.healthy,
-    });
+    };
     let mut engine = Engine {
-        shared,
+        shared: Arc::new(ArcSwap::from_pointee(shared)),
         counters: config.counters,
         threads: Threads::default(),
         log,
@@ -242,9 +239,10 @@ impl Engine {
         self.threads.tell(Phase::Draining);
     }
 
-    /// Connections of clients that are open.
+    /// Connections of clients that are open, but for those behind an upgrade: their protocol
+    /// says when it is over, and a drain does not wait for it, as gorouter does not.
     pub fn active(&self) -> u64 {
-        self.counters.open_clients()
+        self.counters.open_exchanges()
     }
 
     /// Opens the access log's file anew, soon: it was moved away.

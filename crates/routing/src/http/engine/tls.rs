@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use wire::stream::{Stream, StreamError};
 use wire::tls::{
     ClientProof, Hello, TlsClient, TlsOptions, TlsOptionsError, TlsServer, TlsServerOptions,
-    TlsStream, client_hello_name,
+    TlsStream, check_subject_rules, client_hello_name,
 };
 
 use crate::http::identity::{MtlsDomain, find};
@@ -50,6 +50,8 @@ impl Tls {
         if settings.listen_tls.is_some() {
             let side = "clients";
             let failed = |source| (side, source);
+            let tls = &settings.client_tls;
+            check_subject_rules(&tls.subject_rules, &tls.client_authorities).map_err(failed)?;
             clients = Some(to_clients(settings, None).map_err(failed)?);
             for domain in &settings.domains {
                 domains.push(to_clients(settings, Some(domain)).map_err(failed)?);
@@ -152,7 +154,10 @@ fn to_clients(
             ClientCertificates::Require => ClientProof::Required,
         },
         client_authorities: domain.map_or(&tls.client_authorities, |it| &it.authorities),
+        subject_rules: &tls.subject_rules,
         tls13: tls.tls13,
+        only_tls13: tls.only_tls13,
+        cipher_suites: &tls.cipher_suites,
         protocols: if settings.http2 {
             PROTOCOLS
         } else {

@@ -5,6 +5,7 @@ use std::mem;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use rustix::io::Errno;
@@ -38,12 +39,14 @@ pub(super) struct Worker {
     fronts: Fronts,
     /// What the engine was doing when this thread last looked.
     phase: Phase,
+    /// Where settings come from when they change.
+    source: Arc<ArcSwap<Shared>>,
 }
 
 impl Worker {
     pub(super) fn new(
         poller: Poller,
-        shared: Arc<Shared>,
+        source: Arc<ArcSwap<Shared>>,
         counters: Arc<ThreadCounters>,
         sockets: Vec<(OwnedFd, bool)>,
         most_clients: usize,
@@ -54,7 +57,7 @@ impl Worker {
             listeners.add(socket, tls, &poller)?;
         }
         let context = Context {
-            shared,
+            shared: source.load_full(),
             counters,
             poller,
             clock: Clock::default(),
@@ -72,6 +75,7 @@ impl Worker {
             clients: Clients::new(most_clients),
             fronts: Fronts::default(),
             phase: Phase::Running,
+            source,
         })
     }
 
@@ -115,6 +119,10 @@ impl Worker {
 
     /// Does what the engine was told; `false`: end.
     fn follow(&mut self) -> bool {
+        let newest = self.source.load();
+        if !Arc::ptr_eq(&newest, &self.parts.context.shared) {
+            self.parts.context.shared = Arc::clone(&newest);
+        }
         let phase = self.parts.context.poller.phase();
         if phase != self.phase {
             self.phase = phase;

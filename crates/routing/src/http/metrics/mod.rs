@@ -230,6 +230,11 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         "Connections of clients that are open.",
         totals.open_clients,
     )
+    .gauge(
+        "router_tunnels",
+        "Connections behind upgrades that are open.",
+        totals.open_tunnels,
+    )
     .counter(
         "router_client_failures_total",
         "Handshakes of clients that failed, and PROXY headers that did not parse.",

@@ -34,7 +34,7 @@ impl Pipeline {
         if head.method() == b"OPTIONS" && head.target() == b"*" {
             return Admission::Answer(Refusal::Options);
         }
-        read_fields(&self.settings, head, client, exchange);
+        read_fields(&self.settings, head, exchange);
         exchange.seen.request_id = trace::apply(
             &self.settings.tracing,
             &exchange.seen.trace,
@@ -201,12 +201,13 @@ impl Pipeline {
         if head.expects_continue() && !self.settings.backends.keep_alive_after_continue {
             fields.push("Connection", b"close");
         }
+        let mut removed = Vec::new();
         for option in tokens(options) {
             let protected = |name: &String| name.as_bytes().eq_ignore_ascii_case(option);
             if is_plain_option(option) || rules.protected.iter().any(protected) {
                 continue;
             }
-            fields.remove(option);
+            removed.push(option);
             match option.to_ascii_lowercase().as_slice() {
                 b"x-forwarded-for" => forwarded_for.clear(),
                 b"x-forwarded-proto" => seen.sent_proto = Part::default(),
@@ -215,6 +216,7 @@ impl Pipeline {
                 _ => {}
             }
         }
+        fields.remove_all(&mut removed);
         if seen.wants_trailers {
             fields.push("Te", b"trailers");
         }
@@ -267,12 +269,7 @@ fn is_plain_option(option: &[u8]) -> bool {
 }
 
 /// The one pass over a request's fields: each is kept, kept and remembered, or dropped.
-fn read_fields(
-    settings: &HttpSettings,
-    head: &RequestHead,
-    client: &Client,
-    exchange: &mut Exchange,
-) {
+fn read_fields(settings: &HttpSettings, head: &RequestHead, exchange: &mut Exchange) {
     let Exchange {
         request: fields,
         seen,
@@ -406,7 +403,8 @@ fn read_fields(
         fields.push("Cache-Control", b"no-cache");
     }
     let wanted = fields.part(seen.upgrade);
-    exchange.upgrade = if client.http2() || wanted.is_empty() || !has_token(options, b"upgrade") {
+    // Streams of HTTP/2 have these fields only where they open a WebSocket (RFC 8441).
+    exchange.upgrade = if wanted.is_empty() || !has_token(options, b"upgrade") {
         Upgrade::None
     } else if wanted.eq_ignore_ascii_case(b"websocket") {
         Upgrade::WebSocket

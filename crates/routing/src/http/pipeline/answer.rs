@@ -156,14 +156,16 @@ impl Pipeline {
         if seen.pragma == Some(true) && !seen.cache_control {
             list.push("Cache-Control", b"no-cache");
         }
+        let mut removed = Vec::new();
         for option in tokens(&exchange.options) {
             if !option.eq_ignore_ascii_case(b"close") && !option.eq_ignore_ascii_case(b"keep-alive")
             {
-                list.remove(option);
+                removed.push(option);
                 seen.length &= !option.eq_ignore_ascii_case(b"content-length");
                 seen.date &= !option.eq_ignore_ascii_case(b"date");
             }
         }
+        list.remove_all(&mut removed);
         if !seen.request_id {
             list.push(
                 "X-Vcap-Request-Id",

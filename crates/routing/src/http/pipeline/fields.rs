@@ -159,6 +159,22 @@ impl FieldList {
             .retain(|line| !name_of(text, line).eq_ignore_ascii_case(name));
     }
 
+    /// Removes all fields with one of these names, compared without regard to case. A head can
+    /// have as many names as bytes: each line is looked up, not each name.
+    pub(crate) fn remove_all(&mut self, names: &mut [&[u8]]) {
+        if names.is_empty() {
+            return;
+        }
+        names.sort_unstable_by(|a, b| by_lower_case(a, b));
+        let text = &self.text;
+        self.lines.retain(|line| {
+            let own = name_of(text, line);
+            names
+                .binary_search_by(|name| by_lower_case(name, own))
+                .is_err()
+        });
+    }
+
     /// Whether there is a field with a name, compared without regard to case.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         self.lines
@@ -216,6 +232,12 @@ impl FieldList {
 
 fn name_of<'t>(text: &'t [u8], line: &Line) -> &'t [u8] {
     &text[line.start as usize..line.name_end as usize]
+}
+
+fn by_lower_case(a: &[u8], b: &[u8]) -> Ordering {
+    a.iter()
+        .map(u8::to_ascii_lowercase)
+        .cmp(b.iter().map(u8::to_ascii_lowercase))
 }
 
 /// The first bytes of a name as a number that sorts as they do.

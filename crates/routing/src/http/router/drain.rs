@@ -63,7 +63,7 @@ async fn stopped_before(until: Instant, signals: &mut mpsc::Receiver<Signal>) ->
             () = sleep_until(until) => return false,
             signal = signals.recv() => match signal {
                 Some(Signal::Stop) => return true,
-                Some(Signal::Drain | Signal::Reload) => {}
+                Some(Signal::Drain | Signal::Reload | Signal::Settings(_)) => {}
                 // Nobody can ask any more: the wait is all that is left.
                 None => {
                     sleep(until.saturating_duration_since(Instant::now())).await;

@@ -26,7 +26,7 @@ use crate::table::Table;
 const OWN_DESCRIPTORS: usize = 32;
 
 /// What a router can be told while it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Signal {
     /// Serve on for a while, then end with the last request (SIGUSR1).
     Drain,
@@ -34,6 +34,8 @@ pub enum Signal {
     Stop,
     /// Open the access log anew and read the file of routes again (SIGHUP).
     Reload,
+    /// The same, and take these settings as far as that is possible without a restart.
+    Settings(Box<RouterSettings>),
 }
 
 /// Why a router did not start, or ended by itself.
@@ -191,7 +193,7 @@ async fn gather(delay: Duration, signals: &mut mpsc::Receiver<Signal>) -> bool {
             () = &mut over => return false,
             signal = signals.recv() => match signal {
                 Some(Signal::Stop | Signal::Drain) | None => return true,
-                Some(Signal::Reload) => {}
+                Some(Signal::Reload | Signal::Settings(_)) => {}
             },
         }
     }
@@ -221,21 +223,49 @@ async fn serve(
     healthy: &AtomicBool,
     signals: &mut mpsc::Receiver<Signal>,
 ) -> Result<(), RouterError> {
+    let mut drains = parts.settings.drain;
     loop {
         tokio::select! {
             signal = signals.recv() => match signal {
                 Some(Signal::Stop) | None => return Ok(()),
                 Some(Signal::Drain) => {
                     healthy.store(false, Ordering::Relaxed);
-                    drain(parts.settings.drain, &parts.health, engine, signals, &parts.logger).await;
+                    drain(drains, &parts.health, engine, signals, &parts.logger).await;
                     return Ok(());
                 }
                 Some(Signal::Reload) => {
                     engine.reopen_log();
                     feeding.reload();
                 }
+                Some(Signal::Settings(new)) => {
+                    engine.reopen_log();
+                    feeding.reload();
+                    if reload(parts, engine, &new) {
+                        drains = new.drain;
+                    }
+                }
             },
             error = feeding.lost() => return Err(error.into()),
+        }
+    }
+}
+
+/// Takes new settings; whether they were of use.
+fn reload(parts: &Parts, engine: &Engine, new: &RouterSettings) -> bool {
+    let mut http = new.http.clone();
+    keep_to_descriptors(&mut http, &parts.logger);
+    match engine.reload(&http) {
+        Ok(mut kept) => {
+            kept.extend(new.restarts_for(&parts.settings));
+            let fields = Fields::new().and("restart-needed-for", kept);
+            parts.logger.info("settings-reloaded", fields);
+            true
+        }
+        Err(error) => {
+            parts
+                .logger
+                .error("settings-not-reloaded", &error, Fields::new());
+            false
         }
     }
 }

@@ -67,7 +67,9 @@ pub(super) async fn start(
             // Without it the number of descriptors is 0.
             process: Mutex::new(ProcessSampler::new(std::process::id()).ok()),
         });
-        running.metrics = Some(serve(address, None, server, stopped).await?);
+        let tls = parts.settings.metrics_tls.as_ref();
+        let tls = tls.map(|tls| peer_tls::mutual_server("[metrics]", tls));
+        running.metrics = Some(serve(address, tls.transpose()?, server, stopped).await?);
     }
     Ok(running)
 }

@@ -39,12 +39,48 @@ pub struct RouterSettings {
     pub status: StatusSettings,
     /// Where `/metrics` answers; `None`: nowhere (`prometheus`).
     pub metrics_listen: Option<SocketAddr>,
+    /// TLS of that, whose readers must prove themselves; `None`: plain (`prometheus.cert_path`
+    /// and its neighbours).
+    pub metrics_tls: Option<PeerTls>,
     /// How it drains.
     pub drain: DrainSettings,
     /// Where the process writes its id (`pid_file`).
     pub pid_file: Option<PathBuf>,
     /// Least important lines that are logged (`logging.level`).
     pub log_level: Level,
+}
+
+impl RouterSettings {
+    /// The names of what differs from `old`, beside the data path, and counts only after a
+    /// restart.
+    pub(super) fn restarts_for<'s>(
+        &'s self,
+        old: &'s Self,
+    ) -> impl Iterator<Item = &'static str> + use<'s> {
+        let differ = [
+            ("routes", self.table != old.table),
+            ("prune_interval", self.prune_interval != old.prune_interval),
+            (
+                "suspend_pruning",
+                self.suspend_pruning != old.suspend_pruning,
+            ),
+            ("index", self.index != old.index),
+            ("start_delay", self.start_delay != old.start_delay),
+            ("nats", self.nats != old.nats),
+            ("routes_file", self.routes_file != old.routes_file),
+            ("routing_api", self.routing_api != old.routing_api),
+            ("status", self.status != old.status),
+            (
+                "metrics",
+                (self.metrics_listen, &self.metrics_tls) != (old.metrics_listen, &old.metrics_tls),
+            ),
+            ("pid_file", self.pid_file != old.pid_file),
+            ("log_level", self.log_level != old.log_level),
+        ];
+        differ
+            .into_iter()
+            .filter_map(|(name, differs)| differs.then_some(name))
+    }
 }
 
 impl Default for RouterSettings {
@@ -61,6 +97,7 @@ impl Default for RouterSettings {
             routing_api: None,
             status: StatusSettings::default(),
             metrics_listen: None,
+            metrics_tls: None,
             drain: DrainSettings::default(),
             pid_file: None,
             log_level: Level::Info,

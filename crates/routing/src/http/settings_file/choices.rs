@@ -3,6 +3,7 @@
 use document::Form;
 
 use crate::http::identity::CertificateFormat;
+use crate::http::pipeline::ErrorTemplate;
 use crate::http::route_service;
 use crate::http::settings::{ClientCertificates, ExtraField, ForwardedClientCert, RedactQuery};
 use crate::table::{Algorithm, Segments};
@@ -72,6 +73,13 @@ pub(super) fn served(sharding: Sharding, names: Vec<String>) -> Option<Segments>
         Sharding::Segments if names.is_empty() => None,
         Sharding::Segments => Some(Segments::Only(names)),
         Sharding::SharedAndSegments => Some(Segments::SharedAnd(names)),
+    }
+}
+
+/// Says what is wrong with the text of an error template.
+pub(super) fn check_error_template(form: &mut Form<'_>, key: &str, text: &str) {
+    if let Err(error) = ErrorTemplate::parse(text) {
+        form.wrong(key, error.to_string());
     }
 }
 

@@ -4,6 +4,7 @@
 //! and defaults are gorouter's too, so that a file that served there serves here.
 
 mod choices;
+mod client_rules;
 mod gorouter;
 mod own;
 #[cfg(test)]
@@ -49,13 +50,13 @@ pub fn read_toml(source: &Source, folder: &Path) -> Result<Loaded, Problems> {
     Ok(Loaded { settings, warnings })
 }
 
-/// Reads gorouter's form.
+/// Reads gorouter's form. Keys that gorouter does not know are warnings.
 ///
 /// # Errors
 /// Every problem, with its place.
 pub fn read_gorouter(source: &Source, folder: &Path) -> Result<Loaded, Problems> {
     let root = parse_yaml(source).map_err(|problems| Problems::of(source, problems))?;
-    let mut form = Form::reading(&root, folder);
+    let mut form = Form::reading_foreign(&root, source, folder);
     let settings = gorouter::read(&mut form);
     let warnings = form.finish(source)?;
     Ok(Loaded { settings, warnings })

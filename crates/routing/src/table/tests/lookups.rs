@@ -103,6 +103,29 @@ fn keys_of_any_length_are_found_up_to_the_longest() {
     }
     let longer = format!("/{}", "p".repeat(RouteKey::MOST_BYTES));
     assert_eq!(found(&table, "a.b", &longer), "-");
+    // No key is so long, but one of its beginnings may be.
+    add(&table, "long.ex/v1", "1.1.1.1:1");
+    for rest in [
+        "p".repeat(64 * 1024),
+        "p/".repeat(32 * 1024),
+        "/".repeat(64 * 1024),
+    ] {
+        assert_eq!(
+            found(&table, "long.ex", &format!("/v1/{rest}")),
+            "long.ex/v1"
+        );
+        assert_eq!(
+            found(&table, "long.ex", &format!("/v1{rest}")) == "long.ex/v1",
+            rest.starts_with('/')
+        );
+    }
+    // The longest key counts still, and not what only begins like it.
+    let longest = format!("a.b/{}", "p".repeat(RouteKey::MOST_BYTES - 4));
+    assert_eq!(
+        found(&table, "a.b", &format!("{}/and/more", &longest[3..])),
+        longest
+    );
+    assert_eq!(found(&table, "a.b", &format!("{}q", &longest[3..])), "-");
     let host = "h".repeat(RouteKey::MOST_BYTES + 1);
     assert_eq!(found(&table, &host, "/"), "-");
 }

@@ -31,6 +31,8 @@ pub(super) struct Shown {
     pub(super) routes: AtomicU64,
     pub(super) backends: AtomicU64,
     pub(super) changes: AtomicU64,
+    /// Nanoseconds of the process's clock when a feed last told something.
+    pub(super) told_at: AtomicU64,
     pub(super) skipped: AtomicU64,
     pub(super) pruned: AtomicU64,
     ports: Mutex<BTreeMap<u16, Opened>>,
@@ -112,6 +114,7 @@ impl Control {
 
     fn apply(&mut self, changes: impl Iterator<Item = Change>) {
         let now = wire::clock::now();
+        self.shown.told_at.store(now, Relaxed);
         let mut effects = Effects::default();
         for change in changes {
             self.shown.changes.fetch_add(1, Relaxed);

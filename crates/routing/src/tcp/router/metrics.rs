@@ -87,6 +87,14 @@ pub(super) fn page(counters: &Counters, shown: &Shown) -> String {
         "Changes taken from feeds.",
         of(&shown.changes),
     )
+    .gauge(
+        "tcp_router_ms_since_last_change",
+        "Time since a feed told something, its whole lists included; 0 before the first.",
+        match of(&shown.told_at) {
+            0 => 0,
+            at => wire::clock::now().saturating_sub(at) / 1_000_000,
+        },
+    )
     .counter(
         "tcp_router_skipped_mappings_total",
         "Mappings that cannot be used.",

@@ -86,7 +86,9 @@ impl TcpRouter {
         let shown = control.shown();
         let draining = Arc::new(AtomicBool::new(false));
         let (stop_status, stopped) = net::shutdown();
-        let handler = Arc::new(Status::new(Arc::clone(&draining), counters, shown));
+        let fed = settings.routing_api.is_some();
+        let handler = Status::new(Arc::clone(&draining), fed, counters, shown);
+        let handler = Arc::new(handler);
         let mut status = None;
         if let Some(address) = settings.status {
             let (handler, stopped) = (Arc::clone(&handler), stopped.clone());

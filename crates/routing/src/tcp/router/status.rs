@@ -12,9 +12,12 @@ use super::control::Shown;
 use super::metrics;
 use crate::tcp::counters::Counters;
 
-/// Answers `GET /health` (200, or 503 while the router drains) and `GET /metrics`.
+/// Answers `GET /health` (200; 503 while the router drains, and before the routing API told
+/// its routes for the first time) and `GET /metrics`.
 pub(super) struct Status {
     draining: Arc<AtomicBool>,
+    /// Whether routes are to be waited for.
+    fed: bool,
     counters: Arc<Counters>,
     shown: Arc<Shown>,
 }
@@ -22,11 +25,13 @@ pub(super) struct Status {
 impl Status {
     pub(super) fn new(
         draining: Arc<AtomicBool>,
+        fed: bool,
         counters: Arc<Counters>,
         shown: Arc<Shown>,
     ) -> Self {
         Self {
             draining,
+            fed,
             counters,
             shown,
         }
@@ -46,6 +51,10 @@ impl Handler for Status {
         match request.uri().path() {
             "/health" if self.draining.load(Relaxed) => {
                 answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, "draining\n".into())
+            }
+            "/health" if self.fed && self.shown.changes.load(Relaxed) == 0 => {
+                let text = "waiting for the routing API\n".into();
+                answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, text)
             }
             "/health" => answer(StatusCode::OK, TEXT, "ok\n".into()),
             "/metrics" => {

@@ -128,6 +128,20 @@ fn describe(form: &mut Form<'_>, settings: &mut TcpSettings) {
         &mut settings.backend_tls,
         backend_tls,
     );
+    form.optional(
+        "routing_api",
+        "The routing API that routes come from.",
+        &mut settings.routing_api,
+        |form, api| {
+            routing_api::client::describe(form, api);
+            if api.url.is_empty() {
+                form.wrong(
+                    "url",
+                    "expected the address of the routing API, found nothing",
+                );
+            }
+        },
+    );
 }
 
 fn status_tls(form: &mut Form<'_>, tls: &mut StatusTlsSettings) {
@@ -185,6 +199,12 @@ fn timeouts(form: &mut Form<'_>, settings: &mut TcpSettings) {
 }
 
 fn routes(form: &mut Form<'_>, settings: &mut TcpSettings) {
+    form.value(
+        "isolation_segments",
+        "Segments whose mappings of the routing API are served, \"\" for those without one;\n\
+         none named: all.",
+        &mut settings.isolation_segments,
+    );
     form.value(
         "stale_after",
         "Age at which a mapping without its own TTL is pruned.",
@@ -275,6 +295,45 @@ mod tests {
         let pair = ("chain.pem".to_owned(), "key.pem".to_owned());
         assert_eq!(settings.termination.unwrap().certificates, [pair]);
         assert_eq!(settings.backend_tls.unwrap().authorities, "ca.pem");
+    }
+
+    #[test]
+    fn the_routing_api_of_the_documentation_is_read() {
+        let document = include_str!("../../../../../docs/routing.md");
+        let (_, section) = document
+            .split_once("### A TCP router that proves itself\n")
+            .unwrap();
+        let example = section.split("```toml\n").nth(1).unwrap();
+        let example = example.split("```").next().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            "ca.pem",
+            "tcp-router.pem",
+            "tcp-router.key",
+            "uaa.secret",
+            "uaa-ca.pem",
+        ] {
+            std::fs::write(folder.path().join(name), format!("hush {name}\n")).unwrap();
+        }
+        let settings = read(&source(example), folder.path()).unwrap().settings;
+        assert_eq!(settings.isolation_segments, ["gold"]);
+        let shown = format!("{settings:?}{}", print(&settings));
+        for secret in ["hush uaa.secret", "hush tcp-router.key"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        let api = settings.routing_api.unwrap();
+        assert_eq!(&*api.tls.key, "hush tcp-router.key\n");
+        let tokens = api.tokens.unwrap();
+        assert_eq!(
+            (&*tokens.client, &**tokens.secret),
+            ("tcp_router", "hush uaa.secret")
+        );
+        let nowhere = read(&source("[routing_api]\nurl = \"\""), folder.path());
+        let problems = nowhere.unwrap_err().to_string();
+        assert!(
+            problems.contains("expected the address of the routing API"),
+            "{problems}"
+        );
     }
 
     #[test]

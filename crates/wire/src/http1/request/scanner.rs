@@ -11,7 +11,7 @@ use super::target::is_target;
 use super::{RequestBody, RequestError, RequestHead};
 use crate::http1::chunked::{Chunked, Lines};
 use crate::http1::scanner::may_end;
-use crate::http1::{Limits, MOST_FIELDS, Sink};
+use crate::http1::{FIELDS_ON_STACK, Limits, Sink, room_for_fields};
 
 /// Bytes of empty lines that are skipped before a request.
 const MOST_BLANK: usize = 4;
@@ -162,14 +162,19 @@ impl RequestScanner {
             into.become_preface();
             return Ok(Some(blank + HTTP2_PREFACE.len()));
         }
-        let mut headers = [const { MaybeUninit::uninit() }; MOST_FIELDS];
-        let most = self.limits.fields.min(MOST_FIELDS);
+        let mut headers = [const { MaybeUninit::uninit() }; FIELDS_ON_STACK];
+        let mut more;
+        let most = self.limits.fields.min(FIELDS_ON_STACK);
         let mut request = httparse::Request::new(&mut []);
-        let length = match ParserConfig::default().parse_request_with_uninit_headers(
-            &mut request,
-            head,
-            &mut headers[..most],
-        ) {
+        let parser = ParserConfig::default();
+        let mut parsed =
+            parser.parse_request_with_uninit_headers(&mut request, head, &mut headers[..most]);
+        if parsed == Err(httparse::Error::TooManyHeaders) && self.limits.fields > most {
+            more = room_for_fields(&self.limits, head.len());
+            request = httparse::Request::new(&mut []);
+            parsed = parser.parse_request_with_uninit_headers(&mut request, head, &mut more);
+        }
+        let length = match parsed {
             Ok(Status::Complete(length)) => length,
             Ok(Status::Partial) => return Ok(None),
             Err(httparse::Error::Version) if HTTP2_PREFACE.starts_with(head) => return Ok(None),

@@ -444,8 +444,23 @@ fn limits_hold() {
             Some(RequestError::Chunk(ChunkError::Trailers))
         );
     }
-    let most = format!("{start}{}\r\n", "A: b\r\n".repeat(MOST_FIELDS - 1));
-    assert!(one(&most).is_ok());
+    let many = |fields: usize| format!("{start}{}\r\n", "A:\r\n".repeat(fields - 1));
+    assert!(one(&many(256)).is_ok());
+    let limits = Limits {
+        fields: MOST_FIELDS,
+        head_bytes: 1024 * 1024,
+        ..Limits::default()
+    };
+    // Beyond what stands on the stack, in one piece and in two.
+    for fields in [257, 1000, MOST_FIELDS] {
+        let head = many(fields);
+        for size in [head.len(), head.len() - 3] {
+            let (found, error) = requests(limits, head.as_bytes().chunks(size));
+            assert_eq!((found.len(), error), (1, None), "{fields} fields");
+        }
+    }
+    let (_, error) = requests(limits, [many(MOST_FIELDS + 1).as_bytes()]);
+    assert_eq!(error, Some(RequestError::TooManyFields));
 }
 
 /// A head of a megabyte that comes byte by byte is not parsed a million times.

@@ -1,28 +1,42 @@
 //! Heads of HTTP/2 as heads of HTTP/1.1, and back. Pure.
 
 use bytes::BytesMut;
+use h2::ext::Protocol;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, Request, Response, StatusCode, Uri, Version, request, response};
 
 use super::inward::Framing;
 use crate::http1::{RequestHead, fields, write};
+use crate::websocket::{self, Key};
 
 /// Why a message has no other form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Untranslatable;
 
-/// Writes a request as HTTP/1.1. `ends`: it has no body.
+/// Whether a request opens a WebSocket (RFC 8441 section 5).
+pub(super) fn opens_websocket(head: &request::Parts) -> bool {
+    let protocol = head.extensions.get::<Protocol>();
+    head.method == Method::CONNECT && protocol.is_some_and(|it| it.as_str() == "websocket")
+}
+
+/// Writes a request as HTTP/1.1. `ends`: it has no body; `key`: of a WebSocket that it opens.
 pub(super) fn write_request(
     head: &request::Parts,
     ends: bool,
+    key: Option<&Key>,
     out: &mut Vec<u8>,
 ) -> Result<Framing, Untranslatable> {
-    // A tunnel has no path, and no answer that is framed (RFC 9113 section 8.5).
-    let (Some(target), false) = (head.uri.path_and_query(), head.method == Method::CONNECT) else {
+    let method = match key {
+        Some(_) => "GET",
+        // Another tunnel has no path, and no answer that is framed (RFC 9113 section 8.5).
+        None if head.method == Method::CONNECT => return Err(Untranslatable),
+        None => head.method.as_str(),
+    };
+    let Some(target) = head.uri.path_and_query() else {
         return Err(Untranslatable);
     };
-    out.extend_from_slice(head.method.as_str().as_bytes());
+    out.extend_from_slice(method.as_bytes());
     out.push(b' ');
     out.extend_from_slice(target.as_str().as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\n");
@@ -36,12 +50,27 @@ pub(super) fn write_request(
     write::field(b"Host", host, out);
     let length = head.headers.get(header::CONTENT_LENGTH);
     let framing = match (ends, length) {
+        // What follows is the other protocol's.
+        _ if key.is_some() => Framing::Exactly,
         (true, _) => Framing::None,
         (false, Some(_)) => Framing::Exactly,
         (false, None) => Framing::Chunked,
     };
+    if let Some(key) = key {
+        write::field(b"Connection", b"Upgrade", out);
+        write::field(b"Upgrade", b"websocket", out);
+        write::field(b"Sec-WebSocket-Key", key.as_str().as_bytes(), out);
+    }
+    // What a message's end and its handshake say in HTTP/1.1, and nothing here.
+    let meaningless = |name: &HeaderName| {
+        key.is_some() && [header::CONTENT_LENGTH, header::SEC_WEBSOCKET_KEY].contains(name)
+    };
     for (name, value) in &head.headers {
-        if *name != header::HOST && *name != header::COOKIE && !is_of_connection(name) {
+        if *name != header::HOST
+            && *name != header::COOKIE
+            && !is_of_connection(name)
+            && !meaningless(name)
+        {
             write::field(name.as_str().as_bytes(), value.as_bytes(), out);
         }
     }
@@ -152,6 +181,27 @@ pub(super) fn answer(status: u16, lines: &[u8]) -> Result<Response<()>, Untransl
     *response.version_mut() = Version::HTTP_2;
     add(fields(lines), response.headers_mut());
     Ok(response)
+}
+
+/// The answer to a handshake in HTTP/1.1 as that to an extended CONNECT (RFC 8441 section 5).
+/// What is neither a good handshake nor an error is no answer that a client could understand.
+pub(super) fn websocket_answer(
+    status: u16,
+    lines: &[u8],
+    key: &Key,
+) -> Result<Response<()>, Untranslatable> {
+    match status {
+        101 => {
+            websocket::accept_extended(key, status, lines).map_err(|_| Untranslatable)?;
+            let mut response = answer(200, lines)?;
+            let accept = header::SEC_WEBSOCKET_ACCEPT;
+            response.headers_mut().remove(accept);
+            Ok(response)
+        }
+        // It would say that the tunnel is open.
+        200..300 => Err(Untranslatable),
+        status => answer(status, lines),
+    }
 }
 
 /// Trailers of HTTP/1.1 as those of HTTP/2, which may not frame anything either.

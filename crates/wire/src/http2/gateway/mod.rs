@@ -24,7 +24,7 @@ pub use client_stream::{Backend, ClientStream};
 pub use head_budget::HeadBudget;
 pub use server_stream::{OpenStreams, ServerStream};
 
-use crate::http1::Limits;
+use crate::http1::{Limits, MOST_FIELDS};
 
 /// Bytes that are kept for one direction of one stream before no more is read.
 const ROOM: usize = 64 * 1024;
@@ -32,5 +32,6 @@ const ROOM: usize = 64 * 1024;
 /// Both sides have bounded their heads before.
 const LIMITS: Limits = Limits {
     head_bytes: 2 * 1024 * 1024,
+    fields: MOST_FIELDS,
     ..Limits::DEFAULT
 };

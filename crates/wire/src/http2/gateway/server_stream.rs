@@ -20,6 +20,7 @@ use crate::http1::{Complete, Expect, ResponseScanner, Sink};
 use crate::http2::{Accepted, Server};
 use crate::signal::Signal;
 use crate::stream::{Carried, Received, StreamError};
+use crate::websocket::Key;
 
 /// Bytes that most heads have room in.
 const USUAL_HEAD: usize = 1024;
@@ -68,6 +69,10 @@ pub struct ServerStream {
     /// Bytes of the answer that are half a line.
     unread: Vec<u8>,
     scanner: ResponseScanner,
+    /// The key of the handshake, if the stream is to be a WebSocket.
+    websocket: Option<Key>,
+    /// The handshake was good: bytes go both ways as they are.
+    tunnels: bool,
     end: Option<End>,
     open: OpenStreams,
     _share: HeadShare,
@@ -89,16 +94,20 @@ enum End {
 }
 
 impl ServerStream {
-    /// Takes on a request; `None`: it is a tunnel, which has no other form, or there is no
-    /// memory for its head in `heads`. The client is told so.
+    /// Takes on a request; `None`: it is a tunnel but no WebSocket, which has no other form, or
+    /// there is no memory for its head in `heads`. The client is told so. Of a WebSocket,
+    /// `random` becomes the key of its handshake.
     pub fn new(
         (request, mut respond): Accepted,
         heads: &HeadBudget,
         open: &OpenStreams,
+        random: [u8; 16],
     ) -> Option<Self> {
         let (head, body) = request.into_parts();
         let mut bytes = Vec::with_capacity(USUAL_HEAD);
-        let Ok(framing) = heads::write_request(&head, body.is_end_stream(), &mut bytes) else {
+        let key = heads::opens_websocket(&head).then(|| Key::new(random));
+        let ends = body.is_end_stream();
+        let Ok(framing) = heads::write_request(&head, ends, key.as_ref(), &mut bytes) else {
             let mut answer = Response::new(());
             *answer.status_mut() = StatusCode::NOT_IMPLEMENTED;
             // Fails only when the client has reset the stream.
@@ -123,6 +132,8 @@ impl ServerStream {
             answer: Answer::Awaited(respond),
             unread: Vec::new(),
             scanner,
+            websocket: key,
+            tunnels: false,
             end: None,
             open: open.clone(),
             _share: share,
@@ -168,6 +179,12 @@ impl ServerStream {
 
     /// Takes the next bytes of the answer.
     fn scan(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
+        if self.tunnels
+            && let Answer::Begun(outward) = &mut self.answer
+        {
+            outward.parts().body(bytes);
+            return Ok(());
+        }
         let mut all = mem::take(&mut self.unread);
         let bytes = match all.is_empty() {
             true => bytes,
@@ -179,6 +196,7 @@ impl ServerStream {
         let mut parts = Parts::default();
         let mut sink = AnswerSink {
             head: None,
+            websocket: self.websocket.as_ref(),
             interim: Vec::new(),
             parts: match &mut self.answer {
                 Answer::Awaited(_) => &mut parts,
@@ -197,9 +215,10 @@ impl ServerStream {
                 let _ = respond.send_informational(answer);
             }
             if let Some(head) = head {
-                let ends = scan.complete.is_some() && parts.is_empty();
+                let tunnels = upgraded && self.websocket.is_some();
+                let ends = scan.complete.is_some() && parts.is_empty() && !tunnels;
                 let sent = match head {
-                    Ok(head) if !upgraded => respond.send_response(head, ends).ok(),
+                    Ok(head) if !upgraded || tunnels => respond.send_response(head, ends).ok(),
                     _ => None,
                 };
                 let Some(send) = sent else {
@@ -207,10 +226,15 @@ impl ServerStream {
                 };
                 let mut outward = Outward::new(send, ends);
                 *outward.parts() = parts;
+                if tunnels {
+                    self.tunnels = true;
+                    outward.parts().body(&mem::take(&mut self.unread));
+                }
                 self.answer = Answer::Begun(outward);
             }
         }
         if scan.complete.is_some()
+            && !self.tunnels
             && let Answer::Begun(outward) = &mut self.answer
         {
             outward.finish();
@@ -224,7 +248,7 @@ impl ServerStream {
             return Ok(());
         }
         if let Answer::Begun(outward) = &mut self.answer
-            && (outward.whole() || self.scanner.end(&mut ()).is_ok())
+            && (self.tunnels || outward.whole() || self.scanner.end(&mut ()).is_ok())
         {
             outward.finish();
             return self.advance();
@@ -270,7 +294,12 @@ impl Carried for ServerStream {
         let Ok(received) = self.request.take(into, &mut context) else {
             return Err(self.broke());
         };
-        self.more = received == into.len();
+        // Of a tunnel the client's end is an end, which is told behind the last bytes.
+        let ended = self.tunnels && self.request.ended();
+        self.more = received == into.len() || (ended && received > 0);
+        if ended && received == 0 {
+            return Ok(Received::End);
+        }
         let reset = match &mut self.answer {
             Answer::Awaited(respond) => respond.poll_reset(&mut context).map(drop),
             Answer::Begun(outward) => outward.poll_reset(&mut context),
@@ -307,6 +336,7 @@ impl Drop for ServerStream {
 
 /// What is found in an answer.
 struct AnswerSink<'a> {
+    websocket: Option<&'a Key>,
     head: Option<Result<Response<()>, Untranslatable>>,
     interim: Vec<Response<()>>,
     parts: &'a mut Parts,
@@ -318,7 +348,10 @@ impl Sink for AnswerSink<'_> {
     }
 
     fn head(&mut self, status: u16, fields: &[u8]) {
-        self.head = Some(heads::answer(status, fields));
+        self.head = Some(match self.websocket {
+            Some(key) => heads::websocket_answer(status, fields, key),
+            None => heads::answer(status, fields),
+        });
     }
 
     fn body(&mut self, part: &[u8]) {

@@ -119,7 +119,7 @@ impl Router {
         let mut accepted = Vec::new();
         let driven = self.server.drive(true, &mut accepted);
         for request in accepted {
-            if let Some(stream) = ServerStream::new(request, &self.heads, &self.streams) {
+            if let Some(stream) = ServerStream::new(request, &self.heads, &self.streams, [7; 16]) {
                 with(self, Stream::Carried(Box::new(stream)));
             }
         }

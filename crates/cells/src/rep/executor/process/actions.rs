@@ -223,8 +223,10 @@ impl<'a> Run<'a> {
         program.home = Some(self.folder.to_owned());
         program.folder = Some(folder.clone());
         program.files_max = run.resource_limits.and_then(|limits| limits.nofile);
+        let tag = self.executor.reaper.as_ref().map(|(_, tag)| tag.variable());
         program.env = environment::of(self.job, self.folder, &run.env)
             .into_iter()
+            .chain(tag)
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
         let spawned = self.executor.spawner.spawn(program).await;

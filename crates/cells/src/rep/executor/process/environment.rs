@@ -45,9 +45,16 @@ pub(super) fn of(
     for variable in job.env().iter().chain(own) {
         set(&variable.name, variable.value.clone());
     }
-    // Without port translation the process must listen on the host port itself.
-    if let Some(port) = host_port {
-        set("PORT", port);
+    // Without port translation the process must listen on the host port itself: of the
+    // container's port that it would listen on, which is its first one unless it is told.
+    let wanted: Option<u32> = env.get("PORT").and_then(|port| port.parse().ok());
+    let behind = match wanted {
+        None if env.contains_key("PORT") => None,
+        None => job.ports.first(),
+        Some(wanted) => job.ports.iter().find(|port| port.container_port == wanted),
+    };
+    if let Some(port) = behind {
+        env.insert("PORT".into(), port.host_port.to_string());
     }
     // The kernel has no way to pass such names and values on.
     env.retain(|name, value| {

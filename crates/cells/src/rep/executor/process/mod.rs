@@ -7,7 +7,7 @@
 //! system, network, limits and privileges; the `user` of an action is ignored, as
 //! are memory and disk limits, egress rules, root file systems and volume mounts.
 //! There is no port translation either: a process must listen on its host port,
-//! which is why `PORT` is set to it. Downloads, uploads and health checks are not
+//! which is why `PORT` is made it. Downloads, uploads and health checks are not
 //! performed; an instance counts as running once its process runs.
 
 mod actions;
@@ -22,14 +22,17 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use net::Shutdown;
+use processes::{Reaper, RunTag};
 use telemetry::Logger;
 use tokio::io::AsyncReadExt;
 
 use super::super::config::ProcessSettings;
 use super::super::container::{Completion, Kind};
 use super::super::metrics::Metrics;
+use super::super::start::Error;
 use super::super::work::uuid;
 use super::{Definition, End, Executor, Job};
 use actions::Run;
@@ -45,6 +48,8 @@ pub(in crate::rep) struct Process {
     spawner: Spawner,
     metrics: Arc<Metrics>,
     logger: Logger,
+    /// Ends, when this process is gone, what carries the tag.
+    reaper: Option<(Reaper, RunTag)>,
 }
 
 /// The folder of all containers; removed in the end when it is ours.
@@ -66,12 +71,13 @@ impl Process {
     /// Must be called within a runtime.
     ///
     /// # Errors
-    /// When the folder cannot be made or the thread that starts processes cannot run.
+    /// When the folder cannot be made, or the thread that starts processes or the reaper
+    /// cannot run.
     pub(in crate::rep) fn new(
         settings: ProcessSettings,
         metrics: Arc<Metrics>,
         logger: &Logger,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, Error> {
         let folder = match settings.root.clone() {
             Some(path) => Folder { path, ours: false },
             None => Folder {
@@ -80,7 +86,19 @@ impl Process {
             },
         };
         make_folder(&folder.path)?;
+        let reaper = match settings.reaper.as_slice() {
+            [] => None,
+            command => {
+                let reaper = Reaper::start(command)?;
+                let now = SystemTime::now().duration_since(UNIX_EPOCH);
+                let now = now.unwrap_or_default().as_nanos();
+                let tag = RunTag::new("rep", i64::try_from(now).unwrap_or(i64::MAX));
+                reaper.tag(&tag)?;
+                Some((reaper, tag))
+            }
+        };
         Ok(Self {
+            reaper,
             spawner: Spawner::start(settings.spawns)?,
             metrics,
             logger: logger.session("executor.run-container.run.output"),

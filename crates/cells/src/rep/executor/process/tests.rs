@@ -193,6 +193,54 @@ async fn processes_see_the_platforms_environment() {
 }
 
 #[tokio::test]
+async fn the_reaper_is_charged_with_what_every_process_carries() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = folder.path().join("told");
+    // Its end of the pipe, and what it does with the tag, are tested with it.
+    let script = format!("echo ready; cat > {}", told.display());
+    let bench = Bench::with(ProcessSettings {
+        reaper: ["sh", "-c", &script].map(Into::into).to_vec(),
+        ..ProcessSettings::default()
+    });
+    let carried = folder.path().join("carried");
+    let child = format!("sh -c 'echo $HEADROOM_RUN > {}' & wait", carried.display());
+    assert_eq!(bench.reason(sh(&child)).await, None);
+    drop(bench);
+    let told = std::fs::read_to_string(told).unwrap();
+    let carried = std::fs::read_to_string(carried).unwrap();
+    let tag = told.strip_prefix("tag ").unwrap();
+    assert!(carried.ends_with(tag), "{carried:?} is not {tag:?}");
+}
+
+#[test]
+fn a_port_is_the_one_behind_the_containers() {
+    let mut job = task(sh("true"));
+    job.ports.push(PortMapping {
+        container_port: 9090,
+        host_port: 61_002,
+        ..PortMapping::default()
+    });
+    for (wanted, expected) in [
+        (None, "61001"),
+        (Some("8080"), "61001"),
+        // A sidecar's.
+        (Some("9090"), "61002"),
+        (Some("7000"), "7000"),
+        (Some("a socket"), "a socket"),
+    ] {
+        let own = wanted.map(|value| EnvironmentVariable {
+            name: "PORT".into(),
+            value: value.into(),
+        });
+        let own: Vec<_> = own.into_iter().collect();
+        let env = environment::of(&job, Path::new("/c"), &own);
+        assert_eq!(env["PORT"], expected, "{wanted:?}");
+    }
+    job.ports.clear();
+    assert!(!environment::of(&job, Path::new("/c"), &[]).contains_key("PORT"));
+}
+
+#[tokio::test]
 async fn actions_are_joined_as_their_names_say() {
     let bench = Bench::new();
     let steps = vec![sh("exit 0"), sh("exit 2"), sh("touch never")];

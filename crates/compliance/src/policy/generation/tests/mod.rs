@@ -625,3 +625,27 @@ fn steps_are_timed_by_the_clock_that_is_given() {
     assert_eq!(seconds("build"), (17, false));
     assert_eq!(seconds("build: expand"), (4, true));
 }
+
+#[test]
+fn an_engine_made_anew_keeps_the_config_ids_of_what_is_the_same() {
+    let mut before = engine();
+    generate(&mut before);
+    let mut again = engine();
+    for policy in before.policies() {
+        let id = format!("old-{}", policy.header.node_id).into();
+        again.remember_config(&policy.header.node_id, policy.digest, id);
+    }
+    again
+        .apply(vec![Change::SetDirective(directive(
+            "site",
+            "instances",
+            &["/srv/other"],
+        ))])
+        .unwrap();
+    again.generate(NOW + 60, 2, &no_clock);
+    // The directive of web servers is another.
+    for (node, known) in [("db1", true), ("web1", false), ("web2", false)] {
+        let config_id = &again.policy(node).unwrap().config_id;
+        assert_eq!(config_id.starts_with("old-"), known, "{node}: {config_id}");
+    }
+}

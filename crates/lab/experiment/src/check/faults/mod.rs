@@ -1,49 +1,100 @@
 //! `fault` of a step: what it breaks, where, when and for how long.
 
+mod custom;
 mod network;
+mod pick;
+mod times;
 
 use std::time::Duration;
 
 use document::Problem;
 use toml::de::DeValue;
-use units::UnitError;
 
 use super::fields::{Field, Fields, Value};
 use super::loads;
+use super::probes;
 use super::process::{Found, LONGEST, SHORTEST};
 use super::values::Reader;
-use crate::plan::{EndSignal, Every, Fault, FaultKind, FaultTarget, Who};
+use crate::plan::{EndSignal, Fault, FaultKind, ProcessFault, Scarce};
+pub(super) use pick::copies;
+use times::{ends, parse_every, through};
 
 /// Most faults of one step.
 const MOST: usize = 100;
 /// Kinds of fault, which are keys that name what is hit: first those of processes.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 11] = [
     "kill",
     "restart",
     "pause",
+    "slow",
+    "exhaust",
     "partition",
     "delay",
     "lose",
     "throttle",
     "reset",
+    "custom",
 ];
-/// Kinds of versions to come.
-const LATER: [&str; 4] = ["slow", "exhaust", "clock", "agent"];
+/// Kinds that the laboratory has no means for, and what would do instead.
+const WITHOUT_MEANS: [(&str, &str); 2] = [
+    (
+        "clock",
+        "start the program itself with another clock, as in run = \"faketime -f +1h PROGRAM\"",
+    ),
+    (
+        "agent",
+        "a fleet is one process, so pause, slow or kill all of it; or tell it by a fault of your own: \
+         custom = \"a tenth is silent\", do = { request = \"...\" }, undo = { request = \"...\" }",
+    ),
+];
+/// Least and most to which processes are slowed: beyond them they would run, or stand still,
+/// for less than a timer can keep, or for long.
+const SLOWEST: f64 = 0.01;
+const FASTEST: f64 = 0.99;
+/// Most descriptors that processes are left: Linux lets a process have no more.
+const MOST_DESCRIPTORS: u64 = 1 << 30;
 /// Keys besides.
-const KEYS: [&str; 10] = [
-    "pick", "at", "for", "every", "keep", "signal", "by", "jitter", "share", "to",
+const KEYS: [&str; 18] = [
+    "pick",
+    "at",
+    "for",
+    "every",
+    "through",
+    "keep",
+    "signal",
+    "descriptors",
+    "memory",
+    "disk",
+    "by",
+    "jitter",
+    "share",
+    "to",
+    "direction",
+    "clients",
+    "do",
+    "undo",
 ];
 /// Keys that belong to one kind of fault or to some.
-const OF_KINDS: [(&str, &[&str]); 6] = [
-    ("pick", &["kill", "restart", "pause"]),
+const OF_KINDS: [(&str, &[&str]); 13] = [
+    ("pick", &["kill", "restart", "pause", "slow", "exhaust"]),
     ("signal", &["kill", "restart"]),
+    ("descriptors", &["exhaust"]),
+    ("memory", &["exhaust"]),
+    ("disk", &["exhaust"]),
     ("by", &["delay"]),
     ("jitter", &["delay"]),
     ("share", &["lose"]),
-    ("to", &["throttle"]),
+    ("to", &["slow", "throttle"]),
+    ("direction", &["partition", "delay", "lose", "throttle"]),
+    (
+        "clients",
+        &["partition", "delay", "lose", "throttle", "reset"],
+    ),
+    ("do", &["custom"]),
+    ("undo", &["custom"]),
 ];
 /// Signals that end a process.
-const SIGNALS: [(&str, EndSignal); 8] = [
+pub(super) const SIGNALS: [(&str, EndSignal); 8] = [
     ("KILL", EndSignal::Kill),
     ("TERM", EndSignal::Term),
     ("INT", EndSignal::Int),
@@ -89,6 +140,13 @@ pub(super) fn faults(
 pub(super) struct Named<'a> {
     pub(super) systems: &'a [Found],
     pub(super) loads: &'a [loads::Found],
+    pub(super) probes: &'a [probes::Found],
+    /// Name of the fault's own step.
+    pub(super) step: &'a str,
+    /// Names of all steps, in order.
+    pub(super) steps: &'a [String],
+    /// Names of those that search.
+    pub(super) searches: &'a [String],
 }
 
 fn fault<'t>(
@@ -96,8 +154,18 @@ fn fault<'t>(
     value: &'t Value<'t>,
     named: Named<'_>,
 ) -> Option<(Fields<'t>, Fault)> {
-    let known: Vec<&str> = KINDS.into_iter().chain(KEYS).collect();
-    let fields = Fields::open(value, "\"fault\"", &known, &LATER, &mut reader.problems)?;
+    let without_means = WITHOUT_MEANS.iter().map(|(kind, _)| *kind);
+    let known = KINDS.into_iter().chain(KEYS).chain(without_means);
+    let known: Vec<&str> = known.collect();
+    let fields = Fields::open(value, "\"fault\"", &known, &[], &mut reader.problems)?;
+    for (key, span) in fields.keys() {
+        let mut all = WITHOUT_MEANS.iter();
+        if let Some((kind, instead)) = all.find(|(kind, _)| *kind == key) {
+            let message = format!("the laboratory has no means for a fault of the kind \"{kind}\"");
+            reader.problem(Problem::new(span, message).help(*instead));
+            return None;
+        }
+    }
     let given: Vec<Field<'_>> = KINDS.iter().filter_map(|kind| fields.get(kind)).collect();
     let field = match given.as_slice() {
         [] => {
@@ -130,11 +198,7 @@ fn fault<'t>(
             belongs = false;
         }
     }
-    let kind = kind(reader, &fields, field);
-    let target = match kind {
-        Some(FaultKind::Network(_)) => network::connections(reader, field, named),
-        _ => copies(reader, &fields, field, named.systems),
-    };
+    let kind = kind(reader, &fields, field, named);
     let mut time = |key: &str, least: Duration| match fields.get(key) {
         Some(field) => reader.duration(field, least..=LONGEST).map(Some),
         None => Some(None),
@@ -144,6 +208,9 @@ fn fault<'t>(
         let expected = "\"10s\" or \"exponential 10s\"";
         reader.quantity(field, expected, parse_every).map(Some)
     });
+    let through = fields
+        .get("through")
+        .map_or(Some(None), |field| through(reader, field, named).map(Some));
     let keep = match fields
         .get("keep")
         .map(|field| (field, field.value.get_ref()))
@@ -154,16 +221,28 @@ fn fault<'t>(
     };
     let fault = Fault {
         kind: kind?,
-        target: target?,
         at: at?,
         length: length?,
         every: every?,
+        through: through?,
         keep: keep?,
     };
     if let (true, Some(_), Some(field)) = (fault.keep, fault.length, fields.get("keep")) {
         let message =
             "\"keep\" and \"for\" exclude each other: one leaves the fault, the other ends it";
         reader.problem(Problem::new(field.span(), message));
+        return None;
+    }
+    if let (true, Some(_), Some(field)) = (fault.keep, &fault.through, fields.get("keep")) {
+        let message = "\"keep\" leaves the fault to the end of the run, \"through\" ends it before";
+        reader.problem(Problem::new(field.span(), message));
+        return None;
+    }
+    if fault.through.is_some() && fault.length.is_some() && fault.every.is_none() {
+        let message = "\"for\" ends this fault, so it does not go on through other steps";
+        let problem = Problem::new(fields.span.clone(), message);
+        reader
+            .problem(problem.help("leave out `for`, or add every = \"10s\": it recurs until then"));
         return None;
     }
     if fault.every.is_some() && fault.length.is_none() {
@@ -175,55 +254,77 @@ fn fault<'t>(
     belongs.then_some((fields, fault))
 }
 
-/// Shortest time between two turns of a fault.
-const SHORTEST_GAP: Duration = Duration::from_millis(10);
-
-/// `10s`, or `exponential 10s`.
-fn parse_every(text: &str) -> Result<Every, UnitError> {
-    let word = "exponential ";
-    let (every, time) = match text.strip_prefix(word) {
-        Some(time) => {
-            let time = units::parse_duration(time);
-            let time = time.map_err(|error| error.shifted(word.len()))?;
-            (Every::Exponential(time), time)
-        }
-        None => {
-            let time = units::parse_duration(text)?;
-            (Every::Fixed(time), time)
-        }
-    };
-    match (SHORTEST_GAP..=LONGEST).contains(&time) {
-        true => Ok(every),
-        false => Err(UnitError::new(
-            0..text.len(),
-            "the time between two turns is from 10ms to 168h",
-        )),
-    }
-}
-
-/// What a fault does.
-fn kind(reader: &mut Reader<'_>, fields: &Fields<'_>, field: Field<'_>) -> Option<FaultKind> {
-    Some(match field.key {
-        "kill" => FaultKind::Kill(signal(reader, fields, EndSignal::Kill)?),
-        "restart" => FaultKind::Restart(signal(reader, fields, EndSignal::Term)?),
-        "pause" => FaultKind::Pause,
-        _ => FaultKind::Network(network::kind(reader, fields, field.key)?),
-    })
-}
-
-/// The copies of a system that are hit.
-fn copies(
+/// What a fault does, and to what.
+fn kind(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     field: Field<'_>,
-    systems: &[Found],
-) -> Option<FaultTarget> {
-    let (system, copy) = target(reader, field, systems)?;
-    let who = who(reader, fields, system, copy)?;
-    Some(FaultTarget::Copies {
-        system: system.system.name.clone(),
+    named: Named<'_>,
+) -> Option<FaultKind> {
+    let does = match field.key {
+        "custom" => return custom::kind(reader, fields, field, named.step),
+        "kill" => signal(reader, fields, EndSignal::Kill).map(ProcessFault::Kill),
+        "restart" => signal(reader, fields, EndSignal::Term).map(ProcessFault::Restart),
+        "pause" => Some(ProcessFault::Pause),
+        "slow" => slow(reader, fields),
+        "exhaust" => exhaust(reader, fields).map(ProcessFault::Exhaust),
+        _ => return network::kind(reader, fields, field, named),
+    };
+    let (system, who) = copies(reader, fields, field, named)?;
+    Some(FaultKind::Process {
+        does: does?,
+        system,
         who,
     })
+}
+
+/// The share of the time for which the processes run.
+fn slow(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<ProcessFault> {
+    let field = fields.require("to", "\"20%\"", &mut reader.problems)?;
+    let share = reader.quantity(field, "a share such as \"20%\"", units::parse_share)?;
+    if !(SLOWEST..=FASTEST).contains(&share) {
+        let message = "processes can be slowed to 1% to 99% of the time";
+        let problem = Problem::new(field.span(), message);
+        reader.problem(problem.help("a pause stops them altogether"));
+        return None;
+    }
+    Some(ProcessFault::Slow(share))
+}
+
+/// What the processes are left little of.
+fn exhaust(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Scarce> {
+    if let Some(field) = fields.get("disk") {
+        let message = "a system has no disk of its own that could be filled";
+        let problem = Problem::new(field.span(), message);
+        reader.problem(problem.help(
+            "its {work} lies on the file system that the run itself is recorded on: let the system write to a small file system of yours, and fill that by the `run` of a step",
+        ));
+        return None;
+    }
+    match (fields.get("descriptors"), fields.get("memory")) {
+        (Some(field), None) => {
+            let left = reader.count(field, 0..=MOST_DESCRIPTORS)?;
+            Some(Scarce::Descriptors(left))
+        }
+        (None, Some(field)) => {
+            let left = reader.quantity(field, "a size such as \"10MiB\"", units::parse_bytes)?;
+            Some(Scarce::Memory(left))
+        }
+        (None, None) => {
+            let message = "what do the processes run out of?";
+            let problem = Problem::new(fields.span.clone(), message);
+            reader.problem(problem.help(
+                "add descriptors = 10 or memory = \"10MiB\": how much more each process may still take",
+            ));
+            None
+        }
+        (Some(_), Some(field)) => {
+            let message = "descriptors and memory are two faults";
+            let problem = Problem::new(field.span(), message);
+            reader.problem(problem.help("write a list of two tables"));
+            None
+        }
+    }
 }
 
 /// The signal that ends the processes.
@@ -232,131 +333,4 @@ fn signal(reader: &mut Reader<'_>, fields: &Fields<'_>, otherwise: EndSignal) ->
         return Some(otherwise);
     };
     reader.choice(field, &SIGNALS)
-}
-
-/// The system that is hit, and the one copy if the text names one: `etcd.0`.
-fn target<'f>(
-    reader: &mut Reader<'_>,
-    field: Field<'_>,
-    systems: &'f [Found],
-) -> Option<(&'f Found, Option<u32>)> {
-    let text = reader.text(field, "the name of a system")?;
-    let find = |name: &str| systems.iter().find(|found| found.system.name == name);
-    if let Some(found) = find(text.as_str()) {
-        return Some((found, None));
-    }
-    let copy = text.as_str().rsplit_once('.').and_then(|(name, index)| {
-        let index: u32 = index.parse().ok()?;
-        Some((find(name)?, index))
-    });
-    if let Some((found, index)) = copy {
-        let count = found.system.count;
-        if index < count {
-            return Some((found, Some(index)));
-        }
-        let name = &found.system.name;
-        let message = format!(
-            "{name} has {count} copies, {name}.0 to {name}.{}",
-            count - 1
-        );
-        reader.problem(Problem::new(text.whole(), message));
-        return None;
-    }
-    let known = systems.iter().map(|found| found.system.name.as_str());
-    let problem = reader.unknown(&text, "system", "systems and fleets", known);
-    reader.problem(problem);
-    None
-}
-
-/// Which copies are hit. A system of several has to say so: to hit one of three and to hit
-/// all three are different experiments.
-fn who(
-    reader: &mut Reader<'_>,
-    fields: &Fields<'_>,
-    found: &Found,
-    copy: Option<u32>,
-) -> Option<Who> {
-    let (name, count) = (&found.system.name, found.system.count);
-    let Some(field) = fields.get("pick") else {
-        if copy.is_none() && count > 1 {
-            let message = format!("{name} has {count} copies; which are hit?");
-            let problem = Problem::new(fields.span.clone(), message);
-            reader.problem(problem.help(format!(
-                "add pick = 1, pick = \"10%\" or pick = \"all\", or name one: {name}.0"
-            )));
-            return None;
-        }
-        return Some(Who::Copy(copy.unwrap_or(0)));
-    };
-    if copy.is_some() {
-        let message = "one copy is named, so there is nothing to pick";
-        reader.problem(Problem::new(field.span(), message));
-        return None;
-    }
-    let text = match field.value.get_ref() {
-        DeValue::String(_) => Some(reader.text(field, "a number, a share or \"all\"")?),
-        _ => None,
-    };
-    match text.as_ref().map(crate::text::Text::as_str) {
-        Some("all") => Some(Who::All),
-        Some(share) if share.ends_with('%') => {
-            let share = reader.quantity(field, "a share such as \"10%\"", units::parse_share)?;
-            if share <= 0.0 || share > 1.0 {
-                let message = "a share of copies is above 0% and at most 100%";
-                reader.problem(Problem::new(field.span(), message));
-                return None;
-            }
-            Some(Who::Share(share))
-        }
-        Some(word) if !word.starts_with(|first: char| first.is_ascii_digit()) => reader.mismatch(
-            field,
-            "a number of copies, a share such as \"10%\", or \"all\"",
-        ),
-        _ => {
-            let number = reader.count(field, 1..=u64::from(count))?;
-            u32::try_from(number).ok().map(Who::Number)
-        }
-    }
-}
-
-/// A fault must have time to happen: what is over before it begins, or ends with the
-/// instant at which it begins, would be a fault that nobody sees.
-fn ends(reader: &mut Reader<'_>, step: &Fields<'_>, fields: &Fields<'_>, fault: &Fault) {
-    // How long these take is not known beforehand.
-    let is_open = ["make", "run", "wait"]
-        .iter()
-        .any(|key| step.get(key).is_some());
-    if step.get("search").is_some() {
-        let message = "a search judges each rate by itself, so faults would blur what it finds";
-        let problem = Problem::new(fields.span.clone(), message);
-        reader.problem(problem.help("search first, and break things in a step after it"));
-        return;
-    }
-    // A restart is over when the processes are ready again.
-    if fault.every.is_some() && !is_open && step.get("hold").is_none() {
-        let message = "how long does this go on?";
-        let problem = Problem::new(fields.span.clone(), message);
-        reader.problem(
-            problem.help("add hold = \"1m\" to the step: a fault recurs until it is over"),
-        );
-    }
-    if is_open || fault.keep || matches!(fault.kind, FaultKind::Restart(_)) {
-        return;
-    }
-    let begins_with_hold = match (fault.at, step.get("hold")) {
-        (Some(at), Some(field)) => {
-            // A hold that is wrong itself is told where it is read.
-            let hold = field.value.get_ref().as_str();
-            let hold = hold.and_then(|text| units::parse_duration(text).ok());
-            hold.is_none_or(|hold| at < hold)
-        }
-        _ => false,
-    };
-    if !begins_with_hold && fault.length.is_none() {
-        let message = format!("how long does this {} last?", fault.kind.word());
-        let problem = Problem::new(fields.span.clone(), message);
-        reader.problem(problem.help(
-            "add for = \"10s\", or give the step a `wait`: the fault begins when its `hold` is over and ends with the step",
-        ));
-    }
 }

@@ -10,17 +10,56 @@ use super::super::fields::{Field, Fields};
 use super::super::process::SHORTEST;
 use super::super::values::Reader;
 use super::Named;
-use crate::plan::{Connection, FaultTarget, NetworkFault, Program, System, Template};
+use crate::plan::{
+    Connection, Direction, FaultKind, NetworkFault, Part, Program, System, Template,
+};
 
+/// Directions of what passes.
+const DIRECTIONS: [(&str, Direction); 2] = [
+    ("to server", Direction::ToServer),
+    ("to client", Direction::ToClient),
+];
 /// Longest delay.
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
-/// What a fault of this kind does to connections.
+/// What a fault of this kind does to connections, to which part, and between whom.
 pub(super) fn kind(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
-    word: &str,
-) -> Option<NetworkFault> {
+    field: Field<'_>,
+    named: Named<'_>,
+) -> Option<FaultKind> {
+    let does = does(reader, fields, field.key);
+    let part = part(reader, fields);
+    let connections = connections(reader, field, named);
+    Some(FaultKind::Network {
+        does: does?,
+        connections: connections?,
+        part: part?,
+    })
+}
+
+fn part(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Part> {
+    let direction = fields.get("direction").map_or(Some(None), |field| {
+        reader.choice(field, &DIRECTIONS).map(Some)
+    });
+    let clients = fields.get("clients").map_or(Some(None), |field| {
+        let share = reader.quantity(field, "a share such as \"10%\"", units::parse_share)?;
+        if share <= 0.0 || share >= 1.0 {
+            let message = "a share of clients is above 0% and below 100%";
+            let problem = Problem::new(field.span(), message);
+            reader.problem(problem.help("leave it out to disturb all of them"));
+            return None;
+        }
+        Some(Some(share))
+    });
+    Some(Part {
+        direction: direction?,
+        clients: clients?,
+    })
+}
+
+fn does(reader: &mut Reader<'_>, fields: &Fields<'_>, word: &str) -> Option<NetworkFault> {
     Some(match word {
         "partition" => NetworkFault::Partition,
         "delay" => {
@@ -72,11 +111,11 @@ fn bytes_per_s(text: &str) -> Result<u64, UnitError> {
 
 /// `"api -> db"`, or `"db"` for all that connect to it. The laboratory stands between the
 /// two, so the address has to be given by it: what connects refers to `{db.addr}`.
-pub(super) fn connections(
+fn connections(
     reader: &mut Reader<'_>,
     field: Field<'_>,
     named: Named<'_>,
-) -> Option<FaultTarget> {
+) -> Option<Vec<Connection>> {
     let expected = "what connects and to what, as in \"api -> db\"";
     let text = reader.text(field, expected)?;
     let (from, to) = match text.as_str().split_once("->") {
@@ -120,7 +159,18 @@ pub(super) fn connections(
         reader.problem(Problem::new(text.whole(), message).help(help));
         return None;
     }
-    Some(FaultTarget::Connections(able))
+    let sends_datagrams = |connection: &&Connection| named.sends_datagrams(&connection.from);
+    if let ("reset", Some(udp)) = (field.key, able.iter().find(sends_datagrams)) {
+        let message = format!(
+            "{} sends datagrams, which have no connection to reset",
+            udp.from
+        );
+        let problem = Problem::new(text.whole(), message);
+        let help = "use partition, lose or delay, or name who connects: \"NAME -> ";
+        reader.problem(problem.help(format!("{help}{to}\"")));
+        return None;
+    }
+    Some(able)
 }
 
 impl Named<'_> {
@@ -134,8 +184,13 @@ impl Named<'_> {
         }
         let mut loads = self.loads.iter().filter(|found| found.name == name);
         let load = loads.next().and_then(|found| found.load.as_ref());
-        // Datagrams need a proxy of another kind.
-        load.is_some_and(|load| load.protocol != Protocol::Udp && load.target.refers_to(to))
+        load.is_some_and(|load| load.target.refers_to(to))
+    }
+
+    fn sends_datagrams(self, name: &str) -> bool {
+        let loads = self.loads.iter().filter(|found| found.name == name);
+        let mut loads = loads.filter_map(|found| found.load.as_ref());
+        loads.any(|load| load.protocol == Protocol::Udp)
     }
 }
 

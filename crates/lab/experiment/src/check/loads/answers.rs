@@ -8,10 +8,10 @@ use super::super::fields::{Field, Fields};
 use super::super::values::Reader;
 use super::requests::taken_name_problem;
 use crate::text::Text;
-use lab_load::request::{AnswerEnd, Assertion, RequestError, Take};
+use lab_load::request::{AnswerEnd, Assertion, RequestError, Source, Take};
 
 /// `assert`: what an answer must be. Its texts are added to `texts`.
-pub(super) fn assertions(
+pub(in super::super) fn assertions(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     texts: &mut Vec<Text>,
@@ -20,6 +20,15 @@ pub(super) fn assertions(
         return Some(Vec::new());
     };
     let items = reader.list(field, "a list such as [\"status 200..299\"]")?;
+    each_assertion(reader, items, texts)
+}
+
+/// What an answer must be, one text for each. They are added to `texts`.
+pub(super) fn each_assertion(
+    reader: &mut Reader<'_>,
+    items: Vec<Field<'_>>,
+    texts: &mut Vec<Text>,
+) -> Option<Vec<Assertion>> {
     let read: Vec<Option<Assertion>> = items
         .into_iter()
         .map(|item| {
@@ -66,6 +75,15 @@ pub(super) fn take(
     good.then_some(taken)
 }
 
+/// A place in an answer, as in `take`.
+pub(in super::super) fn source(reader: &mut Reader<'_>, text: &Text) -> Option<Source> {
+    let before = "value = ";
+    let take = Take::parse(&format!("{before}{}", text.as_str()));
+    let take = told(reader, text, before.len(), take)?;
+    let checked = take.check().map(|()| take.from);
+    told(reader, text, before.len(), checked)
+}
+
 /// `answer`: how the end of an answer is told over TCP.
 pub(super) fn end(reader: &mut Reader<'_>, field: Field<'_>) -> Option<AnswerEnd> {
     let text = reader.verbatim(
@@ -76,7 +94,7 @@ pub(super) fn end(reader: &mut Reader<'_>, field: Field<'_>) -> Option<AnswerEnd
 }
 
 /// What was read of a text that had `before` more bytes in front; tells what is wrong.
-fn told<T>(
+pub(super) fn told<T>(
     reader: &mut Reader<'_>,
     text: &Text,
     before: usize,

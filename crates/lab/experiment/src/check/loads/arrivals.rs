@@ -10,8 +10,6 @@ use crate::plan::{LoadModel, Schedule};
 use lab_load::arrivals::{Arrivals, Process};
 use units::UnitError;
 
-/// Rate of a probe when a file does not say.
-const PROBE_RATE: &str = "10/s";
 /// Longest pause of a user.
 const LONGEST_THINK: Duration = Duration::from_secs(3600);
 /// Most users of a closed loop.
@@ -86,9 +84,6 @@ fn open(reader: &mut Reader<'_>, fields: &Fields<'_>, is_probe: bool) -> Option<
         }
         (Some(path), None) => Some(Schedule::Trace(path)),
         (None, Some(field)) => Some(Schedule::Arrivals(at_rate(reader, field, process)?)),
-        (None, None) if is_probe => parse(PROBE_RATE, &word(process))
-            .ok()
-            .map(Schedule::Arrivals),
         (None, None) => None,
     };
     Some(LoadModel::Open { process, arrivals })

@@ -43,16 +43,7 @@ pub(super) fn read(
     let requests_each = fields.get("requests_each").map_or(Some(None), |field| {
         reader.count(field, 1..=u64::from(u32::MAX)).map(Some)
     });
-    let has_streams = matches!(protocol, None | Some(Protocol::Http2 | Protocol::Grpc));
-    let streams = match fields.get("streams") {
-        Some(field) if !has_streams => {
-            let message = "only http2 and grpc carry several requests on one connection";
-            reader.problem(Problem::new(field.span(), message));
-            None
-        }
-        Some(field) => reader.count(field, 1..=MOST_STREAMS),
-        None => Some(1),
-    };
+    let streams = at_a_time(reader, fields, protocol);
     let (held, most) = match model {
         Some(LoadModel::Closed { users, .. }) => {
             let number = ["connections", "max_connections"];
@@ -72,6 +63,45 @@ pub(super) fn read(
         streams: u32::try_from(streams?).ok()?,
         connect_within: connect_within?,
     })
+}
+
+/// Exchanges at a time on one connection: the streams of HTTP/2, the pipeline of Redis.
+fn at_a_time(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    protocol: Option<Protocol>,
+) -> Option<u64> {
+    let keys = [
+        (
+            "streams",
+            matches!(protocol, None | Some(Protocol::Http2 | Protocol::Grpc)),
+            "only http2 and grpc carry several requests on one connection",
+        ),
+        (
+            "pipeline",
+            matches!(protocol, None | Some(Protocol::Redis)),
+            "only redis has pipelines",
+        ),
+    ];
+    let mut found = Some(1);
+    for (key, has, message) in keys {
+        let Some(field) = fields.get(key) else {
+            continue;
+        };
+        found = match has {
+            true => reader.count(field, 1..=MOST_STREAMS),
+            false => {
+                let problem = Problem::new(field.span(), message);
+                reader.problem(match protocol {
+                    Some(Protocol::Redis) => problem.suggest("pipeline"),
+                    Some(Protocol::Http2 | Protocol::Grpc) => problem.suggest("streams"),
+                    _ => problem,
+                });
+                None
+            }
+        };
+    }
+    found
 }
 
 /// Connections that an open loop holds, and up to which it grows.

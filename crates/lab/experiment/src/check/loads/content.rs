@@ -23,8 +23,7 @@ pub(super) fn headers(
     let mut headers = Vec::new();
     let mut good = true;
     for (span, field) in table.fields() {
-        let is_name = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-        if field.key.is_empty() || !field.key.bytes().all(is_name) {
+        if !is_header_name(field.key) {
             let message = format!("\"{}\" is no name of a header field", field.key);
             reader.problem(Problem::new(span, message));
             good = false;
@@ -45,6 +44,12 @@ pub(super) fn headers(
         }
     }
     good.then_some(headers)
+}
+
+/// Whether a text is a token, as the names of header fields are.
+pub(in super::super) fn is_header_name(text: &str) -> bool {
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !text.is_empty() && text.bytes().all(is_name)
 }
 
 /// A string in the language of requests.

@@ -10,13 +10,22 @@ use crate::plan::Load;
 use crate::text::Text;
 use lab_load::request::{RequestError, Table};
 
-/// Checks that the target and every text can be understood; says what cannot.
-pub(super) fn check(reader: &mut Reader<'_>, load: &Load, target: &Text, texts: &[Text]) -> bool {
-    let files = LoadFiles {
+/// Stand-ins for the files that a load names, by which its texts can be checked.
+pub(super) fn files(load: &Load, texts: &[Text]) -> LoadFiles {
+    LoadFiles {
         tables: tables(load, texts),
         ..LoadFiles::default()
-    };
-    let problem = match load.check(&files) {
+    }
+}
+
+/// Says what cannot be understood of the target or a text; whether all of it can.
+pub(super) fn told(
+    reader: &mut Reader<'_>,
+    checked: Result<(), LoadError>,
+    target: &Text,
+    texts: &[Text],
+) -> bool {
+    let problem = match checked {
         Ok(()) => return true,
         Err(LoadError::Target(error)) => {
             let problem = Problem::new(target.span(error.at.clone()), error.message);

@@ -1,7 +1,9 @@
-//! `[[load]]` and `[[probe]]`: requests that a run sends.
+//! `[[load]]`, and `[[probe]]` with a rate: requests that a run sends.
 
 mod answers;
 mod arrivals;
+mod call;
+mod commands;
 mod connections;
 mod content;
 mod language;
@@ -12,7 +14,7 @@ mod step;
 use document::Problem;
 
 use super::entries::Entry;
-use super::fields::Fields;
+use super::fields::{Field, Fields};
 use super::values::Reader;
 use crate::expr::{LoadUse, RESERVED};
 use crate::names::Place;
@@ -21,21 +23,26 @@ use crate::text::Text;
 use lab_load::{GuardLimits, Pace, Protocol};
 use units::UnitError;
 
+pub(super) use answers::{assertions, source};
+pub(super) use call::{KeptFrom, call_of_fault, calls, keep, kept_names};
+pub(super) use content::is_header_name;
 pub(super) use search::search;
 pub(super) use step::{Under, loads};
 
 /// Protocols by the key that names the target, with the schemes that it may have; the
 /// first is the usual one.
-const PROTOCOLS: [(&str, Protocol, &[&str]); 6] = [
+const PROTOCOLS: [(&str, Protocol, &[&str]); 8] = [
     ("http", Protocol::Http1, &["http", "https"]),
     ("http2", Protocol::Http2, &["http", "https", "h2c", "h2"]),
     ("grpc", Protocol::Grpc, &["grpc", "grpcs", "http", "https"]),
     ("websocket", Protocol::WebSocket, &["ws", "wss"]),
     ("tcp", Protocol::Tcp, &["tcp", "tls"]),
     ("udp", Protocol::Udp, &["udp"]),
+    ("redis", Protocol::Redis, &["redis", "rediss"]),
+    ("postgres", Protocol::Postgres, &["postgres", "postgresql"]),
 ];
 /// Keys besides those of protocols and of a single request.
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 24] = [
     "name",
     "request",
     "journey",
@@ -50,12 +57,14 @@ const KEYS: [&str; 22] = [
     "max_connections",
     "requests_each",
     "streams",
+    "pipeline",
     "connect_within",
     "timeout",
     "threads",
     "cpus",
     "pace",
     "tls",
+    "password_file",
     "guard",
     "assert",
 ];
@@ -85,7 +94,14 @@ impl Found {
     }
 }
 
-/// Reads a `[[load]]` or a `[[probe]]`. `steps` are the names of all steps, in order.
+/// Whether an open load has such a key.
+pub(super) fn is_key(key: &str) -> bool {
+    let of_loads = KEYS.into_iter().chain(PROTOCOLS.map(|(key, ..)| key));
+    let mut of_loads = of_loads.chain(requests::KEYS).chain(OF_PROBES);
+    of_loads.any(|known| known == key)
+}
+
+/// Reads a `[[load]]`, or a `[[probe]]` that is an open load. `steps` are the names of all steps, in order.
 pub(super) fn load(reader: &mut Reader<'_>, entry: &Entry<'_>, steps: &[String]) -> Option<Found> {
     let is_probe = entry.label == "[[probe]]";
     let load = read(reader, entry, is_probe, steps);
@@ -132,6 +148,7 @@ fn read(
         reader.quantity(field, "processors such as \"0-1\"", units::parse_cpus)
     });
     let tls = tls(reader, &fields);
+    let password_file = password_file(reader, &fields, protocol);
     let guard = guard(reader, &fields);
     let probe = match is_probe {
         true => period(reader, &fields, steps).map(Some),
@@ -152,9 +169,12 @@ fn read(
         threads: u32::try_from(threads?).ok()?,
         cpus: cpus?,
         tls: tls?,
+        password_file: password_file?,
         guard: guard?,
     };
-    language::check(reader, &load, &address.shown, &journeys.texts).then_some(load)
+    let files = language::files(&load, &journeys.texts);
+    let checked = load.check(&files);
+    language::told(reader, checked, &address.shown, &journeys.texts).then_some(load)
 }
 
 /// Where requests go, taken apart.
@@ -168,8 +188,14 @@ struct Address {
     target: Template,
     /// The same, with something in place of references.
     shown: Text,
-    /// What follows, in the language of requests.
+    /// What follows, in the language of requests: a path, or a command of Redis.
     path: Text,
+}
+
+impl Address {
+    fn is_https(&self) -> bool {
+        self.shown.as_str().starts_with("https://")
+    }
 }
 
 fn address(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Address> {
@@ -191,6 +217,15 @@ fn address(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Address> {
             return None;
         }
     };
+    address_of(reader, field, (key, protocol, schemes))
+}
+
+/// The target in a value: a method, if it has any, and a URL.
+fn address_of(
+    reader: &mut Reader<'_>,
+    field: Field<'_>,
+    (key, protocol, schemes): (&'static str, Protocol, &[&str]),
+) -> Option<Address> {
     let text = reader.verbatim(field, "a target such as \"GET http://{NAME.addr}/\"")?;
     let written = reader.scope.written(&text, &mut reader.problems)?;
     let (method, url) = requests::method(&written);
@@ -212,10 +247,14 @@ fn address(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Address> {
         reader.problem(problem.suggest_from(given.as_str(), "schemes", known));
         return None;
     }
-    let host = scheme + "://".len();
-    let end = url.as_str()[host..].find(['/', '?', '#']);
-    let end = end.map_or(url.len(), |at| host + at);
-    let base = url.slice(0..end);
+    let (base, path) = match protocol {
+        Protocol::Redis | Protocol::Postgres => commands::split(&url),
+        _ => {
+            let host = scheme + "://".len();
+            let end = host + end_of_host(&url.as_str()[host..]);
+            (url.slice(0..end), url.slice(end..url.len()))
+        }
+    };
     let host = reader.scope.request(&base, &mut reader.problems)?;
     let (target, shown) = (host.template, host.text);
     let is_variable = |segment: &Segment| matches!(segment, Segment::Variable(_));
@@ -224,14 +263,36 @@ fn address(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Address> {
         reader.problem(Problem::new(base.whole(), message));
         return None;
     }
+    if let Some(system) = target.all_of() {
+        let message = format!("one target is needed, and this is every copy of {system}");
+        let problem = Problem::new(base.whole(), message);
+        reader.problem(problem.help(format!(
+            "write one for each copy, to {{{system}[0].addr}}, {{{system}[1].addr}} and so on"
+        )));
+        return None;
+    }
     Some(Address {
         protocol,
         key,
         method,
         target,
         shown,
-        path: url.slice(end..url.len()),
+        path,
     })
+}
+
+/// Where the host of a URL ends, which may hold references.
+fn end_of_host(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let end = text.char_indices().find(|(_, c)| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && matches!(c, '/' | '?' | '#')
+    });
+    end.map_or(text.len(), |(at, _)| at)
 }
 
 /// CSV files by name.
@@ -298,6 +359,23 @@ fn pace(reader: &mut Reader<'_>, fields: &Fields<'_>, model: Option<&LoadModel>)
     Some(pace)
 }
 
+/// The files of a single question, which has TLS if its address begins with `https`.
+pub(super) fn tls_of(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    is_https: Option<bool>,
+) -> Option<Option<LoadTls>> {
+    let tls = tls(reader, fields);
+    match (fields.get("tls"), is_https) {
+        (Some(field), Some(false)) => {
+            let problem = Problem::new(field.span(), "\"tls\" goes with an https address");
+            reader.problem(problem);
+            None
+        }
+        (_, is_https) => Some(is_https.unwrap_or_default().then_some(tls?)),
+    }
+}
+
 fn tls(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<LoadTls> {
     let Some(field) = fields.get("tls") else {
         return Some(LoadTls::default());
@@ -330,6 +408,23 @@ fn tls(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<LoadTls> {
         key,
         insecure: insecure?,
     })
+}
+
+/// The file that holds the password of a database.
+fn password_file(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    protocol: Option<Protocol>,
+) -> Option<Option<String>> {
+    let Some(field) = fields.get("password_file") else {
+        return Some(None);
+    };
+    if protocol.is_some_and(|protocol| protocol.password_variable().is_none()) {
+        let message = "only redis and postgres have a password";
+        reader.problem(Problem::new(field.span(), message));
+        return None;
+    }
+    reader.line(field, "the path of a file").map(Some)
 }
 
 fn guard(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<GuardLimits> {

@@ -8,14 +8,14 @@ use toml::de::DeValue;
 use super::super::fields::{Field, Fields, described};
 use super::super::values::{Reader, name_problem};
 use super::content::{body, headers};
-use super::{Address, answers};
-use crate::plan::{Journey, Request, Template};
+use super::{Address, answers, commands};
+use crate::plan::{Journey, Request, Segment, Template};
 use crate::text::Text;
 use lab_load::Protocol;
 use lab_load::request::{AnswerEnd, Assertion};
 
 /// Keys of a request that a load can have itself.
-pub(super) const KEYS: [&str; 4] = ["header", "body", "body_file", "answer"];
+pub(super) const KEYS: [&str; 5] = ["header", "body", "body_file", "answer", "sql"];
 /// Most requests of a load, over all journeys.
 const MOST: usize = 1_000;
 /// Longest pause between two requests of a journey.
@@ -53,6 +53,29 @@ pub(super) fn method(text: &Text) -> (Option<Text>, Text) {
         Some(text.slice(start..start + word)),
         text.slice(at..text.len()),
     )
+}
+
+/// A method of HTTP.
+pub(super) fn of_http(reader: &mut Reader<'_>, given: &Text) -> Option<String> {
+    let method = given.as_str();
+    if method.bytes().any(|b| b.is_ascii_lowercase()) {
+        let message = format!("methods are written in capitals, found \"{method}\"");
+        let problem = Problem::new(given.whole(), message);
+        reader.problem(problem.suggest(method.to_ascii_uppercase()));
+        return None;
+    }
+    Some(method.to_owned())
+}
+
+/// What follows the host of a URL, in the language of requests.
+pub(super) fn path_of_url(
+    reader: &mut Reader<'_>,
+    path: &Text,
+    texts: &mut Vec<Text>,
+) -> Option<Template> {
+    let language = reader.scope.request(path, &mut reader.problems)?;
+    texts.push(language.text);
+    Some(language.template)
 }
 
 /// Reads what a load asks.
@@ -108,9 +131,24 @@ impl Common<'_> {
 
     /// The only request, whose parts stand in the load itself.
     fn only(&mut self, reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Journey> {
-        let body = body(reader, fields, &mut self.texts);
+        let (body, path) = match self.address.protocol {
+            Protocol::Redis => {
+                let given = Some(&self.address.path);
+                let command = commands::command(reader, fields, given, &mut self.texts);
+                (command, Some(Template::default()))
+            }
+            Protocol::Postgres => {
+                let behind = &self.address.path;
+                let statement = commands::statement(reader, fields, behind, &mut self.texts);
+                (statement, Some(Template::default()))
+            }
+            _ => {
+                commands::no_statement(reader, fields)?;
+                let body = body(reader, fields, &mut self.texts);
+                (body, self.path(reader, &self.address.path))
+            }
+        };
         let method = self.method(reader, self.address.method.as_ref());
-        let path = self.path(reader, &self.address.path);
         let answer = self.answer(reader, fields, None);
         let (body, method, path, answer) = (body?, method?, path?, answer?);
         Some(Journey {
@@ -133,7 +171,7 @@ impl Common<'_> {
     /// Where requests are told one by one, the load itself says only where they go.
     fn has_no_own(&self, reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<()> {
         let mut good = true;
-        for field in ["body", "body_file"]
+        for field in ["body", "body_file", "sql"]
             .iter()
             .filter_map(|key| fields.get(key))
         {
@@ -259,11 +297,31 @@ impl Common<'_> {
                 self.names.push(name.clone());
                 Some(name)
             });
-        let asks = self.asks(reader, fields);
+        let (asks, body) = match self.address.protocol {
+            Protocol::Redis => {
+                let expected = "a command such as \"GET key:{seq}\"";
+                let given = fields
+                    .require("redis", "\"GET key\"", &mut reader.problems)
+                    .and_then(|field| reader.verbatim(field, expected));
+                let command = given.and_then(|given| {
+                    commands::command(reader, fields, Some(&given), &mut self.texts)
+                });
+                (Some((String::new(), Template::default())), command)
+            }
+            Protocol::Postgres => {
+                let behind = &self.address.path;
+                let statement = commands::statement(reader, fields, behind, &mut self.texts);
+                (Some((String::new(), Template::default())), statement)
+            }
+            _ => {
+                commands::no_statement(reader, fields)?;
+                let asks = self.asks(reader, fields);
+                (asks, body(reader, fields, &mut self.texts))
+            }
+        };
         let mut own = Vec::new();
         let headers = headers(reader, fields, &mut own);
         self.texts.extend(own);
-        let body = body(reader, fields, &mut self.texts);
         let think = fields.get("think").map_or(Some(Duration::ZERO), |field| {
             reader.duration(field, Duration::ZERO..=LONGEST_THINK)
         });
@@ -339,19 +397,13 @@ impl Common<'_> {
         let Some(given) = given else {
             return Some(if self.is_http() { "GET" } else { "" }.to_owned());
         };
-        let method = given.as_str();
         if !self.is_http() {
+            let method = given.as_str();
             let message = format!("{} has no methods such as {method}", self.address.key);
             reader.problem(Problem::new(given.whole(), message));
             return None;
         }
-        if method.bytes().any(|b| b.is_ascii_lowercase()) {
-            let message = format!("methods are written in capitals, found \"{method}\"");
-            let problem = Problem::new(given.whole(), message);
-            reader.problem(problem.suggest(method.to_ascii_uppercase()));
-            return None;
-        }
-        Some(method.to_owned())
+        of_http(reader, given)
     }
 
     fn path(&mut self, reader: &mut Reader<'_>, path: &Text) -> Option<Template> {
@@ -370,18 +422,10 @@ impl Common<'_> {
             }
             _ => {}
         }
+        let mut template = path_of_url(reader, path, &mut self.texts)?;
         // `http://host?query` asks for the root.
-        let root = match path.as_str().starts_with('/') {
-            true => None,
-            false => Some("/"),
-        };
-        let language = reader.scope.request(path, &mut reader.problems)?;
-        self.texts.push(language.text);
-        let mut template = language.template;
-        if let Some(root) = root {
-            template
-                .0
-                .insert(0, crate::plan::Segment::Text(root.to_owned()));
+        if !path.as_str().starts_with('/') {
+            template.0.insert(0, Segment::Text("/".to_owned()));
         }
         Some(template)
     }

@@ -33,18 +33,19 @@ pub(in super::super) fn search(
     names: &Names,
 ) -> Option<Option<Search>> {
     let Some(field) = step.get("search") else {
-        for key in ["while", "fit"] {
-            if let Some(field) = step.get(key) {
-                let message = format!("\"{key}\" belongs to a search, and this step has none");
-                reader.problem(Problem::new(field.span(), message));
-                return None;
-            }
+        if let Some(field) = step.get("fit") {
+            let message = "\"fit\" belongs to a search, and this step has none";
+            reader.problem(Problem::new(field.span(), message));
+            return None;
         }
         return Some(None);
     };
-    let works = ["make", "hold", "run", "wait"];
+    let works = ["make", "hold", "signal", "http", "run", "wait"];
     if let Some(other) = works.iter().find_map(|key| step.get(key)) {
-        let message = format!("a step that searches does not {} besides", other.key);
+        let message = format!(
+            "a step that searches does nothing else, such as \"{}\"",
+            other.key
+        );
         let problem = Problem::new(other.span(), message);
         reader.problem(
             problem.help("\"each\" is the length of a hold; put the rest into a step of its own"),
@@ -261,13 +262,12 @@ fn good(
         &format!("{example}, what must hold"),
         &mut reader.problems,
     )?;
-    let fields = Fields::open(
-        field.value,
-        "\"while\"",
-        &["good"],
-        &["always"],
-        &mut reader.problems,
-    )?;
+    let known = ["good", "always"];
+    let fields = Fields::open(field.value, "\"while\"", &known, &[], &mut reader.problems)?;
+    if let Some(field) = fields.get("always") {
+        let message = "a search judges each rate by itself; \"always\" is for other steps";
+        reader.problem(Problem::new(field.span(), message));
+    }
     let field = fields.require(
         "good",
         "[\"NAME p99 < 20ms\"], what must hold",

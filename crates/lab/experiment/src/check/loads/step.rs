@@ -18,6 +18,8 @@ pub(in super::super) struct Under<'a> {
     pub(in super::super) loads: &'a [Found],
     /// Searches of the steps before: name of the step, and of the load that it varies.
     pub(in super::super) searches: Vec<(String, String)>,
+    /// Names of all steps that search.
+    pub(in super::super) searching: Vec<String>,
 }
 
 /// Reads `load = { traffic = "500/s" }`.

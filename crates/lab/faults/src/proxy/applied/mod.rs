@@ -211,4 +211,4 @@ fn stalled(retransmit: Duration, losses: u32) -> Duration {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,16 +1,28 @@
+use super::super::toxic::Protocol;
 use super::*;
 
-fn applied(kind: ToxicKind) -> Applied {
-    let toxic = Toxic {
-        name: "it".into(),
+pub(in crate::proxy) const MS: Duration = Duration::from_millis(1);
+
+/// A toxic for everybody and both directions.
+pub(in crate::proxy) fn toxic(name: &str, kind: ToxicKind) -> Toxic {
+    Toxic {
+        name: name.into(),
         kind,
         direction: None,
         clients: Clients::All,
-    };
-    Applied::new(toxic, 3, Arc::default())
+    }
 }
 
-const MS: Duration = Duration::from_millis(1);
+fn applied(kind: ToxicKind) -> Applied {
+    Applied::new(toxic("it", kind), 3, Arc::default())
+}
+
+/// The same, as a proxy of this protocol puts it on.
+pub(in crate::proxy) fn checked(protocol: Protocol, name: &str, kind: ToxicKind) -> Arc<Applied> {
+    let toxic = toxic(name, kind);
+    toxic.check(protocol).unwrap();
+    Arc::new(Applied::new(toxic, 11, Arc::default()))
+}
 
 #[test]
 fn delays_follow_their_distribution() {

@@ -4,14 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::applied::{Applied, Counters};
-use super::bucket::Bucket;
-use super::toxic::{Direction, RateOf, ToxicKind};
+use super::applied::Applied;
+use super::on_path::OnPath;
+use super::toxic::{Direction, ToxicKind};
 
 /// Most bytes and datagrams that a direction of a client holds. What comes beyond is dropped,
 /// as a router with a full queue does.
@@ -40,18 +40,10 @@ pub(super) enum DatagramStep {
 }
 
 #[derive(Debug)]
-struct OnPath {
-    applied: Arc<Applied>,
-    /// Bytes that it let in since it was put on.
-    passed: u64,
-    bucket: Option<Bucket>,
-}
-
-#[derive(Debug)]
 pub(super) struct DatagramPath {
     direction: Direction,
     id: u64,
-    toxics: Vec<OnPath>,
+    toxics: Vec<OnPath<()>>,
     held: BinaryHeap<Reverse<Held>>,
     bytes: usize,
     datagrams: u64,
@@ -75,41 +67,13 @@ impl DatagramPath {
 
     /// These toxics are on from now on; what is under way becomes due by them.
     pub(super) fn set(&mut self, toxics: Vec<Arc<Applied>>) {
-        self.count_held(|held, bytes| held.fetch_sub(bytes, Relaxed));
-        let mut before = std::mem::take(&mut self.toxics);
-        for applied in toxics {
-            let same = |on: &OnPath| Arc::ptr_eq(&on.applied, &applied);
-            if let Some(place) = before.iter().position(same) {
-                self.toxics.push(before.swap_remove(place));
-                continue;
-            }
-            let changed = |on: &OnPath| Arc::ptr_eq(&on.applied.counters, &applied.counters);
-            let is_new = !before.iter().any(changed);
-            let bucket = match applied.toxic.kind {
-                ToxicKind::Throttle {
-                    bytes_per_s,
-                    burst_bytes,
-                    of: RateOf::Connection,
-                } => Some(Bucket::new(bytes_per_s, burst_bytes)),
-                _ => None,
-            };
-            let on = OnPath {
-                applied,
-                passed: 0,
-                bucket,
-            };
-            on.counters(self.direction)
-                .connections
-                .fetch_add(u64::from(is_new), Relaxed);
-            self.toxics.push(on);
-        }
+        OnPath::replace(&mut self.toxics, toxics, self.direction, self.bytes, |_| ());
         let held = std::mem::take(&mut self.held).into_iter();
         let again = |Reverse(held): Reverse<Held>| {
             let due = held.arrived + self.delay(held.ordinal, held.copy);
             Reverse(Held { due, ..held })
         };
         self.held = held.map(again).collect();
-        self.count_held(|held, bytes| held.fetch_add(bytes, Relaxed));
     }
 
     /// How many were dropped because too much was held.
@@ -129,13 +93,13 @@ impl DatagramPath {
         let place = [self.id, ordinal];
         for on in &mut self.toxics {
             if on.drops(&place, bytes.len()) {
-                on.counters(self.direction).drop_datagram(bytes.len());
+                on.counters().drop_datagram(bytes.len());
                 return;
             }
         }
         let mut copies = 1;
         for on in &self.toxics {
-            let counters = on.counters(self.direction);
+            let counters = on.counters();
             match on.applied.toxic.kind {
                 ToxicKind::Duplicate { share } if on.applied.draw(&place).uniform() < share => {
                     copies += 1;
@@ -156,7 +120,7 @@ impl DatagramPath {
                 continue;
             }
             for on in &self.toxics {
-                on.counters(self.direction)
+                on.counters()
                     .held_bytes
                     .fetch_add(bytes.len() as u64, Relaxed);
             }
@@ -175,7 +139,7 @@ impl DatagramPath {
 
     fn delay(&self, ordinal: u64, copy: u64) -> Duration {
         // Copies of one are delayed each by themselves, yet late together.
-        let delay = |on: &OnPath| match on.applied.toxic.kind {
+        let delay = |on: &OnPath<()>| match on.applied.toxic.kind {
             ToxicKind::Delay { .. } => on.applied.delay(&[self.id, ordinal, copy]),
             _ => on.late(&[self.id, ordinal]),
         };
@@ -192,21 +156,21 @@ impl DatagramPath {
                 return DatagramStep::Wait(Some(first.due));
             }
             let size = first.bytes.len();
-            let partition = |on: &&OnPath| on.applied.toxic.kind == ToxicKind::Partition;
+            let partition = |on: &&OnPath<()>| on.applied.toxic.kind == ToxicKind::Partition;
             if let Some(on) = self.toxics.iter().find(partition) {
-                on.counters(self.direction).drop_datagram(size);
+                on.counters().drop_datagram(size);
                 self.pop();
                 continue;
             }
             for on in &mut self.toxics {
-                let when = on.with_bucket(self.direction, |bucket| bucket.when(now, size as u64));
+                let when = on.with_bucket(|bucket| bucket.when(now, size as u64));
                 if let Some(when) = when.filter(|when| *when > now) {
                     return DatagramStep::Wait(Some(when));
                 }
             }
             for on in &mut self.toxics {
-                on.with_bucket(self.direction, |bucket| bucket.take(size as u64));
-                let counters = on.counters(self.direction);
+                on.with_bucket(|bucket| bucket.take(size as u64));
+                let counters = on.counters();
                 counters.bytes.fetch_add(size as u64, Relaxed);
                 counters.datagrams.fetch_add(1, Relaxed);
             }
@@ -222,42 +186,21 @@ impl DatagramPath {
             .unwrap_or_default();
         self.bytes -= bytes.len();
         for on in &self.toxics {
-            on.counters(self.direction)
+            on.counters()
                 .held_bytes
                 .fetch_sub(bytes.len() as u64, Relaxed);
         }
         bytes
     }
-
-    fn count_held(&self, count: impl Fn(&AtomicU64, u64) -> u64) {
-        for on in &self.toxics {
-            count(&on.counters(self.direction).held_bytes, self.bytes as u64);
-        }
-    }
 }
 
 impl Drop for DatagramPath {
     fn drop(&mut self) {
-        self.count_held(|held, bytes| held.fetch_sub(bytes, Relaxed));
+        OnPath::let_go(&self.toxics, self.bytes);
     }
 }
 
-impl OnPath {
-    fn counters(&self, direction: Direction) -> &Counters {
-        &self.applied.counters[direction.index()]
-    }
-
-    fn with_bucket<T>(
-        &mut self,
-        direction: Direction,
-        act: impl FnOnce(&mut Bucket) -> T,
-    ) -> Option<T> {
-        match &mut self.bucket {
-            Some(bucket) => Some(act(bucket)),
-            None => self.applied.with_link(direction, act),
-        }
-    }
-
+impl OnPath<()> {
     fn drops(&mut self, place: &[u64], size: usize) -> bool {
         match self.applied.toxic.kind {
             ToxicKind::Partition => true,

@@ -1,19 +1,11 @@
 use proptest::prelude::*;
 
-use super::super::toxic::{Clients, Jitter, LimitEnd, Protocol, Toxic};
+use super::super::applied::tests::{MS, checked, toxic};
+use super::super::toxic::{Jitter, LimitEnd, Protocol, RateOf};
 use super::*;
 
-const MS: Duration = Duration::from_millis(1);
-
 fn applied(name: &str, kind: ToxicKind) -> Arc<Applied> {
-    let toxic = Toxic {
-        name: name.into(),
-        kind,
-        direction: None,
-        clients: Clients::All,
-    };
-    toxic.check(Protocol::Udp).unwrap();
-    Arc::new(Applied::new(toxic, 11, Arc::default()))
+    checked(Protocol::Udp, name, kind)
 }
 
 fn path(toxics: &[&Arc<Applied>]) -> DatagramPath {
@@ -244,8 +236,7 @@ proptest! {
         gaps in prop::collection::vec(0..50_u64, 1..60), by in 0..200_u64, jitter in 0..300_u64, seed: u64,
     ) {
         let kind = ToxicKind::Delay { by: by as u32 * MS, jitter: Jitter::Uniform(jitter as u32 * MS) };
-        let toxic = Toxic { name: "it".into(), kind, direction: None, clients: Clients::All };
-        let toxic = Arc::new(Applied::new(toxic, seed, Arc::default()));
+        let toxic = Arc::new(Applied::new(toxic("it", kind), seed, Arc::default()));
         let mut path = path(&[&toxic]);
         let mut at = Duration::ZERO;
         let mut expected = Vec::new();

@@ -7,14 +7,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 
-use super::applied::{Applied, Counters};
-use super::bucket::Bucket;
-use super::toxic::{Direction, LimitEnd, RateOf, ResetWhen, ToxicKind};
+use super::applied::Applied;
+use super::on_path::OnPath;
+use super::toxic::{Direction, LimitEnd, ResetWhen, ToxicKind};
 use crate::recur::exponential;
 
 /// What jitter and loss are drawn for: what one Ethernet frame carries of a TCP stream with
@@ -64,21 +64,15 @@ struct Chunk {
     ordinal: u64,
 }
 
-/// A toxic with what it remembers of this direction of this connection.
+/// What a toxic remembers of one direction of one connection.
 #[derive(Debug)]
-struct OnPath {
-    applied: Arc<Applied>,
-    direction: Direction,
-    /// Bytes that passed since it was put on.
-    passed: u64,
+struct Memory {
     /// When it resets the connection.
     reset_at: Option<Duration>,
-    /// What is left of a piece, how many came before it, and when it may go.
+    /// What is left of a piece, how many came before it, and when the next may go.
     piece: usize,
     pieces: u64,
     not_before: Duration,
-    /// A connection's own rate.
-    bucket: Option<Bucket>,
 }
 
 #[derive(Debug)]
@@ -86,7 +80,7 @@ pub(super) struct StreamPath {
     direction: Direction,
     /// Its number among all directions of all connections.
     id: u64,
-    toxics: Vec<OnPath>,
+    toxics: Vec<OnPath<Memory>>,
     queue: VecDeque<Chunk>,
     bytes: usize,
     chunks: u64,
@@ -109,23 +103,15 @@ impl StreamPath {
 
     /// These toxics are on from now on. Those that were keep what they remember.
     pub(super) fn set(&mut self, now: Duration, toxics: Vec<Arc<Applied>>) {
-        self.count_held(|held, bytes| held.fetch_sub(bytes, Relaxed));
-        let mut before = std::mem::take(&mut self.toxics);
-        for applied in toxics {
-            let same = |on: &OnPath| Arc::ptr_eq(&on.applied, &applied);
-            if let Some(place) = before.iter().position(same) {
-                self.toxics.push(before.swap_remove(place));
-                continue;
-            }
-            let changed = |on: &OnPath| Arc::ptr_eq(&on.applied.counters, &applied.counters);
-            let is_new = !before.iter().any(changed);
-            let on = OnPath::new(applied, self.direction, self.id, now);
-            on.counters()
-                .connections
-                .fetch_add(u64::from(is_new), Relaxed);
-            self.toxics.push(on);
-        }
-        self.count_held(|held, bytes| held.fetch_add(bytes, Relaxed));
+        let id = self.id;
+        let remember = |applied: &Applied| Memory::of(applied, id, now);
+        OnPath::replace(
+            &mut self.toxics,
+            toxics,
+            self.direction,
+            self.bytes,
+            remember,
+        );
     }
 
     /// Which one it is.
@@ -212,9 +198,9 @@ impl StreamPath {
         if let Some(step) = self.cut_off(now) {
             return step;
         }
-        let reset = self.toxics.iter().filter_map(|on| on.reset_at).min();
+        let reset = self.toxics.iter().filter_map(|on| on.memory.reset_at).min();
         let sooner = |at: Duration| Step::Wait(Some(reset.map_or(at, |reset| reset.min(at))));
-        let partitioned = |on: &OnPath| on.applied.toxic.kind == ToxicKind::Partition;
+        let partitioned = |on: &OnPath<Memory>| on.applied.toxic.kind == ToxicKind::Partition;
         if self.toxics.iter().any(partitioned) {
             return Step::Wait(reset);
         }
@@ -240,7 +226,7 @@ impl StreamPath {
                 ToxicKind::Reset(when) => {
                     let reset = match when {
                         ResetWhen::AfterBytes(bytes) => on.passed >= bytes,
-                        _ => on.reset_at.is_some_and(|at| at <= now),
+                        _ => on.memory.reset_at.is_some_and(|at| at <= now),
                     };
                     (reset.then_some(&counters.reset_connections)?, Step::Reset)
                 }
@@ -258,7 +244,7 @@ impl StreamPath {
 
     fn end_delay(&self) -> Duration {
         let place = [self.id, u64::MAX];
-        let delay = |on: &OnPath| match on.applied.toxic.kind {
+        let delay = |on: &OnPath<Memory>| match on.applied.toxic.kind {
             ToxicKind::CloseSlowly(by) => by,
             _ => on.applied.delay(&place),
         };
@@ -281,30 +267,31 @@ impl StreamPath {
             self.queue.pop_front();
         }
     }
-
-    fn count_held(&self, count: impl Fn(&AtomicU64, u64) -> u64) {
-        for on in &self.toxics {
-            count(&on.counters().held_bytes, self.bytes as u64);
-        }
-    }
 }
 
 impl Drop for StreamPath {
     fn drop(&mut self) {
-        self.count_held(|held, bytes| held.fetch_sub(bytes, Relaxed));
+        OnPath::let_go(&self.toxics, self.bytes);
     }
 }
 
 /// How many of a chunk's bytes may go now, else when one may.
-fn ready(front: &Chunk, toxics: &mut [OnPath], id: u64, now: Duration) -> Result<usize, Duration> {
+fn ready(
+    front: &Chunk,
+    toxics: &mut [OnPath<Memory>],
+    id: u64,
+    now: Duration,
+) -> Result<usize, Duration> {
     let mut count = due(front, toxics, id, now)?;
     for on in toxics.iter() {
         let left = |bytes: u64| usize::try_from(bytes - on.passed).unwrap_or(usize::MAX);
         count = count.min(match on.applied.toxic.kind {
             ToxicKind::Limit { bytes, .. } => left(bytes),
             ToxicKind::Reset(ResetWhen::AfterBytes(bytes)) => left(bytes),
-            ToxicKind::Slice { .. } if on.not_before > now => return Err(on.not_before),
-            ToxicKind::Slice { .. } => on.piece,
+            ToxicKind::Slice { .. } if on.memory.not_before > now => {
+                return Err(on.memory.not_before);
+            }
+            ToxicKind::Slice { .. } => on.memory.piece,
             _ => continue,
         });
     }
@@ -326,7 +313,12 @@ fn ready(front: &Chunk, toxics: &mut [OnPath], id: u64, now: Duration) -> Result
 }
 
 /// How many of a chunk's bytes have waited long enough, else until when the first waits.
-fn due(front: &Chunk, toxics: &[OnPath], id: u64, now: Duration) -> Result<usize, Duration> {
+fn due(
+    front: &Chunk,
+    toxics: &[OnPath<Memory>],
+    id: u64,
+    now: Duration,
+) -> Result<usize, Duration> {
     let mut count = 0;
     while count < front.bytes.len() {
         let segment = (front.gone + count) / SEGMENT;
@@ -341,8 +333,9 @@ fn due(front: &Chunk, toxics: &[OnPath], id: u64, now: Duration) -> Result<usize
     Ok(front.bytes.len())
 }
 
-impl OnPath {
-    fn new(applied: Arc<Applied>, direction: Direction, id: u64, now: Duration) -> Self {
+impl Memory {
+    /// That of a toxic which is put on the direction `id` now.
+    fn of(applied: &Applied, id: u64, now: Duration) -> Self {
         let reset_at = match applied.toxic.kind {
             ToxicKind::Reset(ResetWhen::Now) => Some(now),
             ToxicKind::Reset(ResetWhen::AtRandom(mean)) => {
@@ -350,47 +343,26 @@ impl OnPath {
             }
             _ => None,
         };
-        let bucket = match applied.toxic.kind {
-            ToxicKind::Throttle {
-                bytes_per_s,
-                burst_bytes,
-                of: RateOf::Connection,
-            } => Some(Bucket::new(bytes_per_s, burst_bytes)),
-            _ => None,
-        };
-        let mut on = Self {
-            applied,
-            direction,
-            passed: 0,
+        let mut memory = Self {
             reset_at,
             piece: 0,
             pieces: 0,
             not_before: Duration::ZERO,
-            bucket,
         };
-        on.next_piece(id);
-        on
+        memory.next_piece(applied, id);
+        memory
     }
 
-    fn counters(&self) -> &Counters {
-        &self.applied.counters[self.direction.index()]
-    }
-
-    fn with_bucket<T>(&mut self, act: impl FnOnce(&mut Bucket) -> T) -> Option<T> {
-        match &mut self.bucket {
-            Some(bucket) => Some(act(bucket)),
-            None => self.applied.with_link(self.direction, act),
-        }
-    }
-
-    fn next_piece(&mut self, id: u64) {
-        if let ToxicKind::Slice { bytes, vary, .. } = self.applied.toxic.kind {
-            let mut random = self.applied.draw(&[id, self.pieces]);
+    fn next_piece(&mut self, applied: &Applied, id: u64) {
+        if let ToxicKind::Slice { bytes, vary, .. } = applied.toxic.kind {
+            let mut random = applied.draw(&[id, self.pieces]);
             self.piece = bytes - vary + random.below(2 * vary + 1);
             self.pieces += 1;
         }
     }
+}
 
+impl OnPath<Memory> {
     /// So many of a chunk's bytes pass it.
     fn written(&mut self, front: &Chunk, id: u64, now: Duration, count: usize) {
         let counters = self.counters();
@@ -400,10 +372,11 @@ impl OnPath {
         self.with_bucket(|bucket| bucket.take(count as u64));
         match self.applied.toxic.kind {
             ToxicKind::Slice { pause, .. } => {
-                self.piece -= count.min(self.piece);
-                if self.piece == 0 {
-                    self.not_before = now + pause;
-                    self.next_piece(id);
+                let memory = &mut self.memory;
+                memory.piece -= count.min(memory.piece);
+                if memory.piece == 0 {
+                    memory.not_before = now + pause;
+                    memory.next_piece(&self.applied, id);
                 }
             }
             ToxicKind::Lose { .. } => {

@@ -3,20 +3,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use proptest::prelude::*;
 use stats::SplitMix;
 
-use super::super::toxic::{Clients, Jitter, Toxic};
+use super::super::applied::tests::{MS, checked, toxic};
+use super::super::toxic::{Jitter, Protocol, RateOf, Toxic};
 use super::*;
 
-const MS: Duration = Duration::from_millis(1);
-
 fn applied(name: &str, kind: ToxicKind) -> Arc<Applied> {
-    let toxic = Toxic {
-        name: name.into(),
-        kind,
-        direction: None,
-        clients: Clients::All,
-    };
-    toxic.check(super::super::Protocol::Tcp).unwrap();
-    Arc::new(Applied::new(toxic, 11, Arc::default()))
+    checked(Protocol::Tcp, name, kind)
 }
 
 /// What came out: bytes, and when the first of each write did.
@@ -506,8 +498,7 @@ proptest! {
     ) {
         let jitter = Jitter::Uniform(jitter as u32 * MS);
         let kind = ToxicKind::Delay { by: by as u32 * MS, jitter };
-        let toxic = Toxic { name: "it".into(), kind, direction: None, clients: Clients::All };
-        let toxic = Arc::new(Applied::new(toxic, seed, Arc::default()));
+        let toxic = Arc::new(Applied::new(toxic("it", kind), seed, Arc::default()));
         let mut at = Duration::ZERO;
         let sends: Vec<_> = sends.iter().map(|(gap, count)| { at += *gap as u32 * MS; (at, *count) }).collect();
         let mut it = Simulation::new(&sends, None);

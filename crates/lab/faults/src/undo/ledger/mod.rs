@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,8 @@ use super::process::ProcessId;
 pub const MADE: &str = "headroom-fault-";
 /// What the names of ledgers end with.
 pub(super) const EXTENSION: &str = "ledger";
+/// Commands of an owner that is gone are run twice, with this time between.
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// Most bytes that are read of a ledger.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -57,6 +61,21 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// Where [`Ledger::create`] makes that of this process in a folder. A guardian that is
+    /// started with it before finds also a ledger that was only begun.
+    ///
+    /// # Errors
+    /// When this process is not in `/proc`.
+    pub fn path_in(folder: &Path) -> Result<PathBuf, LedgerError> {
+        let process = ProcessId::own().ok_or_else(|| LedgerError {
+            doing: "name",
+            path: folder.into(),
+            found: io::Error::other("this process is not in /proc"),
+        })?;
+        let name = format!("{}-{}.{EXTENSION}", process.pid, process.start_ticks);
+        Ok(folder.join(name))
+    }
+
     /// Makes one in a folder, which must be there.
     ///
     /// # Errors
@@ -70,8 +89,7 @@ impl Ledger {
         let unknown = || io::Error::other("this process or its boot is not in /proc");
         let process = ProcessId::own().ok_or_else(|| fail(folder, unknown()))?;
         let boot = boot().ok_or_else(|| fail(folder, unknown()))?;
-        let name = format!("{}-{}.{EXTENSION}", process.pid, process.start_ticks);
-        let path = folder.join(name);
+        let path = Self::path_in(folder)?;
         let file = OpenOptions::new().append(true).create_new(true).open(&path);
         let file = file.map_err(|found| fail(&path, found))?;
         let mut ledger = Self {
@@ -127,9 +145,18 @@ impl Ledger {
             return Ok(());
         };
         act.perform()?;
-        self.due.remove(&entry.0);
+        self.settle(entry).map_err(|error| error.to_string())
+    }
+
+    /// An entry was undone in another way than its own.
+    ///
+    /// # Errors
+    /// When that cannot be written; then it is undone once more.
+    pub fn settle(&mut self, entry: Entry) -> Result<(), LedgerError> {
+        if self.due.remove(&entry.0).is_none() {
+            return Ok(());
+        }
         self.write("write", &Line::Done { entry })
-            .map_err(|error| error.to_string())
     }
 
     /// Undoes everything, the last first, and removes the file.
@@ -202,12 +229,23 @@ pub(super) fn undo_abandoned(path: &Path) -> Result<bool, Vec<String>> {
         return Ok(false);
     }
     let same_boot = owner.is_none_or(|(_, of)| boot().is_none_or(|now| now == of));
-    for act in due
-        .values()
-        .rev()
+    let acts = due.values().rev();
+    let acts: Vec<&Undo> = acts
         .filter(|act| same_boot || act.outlasts_boot())
-    {
-        wrong.extend(act.perform().err());
+        .collect();
+    let mut commands = Vec::new();
+    for act in acts {
+        match (act.perform(), act) {
+            (_, Undo::Run { .. }) => commands.push(act),
+            (performed, _) => wrong.extend(performed.err()),
+        }
+    }
+    // What they undo may have been under way, and was ended a moment after its owner.
+    if !commands.is_empty() {
+        sleep(AGAIN_AFTER);
+    }
+    for command in commands {
+        wrong.extend(command.perform().err());
     }
     if !wrong.is_empty() {
         return Err(wrong);

@@ -3,9 +3,9 @@ use stats::SplitMix;
 
 use super::run::{Alike, served};
 use crate::detect::{
-    ConnectionCounts, GeneratorUse, LoopTurns, Phase, ProcessUse, QueueLevels, ResourceUse,
-    SlotLatencies, ThreadUse, connections, exhaustion, generator, growth, handshakes, pool,
-    processor, queue, stalls,
+    AttemptCounts, ConnectionCounts, GeneratorUse, LoopTurns, Phase, ProcessUse, QueueLevels,
+    ResourceUse, SlotLatencies, ThreadUse, connections, exhaustion, generator, growth, handshakes,
+    pool, processor, queue, repeats, stalls,
 };
 use crate::{Chart, Finding, Kind};
 
@@ -95,6 +95,7 @@ fn a_busy_thread_is_accused_only_where_others_idle() {
         let threads = [ThreadUse {
             name: "loop",
             cores,
+            waited: &[],
         }];
         processor(&ProcessUse {
             system: "bbs",
@@ -104,6 +105,7 @@ fn a_busy_thread_is_accused_only_where_others_idle() {
             cores,
             threads: &threads,
             idle: &idle,
+            outside: &[],
         })
     };
     let busy = vec![0.99; 600];
@@ -295,7 +297,7 @@ proptest! {
         period_s in prop_oneof![Just(0.1), Just(0.0), Just(f64::NAN), 0.0f64..3.0],
     ) {
         let (system, start_s) = ("s", 0.0);
-        let threads = [ThreadUse { name: "t", cores: &values }];
+        let threads = [ThreadUse { name: "t", cores: &values, waited: &[] }];
         let pairs: Vec<(f64, f64)> = other.iter().copied().zip(values.iter().copied()).collect();
         let counts = ConnectionCounts {
             system, client: "c", start_s, period_s, requests: &other, opened: &values, full: &other, resumed: &values,
@@ -304,6 +306,7 @@ proptest! {
             pool(&Phase { system, name: "p", inside: &intervals, waiting: &intervals }),
             processor(&ProcessUse {
                 system, process: "p", start_s, period_s, cores: &other, threads: &threads, idle: &values,
+                outside: &other,
             }),
             queue(&QueueLevels { system, name: "q", start_s, period_s, levels: &values, load: &other }),
             exhaustion(&ResourceUse { system, what: "w", start_s, period_s, used: &values, limit: 1.0 }),
@@ -319,6 +322,7 @@ proptest! {
             crate::detect::retries(&crate::detect::AttemptCounts {
                 system, client: "c", start_s, period_s, requests: &other, attempts: &values,
             }),
+            repeats(&AttemptCounts { system, client: "c", start_s, period_s, requests: &other, attempts: &values }),
             generator(&GeneratorUse {
                 load: "l", start_s, period_s, sent: &other, late: &values, busiest: &values,
                 waiting_for_processor: &other, at_in_flight_limit: &values,
@@ -328,4 +332,139 @@ proptest! {
             prop_assert!(found.effect.low <= found.effect.value && found.effect.value <= found.effect.high, "{:?}", found);
         }
     }
+}
+
+/// Recorded from a real server that stood still for 150 ms each second, on a machine that was
+/// busy with other things: one answer took 11 ms for no reason of the server's.
+#[test]
+fn one_slow_answer_does_not_hide_a_rhythm() {
+    const MS: [f64; 120] = [
+        6.6, 7.8, 8.4, 8.4, 5.3, 5.3, 5.3, 5.4, 5.6, 6.2, 0.0, 140.7, 5.3, 5.4, 5.4, 5.4, 5.3, 5.4,
+        8.6, 6.3, 0.0, 147.6, 5.4, 7.3, 8.7, 5.4, 5.4, 8.5, 5.4, 5.3, 0.0, 148.8, 5.3, 5.5, 5.4,
+        5.4, 5.3, 8.3, 8.8, 8.9, 0.0, 154.0, 5.5, 8.7, 7.4, 8.0, 8.7, 10.3, 7.1, 5.3, 0.0, 150.2,
+        5.4, 5.3, 6.1, 5.9, 6.9, 5.3, 5.3, 5.4, 0.0, 155.6, 5.3, 5.4, 5.4, 5.4, 5.3, 8.0, 6.2, 5.3,
+        0.0, 154.3, 5.3, 5.8, 5.3, 5.4, 5.3, 5.2, 8.5, 7.4, 0.0, 153.9, 5.6, 5.3, 5.3, 5.2, 5.3,
+        5.3, 5.3, 5.2, 0.0, 153.8, 5.4, 5.3, 5.2, 6.5, 5.3, 5.2, 11.4, 5.3, 0.0, 141.3, 5.2, 5.6,
+        7.0, 7.6, 8.6, 7.0, 5.2, 5.3, 0.0, 155.2, 5.3, 5.5, 5.5, 5.3, 5.6, 5.9, 5.2, 6.2,
+    ];
+    let latency_s = MS.map(|ms| ms / 1000.0);
+    let found = stalls(&SlotLatencies {
+        system: "server",
+        name: "users",
+        start_s: 0.0,
+        slot_s: 0.1,
+        latency_s: &latency_s,
+        arrivals: &[],
+    });
+    let found = found.expect("a rhythm");
+    assert_eq!(found.number("stalls"), Some(11.0));
+    let period_s = found.number("period_s").unwrap();
+    assert!((period_s - 1.0).abs() < 0.01, "{period_s}");
+}
+
+/// Recorded as the one above. Other work on the machine made answers late by 10 to 31 ms now and then,
+/// once for three tenths of a second right before a stall.
+#[test]
+fn lateness_right_before_a_stall_is_not_its_beginning() {
+    const MS: [u16; 120] = [
+        6, 5, 9, 5, 5, 5, 5, 7, 8, 6, 155, 5, 9, 6, 5, 8, 5, 5, 8, 5, 157, 5, 5, 5, 5, 5, 5, 5, 7,
+        5, 153, 7, 5, 5, 10, 16, 6, 5, 5, 5, 153, 5, 5, 5, 5, 5, 6, 7, 7, 5, 155, 6, 5, 5, 5, 5, 5,
+        7, 6, 6, 156, 6, 13, 5, 5, 5, 5, 5, 8, 6, 154, 7, 9, 6, 10, 5, 5, 5, 5, 5, 152, 6, 8, 8, 8,
+        6, 20, 31, 19, 10, 151, 6, 5, 5, 10, 5, 5, 6, 8, 8, 154, 8, 12, 6, 7, 5, 5, 8, 6, 5, 152,
+        5, 5, 7, 5, 5, 5, 5, 8, 5,
+    ];
+    let found = stalls(&SlotLatencies {
+        system: "server",
+        name: "users",
+        start_s: 0.0,
+        slot_s: 0.1,
+        latency_s: &MS.map(|ms| f64::from(ms) / 1000.0),
+        arrivals: &[],
+    });
+    let found = found.expect("a rhythm");
+    assert_eq!(found.number("stalls"), Some(11.0));
+    assert_eq!(found.number("period_s"), Some(1.0));
+}
+
+/// Recorded from a real thread that never slept, on a machine whose processors others used most of the
+/// time. Without them it might have slept.
+#[test]
+fn a_thread_that_waits_for_processes_outside_of_the_run_is_not_accused() {
+    let found = |used: f64, waited: f64, (idle, outside): (f64, f64)| {
+        let threads = [ThreadUse {
+            name: "burner",
+            cores: &[used; 20],
+            waited: &[waited; 20],
+        }];
+        processor(&ProcessUse {
+            system: "server",
+            process: "server",
+            start_s: 0.0,
+            period_s: 1.0,
+            cores: &[used; 20],
+            threads: &threads,
+            idle: &[idle; 20],
+            outside: &[outside; 20],
+        })
+    };
+    let told = found(0.35, 0.64, (0.0, 1.6)).expect("it cannot be told");
+    assert_eq!(told.kind, Kind::Machine);
+    assert_eq!(
+        told.sentence,
+        "thread burner of server used 35 % of one processor and waited for it for 64 % more for 100 % of the \
+         time while 0 cores idled and processes outside the run took 1.6 cores: the machine's processors were \
+         taken by processes outside the run, so whether it is limited cannot be told"
+    );
+    // One that sleeps for the rest of the time is not limited, whoever has the processors.
+    assert_eq!(found(0.35, 0.3, (0.0, 1.6)), None);
+    // One that had its processor whole is, whoever has the others.
+    let whole = found(0.97, 0.02, (0.0, 1.0)).expect("a limit");
+    assert_eq!(whole.kind, Kind::Processor);
+    assert!(
+        whole
+            .sentence
+            .contains("while 0 cores idled and processes outside the run took 1 core"),
+        "{whole}"
+    );
+    // Nor is anybody else to blame where the run itself has all processors.
+    assert_eq!(found(0.97, 0.02, (0.1, 0.05)), None);
+    // It may not run where the others are.
+    let bound = found(0.35, 0.64, (1.0, 0.0)).expect("a limit");
+    assert_eq!(bound.kind, Kind::Processor);
+    assert!(
+        bound.sentence.starts_with(
+            "thread burner of server used 35 % of one processor, and waited for it for 64 % more, for"
+        ),
+        "{bound}"
+    );
+}
+
+/// Of two processors, one that a process outside of the run never gives away leaves exactly one.
+#[test]
+fn a_process_that_has_what_others_leave_is_not_said_to_be_allowed_it() {
+    let found = |idle: f64, outside: f64| {
+        let cores: Vec<f64> = (0..20)
+            .map(|at| 0.995 - 0.001 * f64::from(at % 3))
+            .collect();
+        let half = [0.5; 20];
+        let thread = |name| ThreadUse {
+            name,
+            cores: &half,
+            waited: &[],
+        };
+        let found = processor(&ProcessUse {
+            system: "server",
+            process: "server",
+            start_s: 0.0,
+            period_s: 1.0,
+            cores: &cores,
+            threads: &[thread("a"), thread("b")],
+            idle: &[idle; 20],
+            outside: &[outside; 20],
+        });
+        found.map(|found| found.kind)
+    };
+    assert_eq!(found(1.0, 0.0), Some(Kind::Processor));
+    assert_eq!(found(0.0, 1.0), Some(Kind::Machine));
+    assert_eq!(found(0.0, 0.0), None);
 }

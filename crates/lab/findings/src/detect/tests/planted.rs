@@ -5,19 +5,30 @@ use stats::SplitMix;
 use super::run::{
     Alike, Run, SAMPLES, SECONDS, arrivals, between, count, sampled, served, within_factors,
 };
+use crate::detect::{SlotLatencies, stalls};
 use crate::{Finding, Kind};
 
 /// Runs for each kind.
 const SEEDS: u64 = 10;
 
-/// In how many of the runs what was planted is named rightly.
+/// What was planted is named rightly in nine tenths of the runs.
 fn named(
     kind: Kind,
     plant: impl Fn(&mut Run, &mut SplitMix) -> f64,
     right: impl Fn(&Finding, f64) -> bool,
 ) {
+    named_in(0.9, kind, plant, right);
+}
+
+/// What was planted is named rightly in such a share of the runs.
+fn named_in(
+    least: f64,
+    kind: Kind,
+    plant: impl Fn(&mut Run, &mut SplitMix) -> f64,
+    right: impl Fn(&Finding, f64) -> bool,
+) {
     let mut told = String::new();
-    let mut named = 0;
+    let mut named = 0_u32;
     for seed in 0..SEEDS {
         let mut random = SplitMix::new(500 + seed);
         let mut run = Run::clean(90_000 + seed);
@@ -30,7 +41,10 @@ fn named(
         told += &format!("{seed}, {truth}: {found:?}\n");
     }
     println!("{kind:?}: {named} of {SEEDS}");
-    assert!(named * 10 >= 9 * SEEDS, "{named} of {SEEDS}\n{told}");
+    assert!(
+        named as f64 >= least * SEEDS as f64,
+        "{named} of {SEEDS}\n{told}"
+    );
 }
 
 fn near(value: Option<f64>, truth: f64, share: f64) -> bool {
@@ -247,6 +261,84 @@ fn a_period_of_stalls_is_named() {
     );
 }
 
+/// A short run on a busy machine: in up to a tenth of the slots something is late, by anything up to
+/// most of a stall.
+#[test]
+fn a_period_of_stalls_is_named_on_a_busy_machine() {
+    named(
+        Kind::Stalls,
+        |run, random| {
+            let lasts_s = between(random, 0.1, 0.3);
+            let often = between(random, 0.0, 0.1);
+            let first = random.below(10);
+            run.latency_s = (0..120)
+                .map(|slot| {
+                    let usual = 0.005 * between(random, 1.0, 1.8);
+                    let late = match random.uniform() < often {
+                        true => within_factors(random, 0.005, 0.8 * lasts_s),
+                        false => 0.0,
+                    };
+                    let since_s = (slot + 10 - first) as f64 % 10.0 / 10.0;
+                    let stalled = (lasts_s - since_s).max(0.0) * between(random, 0.95, 1.0);
+                    usual + f64::max(late, stalled)
+                })
+                .collect();
+            run.arrivals = (0..120).map(|_| count(random, 20.0)).collect();
+            1.0
+        },
+        |found, period_s| near(found.number("period_s"), period_s, 0.02),
+    );
+}
+
+/// What other work on a machine does to the longest latency of a tenth of a second: as recorded beside builds that
+/// kept the load average at 12, from 5 to 30 ms, and up to 200 ms in some tenths.
+fn crowded(random: &mut SplitMix) -> f64 {
+    let late = if random.uniform() < 0.06 { 0.1 } else { 0.008 };
+    0.005 + late * random.exponential()
+}
+
+/// Where as much else is late as the stalls are long, some runs do not tell.
+#[test]
+fn a_period_of_stalls_is_named_on_a_crowded_machine() {
+    named_in(
+        0.5,
+        Kind::Stalls,
+        |run, random| {
+            let first = random.below(10);
+            run.latency_s = (0..140)
+                .map(|slot| match (slot + 10 - first) % 10 {
+                    0 => 0.15 + crowded(random),
+                    _ => crowded(random),
+                })
+                .collect();
+            run.arrivals = (0..140).map(|_| count(random, 20.0)).collect();
+            1.0
+        },
+        |found, period_s| near(found.number("period_s"), period_s, 0.02),
+    );
+}
+
+#[test]
+fn a_crowded_machine_has_no_rhythm() {
+    let accused = (0..20 * SEEDS).filter(|seed| {
+        let mut random = SplitMix::new(7_000 + seed);
+        let long = 60 + random.below(1140);
+        let latency_s: Vec<f64> = (0..long).map(|_| crowded(&mut random)).collect();
+        let found = stalls(&SlotLatencies {
+            system: "server",
+            name: "users",
+            start_s: 0.0,
+            slot_s: 0.1,
+            latency_s: &latency_s,
+            arrivals: &[],
+        });
+        found.is_some()
+    });
+    let accused = accused.count() as u64;
+    println!("{accused} of {} crowded runs", 20 * SEEDS);
+    assert!(accused * 200 <= 20 * SEEDS, "{accused}");
+}
+
 #[test]
 fn connections_for_each_request_are_named() {
     named(
@@ -315,6 +407,27 @@ fn retries_that_amplify_are_named() {
             1.0 + fails + fails * fails
         },
         |found, worst| near(found.number("attempts_per_request_max"), worst, 0.25),
+    );
+}
+
+/// What a service calls for each of its requests; from some time on most calls fail, and are tried again.
+#[test]
+fn calls_that_are_sent_again_are_named() {
+    named(
+        Kind::Retries,
+        |run, random| {
+            let usual = 1.0 + random.below(5) as f64;
+            let fails = between(random, 0.4, 1.0);
+            let from = 6 + random.below(90);
+            let again = 1.0 + fails + fails * fails;
+            for (second, requests) in run.called.0.iter_mut().enumerate() {
+                *requests = count(random, 60.0);
+                let each = if second < from { usual } else { usual * again };
+                run.called.1[second] = count(random, each * *requests);
+            }
+            usual * again
+        },
+        |found, worst| near(found.number("calls_per_request_max"), worst, 0.15),
     );
 }
 

@@ -9,7 +9,7 @@ use crate::Finding;
 use crate::detect::{
     AttemptCounts, ConnectionCounts, DatagramCounts, GeneratorUse, LoopTurns, Phase, ProcessUse,
     QueueLevels, ResourceUse, SlotLatencies, ThreadUse, connections, drops, exhaustion, generator,
-    growth, handshakes, pool, processor, queue, retries, stalls,
+    growth, handshakes, pool, processor, queue, repeats, retries, stalls,
 };
 
 /// Seconds of a run, and samples a second.
@@ -27,6 +27,7 @@ pub(super) struct Run {
     pub(super) phase: (Intervals, Intervals),
     pub(super) threads: Vec<Vec<f64>>,
     pub(super) idle: Vec<f64>,
+    pub(super) outside: Vec<f64>,
     /// Levels of a queue for each sample.
     pub(super) queue: Vec<f64>,
     pub(super) descriptors: Vec<f64>,
@@ -36,6 +37,8 @@ pub(super) struct Run {
     /// For each second.
     pub(super) requests: Vec<f64>,
     pub(super) attempts: Vec<f64>,
+    /// Requests and what they called, for each second.
+    pub(super) called: (Vec<f64>, Vec<f64>),
     pub(super) opened: Vec<f64>,
     pub(super) full: Vec<f64>,
     pub(super) resumed: Vec<f64>,
@@ -192,6 +195,7 @@ impl Run {
         run.loops(random);
         run.latencies(random);
         run.counts(random);
+        run.calls(random);
         run
     }
 
@@ -361,6 +365,29 @@ impl Run {
         }
     }
 
+    /// A service that calls others so often for a request on average, each time for a while more
+    /// often until caches are full, and once for some seconds.
+    fn calls(&mut self, random: &mut SplitMix) {
+        let rate = within_factors(random, 20.0, 2_000.0);
+        let usual = 1.0 + 5.0 * random.uniform() * random.uniform();
+        let (cold, full) = (between(random, 0.0, 3.0), random.below(40));
+        let (odd, lasts) = (random.below(SECONDS), 1 + random.below(5));
+        // Calls of one request differ as much as they may.
+        let lumps = 1 + random.below(3);
+        for second in 0..SECONDS {
+            let requests = count(random, rate * self.load[second * SAMPLES]);
+            let cold = if second < full { 1.0 + cold } else { 1.0 };
+            let again = if (odd..odd + lasts).contains(&second) {
+                1.8
+            } else {
+                1.0
+            };
+            let mean = requests * usual * cold * again / lumps as f64;
+            self.called.0.push(requests);
+            self.called.1.push(count(random, mean) * lumps as f64);
+        }
+    }
+
     /// What every detector says of it.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let (system, start_s) = ("store", 0.0);
@@ -370,7 +397,11 @@ impl Run {
             .threads
             .iter()
             .zip(names)
-            .map(|(cores, name)| ThreadUse { name, cores })
+            .map(|(cores, name)| ThreadUse {
+                name,
+                cores,
+                waited: &[],
+            })
             .collect();
         let whole: Vec<f64> = (0..self.idle.len())
             .map(|sample| self.threads.iter().map(|thread| thread[sample]).sum())
@@ -400,6 +431,7 @@ impl Run {
                 cores: &whole,
                 threads: &threads,
                 idle: &self.idle,
+                outside: &self.outside,
             }),
             queue(&QueueLevels {
                 system,
@@ -449,6 +481,14 @@ impl Run {
                 period_s: 1.0,
                 requests: &self.requests,
                 attempts: &self.attempts,
+            }),
+            repeats(&AttemptCounts {
+                system: "request",
+                client: "traffic",
+                start_s,
+                period_s: 1.0,
+                requests: &self.called.0,
+                attempts: &self.called.1,
             }),
             generator(&GeneratorUse {
                 load: "traffic",

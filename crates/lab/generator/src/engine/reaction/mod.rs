@@ -76,14 +76,18 @@ impl Wait {
 
     /// Since when something may be ready that neither it nor those before have told,
     /// which is not before `since`.
-    fn ready_since(&self, since: u64) -> u64 {
+    ///
+    /// The kernel looks at the sockets some time before the loop looks at the clock: a thread
+    /// that is kept from running in between has told what was ready before that.
+    fn ready_since(&self, since: u64, queued: u64) -> u64 {
         if self.full {
             return since;
         }
         // The kernel ends a wait like this when the thread was stopped and goes on.
-        match self.interrupted || self.events == 0 && self.overslept(0) {
+        let told_nothing = self.interrupted || self.events == 0 && self.overslept(0);
+        match told_nothing || self.overslept(queued) {
             true => since.max(self.began),
-            false => self.ended,
+            false => self.ended.saturating_sub(queued).max(self.began).max(since),
         }
     }
 }
@@ -250,7 +254,7 @@ impl Reaction {
             false => 0,
         };
         self.before = wait.before(self.since, queued);
-        self.since = wait.ready_since(self.since);
+        self.since = wait.ready_since(self.since, queued);
         self.delays.waited += Duration::from_nanos(queued);
         if wait.overslept(queued) || wait.interrupted {
             let stopped = wait.slept().saturating_sub(wait.longest + queued);

@@ -9,6 +9,8 @@ use super::*;
 const MS: u64 = 1_000_000;
 /// What handling one event takes.
 const HANDLING: u64 = 5_000;
+/// What it takes from the kernel's look at the sockets to that at the clock.
+const RETURN: u64 = 1_000;
 
 #[test]
 fn the_kernel_s_count_is_read() {
@@ -50,20 +52,23 @@ fn what_a_wait_tells_was_ready_no_earlier_than_known() {
 
 #[test]
 fn a_wait_that_was_broken_off_told_nothing() {
-    assert_eq!(wait(MS, 4 * MS, 3 * MS, 0).ready_since(0), 4 * MS);
-    assert_eq!(wait(MS, 4 * MS, 5 * MS, 2).ready_since(0), 4 * MS);
+    assert_eq!(wait(MS, 4 * MS, 3 * MS, 0).ready_since(0, 0), 4 * MS);
+    assert_eq!(wait(MS, 4 * MS, 5 * MS, 2).ready_since(0, 0), 4 * MS);
+    // Kept from running before it looked at the clock, for as long as the kernel says or longer.
+    assert_eq!(wait(MS, 4 * MS, 5 * MS, 2).ready_since(0, MS), 3 * MS);
+    assert_eq!(wait(MS, 90 * MS, 5 * MS, 2).ready_since(0, MS), MS);
     // Stopped and continued, or late.
     let interrupted = Wait {
         interrupted: true,
         ..wait(MS, 4 * MS, 5 * MS, 0)
     };
-    assert_eq!(interrupted.ready_since(0), MS);
-    assert_eq!(wait(MS, 90 * MS, 5 * MS, 0).ready_since(0), MS);
+    assert_eq!(interrupted.ready_since(0, 0), MS);
+    assert_eq!(wait(MS, 90 * MS, 5 * MS, 0).ready_since(0, 0), MS);
     let full = Wait {
         full: true,
         ..wait(MS, 4 * MS, 5 * MS, 256)
     };
-    assert_eq!(full.ready_since(7), 7);
+    assert_eq!(full.ready_since(7, 0), 7);
 }
 
 /// Stretches in which the thread does not run, and whether the kernel counts them.
@@ -184,15 +189,16 @@ fn simulate(due: &[u64], service: &[u64], servers: usize, gaps: Gaps) -> Vec<[u6
         let stop = thread.gaps.0.iter().find(stop).map(|gap| gap.1);
         let interrupted = stop.is_some();
         thread.to(stop.unwrap_or(wake));
-        let ended = thread.now;
         let mut events = Vec::new();
         while !interrupted
             && let Some(Reverse((at, number))) = under_way.peek().copied()
-            && at <= ended
+            && at <= thread.now
         {
             under_way.pop();
             events.push(number);
         }
+        thread.work(RETURN);
+        let ended = thread.now;
         schedstat.rewind().unwrap();
         write!(schedstat, "0 {} 0\n    ", thread.queued).unwrap();
         reaction.woken(Wait {
@@ -248,6 +254,23 @@ fn a_thread_that_stops_between_counting_and_sending_is_in_doubt() {
         assert!(measured >= 20 * MS && truth == 3 * MS, "{:?}", seen[40]);
         assert!(least <= 4 * MS, "{:?}", seen[40]);
         // What came before is not.
+        assert!(seen[..40].iter().all(|row| row[0] == row[1]));
+    }
+}
+
+#[test]
+fn a_thread_that_stops_between_waking_and_looking_at_the_clock_is_in_doubt() {
+    // Two at a time, the second answered 1 ms later; nothing is due meanwhile.
+    let due: Vec<u64> = (0..100)
+        .map(|number| (number / 2 * 100 + number % 2) * MS)
+        .collect();
+    let begin = due[40] + RETURN + HANDLING + 3 * MS + RETURN / 2;
+    for counted in [false, true] {
+        let gaps = Gaps(vec![(begin, begin + 20 * MS, counted)]);
+        let seen = simulate(&due, &[3 * MS; 100], 2, gaps);
+        let [measured, least, truth] = seen[41];
+        assert!(measured >= 20 * MS && truth == 3 * MS, "{:?}", seen[41]);
+        assert!(least <= 4 * MS, "{:?}", seen[41]);
         assert!(seen[..40].iter().all(|row| row[0] == row[1]));
     }
 }

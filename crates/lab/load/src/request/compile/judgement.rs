@@ -2,8 +2,8 @@
 
 use units::UnitError;
 
+use super::Compiler;
 use super::rules::{check_assertion, check_source, check_value_name};
-use super::{Compiler, has_fields};
 use crate::request::answer::{Check, Place};
 use crate::request::compiled::Compiled;
 use crate::request::error::RequestError;
@@ -12,6 +12,21 @@ use crate::workload::Protocol;
 
 /// Longest name of a refusal, in characters; what is longer is cut.
 const LONGEST_NAME: usize = 120;
+
+/// Where the source of a value stands in its description.
+fn range_of_source(take: &Take) -> std::ops::Range<usize> {
+    let (Source::Json(from) | Source::Header(from) | Source::Regex(from)) = &take.from;
+    let whole = take.describe().len();
+    whole - from.len()..whole
+}
+
+/// Where a value is found; faults are in the value's description.
+pub(in crate::request) fn place(take: &Take) -> Result<Place, UnitError> {
+    let all = range_of_source(take);
+    check_value_name(&take.name).map_err(|message| UnitError::new(0..take.name.len(), message))?;
+    check_source(&take.from).map_err(|fault| fault.shifted(all.start))?;
+    Place::of(&take.from).map_err(|message| UnitError::new(all, message))
+}
 
 impl Compiler<'_> {
     /// Makes assertions and values ready, after what stands without any.
@@ -25,7 +40,12 @@ impl Compiler<'_> {
             _ if step.assertions.iter().any(asked) => None,
             Protocol::Http1 | Protocol::Http2 => Some(((0, 399), "status 400 or above")),
             Protocol::Grpc => Some(((0, 0), "grpc-status above 0")),
-            Protocol::WebSocket | Protocol::Tcp | Protocol::Udp => None,
+            // An error of a database is told by its code, whatever is asserted.
+            Protocol::WebSocket
+            | Protocol::Tcp
+            | Protocol::Udp
+            | Protocol::Redis
+            | Protocol::Postgres => None,
         };
         if let Some((range, name)) = usual {
             let check = Check::Status(vec![range]);
@@ -61,10 +81,13 @@ impl Compiler<'_> {
 
     fn check(&self, assertion: &Assertion) -> Result<Check, String> {
         let of_head = matches!(assertion, Assertion::Status(_) | Assertion::Header(..));
-        if of_head && !has_fields(self.target.protocol) {
+        if of_head && !self.target.protocol.has_fields() {
             return Err(
                 "answers of this protocol have neither status nor header fields".to_owned(),
             );
+        }
+        if matches!(assertion, Assertion::Rows(..)) && !self.target.protocol.has_rows() {
+            return Err("answers of this protocol have no rows".to_owned());
         }
         check_assertion(assertion)?;
         Check::of(assertion)
@@ -72,19 +95,13 @@ impl Compiler<'_> {
 
     /// Where a value is found; faults are in the value's description.
     fn place(&self, take: &Take) -> Result<Place, UnitError> {
-        let (Source::Json(from) | Source::Header(from) | Source::Regex(from)) = &take.from;
-        let from_at = take.describe().len() - from.len();
-        let all = from_at..from_at + from.len();
-        check_value_name(&take.name)
-            .map_err(|message| UnitError::new(0..take.name.len(), message))?;
-        if matches!(take.from, Source::Header(_)) && !has_fields(self.target.protocol) {
+        if matches!(take.from, Source::Header(_)) && !self.target.protocol.has_fields() {
             return Err(UnitError::new(
-                all,
+                range_of_source(take),
                 "answers of this protocol have no header fields",
             ));
         }
-        check_source(&take.from).map_err(|fault| fault.shifted(from_at))?;
-        Place::of(&take.from).map_err(|message| UnitError::new(all, message))
+        place(take)
     }
 
     /// The number of a refusal.

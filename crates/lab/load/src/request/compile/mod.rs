@@ -1,6 +1,6 @@
 //! From a mix to steps that are ready to be written; every mistake is found here.
 
-mod judgement;
+pub(super) mod judgement;
 mod rules;
 mod texts;
 
@@ -121,7 +121,7 @@ fn body_bytes(body: &Body) -> &[u8] {
     }
 }
 
-struct Compiler<'m> {
+pub(super) struct Compiler<'m> {
     target: &'m Target,
     /// Number of the latest variable.
     position: u64,
@@ -143,12 +143,14 @@ impl Compiler<'_> {
 
     fn step(&mut self, step: &Step, later: bool, has_next: bool) -> Result<Compiled, RequestError> {
         let protocol = self.target.protocol;
-        let http = has_fields(protocol);
+        let http = protocol.has_fields();
         let place = |part: &str| format!("step \"{}\", {part}", step.name);
         let method = method(step, protocol)
             .map_err(|fault| RequestError::new(place("method"), &step.method, fault))?;
         let path = match protocol {
-            Protocol::Tcp | Protocol::Udp => Template::default(),
+            Protocol::Tcp | Protocol::Udp | Protocol::Redis | Protocol::Postgres => {
+                Template::default()
+            }
             _ => self
                 .path(&step.path)
                 .map_err(|fault| RequestError::new(place("path"), &step.path, fault))?,
@@ -159,7 +161,18 @@ impl Compiler<'_> {
             return Err(RequestError::new(place("path"), &step.path, error));
         }
         let (authority, fields) = self.fields(step)?;
-        let body = self.body(step)?;
+        let command = match protocol {
+            Protocol::Redis => Some(self.command(step)?),
+            _ => None,
+        };
+        let statement = match protocol {
+            Protocol::Postgres => Some(self.statement(step)?),
+            _ => None,
+        };
+        let body = match protocol.has_rows() {
+            true => Template::default(),
+            false => self.body(step)?,
+        };
         if matches!(&step.answer, AnswerEnd::Delimiter(bytes) if bytes.is_empty()) {
             return Err(wrong(
                 place("answer"),
@@ -180,6 +193,8 @@ impl Compiler<'_> {
             authority,
             fields: fields.into_iter().map(lower).collect(),
             body,
+            command,
+            statement,
             text: matches!(step.body, Body::Template(_)),
             head,
             cookies: http && later && !own_cookies,
@@ -248,11 +263,6 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether answers have a status and header fields.
-fn has_fields(protocol: Protocol) -> bool {
-    matches!(protocol, Protocol::Http1 | Protocol::Http2 | Protocol::Grpc)
-}
-
 /// The head of HTTP/1.1, without `Cookie`, `Content-Length` and the empty line.
 fn head(method: &str, path: &Template, authority: &Template, fields: &Fields<'_>) -> Template {
     let mut head = Template::text(format!("{method} "));
@@ -271,6 +281,11 @@ fn head(method: &str, path: &Template, authority: &Template, fields: &Fields<'_>
 /// All bytes of a step whose templates have no variables.
 fn whole(step: &Compiled) -> Option<Vec<u8>> {
     step.body.constant()?;
+    if let Some(command) = &step.command
+        && !command.is_constant()
+    {
+        return None;
+    }
     if let Some(head) = &step.head {
         head.constant()?;
     }

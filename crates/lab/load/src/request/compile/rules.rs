@@ -16,7 +16,7 @@ pub(super) fn method(step: &Step, protocol: Protocol) -> Result<String, UnitErro
     match protocol {
         Protocol::Grpc => Ok("POST".to_owned()),
         Protocol::WebSocket => Ok("GET".to_owned()),
-        Protocol::Tcp | Protocol::Udp => Ok(String::new()),
+        Protocol::Tcp | Protocol::Udp | Protocol::Redis | Protocol::Postgres => Ok(String::new()),
         _ if method.is_empty() && step.body == Body::Empty => Ok("GET".to_owned()),
         _ if method.is_empty() => Ok("POST".to_owned()),
         _ if upper == "CONNECT" => Err(UnitError::new(
@@ -71,6 +71,9 @@ pub(super) fn check_assertion(assertion: &Assertion) -> Result<(), String> {
         },
         Assertion::Size(low, high) if low > high => Err(format!(
             "the smallest size, {low}, is above the largest, {high}"
+        )),
+        Assertion::Rows(low, high) if low > high => Err(format!(
+            "the smallest number of rows, {low}, is above the largest, {high}"
         )),
         _ => Ok(()),
     }

@@ -67,7 +67,7 @@ impl Compiler<'_> {
         Ok(template)
     }
 
-    fn variable(
+    pub(in crate::request) fn variable(
         &mut self,
         text: &str,
         at: std::ops::Range<usize>,

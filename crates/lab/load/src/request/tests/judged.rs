@@ -164,6 +164,7 @@ fn assertions_decide() {
     }
     let cut = Answer {
         body_bytes: 2_000_000,
+        rows: 0,
         ..fine
     };
     assert_eq!(

@@ -43,6 +43,7 @@ fn answer<'a>(status: u16, fields: &'a str, body: &'a str) -> Answer<'a> {
         fields: fields.as_bytes(),
         body: body.as_bytes(),
         body_bytes: body.len() as u64,
+        rows: 0,
     }
 }
 

@@ -49,6 +49,7 @@ fn orders() -> Make {
         in_flight: 1,
         shape: None,
         options: BTreeMap::new(),
+        later: BTreeMap::new(),
     }
 }
 

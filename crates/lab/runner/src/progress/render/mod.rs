@@ -4,12 +4,14 @@ use console::{Style, measure_text_width, truncate_str};
 use lab_store::{Event, EventKind};
 use units::{show_bytes, show_cores, show_rate, show_seconds};
 
-use super::status::{EntityView, LoadView, Progress, StepView, SystemView, View};
+use super::status::{EntityView, LoadView, ProbeView, Progress, StepView, SystemView, View};
 
 /// Systems that are shown; the busiest ones.
 const SYSTEMS: usize = 8;
 /// Loads that are shown.
 const LOADS: usize = 8;
+/// Probes that are shown.
+const PROBES: usize = 8;
 /// Width of the first column.
 const LABEL: usize = 10;
 
@@ -64,6 +66,9 @@ pub(super) fn render(view: &View, width: usize, color: bool) -> Vec<String> {
     }
     for load in view.loads.iter().take(LOADS) {
         lines.extend(paint.lines(&load.name, "  ", &load_parts(load, &paint)));
+    }
+    for probe in view.probes.iter().take(PROBES) {
+        lines.extend(paint.lines(&probe.name, "  ", &probe_parts(probe, &paint)));
     }
     lines.extend(systems(&view.systems, &paint));
     if view.lines > 0 || !view.lifecycles.is_empty() {
@@ -153,6 +158,22 @@ fn load_parts(load: &LoadView, paint: &Paint) -> Vec<String> {
     parts
 }
 
+fn probe_parts(probe: &ProbeView, paint: &Paint) -> Vec<String> {
+    let ok = match (probe.ok, probe.asked) {
+        (1, 1) => "ok".to_owned(),
+        (0, 1) => paint.with(Style::new().red(), "failed"),
+        (ok, asked) => format!("{ok} of {asked} ok"),
+    };
+    let mut parts = vec![ok];
+    if !probe.values.is_empty() {
+        parts.push(format!("value {}", probe.values.join(" ")));
+    }
+    if !probe.error.is_empty() {
+        parts.push(paint.with(Style::new().red(), &probe.error));
+    }
+    parts
+}
+
 fn systems(systems: &[SystemView], paint: &Paint) -> Vec<String> {
     let mut busiest: Vec<&SystemView> = systems.iter().collect();
     if busiest.len() > SYSTEMS {
@@ -215,6 +236,8 @@ pub(super) fn event(event: &Event) -> String {
             let first = event.text.lines().next().unwrap_or_default();
             format!("{name}: said {first}")
         }
+        EventKind::Signalled => format!("{name}: signal {}", event.text),
+        EventKind::Answered => format!("{name}: {}", event.text),
         EventKind::Measured => format!("{name}: measured {}", event.text),
         EventKind::TearDown => "stop the systems".to_owned(),
         EventKind::Interrupted => format!("interrupted by {}", event.text),

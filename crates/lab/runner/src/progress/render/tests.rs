@@ -37,6 +37,7 @@ fn view() -> View {
                 state("crashed", None, 0.0),
             ],
         }],
+        probes: Vec::new(),
         systems: vec![
             system("bbs", 0.8249, 212 << 20),
             system("auctioneer", 0.1, 40 << 20),
@@ -182,4 +183,37 @@ fn events_and_summaries_are_single_lines() {
         shown,
         "[   12.3 s] instances: wait for lrp.running == 4000 (now 1213)"
     );
+}
+
+#[test]
+fn probes_are_shown_by_their_newest_tries() {
+    let probe = |name: &str, asked, ok, values: &[&str], error: &str| ProbeView {
+        name: name.into(),
+        asked,
+        ok,
+        values: values.iter().map(|value| (*value).to_owned()).collect(),
+        error: error.into(),
+    };
+    let view = View {
+        probes: vec![
+            probe("leads", 3, 2, &["0", "1"], "connection refused"),
+            probe("alive", 1, 1, &[], ""),
+            probe("dead", 1, 0, &[], "status 503"),
+        ],
+        ..View::default()
+    };
+    let lines = render(&view, 80, false);
+    let said = |name: &str| {
+        lines
+            .iter()
+            .find(|line| line.starts_with(name))
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(
+        said("leads"),
+        "leads      2 of 3 ok  value 0 1  connection refused"
+    );
+    assert_eq!(said("alive"), "alive      ok");
+    assert_eq!(said("dead"), "dead       failed  status 503");
 }

@@ -59,6 +59,8 @@ impl BackendConnection {
         let limits = Limits {
             head_bytes: settings.response_head_bytes,
             fields: settings.response_fields,
+            // As Go's client has it.
+            length_lists: false,
             ..Limits::default()
         };
         Self {

@@ -6,7 +6,7 @@ mod opening;
 use std::net::SocketAddr;
 
 use wire::deadlines::NEVER;
-use wire::http1::{Limits, RequestError, RequestHead, RequestScanner, Sink};
+use wire::http1::{Limits, MOST_FIELDS, RequestError, RequestHead, RequestScanner, Sink};
 use wire::poller::{Interest, Registration};
 use wire::slab::Key;
 use wire::stream::{Received, Stream};
@@ -114,6 +114,8 @@ impl ClientConnection {
         let settings = &context.shared.settings;
         let limits = Limits {
             head_bytes: settings.longest_head(),
+            // Those above the setting are refused with fields, and logged.
+            fields: MOST_FIELDS,
             ..Limits::default()
         };
         let token = key.token(token::CLIENT);
@@ -150,6 +152,12 @@ impl ClientConnection {
 
     pub(super) fn took_all(&self) -> bool {
         self.outbox.is_empty()
+    }
+
+    /// Whether bytes that were sent are still on this side: of a record of TLS, or of a stream
+    /// whose client has no room.
+    pub(super) fn holds_sent_bytes(&self) -> bool {
+        self.stream.wants_write()
     }
 
     /// Bytes that came and are not used yet.

@@ -87,6 +87,9 @@ impl Requests {
 impl ActiveRequest {
     fn count(&self, now: Nanos, counters: &ThreadCounters) {
         counters.active.decrement();
+        if self.tunnels {
+            counters.open_tunnels.decrement();
+        }
         let exchange = &self.exchange;
         let status = exchange.status();
         let class = usize::from(status / 100);

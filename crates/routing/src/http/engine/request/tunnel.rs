@@ -10,6 +10,7 @@ impl ActiveRequest {
     /// The backend agreed to the upgrade, and the client is about to hear of it.
     pub(super) fn begin_tunnel(&mut self, lent: &mut Lent<'_>) {
         lent.context.counters.upgrades.increment();
+        lent.context.counters.open_tunnels.increment();
         self.tunnels = true;
         self.deadline = NEVER;
         // What came behind the head belongs to the other protocol already.
@@ -61,13 +62,17 @@ impl ActiveRequest {
             let timeout = lent.context.shared.settings.backends.timeout;
             self.deadline = lent.context.clock.after(timeout);
         }
-        match (to_backend, to_client) {
-            (true, true) => return self.end_tunnel(lent),
-            (true, false) => connection.end_sending(),
-            (false, true) => lent.client.end_sending(),
-            (false, false) => {}
+        if to_client {
+            lent.client.end_sending();
         }
-        ON
+        if to_backend {
+            connection.end_sending();
+        }
+        // What TLS or a stream of HTTP/2 still holds would be lost with the connection.
+        match to_backend && to_client && !lent.client.holds_sent_bytes() {
+            true => self.end_tunnel(lent),
+            false => ON,
+        }
     }
 
     /// The tunnel is over.

@@ -31,7 +31,7 @@ pub(super) fn run<T>(what: impl Future<Output = T>) -> T {
 }
 
 /// A router that speaks TLS with clients, and trusts the authority.
-fn bench(authority: &Authority, backends: &[SocketAddr]) -> Bench {
+pub(super) fn bench(authority: &Authority, backends: &[SocketAddr]) -> Bench {
     Bench::with(backends, |settings: &mut HttpSettings| {
         settings.listen_tls = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         settings.client_tls.certificates = vec![authority.sign("app.test")];
@@ -56,7 +56,7 @@ fn register(bench: &Bench, address: SocketAddr) {
 }
 
 /// A TLS connection to the router that agrees on HTTP/2.
-async fn connect_tls(
+pub(super) async fn connect_tls(
     bench: &Bench,
     authority: &Authority,
 ) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
@@ -532,5 +532,163 @@ fn streams_beyond_the_bound_are_refused() {
         send = send.ready().await.unwrap();
         let (answer, _) = send.send_request(get("/").body(()).unwrap(), true).unwrap();
         assert_eq!(answer.await.unwrap().status(), 200);
+    });
+}
+
+/// A backend that takes WebSockets, and sends back what comes.
+fn websocket_backend() -> Backend {
+    Backend::new(|mut connection, _| {
+        let asked = connection.head().unwrap();
+        let field = |name| asked.message.field(name).unwrap_or("none").to_owned();
+        if asked.path() == "/refuses" {
+            connection.send(
+                b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno",
+            );
+            return connection.wait_for_end();
+        }
+        assert_eq!(asked.line, "GET /chat?a=b HTTP/1.1");
+        assert_eq!(field("upgrade"), "websocket");
+        assert_eq!(field("sec-websocket-version"), "13");
+        assert_eq!(field("sec-websocket-protocol"), "one");
+        let key = field("sec-websocket-key");
+        let accept = tungstenite::handshake::derive_accept_key(key.as_bytes());
+        let accept = if field("x-lie") == "none" {
+            accept
+        } else {
+            "lie".to_owned()
+        };
+        let answer = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Accept: {accept}\r\nSec-WebSocket-Protocol: one\r\n\
+             Sec-WebSocket-Extensions: permessage-deflate\r\n\r\nfirst"
+        );
+        connection.send(answer.as_bytes());
+        let bytes = connection.read_exact(300_000);
+        connection.send(&bytes);
+        connection.wait_for_end();
+        connection.send(b"last");
+    })
+}
+
+/// The head of an extended CONNECT.
+fn websocket(path: &str) -> request::Builder {
+    Request::builder()
+        .method("CONNECT")
+        .uri(format!("https://app.test{path}"))
+        .extension(h2::ext::Protocol::from_static("websocket"))
+        .header("sec-websocket-version", "13")
+        .header("sec-websocket-protocol", "one")
+        .header("sec-websocket-extensions", "permessage-deflate")
+}
+
+#[test]
+fn websockets_open_on_streams() {
+    let authority = Authority::new();
+    let backend = websocket_backend();
+    let bench = bench(&authority, &[backend.address]);
+    run(async {
+        let mut send = connect(&bench, &authority).await;
+        // The server's first word says that it takes them.
+        while !send.is_extended_connect_protocol_enabled() {
+            tokio::task::yield_now().await;
+            send = send.ready().await.unwrap();
+        }
+        let request = websocket("/chat?a=b").body(()).unwrap();
+        let (answer, mut to) = send.send_request(request, false).unwrap();
+        let answer = answer.await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let headers = answer.headers();
+        assert_eq!(headers["sec-websocket-protocol"], "one");
+        assert_eq!(headers["sec-websocket-extensions"], "permessage-deflate");
+        for name in [
+            "sec-websocket-accept",
+            "upgrade",
+            "connection",
+            "content-length",
+        ] {
+            assert!(headers.get(name).is_none(), "{name}");
+        }
+        let bytes: Vec<u8> = (0..300_000_u32).map(|number| number as u8).collect();
+        let sent = bytes.clone();
+        tokio::spawn(async move {
+            send_all(&mut to, sent.into()).await;
+            to.send_data(Bytes::new(), true).unwrap();
+        });
+        let (seen, trailers) = whole(answer).await.unwrap();
+        assert!(
+            seen == [b"first", &bytes[..], b"last"].concat(),
+            "{} bytes",
+            seen.len()
+        );
+        assert_eq!(trailers, None);
+        bench.until("it is over", |totals| totals.open_tunnels == 0);
+        assert_eq!(bench.totals().upgrades, 1);
+
+        // A backend that refuses, and one that does not read handshakes.
+        let request = websocket("/refuses").body(()).unwrap();
+        let (answer, _to) = send.send_request(request, false).unwrap();
+        let answer = answer.await.unwrap();
+        assert_eq!(answer.status(), 403);
+        assert_eq!(whole(answer).await.unwrap().0, b"no");
+        let request = websocket("/chat?a=b")
+            .header("x-lie", "1")
+            .body(())
+            .unwrap();
+        let (answer, _to) = send.send_request(request, false).unwrap();
+        let error = answer.await.unwrap_err();
+        assert_eq!(error.reason(), Some(Reason::INTERNAL_ERROR));
+        // No other protocol is known.
+        let mut request = websocket("/chat?a=b").body(()).unwrap();
+        request
+            .extensions_mut()
+            .insert(h2::ext::Protocol::from_static("connect-udp"));
+        let (answer, _to) = send.send_request(request, false).unwrap();
+        assert_eq!(answer.await.unwrap().status(), 501);
+    });
+}
+
+#[test]
+fn a_websocket_on_a_stream_ends_with_its_client_and_its_backend() {
+    let authority = Authority::new();
+    let backend = Backend::new(|mut connection, number| {
+        let asked = connection.head().unwrap();
+        let key = asked.message.field("sec-websocket-key").unwrap().to_owned();
+        let accept = tungstenite::handshake::derive_accept_key(key.as_bytes());
+        let answer = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Accept: {accept}\r\n\r\nhi"
+        );
+        connection.send(answer.as_bytes());
+        if number > 0 {
+            connection.wait_for_end();
+        }
+    });
+    let bench = bench(&authority, &[backend.address]);
+    run(async {
+        let mut send = connect(&bench, &authority).await;
+        while !send.is_extended_connect_protocol_enabled() {
+            tokio::task::yield_now().await;
+            send = send.ready().await.unwrap();
+        }
+        // The backend ends.
+        let (answer, mut to) = send
+            .send_request(websocket("/").body(()).unwrap(), false)
+            .unwrap();
+        let answer = answer.await.unwrap();
+        assert_eq!(whole(answer).await.unwrap().0, b"hi");
+        // The stream may be over for both sides already.
+        let _ = to.send_data(Bytes::new(), true);
+        bench.until("the backend's end", |totals| totals.open_tunnels == 0);
+        // The client gives up.
+        let (answer, mut to) = send
+            .send_request(websocket("/").body(()).unwrap(), false)
+            .unwrap();
+        let mut body = answer.await.unwrap().into_body();
+        assert_eq!(body.data().await.unwrap().unwrap(), "hi");
+        bench.until("a tunnel", |totals| totals.open_tunnels == 1);
+        to.send_reset(Reason::CANCEL);
+        while bench.totals().open_tunnels > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
     });
 }

@@ -202,6 +202,34 @@ fn draining_finishes_what_is_on_its_way() {
 }
 
 #[test]
+fn a_drain_does_not_wait_for_tunnels() {
+    let backend = Backend::new(|mut connection, _| {
+        connection.head();
+        connection.send(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        let two = connection.read_exact(2);
+        connection.send(&two);
+        connection.wait_for_end();
+    });
+    let bench = Bench::new(&[backend.address]);
+    let mut client = bench.client();
+    client.send(
+        b"GET / HTTP/1.1\r\nHost: app.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    );
+    assert_eq!(client.answer().unwrap().status, 101);
+    bench.until("it tunnels", |totals| totals.open_tunnels == 1);
+    bench.engine.drain();
+    assert_eq!(bench.engine.active(), 0);
+    // It goes on until the process ends, or either side ends it.
+    client.send(b"hi");
+    assert_eq!(client.read_exact(2), b"hi");
+    drop(client);
+    bench.until("it is over", |totals| {
+        totals.open_tunnels == 0 && totals.open_clients == 0
+    });
+    assert_eq!(bench.engine.active(), 0);
+}
+
+#[test]
 fn stopping_writes_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");

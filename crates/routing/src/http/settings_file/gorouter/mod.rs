@@ -1,6 +1,6 @@
 //! gorouter's YAML (as of a602bb6 and the keys of 2025 and 2026), for the keys that are
-//! served here. A key that gorouter knows and that has no effect here is a warning; a key
-//! that it does not know is an error.
+//! served here. A key that has no effect here is a warning, whether gorouter knows it or
+//! not; one that changes what is served and that we lack is an error.
 
 mod feeds;
 mod monitoring;
@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use super::choices::{
     ALGORITHMS, CERTIFICATE_FORMATS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING,
-    Sharding, hairpin_hosts, served,
+    Sharding, check_error_template, hairpin_hosts, served,
 };
 use crate::http::identity;
 use crate::http::router::{NatsSettings, RouterSettings};
 use crate::http::settings::{ClientTls, HttpSettings};
-use document::{Form, Kind, Value};
+use crate::http::settings_file::client_rules;
+use document::{Form, Value};
 
 /// Reads a whole file. Addresses and defaults are gorouter's where it has its own.
 pub(super) fn read(form: &mut Form<'_>) -> RouterSettings {
@@ -33,7 +34,6 @@ pub(super) fn read(form: &mut Form<'_>) -> RouterSettings {
     headers(form, &mut settings.http);
     route_services(form, &mut settings.http);
     rest(form, &mut settings);
-    unserved::refused(form);
     unserved::not_served(form);
     settings
 }
@@ -183,17 +183,30 @@ fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
     form.value("min_tls_version", "", &mut least);
     match least.as_str() {
         "TLSv1.2" | "" => {}
+        "TLSv1.3" if tls.tls13 => tls.only_tls13 = true,
         "TLSv1.3" => form.wrong(
             "min_tls_version",
-            "version 1.2 is always offered here; expected TLSv1.2",
+            "expected a max_tls_version of TLSv1.3 beside it: no version would be left",
         ),
         "TLSv1.0" | "TLSv1.1" => {
             form.warn("min_tls_version", "1.2 is the least here, and is taken")
         }
         _ => form.wrong(
             "min_tls_version",
-            format!("expected TLSv1.2, found \"{least}\""),
+            format!("expected TLSv1.2 or TLSv1.3, found \"{least}\""),
         ),
+    }
+    let mut suites = String::new();
+    form.value("cipher_suites", "", &mut suites);
+    let names: Vec<String> = suites.split_terminator(':').map(str::to_owned).collect();
+    tls.cipher_suites = client_rules::cipher_suites(form, "cipher_suites", &names);
+    let mut by_subject = false;
+    let enable = "enable_verify_client_certificate_metadata";
+    form.value(enable, "", &mut by_subject);
+    let list = "verify_client_certificate_metadata";
+    client_rules::describe(form, [list, "issuer_in_chain", "valid_cert_subjects"], tls);
+    if !by_subject {
+        tls.subject_rules.clear();
     }
 }
 
@@ -219,7 +232,8 @@ fn domains(form: &mut Form<'_>, http: &mut HttpSettings) {
     }
 }
 
-/// PEM text: one, or a list of several.
+/// PEM text: one, or a list of several. Templates join what there is with line ends: nothing
+/// but these is none.
 fn pem(form: &mut Form<'_>, key: &'static str, into: &mut String) {
     match form.node(key).map(|node| &node.value) {
         Some(Value::List(_)) => {
@@ -229,6 +243,9 @@ fn pem(form: &mut Form<'_>, key: &'static str, into: &mut String) {
         }
         Some(_) => form.value(key, "", into),
         None => {}
+    }
+    if into.trim().is_empty() {
+        into.clear();
     }
 }
 
@@ -362,12 +379,7 @@ fn headers(form: &mut Form<'_>, http: &mut HttpSettings) {
 
 fn named(form: &mut Form<'_>, name: &mut String, value: &mut String) {
     form.value("name", "", name);
-    // YAML reads `value: 1` as a number; a header has a text.
-    match form.node("value").map(|node| &node.value) {
-        Some(Value::Integer(number)) => *value = number.to_string(),
-        Some(Value::Bool(truth)) => *value = truth.write(),
-        _ => form.value("value", "", value),
-    }
+    form.value("value", "", value);
 }
 
 fn route_services(form: &mut Form<'_>, http: &mut HttpSettings) {
@@ -425,6 +437,8 @@ fn rest(form: &mut Form<'_>, settings: &mut RouterSettings) {
         settings.drain.timeout = settings.http.backends.timeout;
     }
     let mut template = String::new();
-    form.file("html_error_template_file", "", &mut template);
+    let key = "html_error_template_file";
+    form.file(key, "", &mut template);
+    check_error_template(form, key, &template);
     settings.http.error_template = Some(template).filter(|template| !template.is_empty());
 }

@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use telemetry::Level;
 
 use super::any;
-use crate::http::router::RouterSettings;
+use crate::http::router::{PeerTls, RouterSettings};
+use crate::http::settings::ExtraField;
 use crate::http::settings_file::choices::{EXTRA_FIELDS, REDACTIONS};
 use document::Form;
 
@@ -44,21 +45,28 @@ pub(super) fn status(form: &mut Form<'_>, settings: &mut RouterSettings) {
         form.value("enabled", "", &mut enabled);
         form.value("port", "", &mut port);
         settings.metrics_listen = (enabled && port != 0).then(|| any(port));
-        form.ignored(&[
-            ("cert_path", "metrics are plain; put them behind a proxy, or bind them with our own settings file"),
-            ("key_path", "metrics are plain"),
-            ("ca_path", "metrics are plain"),
-            ("meters", "the buckets of histograms are fixed"),
-        ]);
-        if form.has("cert_path") {
-            // Without TLS what was meant for authenticated readers would be open to all.
-            settings.metrics_listen = settings.metrics_listen.map(|mut address| {
-                address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
-                address
-            });
+        form.ignored(&[("meters", "the buckets of histograms are fixed")]);
+        let mut tls = PeerTls::default();
+        form.file("cert_path", "", &mut tls.certificate);
+        form.file("key_path", "", &mut tls.key);
+        form.file("ca_path", "", &mut tls.authorities);
+        if form.has("cert_path") || form.has("key_path") || form.has("ca_path") {
+            // With a part of it missing, what was meant for authenticated readers would be
+            // open to all: the router does not start then.
+            settings.metrics_tls = Some(tls);
         }
     });
 }
+
+/// What `enable_attempts_details` adds to a line.
+const OF_ATTEMPTS: [ExtraField; 6] = [
+    ExtraField::FailedAttempts,
+    ExtraField::FailedAttemptsTime,
+    ExtraField::DnsTime,
+    ExtraField::DialTime,
+    ExtraField::TlsTime,
+    ExtraField::BackendTime,
+];
 
 pub(super) fn log(form: &mut Form<'_>, settings: &mut RouterSettings) {
     let log = &mut settings.http.access_log;
@@ -90,6 +98,12 @@ pub(super) fn log(form: &mut Form<'_>, settings: &mut RouterSettings) {
             &EXTRA_FIELDS,
             &mut log.extra_fields,
         );
+        // What came before extra_access_log_fields: all fields of attempts, in this order.
+        let mut attempts = false;
+        form.value("enable_attempts_details", "", &mut attempts);
+        if attempts && log.extra_fields.is_empty() {
+            log.extra_fields = OF_ATTEMPTS.to_vec();
+        }
         form.ignored(&[
             (
                 "syslog",
@@ -103,10 +117,6 @@ pub(super) fn log(form: &mut Form<'_>, settings: &mut RouterSettings) {
                 "there is no loggregator; metrics are Prometheus'",
             ),
             ("metron_address", "there is no loggregator"),
-            (
-                "enable_attempts_details",
-                "name the fields in extra_access_log_fields",
-            ),
             (
                 "format",
                 "lines are written in lager's form, with Unix times",

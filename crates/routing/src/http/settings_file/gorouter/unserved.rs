@@ -1,38 +1,24 @@
-//! Keys that are not served here.
+//! Keys that have no effect here.
 
 use document::Form;
-
-/// Keys that would make a router safer than this one is: ignoring them would open doors.
-pub(super) fn refused(form: &mut Form<'_>) {
-    let mut subjects = false;
-    form.value(
-        "enable_verify_client_certificate_metadata",
-        "",
-        &mut subjects,
-    );
-    if subjects {
-        form.wrong(
-            "enable_verify_client_certificate_metadata",
-            "subjects of client certificates are not checked here; expected false",
-        );
-    }
-    form.ignored(&[
-        (
-            "only_trust_client_ca_certs",
-            "only client_ca_certs are ever trusted",
-        ),
-        (
-            "verify_client_certificate_metadata",
-            "subjects of client certificates are not checked",
-        ),
-    ]);
-}
 
 /// Keys of gorouter that have no effect here.
 pub(super) fn not_served(form: &mut Form<'_>) {
     const ENVELOPES: &str = "there is no loggregator; metrics are Prometheus'";
     form.ignored(&[
         ("debug_addr", "there is no pprof"),
+        (
+            "ip_local_port_range",
+            "gorouter does not use it either; it is for the kernel's settings",
+        ),
+        (
+            "healthcheck_poll_interval",
+            "it is for the health checker beside gorouter",
+        ),
+        (
+            "healthcheck_timeout",
+            "it is for the health checker beside gorouter",
+        ),
         (
             "max_header_bytes",
             "gorouter does not use it any more either; its successor is max_request_header_bytes",
@@ -42,8 +28,8 @@ pub(super) fn not_served(form: &mut Form<'_>) {
             "bodies always flow both ways at once",
         ),
         (
-            "cipher_suites",
-            "the suites are those of rustls: AEAD with forward secrecy",
+            "only_trust_client_ca_certs",
+            "only client_ca_certs are ever trusted",
         ),
         (
             "load_balancer_healthy_threshold",

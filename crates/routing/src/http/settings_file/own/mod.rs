@@ -5,10 +5,11 @@ mod requests;
 
 use super::choices::{
     ALGORITHMS, CERTIFICATE_FORMATS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING,
-    Sharding, served,
+    Sharding, check_error_template, served,
 };
+use super::client_rules;
 use crate::http::identity;
-use crate::http::router::{DrainSettings, RouterSettings, StatusSettings};
+use crate::http::router::{DrainSettings, PeerTls, RouterSettings, StatusSettings};
 use crate::http::settings::{BackendSettings, ClientTls, HttpSettings};
 use crate::table::{Segments, TableSettings};
 use document::Form;
@@ -90,9 +91,10 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
     let mut template = http.error_template.take().unwrap_or_default();
     form.file(
         "error_template_file",
-        "HTML template of error answers.",
+        "HTML template of error answers, in the language of Go's html/template.",
         &mut template,
     );
+    check_error_template(form, "error_template_file", &template);
     http.error_template = Some(template).filter(|template| !template.is_empty());
     form.value(
         "pid_file",
@@ -138,7 +140,7 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
         "routing_api",
         "Routes from the routing API.",
         &mut settings.routing_api,
-        feeds::routing_api,
+        routing_api::client::describe,
     );
     form.section("status", "Health and routes, for operators.", |form| {
         status(form, &mut settings.status)
@@ -148,6 +150,12 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
             "listen",
             "Where they answer, at /metrics.",
             &mut settings.metrics_listen,
+        );
+        form.optional(
+            "tls",
+            "TLS of that: nobody reads them without a certificate of the authorities.",
+            &mut settings.metrics_tls,
+            metrics_tls,
         );
     });
     form.section("drain", "What SIGUSR1 begins.", |form| {
@@ -229,7 +237,17 @@ fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
         "Authorities of client certificates, a file in PEM.",
         &mut tls.client_authorities,
     );
-    form.value("tls13", "TLS 1.3 too; 1.2 is always there.", &mut tls.tls13);
+    form.value("tls13", "TLS 1.3 beside 1.2.", &mut tls.tls13);
+    form.value("only_tls13", "TLS 1.3 alone.", &mut tls.only_tls13);
+    form.value(
+        "cipher_suites",
+        "Suites of TLS 1.2, by IANA's or OpenSSL's names; none named: all with forward\n\
+         secrecy and an AEAD. Those of TLS 1.3 are always there.",
+        &mut tls.cipher_suites,
+    );
+    let names = std::mem::take(&mut tls.cipher_suites);
+    tls.cipher_suites = client_rules::cipher_suites(form, "cipher_suites", &names);
+    client_rules::describe(form, ["subject_rule", "issuer", "allowed"], tls);
     form.tables(
         "certificate",
         &mut tls.certificates,
@@ -238,6 +256,20 @@ fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
             form.file("key", "", key);
         },
     );
+}
+
+fn metrics_tls(form: &mut Form<'_>, tls: &mut PeerTls) {
+    form.file(
+        "authorities",
+        "Authorities of readers, a file in PEM.",
+        &mut tls.authorities,
+    );
+    form.file(
+        "certificate",
+        "The own certificate, a file in PEM.",
+        &mut tls.certificate,
+    );
+    form.file("key", "Its key, a file in PEM.", &mut tls.key);
 }
 
 /// Not printed, as no list of tables is: docs/routing.md has an example.

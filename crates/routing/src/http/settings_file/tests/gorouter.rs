@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use telemetry::Level;
+use wire::tls::{Attribute, Subject};
 
 use super::{address, gorouter};
 use crate::http::router::{DrainSettings, NatsSettings};
@@ -173,13 +174,12 @@ fn a_file_of_gorouter_serves_here() {
     for key in [
         "syslog",
         "format",
-        "cipher_suites",
         "max_idle_conns",
         "per_request_metrics_reporting",
     ] {
         assert!(named(key), "{key} is not in {warnings:?}");
     }
-    assert_eq!(warnings.len(), 5, "{warnings:#?}");
+    assert_eq!(warnings.len(), 4, "{warnings:#?}");
 }
 
 #[test]
@@ -242,14 +242,58 @@ fn a_time_of_nothing_is_no_limit() {
 }
 
 #[test]
+fn clients_are_chosen_by_versions_suites_and_subjects() {
+    let text = r#"
+min_tls_version: TLSv1.3
+max_tls_version: TLSv1.3
+cipher_suites: ECDHE-RSA-AES128-GCM-SHA256:AES128-SHA:TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384
+enable_verify_client_certificate_metadata: true
+verify_client_certificate_metadata:
+- issuer_in_chain: {common_name: client-ca, organization: [Example, 42]}
+  valid_cert_subjects:
+  - {organization: [Example], serial_number: 7}
+"#;
+    let Loaded { settings, warnings } = gorouter(text).unwrap();
+    let tls = &settings.http.client_tls;
+    assert!(tls.tls13 && tls.only_tls13);
+    let suites = [
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    ];
+    assert_eq!(tls.cipher_suites, suites);
+    assert!(warnings[0].contains("\"AES128-SHA\" is not offered here"));
+    let name = |pairs: &[(Attribute, &str)]| {
+        Subject::new(
+            pairs
+                .iter()
+                .map(|(kind, value)| (*kind, (*value).to_owned()))
+                .collect(),
+        )
+    };
+    let [rule] = tls.subject_rules.as_slice() else {
+        panic!("{tls:?}");
+    };
+    assert!(rule.issuer.is_same(&name(&[
+        (Attribute::Organization, "Example"),
+        (Attribute::Organization, "42"),
+        (Attribute::CommonName, "client-ca"),
+    ])));
+    let [allowed] = rule.allowed.as_slice() else {
+        panic!("{rule:?}");
+    };
+    assert!(allowed.is_same(&name(&[
+        (Attribute::SerialNumber, "7"),
+        (Attribute::Organization, "Example"),
+    ])));
+    // Rules that are not switched on do not count, as in gorouter.
+    let off = text.replace("metadata: true", "metadata: false");
+    let off = gorouter(&off).unwrap().settings;
+    assert!(off.http.client_tls.subject_rules.is_empty());
+}
+
+#[test]
 fn mistakes_in_gorouters_file_are_named_with_their_line() {
     for (text, expected) in [
-        ("prot: 80", "gorouter.yml:1:1: unknown key \"prot\""),
-        ("prot: 80", "did you mean \"port\"?"),
-        (
-            "nats:\n  hots: []",
-            "gorouter.yml:2:3: unknown key \"hots\"",
-        ),
         (
             "endpoint_timeout: 60",
             "gorouter.yml:1:19: expected a length of time",
@@ -260,7 +304,15 @@ fn mistakes_in_gorouters_file_are_named_with_their_line() {
         ),
         (
             "min_tls_version: TLSv1.3",
-            "version 1.2 is always offered here; expected TLSv1.2",
+            "expected a max_tls_version of TLSv1.3 beside it",
+        ),
+        (
+            "cipher_suites: AES128-SHA:RC4-SHA",
+            "none of these suites is offered here",
+        ),
+        (
+            "verify_client_certificate_metadata: [{valid_cert_subjects: []}]",
+            "expected issuer_in_chain beside it",
         ),
         (
             "routing_table_sharding_mode: segments",
@@ -275,10 +327,6 @@ fn mistakes_in_gorouters_file_are_named_with_their_line() {
         (
             "balancing_algorithm: hash",
             "expected one of round-robin, least-connection",
-        ),
-        (
-            "enable_verify_client_certificate_metadata: true",
-            "subjects of client certificates are not checked",
         ),
         (
             "port: {a: 1}",

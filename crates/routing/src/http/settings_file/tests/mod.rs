@@ -1,6 +1,7 @@
 mod domains;
 mod gorouter;
 mod keys;
+mod releases;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -126,7 +127,10 @@ isolation_segments = ["gold"]
 #[test]
 fn the_example_of_the_documentation_serves() {
     let document = include_str!("../../../../../../docs/routing.md");
-    let example = document.split("```toml\n").nth(1).unwrap();
+    let (_, section) = document
+        .split_once("## Settings of the HTTP router\n")
+        .unwrap();
+    let example = section.split("```toml\n").nth(1).unwrap();
     let example = example.split("```").next().unwrap();
     let folder = tempfile::tempdir().unwrap();
     for secret in ["nats.password", "status.password"] {

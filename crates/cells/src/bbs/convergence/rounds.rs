@@ -1,0 +1,197 @@
+//! The passes: every so often, and at once when a cell is lost.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use commit::View;
+use diego::models::actual_lrp::Presence;
+use telemetry::{Fields, Logger};
+use tokio::sync::Notify;
+
+use super::metrics::{Pass, Passes, name};
+use super::{Cells, Circumstances, Judge, Key, Touched, Tracker};
+use crate::bbs::apply::{Command, Converge, Reply};
+use crate::bbs::ledger::{Commands, now_ns};
+use crate::bbs::model::convergence::{Action, Ages};
+use crate::bbs::outbound::Outbound;
+use crate::bbs::presence::Presences;
+use crate::bbs::state::State;
+
+/// Records judged in one go, while the writer waits, and changed in one command.
+const CHUNK: usize = 256;
+
+/// What the writer has changed since the last pass.
+pub(crate) struct Touches {
+    touched: Mutex<Touched>,
+    bell: Notify,
+}
+
+impl Touches {
+    /// Everything, as after a start.
+    pub(crate) fn all() -> Self {
+        Self {
+            touched: Mutex::new(Touched::all()),
+            bell: Notify::new(),
+        }
+    }
+
+    pub(crate) fn add(&self, touched: Touched) {
+        self.lock().add(touched);
+    }
+
+    /// Has the next pass begin at once.
+    pub(crate) fn ring(&self) {
+        self.bell.notify_one();
+    }
+
+    fn take(&self) -> Touched {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Touched> {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What passes need.
+pub(crate) struct Convergence {
+    pub(crate) state: View<State>,
+    pub(crate) commands: Commands,
+    pub(crate) presences: Arc<Presences>,
+    pub(crate) outbound: Arc<Outbound>,
+    pub(crate) touches: Arc<Touches>,
+    pub(crate) passes: Arc<Passes>,
+    /// Longest time between two passes.
+    pub(crate) interval: Duration,
+    /// See [`Cells::new`].
+    pub(crate) empty_is_lost: bool,
+    pub(crate) ages: Ages,
+    pub(crate) logger: Logger,
+}
+
+/// Converges for as long as it is awaited. The first pass comes after one interval: until then
+/// those that were present before a start may come back.
+pub(crate) async fn converge(convergence: Convergence) {
+    let mut tracker = Tracker::default();
+    tokio::time::sleep(convergence.interval).await;
+    loop {
+        convergence.pass(&mut tracker).await;
+        tokio::select! {
+            () = tokio::time::sleep(convergence.interval) => {}
+            () = convergence.touches.bell.notified() => {}
+        }
+    }
+}
+
+impl Convergence {
+    async fn pass(&self, tracker: &mut Tracker) {
+        let start = Instant::now();
+        let present = self.presences.cells(start);
+        let present = present.iter().map(|cell| cell.cell_id.clone()).collect();
+        let cells = Arc::new(Cells::new(present, self.empty_is_lost));
+        let touched = self.touches.take();
+        let (keys, stale_domain) = {
+            let state = self.state.read();
+            let now = now_ns();
+            let stale = state.domains.values().any(|expires| *expires <= now);
+            (tracker.candidates(&state, touched, &cells, now), stale)
+        };
+        let mut pass = Pass {
+            judged: keys.len(),
+            cells: cells.len(),
+            ..Pass::default()
+        };
+        if stale_domain {
+            self.run(Command::PruneDomains, &mut pass).await;
+        }
+        let mut acting = Vec::new();
+        for keys in keys.chunks(CHUNK) {
+            self.judge(tracker, keys, &cells, &mut acting);
+            // Others have their turn at the state, and at this thread.
+            tokio::task::yield_now().await;
+        }
+        for keys in acting.chunks(CHUNK) {
+            let request = Converge {
+                keys: keys.to_vec(),
+                cells: Arc::clone(&cells),
+                ages: self.ages,
+            };
+            self.run(Command::Converge(Box::new(request)), &mut pass)
+                .await;
+        }
+        pass.watched = tracker.watched();
+        pass.suspect_cells = self.suspect_cells();
+        pass.time = start.elapsed();
+        self.tell(&pass);
+        self.passes.add(pass);
+    }
+
+    /// Judges a few records; those that something is to be done about are added.
+    fn judge(&self, tracker: &mut Tracker, keys: &[Key], cells: &Cells, acting: &mut Vec<Key>) {
+        let mut judge = Judge::default();
+        let state = self.state.read();
+        let by = Circumstances {
+            cells,
+            ages: &self.ages,
+            now: now_ns(),
+        };
+        for key in keys {
+            let actions = tracker.judge(&mut judge, &state, key, by);
+            // A receiver that takes long over a result has not refused it.
+            let sent = |action: &Action| matches!(action, Action::Unresolve | Action::CallBack);
+            let under_way = match key {
+                Key::Task(guid) => actions.iter().any(sent) && self.outbound.is_called_back(guid),
+                Key::Index(..) => false,
+            };
+            if !actions.is_empty() && !under_way {
+                acting.push(key.clone());
+            }
+        }
+    }
+
+    /// What is not done now is found again in the next pass.
+    async fn run(&self, command: Command, pass: &mut Pass) {
+        match self.commands.run(command).await {
+            Ok(Reply::Converged(done)) => {
+                for (action, count) in done {
+                    *pass.done.entry(action).or_default() += count;
+                }
+            }
+            Ok(_) => {}
+            Err(error) => self.logger.error("failed", &error.message, Fields::new()),
+        }
+    }
+
+    fn suspect_cells(&self) -> usize {
+        let state = self.state.read();
+        let suspect = |cell: &&std::sync::Arc<str>| {
+            let on = state.on_cell(cell);
+            on.is_some_and(|on| {
+                let mut rows = on.rows.iter();
+                rows.any(|(_, (_, presence))| *presence == i32::from(Presence::Suspect))
+            })
+        };
+        let any = state.counts().suspects() > 0;
+        if any {
+            state.cells().filter(suspect).count()
+        } else {
+            0
+        }
+    }
+
+    fn tell(&self, pass: &Pass) {
+        let mut fields = Fields::new()
+            .and("judged", pass.judged)
+            .and("cells", pass.cells)
+            .and("milliseconds", pass.time.as_millis() as u64);
+        for (action, count) in &pass.done {
+            fields = fields.and(name(*action), *count);
+        }
+        // Quiet passes of a quiet system are not worth a line.
+        if pass.done.is_empty() {
+            self.logger.debug("complete", fields);
+        } else {
+            self.logger.info("complete", fields);
+        }
+    }
+}

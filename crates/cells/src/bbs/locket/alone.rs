@@ -1,0 +1,146 @@
+//! Locket without a BBS: a database that holds locks and presences alone.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use commit::{StartError, Started};
+use net::Shutdown;
+use net::tls::Files;
+use telemetry::{Fields, Logger};
+use tokio::task::JoinHandle;
+
+use super::Locket;
+use crate::bbs::convergence::Touches;
+use crate::bbs::events::Hub;
+use crate::bbs::expiry::forget_expired;
+use crate::bbs::ledger::{self, Ledger};
+use crate::bbs::metrics::Metrics;
+use crate::bbs::outbound::Outbound;
+use crate::bbs::presence::Presences;
+use crate::bbs::state::{Names, NextIds, State};
+use crate::bbs::store::Store;
+use crate::bbs::{Error, Limits};
+use crate::descriptors;
+
+/// What a Locket of its own needs to run.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Address of its calls over gRPC; port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// Folder of the database; created when missing, used by one Locket at a time.
+    pub data_dir: PathBuf,
+    /// Certificate to serve with; clients must then show one of the same authority.
+    pub tls: Option<Files>,
+}
+
+/// A Locket that runs in the background.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    serving: JoinHandle<()>,
+}
+
+impl Running {
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits until it has stopped, which the shutdown given to [`start`] asks for.
+    pub async fn stopped(self) {
+        // A panic is reported by the runtime.
+        let _ = self.serving.await;
+    }
+}
+
+/// Runs a Locket until `shutdown`.
+///
+/// # Errors
+/// When it cannot start.
+pub async fn run(config: Config, logger: Logger, shutdown: Shutdown) -> Result<(), Error> {
+    start(config, logger, shutdown).await?.stopped().await;
+    Ok(())
+}
+
+/// Starts a Locket; it serves when this returns.
+///
+/// # Errors
+/// When the data folder, TLS or the address cannot be used.
+pub fn start(
+    config: Config,
+    logger: Logger,
+    shutdown: Shutdown,
+) -> net::BoxFuture<Result<Running, Error>> {
+    Box::pin(start_unboxed(config, logger, shutdown))
+}
+
+async fn start_unboxed(
+    config: Config,
+    logger: Logger,
+    mut shutdown: Shutdown,
+) -> Result<Running, Error> {
+    let store = Store::open(&config.data_dir)?;
+    let presences = store.presences()?;
+    let presences = Arc::new(Presences::of(presences, std::time::Instant::now()));
+    let listener = net::bind(config.listen).await.map_err(Error::Listen)?;
+    let address = listener.local_addr().map_err(Error::Listen)?;
+    let limits = Limits::default();
+    let (commands, ended) = write(store, &limits, &logger).await?;
+    let locket = Locket::new(Arc::clone(&presences), commands.clone(), &logger);
+    let server_limits = net::Limits {
+        connections: descriptors::connections(limits.connections, &logger),
+        ..net::Limits::default()
+    };
+    let stop = shutdown.clone();
+    let server = super::serve(listener, config.tls.as_ref(), server_limits, locket, stop)?;
+    logger.info("started", Fields::new().and("address", address.to_string()));
+    let serving = tokio::spawn(net::boxed(async move {
+        let touches = Arc::new(Touches::all());
+        let sweeping = forget_expired(presences, commands.clone(), touches, logger.clone());
+        tokio::select! {
+            // It ends with the shutdown as well, once its calls are answered.
+            () = server => {}
+            () = sweeping => {}
+        }
+        shutdown.asked().await;
+        commands.stop().await;
+        let _ = ended.await;
+        logger.info("exited", Fields::new());
+    }));
+    Ok(Running { address, serving })
+}
+
+type Writer = (ledger::Commands, tokio::sync::oneshot::Receiver<()>);
+
+/// Starts the writer of a BBS, of whose records only presences are used.
+async fn write(store: Store, limits: &Limits, logger: &Logger) -> Result<Writer, Error> {
+    let metrics = Arc::new(Metrics::default());
+    let hub = Arc::new(Hub::new(limits.subscriber_events));
+    let ledger = Ledger {
+        store,
+        names: Names::default(),
+        next: NextIds {
+            task: 1,
+            desired: 1,
+            actual: 1,
+        },
+        changes: hub.start().map_err(Error::Thread)?,
+        hub,
+        outbound: Outbound::new(&metrics, logger),
+        touches: Arc::new(Touches::all()),
+        task_retries_max: limits.task_retries_max,
+        logger: logger.session("writer"),
+        desire_task: logger.clone(),
+    };
+    // SQLite awaits nothing.
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.map_err(Error::Thread)?;
+    let open = || async { Ok::<_, std::convert::Infallible>((ledger, State::default())) };
+    let Started {
+        requests, ended, ..
+    } = commit::start("locket-writer", runtime, ledger::LIMITS, open)
+        .await
+        .map_err(|StartError::Thread(error)| Error::Thread(error))?;
+    Ok((requests, ended))
+}

@@ -1,0 +1,113 @@
+//! Locket: locks and presences with a time to live, as Diego's service of that name has them.
+//!
+//! Its messages come over gRPC, to a BBS that was given an address for them or to a
+//! [server that does nothing else](run), or as bodies of plain HTTP to the BBS.
+
+mod alone;
+mod grpc;
+
+pub use alone::{Config, run, start};
+pub(super) use grpc::serve;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use diego::locket::{
+    FetchAllRequest, FetchAllResponse, FetchRequest, FetchResponse, LockRequest, LockResponse,
+    ReleaseRequest, ReleaseResponse,
+};
+use diego::path;
+use prost::Message;
+use telemetry::{Fields, Logger};
+
+use super::apply::Command;
+use super::ledger::Commands;
+use super::presence::{Change, Presences, Refusal};
+
+const UNREADABLE: Refusal = Refusal {
+    code: 3,
+    text: "unreadable-message",
+};
+const UNKNOWN_METHOD: Refusal = Refusal {
+    code: 12,
+    text: "unknown method",
+};
+
+/// What answers Locket's calls.
+#[derive(Clone)]
+pub(super) struct Locket {
+    presences: Arc<Presences>,
+    commands: Commands,
+    logger: Logger,
+}
+
+impl Locket {
+    pub(super) fn new(presences: Arc<Presences>, commands: Commands, logger: &Logger) -> Self {
+        Self {
+            presences,
+            commands,
+            logger: logger.session("locket"),
+        }
+    }
+
+    /// Answers the call at `path`, both as encoded messages.
+    pub(super) async fn call(&self, path: &str, message: Bytes) -> Result<Bytes, Refusal> {
+        match path {
+            path::LOCKET_LOCK => self.lock(read(message)?).await,
+            path::LOCKET_RELEASE => self.release(read(message)?).await,
+            path::LOCKET_FETCH => self.fetch(&read(message)?),
+            path::LOCKET_FETCH_ALL => self.fetch_all(&read(message)?),
+            _ => Err(UNKNOWN_METHOD),
+        }
+    }
+
+    async fn lock(&self, request: LockRequest) -> Result<Bytes, Refusal> {
+        if let Some(kept) = self.presences.lock(request, Instant::now())? {
+            let (key, id) = (kept.resource.key.clone(), kept.id);
+            let held = Command::Presences(vec![Change::Held(kept)]);
+            match self.commands.run(held).await {
+                Ok(_) => self.presences.stored(&key, id),
+                // It is held all the same; its next renewal tries again.
+                Err(error) => {
+                    let fields = Fields::new().and("key", key);
+                    let message = &error.message;
+                    self.logger
+                        .error("failed-to-store-presence", message, fields);
+                }
+            }
+        }
+        Ok(encoded(&LockResponse {}))
+    }
+
+    async fn release(&self, request: ReleaseRequest) -> Result<Bytes, Refusal> {
+        let gone = self.presences.release(request.resource, Instant::now())?;
+        if let Some(gone) = gone
+            && let Err(error) = self.commands.run(Command::Presences(vec![gone])).await
+        {
+            // After a restart it would be taken for there for its time to live.
+            let message = &error.message;
+            self.logger
+                .error("failed-to-store-release", message, Fields::new());
+        }
+        Ok(encoded(&ReleaseResponse {}))
+    }
+
+    fn fetch(&self, request: &FetchRequest) -> Result<Bytes, Refusal> {
+        let resource = Some(self.presences.fetch(&request.key, Instant::now())?);
+        Ok(encoded(&FetchResponse { resource }))
+    }
+
+    fn fetch_all(&self, request: &FetchAllRequest) -> Result<Bytes, Refusal> {
+        let resources = self.presences.fetch_all(request, Instant::now())?;
+        Ok(encoded(&FetchAllResponse { resources }))
+    }
+}
+
+fn read<M: Message + Default>(message: Bytes) -> Result<M, Refusal> {
+    M::decode(message).map_err(|_| UNREADABLE)
+}
+
+fn encoded(message: &impl Message) -> Bytes {
+    message.encode_to_vec().into()
+}

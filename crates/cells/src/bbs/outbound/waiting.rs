@@ -1,0 +1,111 @@
+//! Records that something is to be done about.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// Guids of records, in the order in which they came, each once: so there are never more of
+/// them than records, and none needs to be dropped. `V` says what is to be done. Many may
+/// put; one takes.
+pub(super) struct Waiting<V> {
+    inside: Mutex<Inside<V>>,
+    bell: Notify,
+}
+
+struct Inside<V> {
+    order: VecDeque<Arc<str>>,
+    entries: HashMap<Arc<str>, V>,
+    /// What was taken last is being worked on.
+    busy: bool,
+}
+
+impl<V> Default for Waiting<V> {
+    fn default() -> Self {
+        let inside = Inside {
+            order: VecDeque::new(),
+            entries: HashMap::new(),
+            busy: false,
+        };
+        Self {
+            inside: Mutex::new(inside),
+            bell: Notify::new(),
+        }
+    }
+}
+
+impl<V> Waiting<V> {
+    /// Adds a record, or adds to what is to be done about it.
+    pub(super) fn put(&self, guid: Arc<str>, value: V, add: impl FnOnce(&mut V, V)) {
+        let mut inside = self.lock();
+        match inside.entries.get_mut(&guid) {
+            Some(old) => return add(old, value),
+            None => inside.order.push_back(Arc::clone(&guid)),
+        }
+        inside.entries.insert(guid, value);
+        drop(inside);
+        self.bell.notify_one();
+    }
+
+    /// The first records that wait, at least one and at most so many, once there are any. To
+    /// ask again means that what was taken before is done with.
+    pub(super) async fn take(&self, most: usize) -> Vec<(Arc<str>, V)> {
+        loop {
+            {
+                let mut inside = self.lock();
+                let Inside {
+                    order,
+                    entries,
+                    busy,
+                } = &mut *inside;
+                let count = order.len().min(most);
+                let taken = order.drain(..count);
+                let taken =
+                    taken.filter_map(|guid| entries.remove(&guid).map(|value| (guid, value)));
+                let taken: Vec<_> = taken.collect();
+                *busy = !taken.is_empty();
+                if *busy {
+                    return taken;
+                }
+            }
+            self.bell.notified().await;
+        }
+    }
+
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.lock().order.len()
+    }
+
+    /// Does nothing wait, and is nothing worked on?
+    pub(super) fn is_idle(&self) -> bool {
+        let inside = self.lock();
+        inside.order.is_empty() && !inside.busy
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside<V>> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_record_waits_once_with_all_that_is_to_be_done() {
+        let waiting = Waiting::default();
+        for (guid, index) in [("a", 1), ("b", 2), ("a", 3), ("c", 4)] {
+            waiting.put(guid.into(), vec![index], |old, new| old.extend(new));
+        }
+        assert_eq!(waiting.len(), 3);
+        let first = waiting.take(2).await;
+        assert_eq!(first, [("a".into(), vec![1, 3]), ("b".into(), vec![2])]);
+        assert!(!waiting.is_idle());
+        // What comes while a record is worked on is work of its own.
+        waiting.put("a".into(), vec![5], |old, new| old.extend(new));
+        assert_eq!(waiting.take(9).await.len(), 2);
+        let idle = tokio::time::timeout(std::time::Duration::ZERO, waiting.take(1)).await;
+        assert!(idle.is_err() && waiting.is_idle());
+    }
+}

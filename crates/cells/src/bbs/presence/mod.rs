@@ -1,0 +1,348 @@
+//! Locks and presences: keys with an owner that expire unless renewed.
+//!
+//! Renewals are in memory alone; who holds what is on the disk as well. After a restart every
+//! holder has its time to live anew, so that nobody is taken for gone who only could not
+//! renew meanwhile.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use diego::locket::{FetchAllRequest, LockRequest, Resource, TypeCode};
+use diego::models::{CellCapacity, CellPresence, Provider};
+use serde::{Deserialize, Deserializer};
+
+/// Most keys at once.
+const KEYS: usize = 65_536;
+/// Most bytes of key, owner and value together.
+const RESOURCE_BYTES: usize = 64 * 1024;
+/// Longest time to live; a longer one counts as this.
+const TTL_MOST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// Why a call is refused, with its gRPC code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) code: u32,
+    pub(crate) text: &'static str,
+}
+
+const fn refusal(code: u32, text: &'static str) -> Refusal {
+    Refusal { code, text }
+}
+
+const INVALID_TTL: Refusal = refusal(3, "invalid-ttl");
+const INVALID_OWNER: Refusal = refusal(3, "invalid-owner");
+const NO_RESOURCE: Refusal = refusal(3, "no-resource");
+const NOT_FOUND: Refusal = refusal(5, "resource-not-found");
+const INVALID_TYPE: Refusal = refusal(5, "invalid-type");
+const COLLISION: Refusal = refusal(6, "lock-collision");
+const TOO_MANY: Refusal = refusal(8, "too-many-keys");
+const TOO_LONG: Refusal = refusal(8, "resource-too-long");
+
+struct Entry {
+    resource: Resource,
+    ttl: Duration,
+    expires: Instant,
+    cell: Option<Arc<CellPresence>>,
+    /// Number of what is on the disk of it; of what was taken later it is greater.
+    id: i64,
+    /// The disk has it as it is.
+    stored: bool,
+    /// Its owner has said so since the start.
+    confirmed: bool,
+}
+
+/// Who holds a key, as the disk has it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Kept {
+    pub(crate) id: i64,
+    pub(crate) resource: Resource,
+    pub(crate) ttl: Duration,
+}
+
+/// What the disk is to learn about keys.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Change {
+    /// Somebody holds a key.
+    Held(Kept),
+    /// Nobody holds the key as under this number any more.
+    Gone(String, i64),
+}
+
+/// All keys that have not expired.
+#[derive(Default)]
+pub(crate) struct Presences(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    entries: HashMap<String, Entry>,
+    last_id: i64,
+}
+
+impl Presences {
+    /// Those of the disk; each has its whole time to live from now on.
+    pub(crate) fn of(kept: Vec<Kept>, now: Instant) -> Self {
+        let mut table = Table::default();
+        for Kept { id, resource, ttl } in kept {
+            table.last_id = table.last_id.max(id);
+            let presence = resource.type_code == i32::from(TypeCode::Presence);
+            let cell = presence.then(|| parse_cell(&resource.value)).flatten();
+            let entry = Entry {
+                ttl,
+                expires: now + ttl,
+                cell: cell.map(Arc::new),
+                id,
+                stored: true,
+                confirmed: false,
+                resource,
+            };
+            table.entries.insert(entry.resource.key.clone(), entry);
+        }
+        Self(Mutex::new(table))
+    }
+
+    fn lock_table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes or renews a key. What is returned is to be stored, and then to be told with
+    /// [`Presences::stored`].
+    pub(crate) fn lock(&self, request: LockRequest, now: Instant) -> Result<Option<Kept>, Refusal> {
+        let mut resource = request.resource.ok_or(NO_RESOURCE)?;
+        let code = match (resource.type_code, resource.r#type.as_str()) {
+            (1, _) => TypeCode::Lock,
+            // Older clients give the type of a presence as text alone.
+            (2, _) | (0, "presence") => TypeCode::Presence,
+            _ => return Err(INVALID_TYPE),
+        };
+        if request.ttl_in_seconds <= 0 {
+            return Err(INVALID_TTL);
+        }
+        if resource.owner.is_empty() {
+            return Err(INVALID_OWNER);
+        }
+        if resource.key.len() + resource.owner.len() + resource.value.len() > RESOURCE_BYTES {
+            return Err(TOO_LONG);
+        }
+        resource.type_code = code.into();
+        resource.r#type = type_text(code.into()).to_owned();
+        let ttl = Duration::from_secs(request.ttl_in_seconds.unsigned_abs()).min(TTL_MOST);
+        let mut table = self.lock_table();
+        let Table { entries, last_id } = &mut *table;
+        let old = entries
+            .get(&resource.key)
+            .filter(|entry| entry.expires > now);
+        if old.is_some_and(|old| old.resource.owner != resource.owner) {
+            return Err(COLLISION);
+        }
+        let same = old.filter(|old| old.resource == resource && old.ttl == ttl);
+        let cell = match old {
+            Some(old) if old.resource.value == resource.value => old.cell.clone(),
+            _ if code == TypeCode::Presence => parse_cell(&resource.value).map(Arc::new),
+            _ => None,
+        };
+        let (id, stored) = match same {
+            Some(old) => (old.id, old.stored),
+            None => {
+                *last_id += 1;
+                (*last_id, false)
+            }
+        };
+        if entries.len() >= KEYS && !entries.contains_key(&resource.key) {
+            return Err(TOO_MANY);
+        }
+        let kept = (!stored).then(|| Kept {
+            id,
+            resource: resource.clone(),
+            ttl,
+        });
+        let entry = Entry {
+            ttl,
+            expires: now + ttl,
+            cell,
+            id,
+            stored,
+            confirmed: true,
+            resource,
+        };
+        entries.insert(entry.resource.key.clone(), entry);
+        Ok(kept)
+    }
+
+    /// The disk has this now.
+    pub(crate) fn stored(&self, key: &str, id: i64) {
+        let mut table = self.lock_table();
+        let entry = table.entries.get_mut(key).filter(|entry| entry.id == id);
+        if let Some(entry) = entry {
+            entry.stored = true;
+        }
+    }
+
+    /// Gives each holder its whole time to live from now on, as after a restart: nobody could
+    /// renew meanwhile.
+    pub(crate) fn grant_anew(&self, now: Instant) {
+        for entry in self.lock_table().entries.values_mut() {
+            entry.expires = now + entry.ttl;
+        }
+    }
+
+    /// Forgets the keys that have expired; for the disk and the log.
+    pub(crate) fn sweep(&self, now: Instant) -> Vec<Kept> {
+        let mut table = self.lock_table();
+        let expired = table.entries.extract_if(|_, entry| entry.expires <= now);
+        expired
+            .map(|(_, entry)| Kept {
+                id: entry.id,
+                resource: entry.resource,
+                ttl: entry.ttl,
+            })
+            .collect()
+    }
+
+    /// Gives a key up; no such key is no error. What is returned is to be stored.
+    pub(crate) fn release(
+        &self,
+        resource: Option<Resource>,
+        now: Instant,
+    ) -> Result<Option<Change>, Refusal> {
+        let resource = resource.ok_or(NO_RESOURCE)?;
+        let mut table = self.lock_table();
+        match table.entries.get(&resource.key) {
+            Some(entry) if entry.expires > now && entry.resource.owner != resource.owner => {
+                Err(COLLISION)
+            }
+            _ => {
+                let gone = table.entries.remove(&resource.key);
+                Ok(gone.map(|entry| Change::Gone(resource.key, entry.id)))
+            }
+        }
+    }
+
+    /// One key.
+    pub(crate) fn fetch(&self, key: &str, now: Instant) -> Result<Resource, Refusal> {
+        let table = self.lock_table();
+        let entry = table.entries.get(key).filter(|entry| entry.expires > now);
+        entry.map(|entry| entry.resource.clone()).ok_or(NOT_FOUND)
+    }
+
+    /// All keys of a type.
+    pub(crate) fn fetch_all(
+        &self,
+        request: &FetchAllRequest,
+        now: Instant,
+    ) -> Result<Vec<Resource>, Refusal> {
+        if !matches!(request.type_code, 1 | 2) {
+            return Err(INVALID_TYPE);
+        }
+        let table = self.lock_table();
+        let alive = table.entries.values().filter(|entry| entry.expires > now);
+        let wanted = alive.filter(|entry| entry.resource.type_code == request.type_code);
+        Ok(wanted.map(|entry| entry.resource.clone()).collect())
+    }
+
+    /// How many have not said since the start that they are there: of these cells, and of
+    /// those whose presence was on the disk.
+    pub(crate) fn missing(&self, cells: &[Arc<str>]) -> usize {
+        let entries = &self.lock_table().entries;
+        let unknown = cells.iter().filter(|cell| !entries.contains_key(&***cell));
+        let held = entries.values().filter(|entry| entry.cell.is_some());
+        unknown.count() + held.filter(|entry| !entry.confirmed).count()
+    }
+
+    /// The cells that are present.
+    pub(crate) fn cells(&self, now: Instant) -> Vec<Arc<CellPresence>> {
+        let table = self.lock_table();
+        let alive = table.entries.values().filter(|entry| entry.expires > now);
+        alive.filter_map(|entry| entry.cell.clone()).collect()
+    }
+
+    /// One cell, if it is present.
+    pub(crate) fn cell(&self, id: &str, now: Instant) -> Option<Arc<CellPresence>> {
+        let table = self.lock_table();
+        table
+            .entries
+            .get(id)
+            .filter(|entry| entry.expires > now)
+            .and_then(|entry| entry.cell.clone())
+    }
+}
+
+/// The old text form of a type's number.
+pub(crate) fn type_text(code: i32) -> &'static str {
+    match TypeCode::try_from(code) {
+        Ok(TypeCode::Presence) => "presence",
+        _ => "lock",
+    }
+}
+
+/// The value of a cell's presence; `None` when it is something else.
+fn parse_cell(value: &str) -> Option<CellPresence> {
+    let cell: CellJson = serde_json::from_str(value).ok()?;
+    Some(CellPresence {
+        cell_id: cell.cell_id,
+        rep_address: cell.rep_address,
+        zone: cell.zone,
+        capacity: cell.capacity.map(|capacity| CellCapacity {
+            memory_mb: capacity.memory_mb,
+            disk_mb: capacity.disk_mb,
+            containers: capacity.containers,
+        }),
+        rootfs_providers: cell
+            .rootfs_provider_list
+            .into_iter()
+            .map(|provider| Provider {
+                name: provider.name,
+                properties: provider.properties,
+            })
+            .collect(),
+        placement_tags: cell.placement_tags,
+        optional_placement_tags: cell.optional_placement_tags,
+        rep_url: cell.rep_url,
+        annotations: cell.annotations,
+    })
+}
+
+fn null_is_empty<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct CellJson {
+    cell_id: String,
+    rep_address: String,
+    zone: String,
+    capacity: Option<CapacityJson>,
+    #[serde(deserialize_with = "null_is_empty")]
+    rootfs_provider_list: Vec<ProviderJson>,
+    #[serde(deserialize_with = "null_is_empty")]
+    placement_tags: Vec<String>,
+    #[serde(deserialize_with = "null_is_empty")]
+    optional_placement_tags: Vec<String>,
+    rep_url: String,
+    #[serde(deserialize_with = "null_is_empty")]
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct CapacityJson {
+    memory_mb: i32,
+    disk_mb: i32,
+    containers: i32,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ProviderJson {
+    name: String,
+    #[serde(deserialize_with = "null_is_empty")]
+    properties: Vec<String>,
+}

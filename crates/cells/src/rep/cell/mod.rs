@@ -1,0 +1,382 @@
+//! A cell: its containers, and the shell that carries out what they want.
+
+mod shell;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use diego::Bbs;
+use diego::auction::{self, CellState, Lrp, Resource, Task};
+use diego::models::StartActualLrpRequest;
+use net::Shutdown;
+use telemetry::Fields;
+use tokio::sync::watch;
+
+use super::container::{Answer, Container, Event, Kind, Phase};
+use super::desired::DesiredLrps;
+use super::executor::{Definition, Executor, Job};
+use super::ledger::Ledger;
+use super::logs::Logs;
+use super::metrics::{Containers, Metrics, count};
+use super::ports::HostPorts;
+use super::presence::Hold;
+use super::update::Update;
+use super::work::{Work, instance_guid, lrp_state, task_state};
+
+/// What does not change about a cell.
+pub(super) struct Identity {
+    /// The state that it reports, without what is on it.
+    pub(super) state: CellState,
+    /// Address of its instances.
+    pub(super) address: String,
+    /// Host ports for them.
+    pub(super) ports: Arc<HostPorts>,
+}
+
+/// A cell.
+pub(super) struct Cell<E> {
+    pub(super) identity: Identity,
+    pub(super) bbs: Bbs,
+    pub(super) desired: Arc<DesiredLrps>,
+    pub(super) logs: Logs,
+    held: watch::Receiver<Hold>,
+    metrics: Arc<Metrics>,
+    executor: Arc<E>,
+    inside: Mutex<Inside>,
+}
+
+struct Inside {
+    ledger: Ledger,
+    containers: HashMap<String, Slot>,
+    /// No new work is taken and nothing new is begun.
+    closed: bool,
+    /// Counts resets, so that what was begun before one does not speak to a
+    /// container of the same guid after it.
+    epoch: u64,
+}
+
+/// A container with what its commands need.
+struct Slot {
+    machine: Container,
+    work: Arc<Work>,
+    definition: Option<Definition>,
+    job: Option<Arc<Job>>,
+    stop: Option<watch::Sender<bool>>,
+    update: Update,
+}
+
+/// What a call to the BBS may need to know about its container.
+pub(super) struct Subject {
+    pub(super) work: Arc<Work>,
+    pub(super) job: Option<Arc<Job>>,
+    pub(super) update: Update,
+    /// The BBS knows already that it runs.
+    pub(super) announced: bool,
+}
+
+impl<E: Executor> Cell<E> {
+    pub(super) fn new(
+        identity: Identity,
+        held: watch::Receiver<Hold>,
+        bbs: Bbs,
+        desired: Arc<DesiredLrps>,
+        executor: Arc<E>,
+        metrics: Arc<Metrics>,
+        logs: Logs,
+    ) -> Arc<Self> {
+        let ledger = Ledger::new(identity.state.total_resources);
+        Arc::new(Self {
+            identity,
+            bbs,
+            desired,
+            logs,
+            held,
+            metrics,
+            executor,
+            inside: Mutex::new(Inside {
+                ledger,
+                containers: HashMap::new(),
+                closed: false,
+                epoch: 0,
+            }),
+        })
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.identity.state.cell_id
+    }
+
+    /// What the cell holds and what is free.
+    pub(super) fn state(&self) -> CellState {
+        let inside = self.lock();
+        let mut state = self.identity.state.clone();
+        state.available_resources = inside.ledger.free();
+        for slot in inside.containers.values() {
+            let phase = slot.machine.phase();
+            state.starting_container_count += i32::from(slot.machine.starting());
+            match &*slot.work {
+                Work::Lrp(lrp) => state.lrps.push(Lrp {
+                    state: lrp_state(phase, slot.machine.stopping()).into(),
+                    ..lrp.clone()
+                }),
+                Work::Task(task) => state.tasks.push(Task {
+                    state: task_state(phase).into(),
+                    failed: matches!(phase, Phase::Completed(end) if end.failed),
+                    ..task.clone()
+                }),
+            }
+        }
+        state
+    }
+
+    /// Adds the containers by state.
+    pub(super) fn count_containers(&self, containers: &mut Containers) {
+        let inside = self.lock();
+        let machines = inside.containers.values().map(|slot| &slot.machine);
+        machines.for_each(|machine| containers.add(machine.phase()));
+    }
+
+    /// Has the cell its presence?
+    pub(super) fn is_held(&self) -> bool {
+        *self.held.borrow() == Hold::Held
+    }
+
+    /// Takes work and returns what does not fit: all of it while the cell has no presence.
+    pub(super) fn accept(self: &Arc<Self>, work: auction::Work) -> auction::Work {
+        let mut refused = auction::Work::default();
+        let mut taken = Vec::with_capacity(work.lrps.len() + work.tasks.len());
+        let held = self.is_held();
+        let mut inside = self.lock();
+        for lrp in work.lrps {
+            if held && inside.take(lrp.resource) {
+                let instance_guid = instance_guid(&mut rand::rng());
+                let lrp = Lrp {
+                    instance_guid,
+                    ..lrp
+                };
+                taken.push(self.reserve(&mut inside, Work::Lrp(lrp)));
+            } else {
+                refused.lrps.push(lrp);
+            }
+        }
+        for task in work.tasks {
+            // A request that arrives twice does no harm: the task is here.
+            if inside.containers.contains_key(&task.task_guid) {
+                continue;
+            }
+            if held && inside.take(task.resource) {
+                taken.push(self.reserve(&mut inside, Work::Task(task)));
+            } else {
+                refused.tasks.push(task);
+            }
+        }
+        drop(inside);
+        count(&self.metrics.taken, taken.len());
+        let no_room = refused.lrps.len() + refused.tasks.len();
+        count(&self.metrics.refused, no_room);
+        for guid in taken {
+            self.feed(&guid, Event::Reserved);
+        }
+        refused
+    }
+
+    /// Makes a container for `work`, whose room has been taken.
+    fn reserve(&self, inside: &mut Inside, work: Work) -> String {
+        let fields = work.fields();
+        self.logs
+            .allocate
+            .info("allocating-container", fields.clone());
+        self.logs
+            .events
+            .info("processing-reserved-container", fields);
+        let guid = work.guid().to_owned();
+        let slot = Slot {
+            machine: Container::new(work.kind()),
+            work: Arc::new(work),
+            definition: None,
+            job: None,
+            stop: None,
+            update: Update::default(),
+        };
+        inside.containers.insert(guid.clone(), slot);
+        guid
+    }
+
+    /// Tells a container what happened. One that is gone is not told.
+    pub(super) fn feed(self: &Arc<Self>, guid: &str, event: Event) {
+        self.step(&mut self.lock(), guid, event);
+    }
+
+    /// As [`Cell::feed`], from something that was begun in `epoch`.
+    fn tell(self: &Arc<Self>, epoch: u64, guid: &str, event: Event) {
+        let mut inside = self.lock();
+        if inside.epoch == epoch {
+            self.step(&mut inside, guid, event);
+        }
+    }
+
+    fn step(self: &Arc<Self>, inside: &mut Inside, guid: &str, event: Event) {
+        let Some(slot) = inside.containers.get_mut(guid) else {
+            return;
+        };
+        for command in slot.machine.on(event) {
+            self.perform(inside, guid, command);
+        }
+    }
+
+    /// Asks an instance to stop or cancels a task.
+    pub(super) fn stop(self: &Arc<Self>, guid: &str, kind: Kind) {
+        let mut inside = self.lock();
+        let Some(slot) = inside.containers.get(guid) else {
+            return;
+        };
+        if slot.machine.kind() == kind {
+            if kind == Kind::Lrp {
+                self.logs.stop.info("stopping", slot.work.fields());
+            }
+            self.step(&mut inside, guid, Event::Stop);
+        }
+    }
+
+    /// Keeps new routes or tags of an instance and reports them to the BBS.
+    pub(super) fn update(self: &Arc<Self>, guid: &str, update: Update) {
+        let mut inside = self.lock();
+        if let Some(slot) = inside.containers.get_mut(guid) {
+            slot.update.merge(update);
+            self.step(&mut inside, guid, Event::Refresh);
+        }
+    }
+
+    /// All containers, and of which the BBS has acknowledged that they are this cell's: of
+    /// an instance that it runs, of a task that it was started.
+    pub(super) fn acknowledged(&self) -> HashMap<String, bool> {
+        let inside = self.lock();
+        let all = inside.containers.iter();
+        all.map(|(guid, slot)| (guid.clone(), slot.machine.acknowledged()))
+            .collect()
+    }
+
+    /// What the BBS's record of an instance is to say; `None` when none runs under this guid.
+    pub(super) fn report(&self, guid: &str) -> Option<StartActualLrpRequest> {
+        let inside = self.lock();
+        let slot = inside.containers.get(guid)?;
+        let running = *slot.machine.phase() == Phase::Running;
+        match &*slot.work {
+            Work::Lrp(lrp) if running => Some(self.start_request(&slot.subject(), lrp)),
+            _ => None,
+        }
+    }
+
+    /// Ends a task that the BBS does not know as this cell's any more.
+    pub(super) fn end_disowned_task(self: &Arc<Self>, guid: &str) {
+        let mut inside = self.lock();
+        let Some(slot) = inside.containers.get(guid) else {
+            return;
+        };
+        let (kind, phase) = (slot.machine.kind(), slot.machine.phase());
+        if kind == Kind::Task && matches!(phase, Phase::Creating | Phase::Created | Phase::Running)
+        {
+            let fields = slot.work.fields();
+            self.logs.bulk.info("ending-disowned-task", fields);
+            self.step(&mut inside, guid, Event::Stop);
+        }
+    }
+
+    /// Is there a container with this guid?
+    pub(super) fn has(&self, guid: &str) -> bool {
+        self.lock().containers.contains_key(guid)
+    }
+
+    /// Forgets every container without telling anybody.
+    pub(super) fn reset(&self) {
+        let mut inside = self.lock();
+        inside.epoch += 1;
+        let guids: Vec<String> = inside.containers.keys().cloned().collect();
+        for guid in guids {
+            self.delete(&mut inside, &guid);
+        }
+    }
+
+    /// Ends everything with `shutdown`, and whenever another rep has taken the cell's
+    /// presence: what runs here would run twice, and the records are that rep's.
+    pub(super) async fn follow(
+        self: Arc<Self>,
+        mut held: watch::Receiver<Hold>,
+        within: Duration,
+        mut shutdown: Shutdown,
+    ) {
+        loop {
+            tokio::select! {
+                // The error of a presence that is not kept any more comes with a shutdown.
+                Ok(_) = held.wait_for(|held| *held == Hold::Taken) => {}
+                () = shutdown.asked() => break,
+            }
+            self.close(within).await;
+            self.lock().closed = false;
+            tokio::select! {
+                Ok(_) = held.wait_for(|held| *held != Hold::Taken) => {}
+                () = shutdown.asked() => break,
+            }
+        }
+        self.close(within).await;
+    }
+
+    /// Takes no more work, ends every process and waits until all have ended, at
+    /// most `within`. The BBS is not told: it sees the cell go.
+    async fn close(&self, within: Duration) {
+        {
+            let mut inside = self.lock();
+            inside.closed = true;
+            for slot in inside.containers.values() {
+                if let Some(stop) = &slot.stop {
+                    // Nobody listens when the process has ended meanwhile.
+                    let _ = stop.send(true);
+                }
+            }
+        }
+        let ended = async {
+            while self.lock().containers.values().any(Slot::has_process) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        if tokio::time::timeout(within, ended).await.is_err() {
+            let cause = format!("some processes did not end within {within:?}");
+            self.logs.cell.error("close", &cause, Fields::new());
+        }
+        self.reset();
+    }
+
+    /// Keeps what was fetched for a container until it is created.
+    pub(super) fn fetched(&self, guid: &str, definition: Definition) -> Answer {
+        if let Some(slot) = self.lock().containers.get_mut(guid) {
+            slot.definition = Some(definition);
+        }
+        Answer::Done
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inside {
+    fn take(&mut self, resource: Resource) -> bool {
+        !self.closed && self.ledger.take(resource)
+    }
+}
+
+impl Slot {
+    fn subject(&self) -> Subject {
+        Subject {
+            work: Arc::clone(&self.work),
+            job: self.job.clone(),
+            update: self.update.clone(),
+            announced: self.machine.announced(),
+        }
+    }
+
+    fn has_process(&self) -> bool {
+        self.stop.is_some()
+    }
+}

@@ -1,0 +1,164 @@
+//! Carrying out what containers want.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use diego::models::PortMapping;
+use rand::RngExt;
+
+use super::super::container::{Command, Event};
+use super::super::executor::{Definition, End, Executor, Job};
+use super::super::metrics::count;
+use super::{Cell, Inside, Slot};
+
+/// Longest pause before a failed call is made again.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+impl<E: Executor> Cell<E> {
+    pub(super) fn perform(self: &Arc<Self>, inside: &mut Inside, guid: &str, command: Command) {
+        if inside.closed && !matches!(command, Command::Kill | Command::Delete) {
+            return;
+        }
+        let epoch = inside.epoch;
+        let Some(slot) = inside.containers.get_mut(guid) else {
+            return;
+        };
+        let (cell, guid) = (Arc::clone(self), guid.to_owned());
+        match command {
+            Command::Call(call) => {
+                let subject = slot.subject();
+                tokio::spawn(net::boxed(async move {
+                    let answer = cell.call(&subject, call).await;
+                    cell.tell(epoch, &guid, Event::Answered(answer));
+                }));
+            }
+            Command::RetryAfter(failures) => {
+                count(&self.metrics.repeats, 1);
+                tokio::spawn(net::boxed(async move {
+                    tokio::time::sleep(pause(failures)).await;
+                    cell.tell(epoch, &guid, Event::Retry);
+                }));
+            }
+            Command::Create => self.create(inside, guid),
+            Command::Run => self.run(epoch, slot, guid),
+            Command::Kill => {
+                if let Some(stop) = &slot.stop {
+                    // Nobody listens when the process has ended meanwhile.
+                    let _ = stop.send(true);
+                }
+            }
+            Command::Delete => self.delete(inside, &guid),
+        }
+    }
+
+    fn create(self: &Arc<Self>, inside: &mut Inside, guid: String) {
+        let epoch = inside.epoch;
+        let Some(slot) = inside.containers.get_mut(&guid) else {
+            return;
+        };
+        let Some(definition) = slot.definition.take() else {
+            return;
+        };
+        let wanted = match &definition {
+            Definition::Lrp(lrp, _) => lrp.ports.as_slice(),
+            Definition::Task(_) => &[],
+        };
+        let cell = Arc::clone(self);
+        let Some(host_ports) = self.identity.ports.take(wanted.len()) else {
+            let reason = "failed to create container: no host port is left";
+            tokio::spawn(net::boxed(async move {
+                cell.tell(epoch, &guid, Event::Created(Err(reason.into())))
+            }));
+            return;
+        };
+        let ports = wanted
+            .iter()
+            .zip(host_ports)
+            .map(|(&container_port, host_port)| PortMapping {
+                container_port,
+                host_port: host_port.into(),
+                ..PortMapping::default()
+            });
+        let job = Arc::new(Job {
+            guid: guid.clone(),
+            key: slot.work.key(),
+            address: self.identity.address.clone(),
+            ports: ports.collect(),
+            definition,
+        });
+        slot.job = Some(Arc::clone(&job));
+        let work = Arc::clone(&slot.work);
+        tokio::spawn(net::boxed(async move {
+            let result = cell.executor.create(job).await;
+            match &result {
+                Ok(()) => {
+                    let event = "succeeded-creating-garden-container";
+                    cell.logs.create.info(event, work.fields());
+                }
+                Err(reason) => cell.logs.create.error("failed", reason, work.fields()),
+            }
+            cell.tell(epoch, &guid, Event::Created(result));
+        }));
+    }
+
+    fn run(self: &Arc<Self>, epoch: u64, slot: &mut Slot, guid: String) {
+        let Some(job) = slot.job.clone() else { return };
+        let (ask, stop) = net::shutdown();
+        slot.stop = Some(ask);
+        let (cell, work) = (Arc::clone(self), Arc::clone(&slot.work));
+        tokio::spawn(net::boxed(async move {
+            let started = || {
+                cell.logs
+                    .step
+                    .info("succeeded-transitioning-to-running", work.fields());
+                cell.tell(epoch, &guid, Event::Started);
+            };
+            let end = cell.executor.run(job, started, stop).await;
+            cell.ended(epoch, &guid, end);
+        }));
+    }
+
+    fn ended(self: &Arc<Self>, epoch: u64, guid: &str, end: End) {
+        let mut inside = self.lock();
+        if inside.epoch != epoch {
+            return;
+        }
+        let Some(slot) = inside.containers.get_mut(guid) else {
+            return;
+        };
+        slot.stop = None;
+        let (step, fields) = (&self.logs.step, slot.work.fields());
+        step.info(
+            "process-exit",
+            fields.clone().and("exit-status", end.exit_status),
+        );
+        if slot.machine.stopping() {
+            step.info("step-cancelled", fields.clone());
+        }
+        step.info("succeeded-transitioning-to-complete", fields);
+        self.step(&mut inside, guid, Event::Ended(end.completion));
+    }
+
+    pub(super) fn delete(&self, inside: &mut Inside, guid: &str) {
+        if let Some(slot) = inside.containers.remove(guid) {
+            inside.ledger.give_back(slot.work.resource());
+            if let Some(job) = slot.job {
+                let ports = job
+                    .ports
+                    .iter()
+                    .filter_map(|port| u16::try_from(port.host_port).ok());
+                self.identity.ports.give_back(ports);
+                self.executor.forget(&job);
+            }
+        }
+    }
+}
+
+/// Pause before a call is made again after so many failures in a row. Half of it
+/// is random, so that many containers do not call at the same moment.
+fn pause(failures: u32) -> Duration {
+    let longest = Duration::from_millis(200)
+        .saturating_mul(1 << failures.saturating_sub(1).min(10))
+        .min(PAUSE_MAX);
+    longest.mul_f64(rand::rng().random_range(0.5..1.0))
+}

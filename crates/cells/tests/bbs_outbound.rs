@@ -1,0 +1,390 @@
+//! What the BBS asks of others comes about in the end: whoever is away, whatever restarts.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cells::bbs::{self, Config, Running};
+use diego::locket::{LockRequest, Resource, TypeCode};
+use diego::models::*;
+use diego::{Bbs, TRACE_HEADER, path};
+use http::{Request, Response, StatusCode};
+use net::{Body, Client, ClientOptions, Handler, Incoming};
+use prost::Message;
+use telemetry::{Level, Logger, Sink};
+use tokio::sync::watch;
+
+use crate::fake_bbs::eventually;
+
+/// A rep or a receiver of results: keeps the paths of what it is asked, with their trace ids.
+struct Peer {
+    asked: Mutex<Vec<(String, String)>>,
+    status: Mutex<StatusCode>,
+}
+
+impl Handler for Peer {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let trace = request.headers().get(TRACE_HEADER);
+        let trace = trace.map_or("", |trace| trace.to_str().unwrap()).to_owned();
+        let path = request.uri().path().to_owned();
+        self.asked.lock().unwrap().push((path, trace));
+        let mut response = Response::new(net::empty());
+        *response.status_mut() = *self.status.lock().unwrap();
+        response
+    }
+}
+
+impl Peer {
+    async fn start() -> (Arc<Self>, String, watch::Sender<bool>) {
+        let peer = Arc::new(Self {
+            asked: Mutex::default(),
+            status: Mutex::new(StatusCode::ACCEPTED),
+        });
+        let listener = net::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (ask, asked) = net::shutdown();
+        let limits = net::Limits::default();
+        tokio::spawn(net::serve(listener, None, limits, Arc::clone(&peer), asked));
+        (peer, url, ask)
+    }
+
+    fn count(&self, part: &str) -> usize {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().filter(|(path, _)| path.contains(part)).count()
+    }
+
+    fn trace(&self, part: &str) -> String {
+        let asked = self.asked.lock().unwrap();
+        let found = asked.iter().find(|(path, _)| path.contains(part));
+        found.map(|(_, trace)| trace.clone()).unwrap_or_default()
+    }
+}
+
+struct World {
+    config: Config,
+    running: Running,
+    client: Bbs,
+    sink: Sink,
+    _folder: tempfile::TempDir,
+}
+
+impl World {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::new("127.0.0.1:0".parse().unwrap(), folder.path());
+        config.limits.again_after = Duration::from_millis(100);
+        config.limits.converge_interval = Duration::from_millis(100);
+        let sink = Sink::memory();
+        let running = bbs::start(config.clone(), logger(&sink)).await.unwrap();
+        let client = client(&running);
+        Self {
+            config,
+            running,
+            client,
+            sink,
+            _folder: folder,
+        }
+    }
+
+    async fn restart(self) -> Self {
+        self.running.stop().await.unwrap();
+        let running = bbs::start(self.config.clone(), logger(&self.sink))
+            .await
+            .unwrap();
+        let client = client(&running);
+        Self {
+            running,
+            client,
+            ..self
+        }
+    }
+
+    async fn do_traced(&self, path: &str, request: &impl Message, trace: &str) {
+        type Answer = ActualLrpLifecycleResponse;
+        let call = self.client.call_traced::<Answer>(path, request, trace);
+        call.await.unwrap();
+    }
+
+    async fn act(&self, path: &str, request: &impl Message) {
+        self.do_traced(path, request, "").await;
+    }
+
+    /// Makes a process with instances that run on cell "c".
+    async fn run_instances(&self, count: i32) {
+        let source = MetricTagValue {
+            r#static: "p".into(),
+            ..MetricTagValue::default()
+        };
+        let lrp = DesiredLrp {
+            process_guid: "p".into(),
+            domain: "d".into(),
+            root_fs: "preloaded:x".into(),
+            instances: count,
+            action: action(),
+            metric_tags: [("source_id".into(), source)].into(),
+            ..DesiredLrp::default()
+        };
+        let desired_lrp = Some(lrp);
+        self.act(path::DESIRE_LRP, &DesireLrpRequest { desired_lrp })
+            .await;
+        for index in 0..count {
+            let claim = ClaimActualLrpRequest {
+                process_guid: "p".into(),
+                index,
+                actual_lrp_instance_key: Some(instance(index)),
+            };
+            self.act(path::CLAIM_ACTUAL_LRP, &claim).await;
+        }
+    }
+
+    async fn remove(&self, index: i32) {
+        let request = RemoveActualLrpRequest {
+            process_guid: "p".into(),
+            index,
+            actual_lrp_instance_key: Some(instance(index)),
+        };
+        self.act(path::REMOVE_ACTUAL_LRP, &request).await;
+    }
+
+    async fn unwant(&self) {
+        let process_guid = "p".into();
+        self.act(
+            path::REMOVE_DESIRED_LRP,
+            &RemoveDesiredLrpRequest { process_guid },
+        )
+        .await;
+    }
+
+    /// Cell "c" says that it is at `url`.
+    async fn register(&self, url: &str) {
+        let request = LockRequest {
+            resource: Some(Resource {
+                key: "c".into(),
+                owner: "o".into(),
+                value: format!(r#"{{"cell_id":"c","rep_url":"{url}"}}"#),
+                r#type: "presence".into(),
+                type_code: TypeCode::Presence.into(),
+            }),
+            ttl_in_seconds: 60,
+        };
+        let body = request.encode_to_vec().into();
+        self.client.send(path::LOCKET_LOCK, body, "").await.unwrap();
+    }
+
+    async fn instances(&self) -> usize {
+        let all = ActualLrPsRequest::default();
+        let all: ActualLrPsResponse = self.client.call(path::ACTUAL_LRPS, &all).await.unwrap();
+        all.actual_lrps.len()
+    }
+
+    async fn desire_task(&self, callback: &str) {
+        let request = DesireTaskRequest {
+            task_guid: "t".into(),
+            domain: "d".into(),
+            task_definition: Some(TaskDefinition {
+                root_fs: "preloaded:x".into(),
+                action: action(),
+                completion_callback_url: callback.into(),
+                ..TaskDefinition::default()
+            }),
+        };
+        self.act(path::DESIRE_TASK, &request).await;
+    }
+
+    async fn task_state(&self) -> Option<task::State> {
+        let task_guid = "t".into();
+        let request = TaskByGuidRequest { task_guid };
+        let answer = self
+            .client
+            .call::<TaskResponse>(path::TASK_BY_GUID, &request);
+        answer.await.ok()?.task.map(|task| task.state())
+    }
+}
+
+fn logger(sink: &Sink) -> Logger {
+    Logger::new("bbs", sink.clone(), Level::Info)
+}
+
+fn client(running: &Running) -> Bbs {
+    let client = Client::new(ClientOptions::default());
+    Bbs::new(client, format!("http://{}", running.address()))
+}
+
+fn instance(index: i32) -> ActualLrpInstanceKey {
+    ActualLrpInstanceKey {
+        instance_guid: format!("i-{index}"),
+        cell_id: "c".into(),
+    }
+}
+
+fn action() -> Option<Action> {
+    Some(Action {
+        run_action: Some(RunAction {
+            path: "/bin/true".into(),
+            user: "vcap".into(),
+            ..RunAction::default()
+        }),
+        ..Action::default()
+    })
+}
+
+fn cancel() -> TaskGuidRequest {
+    TaskGuidRequest {
+        task_guid: "t".into(),
+    }
+}
+
+#[tokio::test]
+async fn a_stop_is_asked_for_until_its_instance_is_gone_and_no_longer() {
+    let world = World::start().await;
+    let (rep, url, _ask) = Peer::start().await;
+    world.register(&url).await;
+    world.run_instances(3).await;
+    *rep.status.lock().unwrap() = StatusCode::INTERNAL_SERVER_ERROR;
+    world.unwant().await;
+    eventually("each was asked twice", || {
+        (0..3).all(|n| rep.count(&format!("i-{n}/stop")) >= 2)
+    })
+    .await;
+    *rep.status.lock().unwrap() = StatusCode::ACCEPTED;
+    for index in 0..3 {
+        world.remove(index).await;
+    }
+    // What was under way arrives; then nothing follows.
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    let asked = rep.count("/stop");
+    tokio::time::sleep(Duration::from_millis(350)).await;
+    assert_eq!(rep.count("/stop"), asked);
+}
+
+#[tokio::test]
+async fn a_stop_survives_a_restart_of_the_bbs() {
+    let world = World::start().await;
+    let (rep, url, _ask) = Peer::start().await;
+    world.run_instances(2).await;
+    // Its cell is not there, so nobody can be told yet.
+    world.unwant().await;
+    let world = world.restart().await;
+    world.register(&url).await;
+    eventually("both are stopped", || {
+        rep.count("i-0/stop") > 0 && rep.count("i-1/stop") > 0
+    })
+    .await;
+    assert_eq!(world.instances().await, 2, "they are the cell's to remove");
+}
+
+#[tokio::test]
+async fn instances_to_end_on_a_cell_that_does_not_come_back_are_removed() {
+    let world = World::start().await;
+    world.run_instances(2).await;
+    world.unwant().await;
+    while world.instances().await > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(world.sink.kept().contains("removed-without-cell"));
+}
+
+#[tokio::test]
+async fn instances_that_are_wanted_again_are_not_stopped_again() {
+    let world = World::start().await;
+    world.run_instances(3).await;
+    let scale = async |instances| {
+        let request = UpdateDesiredLrpRequest {
+            process_guid: "p".into(),
+            update: Some(DesiredLrpUpdate {
+                instances: Some(instances),
+                ..DesiredLrpUpdate::default()
+            }),
+        };
+        world.act(path::UPDATE_DESIRED_LRP, &request).await;
+    };
+    scale(1).await;
+    scale(2).await;
+    let (rep, url, _ask) = Peer::start().await;
+    world.register(&url).await;
+    eventually("the last is stopped", || rep.count("i-2/stop") >= 2).await;
+    assert_eq!(rep.count("i-1/stop"), 0);
+    world.remove(2).await;
+    assert_eq!(world.instances().await, 2);
+}
+
+#[tokio::test]
+async fn a_result_that_nobody_took_is_sent_again() {
+    let world = World::start().await;
+    let (receiver, url, _ask) = Peer::start().await;
+    *receiver.status.lock().unwrap() = StatusCode::SERVICE_UNAVAILABLE;
+    world.desire_task(&format!("{url}/done")).await;
+    world.act(path::CANCEL_TASK, &cancel()).await;
+    // Three attempts, then a pause, then the next three.
+    eventually("it is sent anew", || receiver.count("/done") > 3).await;
+    *receiver.status.lock().unwrap() = StatusCode::OK;
+    while world.task_state().await.is_some() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_result_on_its_way_survives_a_restart_of_the_bbs() {
+    let world = World::start().await;
+    let (receiver, url, _ask) = Peer::start().await;
+    *receiver.status.lock().unwrap() = StatusCode::SERVICE_UNAVAILABLE;
+    world.desire_task(&format!("{url}/done")).await;
+    world.act(path::CANCEL_TASK, &cancel()).await;
+    eventually("it is sent", || receiver.count("/done") > 0).await;
+    assert_eq!(world.task_state().await, Some(task::State::Resolving));
+    let world = world.restart().await;
+    *receiver.status.lock().unwrap() = StatusCode::OK;
+    while world.task_state().await.is_some() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_claim_on_a_result_that_comes_to_nothing_is_taken_back() {
+    let world = World::start().await;
+    world.desire_task("").await;
+    world.act(path::CANCEL_TASK, &cancel()).await;
+    world.act(path::RESOLVING_TASK, &cancel()).await;
+    while world.task_state().await != Some(task::State::Completed) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn calls_to_cells_carry_the_trace_of_what_led_to_them() {
+    let world = World::start().await;
+    let (rep, url, _ask) = Peer::start().await;
+    world.register(&url).await;
+    world.run_instances(2).await;
+    let retire = RetireActualLrpRequest {
+        actual_lrp_key: Some(ActualLrpKey {
+            process_guid: "p".into(),
+            index: 0,
+            domain: "d".into(),
+        }),
+    };
+    world
+        .do_traced(path::RETIRE_ACTUAL_LRP, &retire, "trace-retire")
+        .await;
+    assert_eq!(rep.trace("i-0/stop"), "trace-retire");
+    let process_guid = "p".into();
+    let remove = RemoveDesiredLrpRequest { process_guid };
+    world
+        .do_traced(path::REMOVE_DESIRED_LRP, &remove, "trace-remove")
+        .await;
+    eventually("it is stopped", || rep.count("i-1/stop") > 0).await;
+    assert_eq!(rep.trace("i-1/stop"), "trace-remove");
+
+    world.desire_task("").await;
+    let start = StartTaskRequest {
+        task_guid: "t".into(),
+        cell_id: "c".into(),
+    };
+    let _: StartTaskResponse = world.client.call(path::START_TASK, &start).await.unwrap();
+    world
+        .do_traced(path::CANCEL_TASK, &cancel(), "trace-cancel")
+        .await;
+    eventually("it is cancelled", || rep.count("/v1/tasks/t/cancel") > 0).await;
+    assert_eq!(rep.trace("/v1/tasks/t/cancel"), "trace-cancel");
+}

@@ -1,0 +1,157 @@
+//! What agents tell of themselves: readiness, and counters for Prometheus.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use net::{Body, Handler, Incoming, Shutdown};
+use telemetry::prometheus::{self, Page};
+use tokio::task::JoinHandle;
+
+use super::{Error, Round};
+
+/// What was done so far.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    agents: u64,
+    /// Agents that have had a policy.
+    ready: AtomicU64,
+    runs: AtomicU64,
+    calls: AtomicU64,
+    sent: AtomicU64,
+    dropped: AtomicU64,
+    problems: AtomicU64,
+    /// For one agent: has it had a policy?
+    had_policy: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn of(agents: u32) -> Self {
+        Self {
+            agents: agents.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes a round of the one agent there is.
+    pub(super) fn take(&self, round: &Round) {
+        if round.config_id.is_some() && self.had_policy.swap(1, Relaxed) == 0 {
+            self.enrolled();
+        }
+        if round.ran {
+            self.ran(round.calls);
+        }
+        self.add(round.sent, round.dropped, round.problems.len());
+    }
+
+    /// One more agent has a policy.
+    pub(super) fn enrolled(&self) {
+        self.ready.fetch_add(1, Relaxed);
+    }
+
+    /// A policy was run.
+    pub(super) fn ran(&self, calls: u64) {
+        self.runs.fetch_add(1, Relaxed);
+        self.calls.fetch_add(calls, Relaxed);
+    }
+
+    /// Run logs that were sent and dropped, and what did not work.
+    pub(super) fn add(&self, sent: usize, dropped: usize, problems: usize) {
+        for (counter, count) in [
+            (&self.sent, sent),
+            (&self.dropped, dropped),
+            (&self.problems, problems),
+        ] {
+            counter.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Relaxed);
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut page = Page::new();
+        let ready = self.ready.load(Relaxed);
+        page.gauge("compliance_agents", "Agents of this process.", self.agents)
+            .gauge("compliance_agents_ready", "Agents with a policy.", ready);
+        for (name, help, counter) in [
+            (
+                "compliance_agent_runs_total",
+                "Runs of policies.",
+                &self.runs,
+            ),
+            (
+                "compliance_agent_runs_sent_total",
+                "Run logs that the server has taken.",
+                &self.sent,
+            ),
+            (
+                "compliance_agent_calls_total",
+                "Calls of methods.",
+                &self.calls,
+            ),
+            (
+                "compliance_agent_runs_dropped_total",
+                "Run logs that were dropped.",
+                &self.dropped,
+            ),
+            (
+                "compliance_agent_problems_total",
+                "Things that did not work.",
+                &self.problems,
+            ),
+        ] {
+            page.counter(name, help, counter.load(Relaxed));
+        }
+        page.into_text()
+    }
+}
+
+impl Handler for Counters {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let (status, body) = match (request.method(), request.uri().path()) {
+            (&Method::GET, "/ping") if self.ready.load(Relaxed) >= self.agents => {
+                (StatusCode::OK, "every agent has a policy\n".to_owned())
+            }
+            (&Method::GET, "/ping") => {
+                let ready = self.ready.load(Relaxed);
+                let told = format!("{ready} of {} agents have a policy\n", self.agents);
+                (StatusCode::SERVICE_UNAVAILABLE, told)
+            }
+            (&Method::GET, "/metrics") => (StatusCode::OK, self.text()),
+            _ => (StatusCode::NOT_FOUND, "expected /ping or /metrics\n".into()),
+        };
+        let mut response = Response::new(net::full(body));
+        *response.status_mut() = status;
+        let content_type = HeaderValue::from_static(prometheus::CONTENT_TYPE);
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+        response
+    }
+}
+
+/// The server of it, if there is one.
+pub(super) struct Admin(Option<JoinHandle<()>>);
+
+impl Admin {
+    pub(super) async fn start(
+        listen: Option<SocketAddr>,
+        counters: Arc<Counters>,
+        shutdown: &Shutdown,
+    ) -> Result<Self, Error> {
+        let Some(listen) = listen else {
+            return Ok(Self(None));
+        };
+        let listener = net::bind(listen).await.map_err(Error::Listen)?;
+        let limits = net::Limits {
+            connections: 64,
+            ..net::Limits::default()
+        };
+        let serving = net::serve(listener, None, limits, counters, shutdown.clone());
+        Ok(Self(Some(tokio::spawn(serving))))
+    }
+
+    pub(super) async fn stop(self) {
+        if let Some(serving) = self.0 {
+            let _ = serving.await;
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Who an agent is: an identity and a key that it makes at its first start and keeps.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Error;
+use crate::reports::signature::{NodeCertificate, SigningKey};
+use crate::trust::{Identity, ServerPin, TrustError, write_secret};
+
+/// Files in an agent's folder.
+const ID: &str = "uuid";
+const KEY: &str = "agent.key";
+const CERTIFICATE: &str = "agent.pem";
+const SERVER: &str = "server.pem";
+
+/// An agent's identity, ready to sign.
+pub(super) struct AgentIdentity {
+    pub(super) id: String,
+    pub(super) pems: Identity,
+    pub(super) key: SigningKey,
+    pub(super) certificate: NodeCertificate,
+}
+
+impl AgentIdentity {
+    /// That of the agent in this folder; `new_id` is the identity of one that is not there yet.
+    pub(super) fn open(folder: &Path, new_id: impl FnOnce() -> String) -> Result<Self, Error> {
+        std::fs::create_dir_all(folder).map_err(|cause| Error::Folder {
+            path: folder.to_path_buf(),
+            cause,
+        })?;
+        let read = |name: &str| {
+            let path = folder.join(name);
+            std::fs::read_to_string(&path).map_err(|error| TrustError::file("read", &path, error))
+        };
+        // It is written last: what stands beside it is whole.
+        if !folder.join(ID).exists() {
+            let id = new_id();
+            let pems = Identity::make(Some(&id), &[])?;
+            write_secret(&folder.join(KEY), pems.key.as_bytes())?;
+            write_secret(&folder.join(CERTIFICATE), pems.certificate.as_bytes())?;
+            write_secret(&folder.join(ID), id.as_bytes())?;
+        }
+        let id = read(ID)?.trim().to_owned();
+        let pems = Identity {
+            key: read(KEY)?,
+            certificate: read(CERTIFICATE)?,
+        };
+        let wrong = |name: &str, error: &dyn std::fmt::Display| {
+            TrustError::file("use", &folder.join(name), error)
+        };
+        let key = SigningKey::from_pem(pems.key.as_bytes()).map_err(|error| wrong(KEY, &error))?;
+        let certificate = NodeCertificate::from_pem(pems.certificate.as_bytes())
+            .map_err(|error| wrong(CERTIFICATE, &error))?;
+        Ok(Self {
+            id,
+            pems,
+            key,
+            certificate,
+        })
+    }
+}
+
+/// The key by which the server is known: told by a file, or seen before.
+pub(super) fn server_pin(folder: &Path, told: Option<&Path>) -> Result<ServerPin, TrustError> {
+    let seen = folder.join(SERVER);
+    let path = match told {
+        Some(path) => path,
+        None if seen.exists() => &seen,
+        None => return Ok(ServerPin::default()),
+    };
+    let pem = std::fs::read(path).map_err(|error| TrustError::file("read", path, error))?;
+    ServerPin::of_pem(&pem)
+}
+
+/// Keeps the key of the server that was seen first.
+pub(super) fn keep_pin(folder: &Path, pin: &Arc<ServerPin>) -> Result<(), TrustError> {
+    let path = folder.join(SERVER);
+    match pin.pem() {
+        Some(pem) if !path.exists() => write_secret(&path, pem.as_bytes()),
+        _ => Ok(()),
+    }
+}
+
+/// A random identity.
+pub(super) fn random_id() -> String {
+    let mut bytes = [0; 16];
+    // It fails on no machine that has started; identities of zeros would be refused as twins.
+    let _ = aws_lc_rs::rand::fill(&mut bytes);
+    uuid::Builder::from_random_bytes(bytes)
+        .into_uuid()
+        .to_string()
+}

@@ -1,0 +1,174 @@
+//! What this machine is, as far as files of Linux tell.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use crate::agent::condition::canonify;
+use crate::inventory::NodeFacts;
+use crate::model::attributes::ObjectType;
+use crate::model::inventory::Inventory;
+use crate::model::node::{Node, OperatingSystem};
+
+/// Packages that an inventory names.
+const PACKAGES: usize = 20_000;
+
+/// The machine whose files are below `root`.
+pub(super) fn facts(
+    root: &Path,
+    id: &str,
+    hostname: Option<&str>,
+    certificate: &str,
+    now: Timestamp,
+) -> NodeFacts {
+    let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+    let kernel = |path: &str| {
+        std::fs::read_to_string(path)
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
+    let told = kernel("/proc/sys/kernel/hostname");
+    let hostname = hostname.map_or(told, str::to_owned);
+    let release = values(&text("etc/os-release"));
+    let release = |key: &str| release.get(key).cloned().unwrap_or_default();
+    let memory = memory(&kernel("/proc/meminfo"), "MemTotal:");
+    let swap = memory_of("/proc/meminfo", "SwapTotal:");
+    let mut inventory = Inventory::default();
+    for (name, version) in packages(&text("var/lib/dpkg/status")) {
+        let fields = [("cn", name), ("softwareVersion", version)];
+        inventory.push(ObjectType::Software, &fields);
+    }
+    let accounts = text("etc/passwd");
+    let accounts = accounts.lines().filter_map(|line| line.split(':').next());
+    let mut node = Node {
+        os: OperatingSystem {
+            kernel: "Linux".into(),
+            name: system_name(&release("ID")),
+            version: release("VERSION_ID"),
+            full_name: or(release("PRETTY_NAME"), "Linux"),
+            service_pack: None,
+            kernel_version: or(kernel("/proc/sys/kernel/osrelease"), "unknown"),
+        },
+        architecture_description: std::env::consts::ARCH.into(),
+        ram: memory,
+        swap,
+        ip_addresses: vec!["127.0.0.1".into()],
+        accounts: accounts.take(1_000).map(str::to_owned).collect(),
+        last_inventory: Some(now.as_second()),
+        ..Node::new(id, or(hostname, "localhost"))
+    };
+    node.agent.version = env!("CARGO_PKG_VERSION").into();
+    NodeFacts {
+        node,
+        certificate: certificate.trim().to_owned(),
+        date: Timestamp::from_second(now.as_second()).ok(),
+        capabilities: vec!["http_reporting".into()],
+        inventory,
+        updates: Vec::new(),
+    }
+}
+
+/// Conditions that hold on this machine: `linux`, `debian`, `debian_12`.
+pub(super) fn conditions(facts: &NodeFacts) -> Vec<String> {
+    let os = &facts.node.os;
+    let name = canonify(&os.name.to_ascii_lowercase());
+    let major = os.version.split('.').next().unwrap_or_default();
+    let mut all = vec!["linux".to_owned(), name.clone()];
+    if !major.is_empty() {
+        all.push(format!("{name}_{}", canonify(major)));
+    }
+    all
+}
+
+fn or(text: String, otherwise: &str) -> String {
+    match text.is_empty() {
+        true => otherwise.to_owned(),
+        false => text,
+    }
+}
+
+/// Rudder's name of a system by its identity in `os-release`.
+fn system_name(id: &str) -> String {
+    let mut letters = id.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    let name: String = first.into_iter().chain(letters).collect();
+    or(name, "Linux")
+}
+
+/// Lines `KEY=value` or `KEY="value"`.
+fn values(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    let pairs = pairs.map(|(key, value)| (key.to_owned(), value.trim_matches('"').to_owned()));
+    pairs.collect()
+}
+
+fn memory_of(path: &str, key: &str) -> Option<u64> {
+    memory(&std::fs::read_to_string(path).ok()?, key)
+}
+
+/// A line `KEY: 1234 kB` in bytes.
+fn memory(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    let number: u64 = line.split_whitespace().next()?.parse().ok()?;
+    number.checked_mul(1_024)
+}
+
+/// Names and versions of installed packages of dpkg.
+fn packages(status: &str) -> Vec<(&str, &str)> {
+    let installed = status
+        .split("\n\n")
+        .filter(|package| package.contains("\nStatus: install ok installed"));
+    let field = |package: &'_ str, key: &str| -> Option<(usize, usize)> {
+        let at = package.find(key)? + key.len();
+        let end = package[at..]
+            .find('\n')
+            .map_or(package.len(), |end| at + end);
+        Some((at, end))
+    };
+    let found = installed.filter_map(|package| {
+        let (name, name_end) = field(package, "Package: ")?;
+        let (version, version_end) = field(package, "\nVersion: ")?;
+        Some((&package[name..name_end], &package[version..version_end]))
+    });
+    found.take(PACKAGES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_told_by_its_files() {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            (
+                "etc/os-release",
+                "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\nVERSION_ID=\"12\"\n",
+            ),
+            (
+                "etc/passwd",
+                "root:x:0:0::/root:/bin/sh\nmail:x:8:8::/:/bin/false\n",
+            ),
+            (
+                "var/lib/dpkg/status",
+                "Package: a\nStatus: install ok installed\nVersion: 1.2-3\n\n\
+                 Package: b\nStatus: deinstall ok config-files\nVersion: 9\n",
+            ),
+        ] {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let now = "2026-03-01T12:00:00Z".parse().unwrap();
+        let facts = facts(root.path(), "n1", Some("web.example.org"), "pem", now);
+        assert_eq!(facts.node.hostname, "web.example.org");
+        assert_eq!(facts.node.accounts, ["root", "mail"]);
+        assert_eq!(conditions(&facts), ["linux", "debian", "debian_12"]);
+        let software = &facts.inventory.elements[&ObjectType::Software];
+        assert_eq!(software.len(), 1);
+        assert_eq!(software[0]["softwareVersion"], "1.2-3");
+        assert_eq!(memory("x\nMemTotal:  2 kB\n", "MemTotal:"), Some(2_048));
+    }
+}

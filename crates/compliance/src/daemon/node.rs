@@ -1,0 +1,381 @@
+//! One agent on this machine.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+
+use super::identity::{AgentIdentity, keep_pin, random_id, server_pin};
+use super::machine;
+use super::spool::Spool;
+use super::wire::{Asked, Wire, WireError};
+use super::{Config, Error, INVENTORY};
+use crate::agent::{
+    AgentPolicy, Applied, Disk, Invocation, Methods, OnSystem, Outcome, RunLock, RunOutcome,
+    RunSettings, RunTimes, run,
+};
+use crate::model::mode::PolicyMode;
+use crate::policy::system::is_reserved;
+use crate::reports::moment::Moment;
+use crate::reports::runlog::{Limits, ReportKind, RunLog};
+use crate::reports::signature::sign;
+use crate::trust::{ServerPin, write_secret};
+
+/// Bytes of a policy.
+const POLICY_BYTES: usize = 256 << 20;
+/// Longest that a command of a method takes.
+const COMMAND: Duration = Duration::from_secs(60);
+/// The policy that the agent has.
+const POLICY: &str = "policy.json.gz";
+/// When the last inventory was sent.
+const SENT: &str = "inventory-sent";
+/// When the last run started.
+const LAST: &str = "last-run";
+/// What stands in the place of the method of a component that is of Rudder's own agent.
+const NOT_HERE: &str = "part_of_another_agent";
+
+/// What a round did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Round {
+    /// The node.
+    pub node: String,
+    /// The configuration that it has; none while nobody has accepted it.
+    pub config_id: Option<String>,
+    /// Was a policy run?
+    pub ran: bool,
+    /// Calls that were made.
+    pub calls: u64,
+    /// Calls that changed something.
+    pub repaired: u64,
+    /// What is not as it should be, or was not.
+    pub events: Vec<Event>,
+    /// Runs that the server has taken.
+    pub sent: usize,
+    /// Runs that wait for the server.
+    pub waiting: usize,
+    /// Runs that were dropped because too many waited, or that the server refuses.
+    pub dropped: usize,
+    /// What did not work; all else went on.
+    pub problems: Vec<String>,
+}
+
+/// A report of something that was repaired, failed or does not comply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The type of report.
+    pub kind: &'static str,
+    /// The directive.
+    pub directive: String,
+    /// The component.
+    pub component: String,
+    /// Its value.
+    pub key: String,
+    /// What it says.
+    pub message: String,
+}
+
+/// An agent.
+pub(super) struct Agent {
+    config: Config,
+    identity: AgentIdentity,
+    pin: Arc<ServerPin>,
+    wire: Wire,
+    spool: Spool,
+    policy: Option<AgentPolicy>,
+}
+
+impl Agent {
+    /// Opens the agent in its folder, or makes it.
+    pub(super) fn open(config: Config) -> Result<Self, Error> {
+        let folder = &config.data;
+        let identity = AgentIdentity::open(folder, random_id)?;
+        let pin = Arc::new(server_pin(folder, config.server_certificate.as_deref())?);
+        let wire = Wire::new(&config.server, Arc::clone(&pin), &identity)?;
+        let spool = Spool::open(folder.join("spool")).map_err(|cause| Error::Folder {
+            path: folder.clone(),
+            cause,
+        })?;
+        let kept = std::fs::read(folder.join(POLICY)).ok();
+        let policy = kept.and_then(|packed| policy_of(&packed, &identity.id).ok());
+        Ok(Self {
+            config,
+            identity,
+            pin,
+            wire,
+            spool,
+            policy,
+        })
+    }
+
+    /// Its node.
+    pub(super) fn id(&self) -> &str {
+        &self.identity.id
+    }
+
+    /// Time to its next run, by its policy.
+    pub(super) fn until_next(&self) -> Duration {
+        let default = RunTimes {
+            interval: 5,
+            first_run: 0,
+        };
+        let times = self
+            .policy
+            .as_ref()
+            .map_or(default, |policy| policy.schedule);
+        Duration::from_secs(times.until_next(Timestamp::now().as_second()))
+    }
+
+    /// Inventory if it is due, policy, run, reports. No two of one folder go on at once.
+    pub(super) async fn round(&mut self) -> Result<Round, Error> {
+        let _lock = RunLock::take(&self.config.data)?;
+        let mut round = Round {
+            node: self.identity.id.clone(),
+            ..Round::default()
+        };
+        let mut facts = machine::facts(
+            &self.config.root,
+            &self.identity.id,
+            self.config.hostname.as_deref(),
+            &self.identity.pems.certificate,
+            Timestamp::now(),
+        );
+        let conditions = machine::conditions(&facts);
+        let due = self.inventory_is_due();
+        if due {
+            self.send_inventory(&mut facts, &mut round).await;
+        }
+        self.fetch(&mut round).await;
+        if self.policy.is_none() && !due {
+            // The server may not know this node any more.
+            self.send_inventory(&mut facts, &mut round).await;
+        }
+        if let Some(policy) = self.policy.take() {
+            let start = self.next_start().await;
+            round.config_id = Some(policy.config_id.clone());
+            let settings = RunSettings {
+                force_audit: self.config.force_audit,
+                ..RunSettings::default()
+            };
+            let root = self.config.root.clone();
+            let work = move || run_here(policy, root, conditions, &settings, start);
+            match tokio::task::spawn_blocking(work).await {
+                Ok((policy, outcome)) => {
+                    self.policy = Some(policy);
+                    self.keep_run(&outcome, &mut round);
+                }
+                Err(error) => round.problems.push(format!("the run ended: {error}")),
+            }
+        }
+        self.send_runs(&mut round).await;
+        Ok(round)
+    }
+
+    /// When a run starts, in whole seconds: with the node that is its identity, so one of the
+    /// second of the last run waits for the next.
+    async fn next_start(&self) -> Moment {
+        let path = self.config.data.join(LAST);
+        let last = std::fs::read_to_string(&path).unwrap_or_default();
+        if start_of_run().to_string() == last {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let start = start_of_run();
+        // Without it a run of the same second would be taken for this one, and be lost.
+        let _ = std::fs::write(&path, start.to_string());
+        start
+    }
+
+    fn inventory_is_due(&self) -> bool {
+        let sent = std::fs::metadata(self.config.data.join(SENT)).and_then(|data| data.modified());
+        let age = sent.map(|sent| sent.elapsed().unwrap_or_default());
+        !age.is_ok_and(|age| age < INVENTORY)
+    }
+
+    async fn send_inventory(&self, facts: &mut crate::inventory::NodeFacts, round: &mut Round) {
+        let now = Timestamp::now();
+        match self.wire.inventory(&self.identity, facts, now).await {
+            Err(error) => round.problems.push(format!("send the inventory: {error}")),
+            Ok(_) => {
+                let sent = write_secret(&self.config.data.join(SENT), now.to_string().as_bytes());
+                let kept = keep_pin(&self.config.data, &self.pin);
+                for error in [sent.err(), kept.err()].into_iter().flatten() {
+                    round.problems.push(error.to_string());
+                }
+            }
+        }
+    }
+
+    async fn fetch(&mut self, round: &mut Round) {
+        let known = self.policy.as_ref().map(|policy| policy.config_id.as_str());
+        match self.wire.policy(&self.identity.id, known).await {
+            Ok(Asked::Same) => {}
+            Ok(Asked::New(_, packed)) => match policy_of(&packed, &self.identity.id) {
+                // The old one stays until the new one is known to be whole.
+                Ok(policy) => {
+                    let kept = write_secret(&self.config.data.join(POLICY), &packed);
+                    if let Err(error) = kept {
+                        round.problems.push(error.to_string());
+                    }
+                    self.policy = Some(policy);
+                }
+                Err(why) => round.problems.push(format!("take the new policy: {why}")),
+            },
+            // What it was asked to be still holds.
+            Ok(Asked::None(why)) if self.policy.is_some() => round.problems.push(why),
+            Ok(Asked::None(_)) => {}
+            Err(error) => round.problems.push(format!("ask for the policy: {error}")),
+        }
+    }
+
+    fn keep_run(&self, outcome: &RunOutcome, round: &mut Round) {
+        round.ran = true;
+        round.calls = outcome.counts.iter().sum();
+        round.repaired = outcome.count(Outcome::Repaired);
+        if outcome.skipped > 0 {
+            let skipped = outcome.skipped;
+            let told = format!("{skipped} calls were not made: the run's time was over");
+            round.problems.push(told);
+        }
+        round.events = events(outcome);
+        match signed(outcome, &self.identity) {
+            Err(why) => round.problems.push(why),
+            Ok((name, message)) => match self.spool.add(&name, &message) {
+                Ok(dropped) => round.dropped += dropped,
+                Err(error) => round.problems.push(error.to_string()),
+            },
+        }
+    }
+
+    /// Sends what waits, from the oldest, until the server takes no more.
+    async fn send_runs(&self, round: &mut Round) {
+        let names = self.spool.waiting();
+        round.waiting = names.len();
+        for name in names {
+            let Ok(message) = self.spool.read(&name) else {
+                continue;
+            };
+            match self
+                .wire
+                .put(&format!("/reports/{name}"), message.into())
+                .await
+            {
+                Ok(_) => {
+                    self.spool.remove(&name);
+                    round.sent += 1;
+                }
+                Err(error @ WireError::Refused { .. }) => {
+                    self.spool.remove(&name);
+                    round.dropped += 1;
+                    round.problems.push(format!("send the run {name}: {error}"));
+                }
+                Err(error) => {
+                    round.problems.push(format!("send the run {name}: {error}"));
+                    return;
+                }
+            }
+            round.waiting -= 1;
+        }
+    }
+}
+
+/// Reads a packed policy of this node.
+pub(super) fn policy_of(packed: &[u8], node: &str) -> Result<AgentPolicy, String> {
+    let json = crate::server::unpack(packed).map_err(|error| error.to_string())?;
+    let json = str::from_utf8(&json).map_err(|error| error.to_string())?;
+    let mut policy =
+        AgentPolicy::from_json(json, POLICY_BYTES).map_err(|error| error.to_string())?;
+    if policy.node_id != node {
+        return Err(format!("it is of node {}, this is {node}", policy.node_id));
+    }
+    for directive in policy
+        .policies
+        .iter_mut()
+        .filter(|one| is_reserved(&one.rule))
+    {
+        for call in &mut directive.calls {
+            call.method = NOT_HERE.into();
+        }
+    }
+    Ok(policy)
+}
+
+/// Methods, but for what only Rudder's own agent has.
+pub(super) struct Here<M>(pub(super) M);
+
+impl<M: Methods> Methods for Here<M> {
+    fn apply(&mut self, call: &Invocation<'_>, mode: PolicyMode) -> Applied {
+        if call.method == NOT_HERE {
+            return Applied::new(Outcome::NotApplicable, "this agent has no such part");
+        }
+        self.0.apply(call, mode)
+    }
+
+    fn conditions(&self) -> Vec<String> {
+        self.0.conditions()
+    }
+}
+
+/// The time now, in whole seconds: with the node it is a run's identity.
+pub(super) fn start_of_run() -> Moment {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = since.unwrap_or_default().as_secs();
+    let seconds = i64::try_from(seconds).unwrap_or_default();
+    Moment::utc(Timestamp::from_second(seconds).unwrap_or_default())
+}
+
+fn run_here(
+    policy: AgentPolicy,
+    root: PathBuf,
+    conditions: Vec<String>,
+    settings: &RunSettings,
+    start: Moment,
+) -> (AgentPolicy, RunOutcome) {
+    let mut methods = Here(OnSystem {
+        system: Disk::new(root),
+        command_limit: COMMAND,
+        conditions,
+    });
+    let begin = Instant::now();
+    let outcome = run(&policy, &mut methods, settings, start, || begin.elapsed());
+    (policy, outcome)
+}
+
+/// The name of a run's file, and the signed and packed message.
+pub(super) fn signed(
+    outcome: &RunOutcome,
+    identity: &AgentIdentity,
+) -> Result<(String, Vec<u8>), String> {
+    let now = Timestamp::now();
+    let (key, certificate) = (&identity.key, &identity.certificate);
+    let message = sign(outcome.log.as_bytes(), key, certificate, now);
+    let message = message.map_err(|error| error.to_string())?;
+    let name = format!("{}.gz", outcome.info.file_name());
+    Ok((name, crate::server::pack(&message)))
+}
+
+fn events(outcome: &RunOutcome) -> Vec<Event> {
+    use ReportKind as K;
+    let limits = Limits::default();
+    let Ok(log) = RunLog::parse(outcome.info.clone(), &outcome.log, &limits) else {
+        return Vec::new();
+    };
+    let telling = log.reports.iter().filter(|report| {
+        matches!(
+            report.kind(),
+            K::ResultRepaired | K::ResultError | K::AuditNonCompliant | K::AuditError
+        )
+    });
+    let events = telling.map(|report| Event {
+        kind: report.kind().name(),
+        directive: report.directive_id.to_owned(),
+        component: report.component.to_string(),
+        key: report.key_value.to_string(),
+        message: report.msg.to_string(),
+    });
+    events.take(1_000).collect()
+}
+
+/// The folder of one agent among many.
+pub(super) fn folder_of(data: &Path, number: u32) -> PathBuf {
+    data.join(format!("agent-{number}"))
+}

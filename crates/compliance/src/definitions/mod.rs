@@ -1,0 +1,164 @@
+//! All that administrators define, as one value: what a folder of files holds, what the server
+//! keeps, and what differs between two of them.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::directive::Directive;
+use crate::model::group::Group;
+use crate::model::property::GlobalParameter;
+use crate::model::rule::Rule;
+use crate::model::technique::Technique;
+use crate::policy::generation::{Change, Settings};
+
+/// Objects by their identities; techniques by identity and version.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Definitions {
+    /// What holds for all nodes.
+    pub settings: Settings,
+    /// Global parameters.
+    pub parameters: BTreeMap<String, GlobalParameter>,
+    /// Groups.
+    pub groups: BTreeMap<String, Group>,
+    /// Techniques, by [`Technique::key`].
+    pub techniques: BTreeMap<String, Technique>,
+    /// Directives.
+    pub directives: BTreeMap<String, Directive>,
+    /// Rules.
+    pub rules: BTreeMap<String, Rule>,
+}
+
+/// What became of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Became {
+    /// It is new.
+    Added,
+    /// It is another.
+    Changed,
+    /// It is gone.
+    Removed,
+}
+
+/// An object that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The kind of object: `rule`, `settings` and so on.
+    pub kind: String,
+    /// Its identity; empty for settings.
+    pub id: String,
+    /// What became of it.
+    pub became: Became,
+}
+
+/// What leads from some definitions to others.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Differences {
+    /// The objects, by kind and identity.
+    pub objects: Vec<Difference>,
+    /// The same for the engine: what goes before what comes.
+    pub changes: Vec<Change>,
+}
+
+impl Definitions {
+    /// All of it, for an engine that has nothing yet.
+    pub fn changes(&self) -> Vec<Change> {
+        let mut found = Self::default().to(self).changes;
+        found.push(Change::SetSettings(self.settings.clone()));
+        found
+    }
+
+    /// What leads to `new`.
+    pub fn to(&self, new: &Self) -> Differences {
+        let mut found = Differences::default();
+        if self.settings != new.settings {
+            found.note("settings", "", Became::Changed);
+            let settings = new.settings.clone();
+            found.changes.push(Change::SetSettings(settings));
+        }
+        found.table(
+            "parameter",
+            (&self.parameters, &new.parameters),
+            Change::SetParameter,
+            |one| Change::RemoveParameter(one.id.clone()),
+        );
+        found.table(
+            "group",
+            (&self.groups, &new.groups),
+            Change::SetGroup,
+            |one| Change::RemoveGroup(one.id.clone()),
+        );
+        found.table(
+            "technique",
+            (&self.techniques, &new.techniques),
+            Change::SetTechnique,
+            |one| Change::RemoveTechnique(one.id.clone(), one.version.clone()),
+        );
+        found.table(
+            "directive",
+            (&self.directives, &new.directives),
+            Change::SetDirective,
+            |one| Change::RemoveDirective(one.id.clone()),
+        );
+        found.table("rule", (&self.rules, &new.rules), Change::SetRule, |one| {
+            Change::RemoveRule(one.id.clone())
+        });
+        found
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.parameters.len()
+            + self.groups.len()
+            + self.techniques.len()
+            + self.directives.len()
+            + self.rules.len()
+    }
+
+    /// Is nothing defined?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Differences {
+    /// Does nothing differ?
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    fn note(&mut self, kind: &str, id: &str, became: Became) {
+        self.objects.push(Difference {
+            kind: kind.to_owned(),
+            id: id.to_owned(),
+            became,
+        });
+    }
+
+    fn table<T: Clone + PartialEq>(
+        &mut self,
+        kind: &str,
+        (old, new): (&BTreeMap<String, T>, &BTreeMap<String, T>),
+        set: impl Fn(T) -> Change,
+        remove: impl Fn(&T) -> Change,
+    ) {
+        for (id, gone) in old.iter().filter(|(id, _)| !new.contains_key(*id)) {
+            self.note(kind, id, Became::Removed);
+            self.changes.push(remove(gone));
+        }
+        for (id, object) in new {
+            let became = match old.get(id) {
+                None => Became::Added,
+                Some(before) if before != object => Became::Changed,
+                Some(_) => continue,
+            };
+            self.note(kind, id, became);
+            self.changes.push(set(object.clone()));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Compliance in memory, as it follows of what is on the disk: runs are taken in once they are
+//! durable, and all of it is found again when the server starts.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use commit::StoreError;
+
+use super::packed;
+use super::state::State;
+use super::store::Store;
+use crate::acceptance::Standing;
+use crate::model::node::NodeState;
+use crate::reports::changes::Changes;
+use crate::reports::decision::UnixMillis;
+use crate::reports::expected::ExpectedReports;
+use crate::reports::fleet::{Fleet, RunOutcome};
+use crate::reports::history::Histories;
+use crate::reports::matching::Ids;
+use crate::reports::moment::Moment;
+use crate::reports::run_info::RunInfo;
+use crate::reports::runlog::{Limits, RunLog};
+use crate::reports::signature::text_of_checked;
+
+/// Bytes of expected reports that are read.
+pub(crate) const EXPECTED_BYTES: usize = 256 << 20;
+/// Hours of history, and of how many things: the fleet and its rules.
+const HISTORY: (usize, usize) = (24 * 31, 10_000);
+
+/// The identity of the whole fleet among histories.
+pub(crate) const FLEET: &str = "";
+
+/// The compliance of all nodes, and what goes with it.
+pub(crate) struct Standings {
+    pub(crate) fleet: Fleet,
+    /// Repairs by rule.
+    pub(crate) changes: Changes,
+    rules: Ids,
+    /// Compliance hour by hour, of the fleet and by rule.
+    pub(crate) histories: Histories<Arc<str>>,
+    /// The number of the last run of each node that was taken in.
+    last: HashMap<Arc<str>, i64>,
+}
+
+/// The one copy of it.
+pub(crate) struct Compliance(Mutex<Standings>);
+
+impl Compliance {
+    /// Finds all of it in the store.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) fn load(store: &Store, state: &State, now: UnixMillis) -> Result<Self, StoreError> {
+        let mut all = Standings {
+            fleet: Fleet::default(),
+            changes: Changes::default(),
+            rules: Ids::default(),
+            histories: Histories::new(HISTORY.0, HISTORY.1),
+            last: HashMap::new(),
+        };
+        for (id, record) in &state.nodes {
+            if record.known.standing == Standing::Accepted {
+                all.fleet.add(id);
+                let enabled = record.node.state != NodeState::Ignored;
+                all.fleet.set_node(id, enabled, 0, now);
+            }
+        }
+        store.configurations(|config| {
+            let json = packed::unpack(&config.expected)?;
+            let expected = ExpectedReports::from_json(str::from_utf8(&json)?, EXPECTED_BYTES)?;
+            let (node, id, begin) = (&config.node, &config.config_id, config.begin);
+            all.fleet.configure(node, id, begin, &expected, now)?;
+            Ok(())
+        })?;
+        store.last_runs(|node, run| {
+            let text = stored_text(&run.message)?;
+            let log = stored_log(node, &text)?;
+            all.run(&log, run.number, now);
+            Ok(())
+        })?;
+        all.observe(now);
+        Ok(Self(Mutex::new(all)))
+    }
+
+    /// For a short time: uploads wait for it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Standings> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Standings {
+    /// Takes in a run that is durable under this number. An older one than the last that was
+    /// taken in changes nothing, in whatever order they become known.
+    pub(crate) fn run(
+        &mut self,
+        log: &RunLog<'_>,
+        number: i64,
+        now: UnixMillis,
+    ) -> Option<RunOutcome> {
+        let node = &*log.info.node_id;
+        self.changes.count_run(log, &mut self.rules, now);
+        match self.last.get_mut(node) {
+            Some(last) if *last >= number => return None,
+            Some(last) => *last = number,
+            None => drop(self.last.insert(node.into(), number)),
+        }
+        Some(self.fleet.run(log, now))
+    }
+
+    /// Forgets a node.
+    pub(crate) fn forget(&mut self, node: &str) {
+        self.fleet.remove(node);
+        self.last.remove(node);
+    }
+
+    /// Repairs of a rule by slots of six hours.
+    pub(crate) fn repairs(&self, rule: &str, now: UnixMillis) -> Vec<(UnixMillis, u32)> {
+        let number = self.rules.known(rule);
+        let slots = number.map(|rule| self.changes.of_rule(rule, now).to_vec());
+        slots.unwrap_or_default()
+    }
+
+    /// Lets what has expired expire, and takes what is shown into the histories.
+    pub(crate) fn observe(&mut self, now: UnixMillis) {
+        self.fleet.expire(now);
+        let changed = self.fleet.take_changed();
+        if !changed.nodes.is_empty() {
+            let level = self.fleet.global();
+            self.histories.observe(FLEET.into(), level, now);
+        }
+        for rule in changed.rules {
+            let level = self.fleet.rule(&rule);
+            self.histories.observe(rule.into(), &level, now);
+        }
+    }
+}
+
+/// Why a stored run cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("reading a stored run: {0}")]
+pub(crate) struct StoredRunError(String);
+
+/// The text of a run from the packed message.
+///
+/// # Errors
+/// It is damaged.
+pub(crate) fn stored_text(message: &[u8]) -> Result<String, StoredRunError> {
+    let wrong = |error: &dyn std::fmt::Display| StoredRunError(error.to_string());
+    let message = packed::unpack(message).map_err(|error| wrong(&error))?;
+    let text = text_of_checked(&message).map_err(|error| wrong(&error))?;
+    Ok(match String::from_utf8_lossy(&text) {
+        Cow::Borrowed(text) => text.to_owned(),
+        Cow::Owned(text) => text,
+    })
+}
+
+/// The reports of such a text.
+///
+/// # Errors
+/// It is damaged.
+pub(crate) fn stored_log<'t>(node: &str, text: &'t str) -> Result<RunLog<'t>, StoredRunError> {
+    let info = RunInfo {
+        node_id: node.to_owned(),
+        // The reports tell the start.
+        timestamp: Moment::utc(jiff::Timestamp::UNIX_EPOCH),
+    };
+    RunLog::parse(info, text, &Limits::default()).map_err(|error| StoredRunError(error.to_string()))
+}

@@ -1,0 +1,506 @@
+//! The one thread that makes policies: changes of nodes are gathered, changes of definitions are
+//! tried on a copy first, and what comes of both is durable before any node can fetch it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use telemetry::{Fields, Logger};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+
+use super::fleet::{Compliance, EXPECTED_BYTES, stored_log, stored_text};
+use super::ledger::{Commands, Refusal, Reply, Request};
+use super::metrics::Metrics;
+use super::now;
+use super::packed;
+use super::state::{PolicyRecord, ServedPolicy, State};
+use crate::definitions::{Definitions, Difference};
+use crate::model::node::ROOT;
+use crate::model::node_set::NodeSet;
+use crate::model::target::Target;
+use crate::policy::generation::{Change, ChangeError, Engine, NodeUpdate, Outcome};
+use crate::policy::node_policy::{ExpectedReports, NodePolicy, PolicyDocument};
+use crate::reports::expected;
+
+/// Changes that may wait; who brings more waits too.
+pub(crate) const WAITING: usize = 4_096;
+/// Changes of nodes that one generation takes.
+const GATHERED: usize = 16_384;
+/// Policies that one transaction takes: some 20 MB until they are packed.
+const SAVED: usize = 32;
+/// Nodes that a plan names.
+const NAMED: usize = 1_000;
+/// Wait until what could not be made durable is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Something to do.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Nodes are others.
+    Nodes(Vec<Change>),
+    /// The thread ends.
+    Stop,
+    /// The definitions shall be these; with a base they are made so, without one only a plan.
+    Define {
+        /// The new definitions.
+        definitions: Arc<Definitions>,
+        /// The version of the definitions that the plan was made for.
+        base: Option<i64>,
+        /// What comes of it.
+        answer: oneshot::Sender<Result<Plan, DefineError>>,
+    },
+}
+
+/// What other definitions would change, or did.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Plan {
+    /// The version that they change; after it was done, that which they are.
+    pub(crate) version: i64,
+    /// Objects.
+    pub(crate) objects: Vec<Difference>,
+    /// How many nodes get another policy.
+    pub(crate) nodes: usize,
+    /// The first of them.
+    pub(crate) named: Vec<PlannedNode>,
+    /// Nodes whose policies cannot be made, and why.
+    pub(crate) failures: Vec<PlannedFailure>,
+    /// What is wrong, and stops nothing.
+    pub(crate) problems: Vec<String>,
+    /// How long it took; after it was done, until all of it was durable and expected.
+    pub(crate) milliseconds: f64,
+}
+
+/// A node that gets another policy.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlannedNode {
+    id: String,
+    hostname: String,
+    /// Directives that it gets.
+    added: Vec<String>,
+    /// Directives whose content, mode or rule is another.
+    changed: Vec<String>,
+    /// Directives that it loses.
+    removed: Vec<String>,
+}
+
+/// A node whose policy cannot be made.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct PlannedFailure {
+    id: String,
+    why: String,
+}
+
+/// Why definitions are not taken.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DefineError {
+    /// An object is wrong.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+    /// They could not be kept.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// Policies could not be made.
+    #[error(
+        "the policies of {count} nodes cannot be made, the first of {node}: {why}; nothing was changed"
+    )]
+    Failures {
+        /// How many.
+        count: usize,
+        /// One of them.
+        node: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// What the thread works with.
+pub(crate) struct Generator {
+    pub(crate) engine: Engine,
+    pub(crate) commands: Commands,
+    pub(crate) view: commit::View<State>,
+    pub(crate) compliance: Arc<Compliance>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) runtime: Handle,
+    pub(crate) threads: usize,
+    pub(crate) logger: Logger,
+    /// Policies that could not be made durable yet.
+    pub(crate) unsaved: Vec<NodeUpdate>,
+    /// The groups as compliance knows them.
+    pub(crate) known_groups: HashMap<String, KnownGroup>,
+}
+
+/// A group as compliance knows it.
+#[derive(Debug)]
+pub(crate) struct KnownGroup {
+    members: NodeSet,
+    /// Rules that target it.
+    rules: Vec<String>,
+}
+
+/// A policy as it is kept, and what is expected of it.
+type Made = (
+    Arc<PolicyRecord>,
+    Option<Result<expected::ExpectedReports, expected::ExpectedError>>,
+);
+
+impl Generator {
+    /// Works until it is told to stop, or nobody is left who could ask for anything.
+    pub(crate) fn run(mut self, mut tasks: mpsc::Receiver<Task>) {
+        let runtime = self.runtime.clone();
+        loop {
+            let first = match self.unsaved.is_empty() {
+                true => tasks.blocking_recv(),
+                false => match runtime.block_on(tokio::time::timeout(AGAIN, tasks.recv())) {
+                    Ok(first) => first,
+                    Err(_) => {
+                        self.save(Vec::new());
+                        continue;
+                    }
+                },
+            };
+            let Some(first) = first else { break };
+            let mut changes = Vec::new();
+            let mut next = Some(first);
+            while let Some(task) = next {
+                match task {
+                    Task::Stop => {
+                        self.nodes(changes);
+                        return;
+                    }
+                    Task::Nodes(more) => changes.extend(more),
+                    Task::Define {
+                        definitions,
+                        base,
+                        answer,
+                    } => {
+                        self.nodes(std::mem::take(&mut changes));
+                        let defined = self.define(&definitions, base);
+                        // Who asked may have gone away.
+                        let _ = answer.send(defined);
+                    }
+                }
+                let room = changes.len() < GATHERED;
+                next = room.then(|| tasks.try_recv().ok()).flatten();
+            }
+            self.nodes(changes);
+        }
+    }
+
+    /// Takes changes of nodes, each for itself.
+    fn nodes(&mut self, changes: Vec<Change>) {
+        if changes.is_empty() {
+            return;
+        }
+        for change in changes {
+            if matches!(change, Change::RemoveNode(_)) {
+                // Compliance has forgotten it: it may come again before policies are made.
+                self.known_groups.clear();
+            }
+            if let Err(error) = self.engine.apply(vec![change]) {
+                self.logger.error("node-not-taken", &error, Fields::new());
+            }
+        }
+        self.generate();
+    }
+
+    /// Makes policies and keeps them.
+    pub(crate) fn generate(&mut self) {
+        let outcome = generate(&mut self.engine, self.threads);
+        self.count(&outcome);
+        for (node, failure) in self.engine.failures() {
+            let fields = Fields::new().and("node", node);
+            self.logger.error("policy-not-made", failure, fields);
+        }
+        self.save(outcome.updates);
+        self.groups();
+    }
+
+    fn count(&self, outcome: &Outcome) {
+        let all = outcome.steps.iter().filter(|step| !step.summed);
+        let took: Duration = all.map(|step| step.duration).sum();
+        self.metrics.generations.add(1);
+        self.metrics.generation_nanoseconds.add_duration(took);
+        for step in &outcome.steps {
+            self.metrics.generation_steps.add(step.name, step.duration);
+        }
+        self.metrics
+            .policies
+            .add(u64::try_from(outcome.updates.len()).unwrap_or(u64::MAX));
+        let fields = Fields::new()
+            .and("generated", outcome.generated)
+            .and("changed", outcome.updates.len())
+            .and("milliseconds", took.as_millis());
+        self.logger.debug("generated", fields);
+    }
+
+    /// Tries definitions on a copy, and puts it in the place of the engine if they hold.
+    fn define(&mut self, new: &Arc<Definitions>, base: Option<i64>) -> Result<Plan, DefineError> {
+        let start = Instant::now();
+        let (old, version) = {
+            let state = self.view.read();
+            (Arc::clone(&state.definitions), state.version)
+        };
+        let differences = old.to(new);
+        let mut engine = self.engine.clone();
+        let failed_before: Vec<String> = self
+            .engine
+            .failures()
+            .map(|(id, _)| id.to_owned())
+            .collect();
+        engine.apply(differences.changes)?;
+        let mut outcome = generate(&mut engine, self.threads);
+        // The root server has no agent of its own.
+        outcome.updates.retain(|update| &*update.node != ROOT);
+        let mut plan = Plan {
+            version,
+            objects: differences.objects,
+            nodes: outcome.updates.len(),
+            named: self.named(&outcome.updates),
+            failures: engine
+                .failures()
+                .map(|(id, failure)| PlannedFailure {
+                    id: id.to_owned(),
+                    why: failure.to_string(),
+                })
+                .collect(),
+            problems: engine.problems().iter().map(ToString::to_string).collect(),
+            milliseconds: start.elapsed().as_secs_f64() * 1e3,
+        };
+        let Some(base) = base else {
+            return Ok(plan);
+        };
+        // What failed before, on some node, must not stand in the way of its repair.
+        let mut new_failures = plan.failures.iter();
+        let new_failure = new_failures.find(|one| !failed_before.contains(&one.id));
+        if let Some(PlannedFailure { id, why }) = new_failure {
+            return Err(DefineError::Failures {
+                count: plan.failures.len(),
+                node: id.clone(),
+                why: why.clone(),
+            });
+        }
+        let request = Request::Definitions {
+            definitions: Arc::clone(new),
+            base,
+            at: now(),
+        };
+        if let Reply::Version(version) = self.runtime.block_on(self.commands.run(request))? {
+            plan.version = version;
+        }
+        self.engine = engine;
+        self.count(&outcome);
+        self.save(outcome.updates);
+        self.groups();
+        plan.milliseconds = start.elapsed().as_secs_f64() * 1e3;
+        Ok(plan)
+    }
+
+    fn named(&self, updates: &[NodeUpdate]) -> Vec<PlannedNode> {
+        let first = updates.iter().take(NAMED);
+        first
+            .map(|update| {
+                let old = self.engine.policy(&update.node);
+                let node = self.engine.node(&update.node);
+                let (added, changed, removed) = compared(old, update.policy.as_ref());
+                PlannedNode {
+                    id: update.node.to_string(),
+                    hostname: node.map(|node| node.hostname.clone()).unwrap_or_default(),
+                    added,
+                    changed,
+                    removed,
+                }
+            })
+            .collect()
+    }
+
+    /// Policies as they are kept and sent; made by all threads.
+    fn made(&self, updates: &[NodeUpdate]) -> Vec<Made> {
+        let begin = now();
+        let share = updates.len().div_ceil(self.threads.max(1)).max(1);
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = updates
+                .chunks(share)
+                .map(|part| {
+                    let make = move || part.iter().map(|one| made(one, begin)).collect();
+                    scope.spawn(make)
+                })
+                .collect();
+            let made = parts.into_iter().map(|part| part.join());
+            let made = made.map(|part: Result<Vec<_>, _>| match part {
+                Ok(made) => made,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            made.flatten().collect()
+        })
+    }
+
+    /// Keeps policies, and has compliance expect what they ask. What cannot be kept is tried
+    /// again: no newer policy of the same node may come before it. Packed documents are held of
+    /// one transaction at a time, as those of a fleet are gigabytes.
+    pub(crate) fn save(&mut self, updates: Vec<NodeUpdate>) {
+        let mut waiting = std::mem::take(&mut self.unsaved);
+        waiting.extend(updates);
+        let mut rest = &waiting[..];
+        while !rest.is_empty() {
+            let (part, others) = rest.split_at(rest.len().min(SAVED));
+            let made = self.made(part);
+            let records = made.iter().map(|(record, _)| Arc::clone(record)).collect();
+            let request = Request::Policies(records);
+            if let Err(error) = self.runtime.block_on(self.commands.run(request)) {
+                self.logger
+                    .error("policies-not-kept", &error, Fields::new());
+                self.unsaved = rest.to_vec();
+                return;
+            }
+            for (record, expected) in made {
+                if let Some(expected) = expected {
+                    self.expect(&record, expected);
+                }
+            }
+            rest = others;
+        }
+    }
+
+    fn expect(
+        &self,
+        record: &PolicyRecord,
+        expected: Result<expected::ExpectedReports, expected::ExpectedError>,
+    ) {
+        let Some(served) = &record.served else {
+            return;
+        };
+        let number = {
+            let state = self.view.read();
+            state.nodes.get(&record.node).map(|node| node.number)
+        };
+        let Some(number) = number else { return };
+        let logged = |error: &dyn std::fmt::Display| {
+            let fields = Fields::new().and("node", &*record.node);
+            self.logger.error("not-expected", error, fields);
+        };
+        let expected = match expected {
+            Ok(expected) => expected,
+            Err(error) => return logged(&error),
+        };
+        let (id, begin) = (&served.config_id, record.begin);
+        let mut all = self.compliance.lock();
+        let configured = all
+            .fleet
+            .configure(&record.node, id, begin, &expected, now());
+        drop(all);
+        match configured {
+            Err(error) => logged(&error),
+            Ok(configured) if configured.wants_run => self.match_again(&record.node, number),
+            Ok(_) => {}
+        }
+    }
+
+    /// Gives the last run of a node again, whose configuration was not known when it came.
+    fn match_again(&self, node: &str, number: i64) {
+        let (told, hear) = oneshot::channel();
+        let look = move |ledger: &mut super::ledger::Ledger| {
+            let _ = told.send(ledger.store.last_run(number).ok().flatten());
+        };
+        self.runtime.block_on(self.commands.tend(look));
+        let Ok(Some(run)) = self.runtime.block_on(hear) else {
+            return;
+        };
+        let text = stored_text(&run.message).unwrap_or_default();
+        if let Ok(log) = stored_log(node, &text) {
+            self.compliance.lock().fleet.run(&log, now());
+        }
+    }
+
+    /// Has compliance know who belongs to which group, and which rules target it. Those of
+    /// which nothing has changed are left alone: a large group is thousands of sums.
+    fn groups(&mut self) {
+        let definitions = Arc::clone(&self.view.read().definitions);
+        let mut rules_of: HashMap<&str, Vec<&str>> = HashMap::new();
+        for rule in definitions.rules.values() {
+            for target in rule.targets.iter().flat_map(|target| target.simple()) {
+                if let Target::Group(group) = target {
+                    rules_of.entry(group).or_default().push(&rule.id);
+                }
+            }
+        }
+        for id in definitions.groups.keys() {
+            let Some(members) = self.engine.member_set(id) else {
+                continue;
+            };
+            let rules = rules_of.remove(id.as_str()).unwrap_or_default();
+            let known = self.known_groups.get(id);
+            if known.is_some_and(|known| {
+                known.rules == rules && known.members.difference(members).is_empty()
+            }) {
+                continue;
+            }
+            let known = KnownGroup {
+                members: members.clone(),
+                rules: rules.iter().map(ToString::to_string).collect(),
+            };
+            let names = self.engine.members(id);
+            self.compliance.lock().fleet.set_group(id, names, rules);
+            self.known_groups.insert(id.clone(), known);
+        }
+    }
+}
+
+fn generate(engine: &mut Engine, threads: usize) -> Outcome {
+    let start = Instant::now();
+    engine.generate(now() / 1_000, threads, &|| start.elapsed())
+}
+
+fn made(update: &NodeUpdate, begin: i64) -> Made {
+    let policy = update.policy.as_deref();
+    // What is serialised holds nothing that JSON has not.
+    let json = |json: serde_json::Result<Vec<u8>>| json.unwrap_or_default();
+    let expected = policy.map(|policy| json(serde_json::to_vec(&ExpectedReports(policy))));
+    let record = PolicyRecord {
+        node: Arc::clone(&update.node),
+        begin,
+        served: policy.map(|policy| ServedPolicy {
+            config_id: Arc::clone(&policy.config_id),
+            digest: policy.digest,
+            document: packed::pack(&json(serde_json::to_vec(&PolicyDocument(policy)))).into(),
+        }),
+        expected: expected.as_deref().map_or_else(Vec::new, packed::pack),
+    };
+    let read = expected.map(|json| {
+        let text = String::from_utf8_lossy(&json);
+        expected::ExpectedReports::from_json(&text, EXPECTED_BYTES)
+    });
+    (Arc::new(record), read)
+}
+
+/// Directives that a node gets, keeps otherwise, and loses.
+fn compared(
+    old: Option<&Arc<NodePolicy>>,
+    new: Option<&Arc<NodePolicy>>,
+) -> (Vec<String>, Vec<String>, Vec<String>) {
+    let entries = |policy: Option<&Arc<NodePolicy>>| {
+        let all = policy.into_iter().flat_map(|policy| policy.entries.iter());
+        let all = all.map(|entry| {
+            let draft = &entry.draft;
+            let key = (Arc::clone(&draft.rule_id), Arc::clone(&draft.directive_id));
+            (key, (entry.mode, entry.content.digest))
+        });
+        all.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let (old, new) = (entries(old), entries(new));
+    let (mut added, mut changed, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, content) in &new {
+        match old.get(key) {
+            None => added.push(key.1.to_string()),
+            Some(before) if before != content => changed.push(key.1.to_string()),
+            Some(_) => {}
+        }
+    }
+    for key in old.keys().filter(|key| !new.contains_key(*key)) {
+        removed.push(key.1.to_string());
+    }
+    (added, changed, removed)
+}

@@ -1,0 +1,294 @@
+//! Components, values and messages of a node: found again from its last run, as it is stored,
+//! for those who look at them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+
+use super::shapes::with_level;
+use crate::reports::decision::Basis;
+use crate::reports::expected::ExpectedReports;
+use crate::reports::level::{ComplianceLevel, Precision};
+use crate::reports::matching::{
+    ComponentTree, Ids, Matcher, NodeExpected, Received, ShapePool, directive_tree,
+};
+use crate::reports::runlog::{Report, RunLog};
+use crate::reports::status::Status;
+use crate::server::fleet::{EXPECTED_BYTES, stored_log, stored_text};
+use crate::server::ledger::{Commands, Ledger};
+use crate::server::packed;
+
+/// From these levels on values and reports are shown.
+const VALUES: u8 = 5;
+const REPORTS: u8 = 6;
+
+/// Components by rule and directive.
+pub(super) type Trees = BTreeMap<(String, String), Vec<Map<String, Value>>>;
+
+/// What a node's components are made of.
+pub(super) struct Sources {
+    /// What is expected now.
+    current: Option<ExpectedReports>,
+    /// What the last run's configuration expected.
+    of_run: Option<ExpectedReports>,
+    /// The text of the last run.
+    text: Option<String>,
+}
+
+/// Reads what the store has of a node: between two batches of the writer.
+///
+/// # Errors
+/// The store cannot be read.
+pub(super) async fn sources(commands: &Commands, number: i64) -> Result<Sources, String> {
+    let (told, hear) = oneshot::channel();
+    let look = move |ledger: &mut Ledger| {
+        let store = &ledger.store;
+        let read = || {
+            let run = store.last_run(number)?;
+            let config_id = run.as_ref().and_then(|run| run.config_id.as_deref());
+            let of_run = match config_id {
+                None => None,
+                some => store.expected(number, some)?,
+            };
+            Ok((store.expected(number, None)?, of_run, run))
+        };
+        // Whoever asked may have gone away.
+        let _ = told.send(read());
+    };
+    commands.tend(look).await;
+    let read: Result<rusqlite::Result<_>, _> = hear.await;
+    let (current, of_run, run) = read
+        .map_err(|_| "the server stops".to_owned())?
+        .map_err(|error| format!("reading a node's last run: {error}"))?;
+    let expected = |packed: Option<Vec<u8>>| -> Option<ExpectedReports> {
+        let json = packed::unpack(&packed?).ok()?;
+        ExpectedReports::from_json(str::from_utf8(&json).ok()?, EXPECTED_BYTES).ok()
+    };
+    Ok(Sources {
+        current: expected(current),
+        of_run: expected(of_run),
+        text: run.and_then(|run| stored_text(&run.message).ok()),
+    })
+}
+
+/// Makes the trees of a node.
+///
+/// # Errors
+/// What is stored cannot be read.
+pub(super) fn trees(
+    node: &str,
+    basis: Basis,
+    sources: &Sources,
+    level: u8,
+    precision: Precision,
+) -> Result<Trees, String> {
+    let log = sources.text.as_deref().map(|text| stored_log(node, text));
+    let log = log.transpose().map_err(|error| error.to_string())?;
+    let mut making = Making {
+        level,
+        precision,
+        trees: Trees::new(),
+    };
+    let current = sources.current.as_ref();
+    match basis {
+        Basis::Ignored | Basis::NoRunNoExpectedReport => {}
+        Basis::ReportsDisabled => making.uniform(current, Status::Disabled)?,
+        Basis::NoReport { .. } => making.uniform(current, Status::NoAnswer)?,
+        Basis::Pending { .. } => making.uniform(current, Status::Pending)?,
+        Basis::NoExpectedReport => making.unexpected(log.as_ref()),
+        Basis::UnexpectedNoVersion
+        | Basis::UnexpectedUnknownVersion { .. }
+        | Basis::UnexpectedVersion => {
+            making.uniform(current, Status::Missing)?;
+            making.unexpected(log.as_ref());
+        }
+        Basis::PendingRun { .. } => {
+            making.uniform(current, Status::Pending)?;
+            let pending: Vec<_> = making.trees.keys().cloned().collect();
+            if let (Some(expected), Some(log)) = (&sources.of_run, &log) {
+                making.matched(expected, log, |key| pending.contains(key))?;
+            }
+        }
+        Basis::Compliance { .. } => {
+            if let (Some(expected), Some(log)) = (current, &log) {
+                making.matched(expected, log, |_| true)?;
+                making.unexpected_beside(expected, log);
+            }
+        }
+    }
+    Ok(making.trees)
+}
+
+struct Making {
+    level: u8,
+    precision: Precision,
+    trees: Trees,
+}
+
+/// Reports of a directive that count, with their places.
+fn received<'r>(
+    reports: &'r [Report<'_>],
+    wanted: impl Fn(&Report<'_>) -> bool,
+) -> Vec<Received<'r>> {
+    let all = (0_u32..).zip(reports);
+    let of_directive = all.filter(|(_, report)| wanted(report));
+    let counting = of_directive.filter_map(|(place, report)| {
+        Some(Received {
+            report: place,
+            report_id: report.report_id,
+            component: &report.component,
+            key: &report.key_value,
+            status: Status::of_report(report.kind())?,
+        })
+    });
+    counting.collect()
+}
+
+impl Making {
+    /// All that is expected has one status.
+    fn uniform(
+        &mut self,
+        expected: Option<&ExpectedReports>,
+        status: Status,
+    ) -> Result<(), String> {
+        let Some(expected) = expected else {
+            return Ok(());
+        };
+        self.each(expected, |_, _, _| None, Some(status))
+    }
+
+    /// What is expected, matched with a run; of those directives that are wanted.
+    fn matched(
+        &mut self,
+        expected: &ExpectedReports,
+        log: &RunLog<'_>,
+        wanted: impl Fn(&(String, String)) -> bool,
+    ) -> Result<(), String> {
+        let choose = |rule: &str, directive: &str, key: &(String, String)| {
+            let of =
+                |report: &Report<'_>| report.rule_id == rule && report.directive_id == directive;
+            wanted(key).then(|| (received(&log.reports, of), &log.reports[..]))
+        };
+        self.each(expected, choose, None)
+    }
+
+    fn each<'r>(
+        &mut self,
+        expected: &ExpectedReports,
+        choose: impl Fn(&str, &str, &(String, String)) -> Option<(Vec<Received<'r>>, &'r [Report<'r>])>,
+        uniform: Option<Status>,
+    ) -> Result<(), String> {
+        let (mut ids, mut shapes) = (Ids::default(), ShapePool::default());
+        let compiled = NodeExpected::compile(expected, &mut ids, &mut shapes);
+        let compiled = compiled.map_err(|error| error.to_string())?;
+        let mut matcher = Matcher::default();
+        for rule in &expected.rules {
+            for directive in &rule.directives {
+                let key = (rule.id.clone(), directive.id.clone());
+                let numbers = (ids.known(&rule.id), ids.known(&directive.id));
+                let mut entries = compiled.entries().iter();
+                let entry =
+                    entries.find(|entry| (Some(entry.rule), Some(entry.directive)) == numbers);
+                let Some(entry) = entry else { continue };
+                let components = match (choose(&rule.id, &directive.id, &key), uniform) {
+                    (Some((received, reports)), _) => {
+                        let matched = matcher.directive(&compiled, entry, &received);
+                        self.shown(&directive_tree(
+                            directive,
+                            &entry.shape,
+                            matched.assigned,
+                            reports,
+                        ))
+                    }
+                    (None, Some(status)) => {
+                        let matched = matcher.without_reports(entry, status);
+                        self.shown(&directive_tree(
+                            directive,
+                            &entry.shape,
+                            matched.assigned,
+                            &[],
+                        ))
+                    }
+                    (None, None) => continue,
+                };
+                self.trees.insert(key, components);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every report of a run, which nobody expected.
+    fn unexpected(&mut self, log: Option<&RunLog<'_>>) {
+        let reports = log.map_or(&[][..], |log| &log.reports);
+        for report in reports {
+            self.add_unexpected(report);
+        }
+    }
+
+    /// Reports of directives that are not expected.
+    fn unexpected_beside(&mut self, expected: &ExpectedReports, log: &RunLog<'_>) {
+        let known = |report: &Report<'_>| {
+            let mut rules = expected.rules.iter();
+            rules.any(|rule| {
+                let mut directives = rule.directives.iter();
+                rule.id == report.rule_id && directives.any(|one| one.id == report.directive_id)
+            })
+        };
+        for report in log.reports.iter().filter(|report| !known(report)) {
+            self.add_unexpected(report);
+        }
+    }
+
+    fn add_unexpected(&mut self, report: &Report<'_>) {
+        if Status::of_report(report.kind()).is_none() {
+            return;
+        }
+        let key = (report.rule_id.to_owned(), report.directive_id.to_owned());
+        let level = ComplianceLevel::of(Status::Unexpected, 1);
+        let mut component = Map::new();
+        component.insert("name".into(), json!(report.component));
+        let mut component = with_level(component, &level.into(), self.precision);
+        if self.level >= VALUES {
+            let mut value = json!({"value": report.key_value});
+            if self.level >= REPORTS {
+                let status = Status::Unexpected.api_name();
+                value["reports"] = json!([{"status": status, "message": report.msg}]);
+            }
+            component.insert("values".into(), json!([value]));
+        }
+        self.trees.entry(key).or_default().push(component);
+    }
+
+    fn shown(&self, components: &[ComponentTree<'_>]) -> Vec<Map<String, Value>> {
+        components.iter().map(|one| self.component(one)).collect()
+    }
+
+    fn component(&self, component: &ComponentTree<'_>) -> Map<String, Value> {
+        let mut object = Map::new();
+        object.insert("name".into(), component.name.into());
+        let mut object = with_level(object, &component.level.into(), self.precision);
+        if !component.components.is_empty() {
+            let within = self.shown(&component.components);
+            object.insert("components".into(), within.into());
+        }
+        if self.level >= VALUES && !component.values.is_empty() {
+            let values = component.values.iter().map(|one| {
+                let mut value = json!({"value": one.value});
+                if self.level >= REPORTS {
+                    let reports = one.messages.iter().map(|message| {
+                        let mut shown = json!({"status": message.status.api_name()});
+                        if let Some(text) = message.text {
+                            shown["message"] = text.into();
+                        }
+                        shown
+                    });
+                    value["reports"] = reports.collect();
+                }
+                value
+            });
+            object.insert("values".into(), values.collect());
+        }
+        object
+    }
+}

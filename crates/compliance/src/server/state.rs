@@ -1,0 +1,160 @@
+//! What is durable, as readers see it: nodes, definitions and the policies that are given out.
+//! Runs stay on the disk; what follows of them is kept by [`super::fleet`].
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::acceptance::Known;
+use crate::definitions::Definitions;
+use crate::model::node::Node;
+use crate::policy::digest::Digest;
+use crate::reports::decision::UnixMillis;
+use crate::reports::signature::NodeCertificate;
+
+/// A node that is known, pending or accepted.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeRecord {
+    /// Its number in the store.
+    pub(crate) number: i64,
+    /// Where it stands, and its key.
+    pub(crate) known: Known<NodeCertificate>,
+    /// Its certificate, PEM.
+    pub(crate) certificate: Arc<str>,
+    /// What it is, and what an administrator set for it.
+    pub(crate) node: Arc<Node>,
+    /// When its last inventory came.
+    pub(crate) received: UnixMillis,
+}
+
+/// A policy as a node fetches it.
+#[derive(Debug, Clone)]
+pub(crate) struct ServedPolicy {
+    /// Which configuration it is, and its ETag.
+    pub(crate) config_id: Arc<str>,
+    /// Hash of what the agent sees, whatever its config id.
+    pub(crate) digest: Digest,
+    /// The document, packed by gzip.
+    pub(crate) document: Bytes,
+}
+
+/// All that is durable but runs.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Nodes by their identities.
+    pub(crate) nodes: BTreeMap<Arc<str>, Arc<NodeRecord>>,
+    /// What administrators define.
+    pub(crate) definitions: Arc<Definitions>,
+    /// How often that was changed.
+    pub(crate) version: i64,
+    /// Policies by their nodes.
+    pub(crate) policies: HashMap<Arc<str>, ServedPolicy>,
+}
+
+/// A change of what is durable, in the order in which it is written.
+#[derive(Debug)]
+pub(crate) enum Write {
+    /// A node is so; with its inventory, packed, if that is new.
+    Node(Arc<str>, Arc<NodeRecord>, Option<Vec<u8>>),
+    /// A node is forgotten, with all that it reported.
+    Forget(Arc<str>, i64),
+    /// The definitions are these, as of this time.
+    Definitions(Arc<Definitions>, i64, UnixMillis),
+    /// A node has this policy.
+    Policy(Arc<PolicyRecord>, i64),
+    /// A run came.
+    Run(Box<RunRecord>, i64, i64),
+    /// An upload was refused and is kept aside.
+    Refused(RefusedRecord),
+}
+
+/// A policy, and what is expected of it.
+#[derive(Debug, Clone)]
+pub(crate) struct PolicyRecord {
+    /// The node.
+    pub(crate) node: Arc<str>,
+    /// Since when.
+    pub(crate) begin: UnixMillis,
+    /// The policy; none if the node gets none any more.
+    pub(crate) served: Option<ServedPolicy>,
+    /// The JSON of what is expected, packed by gzip.
+    pub(crate) expected: Vec<u8>,
+}
+
+/// A run as it is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct RunRecord {
+    /// The node.
+    pub(crate) node: Arc<str>,
+    /// When it started: with the node its identity.
+    pub(crate) start: UnixMillis,
+    /// When it came.
+    pub(crate) received: UnixMillis,
+    /// The configuration that it was made with.
+    pub(crate) config_id: Option<String>,
+    /// Has it a start, so that it counts?
+    pub(crate) whole: bool,
+    /// How many reports it has.
+    pub(crate) reports: u32,
+    /// The signed message as it came, packed by gzip.
+    pub(crate) message: Bytes,
+    /// Reports of which something is to be told.
+    pub(crate) exceptions: Vec<Exception>,
+}
+
+/// A report of something that was repaired, failed or does not comply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Exception {
+    /// The rule.
+    pub(crate) rule: String,
+    /// The directive.
+    pub(crate) directive: String,
+    /// The component.
+    pub(crate) component: String,
+    /// Its value.
+    pub(crate) key: String,
+    /// The type of report.
+    pub(crate) kind: &'static str,
+    /// What it says.
+    pub(crate) message: String,
+}
+
+/// An upload that was refused.
+#[derive(Debug, Clone)]
+pub(crate) struct RefusedRecord {
+    /// When it came.
+    pub(crate) at: UnixMillis,
+    /// Its file's name.
+    pub(crate) name: String,
+    /// Why it was refused.
+    pub(crate) why: String,
+    /// Its first bytes.
+    pub(crate) body: Bytes,
+}
+
+impl State {
+    /// Takes what is durable now.
+    pub(crate) fn merge(&mut self, writes: Vec<Write>) {
+        for write in writes {
+            match write {
+                Write::Node(id, record, _) => drop(self.nodes.insert(id, record)),
+                Write::Forget(id, _) => {
+                    self.nodes.remove(&id);
+                    self.policies.remove(&id);
+                }
+                Write::Definitions(definitions, version, _) => {
+                    (self.definitions, self.version) = (definitions, version);
+                }
+                Write::Policy(record, _) => match &record.served {
+                    Some(served) => {
+                        let node = Arc::clone(&record.node);
+                        self.policies.insert(node, served.clone());
+                    }
+                    None => drop(self.policies.remove(&record.node)),
+                },
+                Write::Run(..) | Write::Refused(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Rows of what changes.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use rusqlite::{OptionalExtension, Transaction, params};
+
+use super::super::state::{NodeRecord, PolicyRecord, RefusedRecord, RunRecord, Write};
+use crate::acceptance::{KeyStatus, Standing};
+use crate::server::packed;
+
+/// Configurations of a node that are kept: as many as compliance is computed with.
+const CONFIGURATIONS: u32 = 4;
+/// Versions of the definitions that are kept.
+const VERSIONS: i64 = 100;
+/// Refused uploads that are kept; the oldest make room.
+const REFUSED: u32 = 1_000;
+
+pub(super) fn write(transaction: &Transaction<'_>, write: &Write) -> rusqlite::Result<()> {
+    match write {
+        Write::Node(id, record, inventory) => node(transaction, id, record, inventory.as_deref()),
+        Write::Forget(_, number) => forget(transaction, *number),
+        Write::Definitions(definitions, version, at) => {
+            let json = serde_json::to_vec(&**definitions).map_err(not_json)?;
+            transaction
+                .prepare_cached("INSERT INTO definitions (version, at, body) VALUES (?1, ?2, ?3)")?
+                .execute(params![version, at, packed::pack(&json)])?;
+            let oldest = version - VERSIONS;
+            transaction
+                .prepare_cached("DELETE FROM definitions WHERE version < ?1")?
+                .execute([oldest])
+                .map(drop)
+        }
+        Write::Policy(record, node) => policy(transaction, record, *node),
+        Write::Run(record, number, node) => run(transaction, record, *number, *node),
+        Write::Refused(record) => refused(transaction, record),
+    }
+}
+
+fn not_json(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+}
+
+/// The word of a standing.
+pub(super) const STANDINGS: [(Standing, &str); 2] = [
+    (Standing::Pending, "pending"),
+    (Standing::Accepted, "accepted"),
+];
+/// The word of a key's status.
+pub(super) const KEYS: [(KeyStatus, &str); 2] = [
+    (KeyStatus::Undefined, "undefined"),
+    (KeyStatus::Certified, "certified"),
+];
+
+fn word<T: PartialEq>(words: &[(T, &'static str)], of: &T) -> &'static str {
+    let found = words.iter().find(|(one, _)| one == of);
+    found.map_or("", |(_, word)| word)
+}
+
+fn node(
+    transaction: &Transaction<'_>,
+    id: &str,
+    record: &NodeRecord,
+    inventory: Option<&[u8]>,
+) -> rusqlite::Result<()> {
+    let node = serde_json::to_string(&*record.node).map_err(not_json)?;
+    let standing = word(&STANDINGS, &record.known.standing);
+    let key_status = word(&KEYS, &record.known.key_status);
+    // Without an inventory the one that is there stays.
+    transaction
+        .prepare_cached(
+            "INSERT INTO nodes (number, id, standing, key_status, certificate, node, received,
+                 inventory)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce(?8, x''))
+             ON CONFLICT (number) DO UPDATE SET standing = ?3, key_status = ?4, certificate = ?5,
+                 node = ?6, received = ?7, inventory = coalesce(?8, inventory)",
+        )?
+        .execute(params![
+            record.number,
+            id,
+            standing,
+            key_status,
+            record.certificate,
+            node,
+            record.received,
+            inventory,
+        ])
+        .map(drop)
+}
+
+fn forget(transaction: &Transaction<'_>, number: i64) -> rusqlite::Result<()> {
+    for statement in [
+        "DELETE FROM exceptions WHERE run IN (SELECT number FROM runs WHERE node = ?1)",
+        "DELETE FROM runs WHERE node = ?1",
+        "DELETE FROM configurations WHERE node = ?1",
+        "DELETE FROM nodes WHERE number = ?1",
+    ] {
+        transaction.prepare_cached(statement)?.execute([number])?;
+    }
+    Ok(())
+}
+
+/// The number of a content, which is kept once.
+fn content(transaction: &Transaction<'_>, body: &[u8]) -> rusqlite::Result<i64> {
+    let hash = digest(&SHA256, body);
+    let known = transaction
+        .prepare_cached("SELECT number FROM contents WHERE hash = ?1")?
+        .query_row([hash.as_ref()], |row| row.get(0))
+        .optional()?;
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    transaction
+        .prepare_cached("INSERT INTO contents (hash, body) VALUES (?1, ?2)")?
+        .insert(params![hash.as_ref(), body])
+}
+
+fn policy(transaction: &Transaction<'_>, record: &PolicyRecord, node: i64) -> rusqlite::Result<()> {
+    let served = record.served.as_ref();
+    let policy = served.map(|served| content(transaction, &served.document));
+    let policy = policy.transpose()?;
+    let expected = served.map(|_| content(transaction, &record.expected));
+    let expected = expected.transpose()?;
+    let config_id = served.map(|served| &*served.config_id);
+    let current = transaction
+        .prepare_cached(
+            "SELECT number, config_id FROM configurations WHERE node = ?1
+             ORDER BY number DESC LIMIT 1",
+        )?
+        .query_row([node], |row| <(i64, Option<String>)>::try_from(row))
+        .optional()?;
+    if let Some((number, _)) = current.filter(|(_, id)| id.as_deref() == config_id) {
+        return transaction
+            .prepare_cached(
+                "UPDATE configurations SET policy = ?2, expected = ?3 WHERE number = ?1",
+            )?
+            .execute(params![number, policy, expected])
+            .map(drop);
+    }
+    transaction
+        .prepare_cached(
+            "INSERT INTO configurations (node, config_id, digest, begin, policy, expected)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            node,
+            config_id,
+            served.map(|served| served.digest),
+            record.begin,
+            policy,
+            expected,
+        ])?;
+    transaction
+        .prepare_cached(
+            "DELETE FROM configurations WHERE node = ?1 AND number NOT IN
+             (SELECT number FROM configurations WHERE node = ?1 ORDER BY number DESC LIMIT ?2)",
+        )?
+        .execute(params![node, CONFIGURATIONS])
+        .map(drop)
+}
+
+fn run(
+    transaction: &Transaction<'_>,
+    record: &RunRecord,
+    number: i64,
+    node: i64,
+) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO runs (number, node, start, received, config_id, whole, reports, message)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            number,
+            node,
+            record.start,
+            record.received,
+            record.config_id,
+            record.whole,
+            record.reports,
+            &record.message[..],
+        ])?;
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO exceptions (run, rule, directive, component, key, kind, message)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    for one in &record.exceptions {
+        insert.execute(params![
+            number,
+            one.rule,
+            one.directive,
+            one.component,
+            one.key,
+            one.kind,
+            one.message,
+        ])?;
+    }
+    Ok(())
+}
+
+fn refused(transaction: &Transaction<'_>, record: &RefusedRecord) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached("INSERT INTO refused (at, name, why, body) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![
+            record.at,
+            record.name,
+            record.why,
+            &record.body[..]
+        ])?;
+    transaction
+        .prepare_cached(
+            "DELETE FROM refused WHERE number <= (SELECT max(number) FROM refused) - ?1",
+        )?
+        .execute([REFUSED])
+        .map(drop)
+}

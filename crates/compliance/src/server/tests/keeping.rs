@@ -1,0 +1,204 @@
+//! What is answered with success is on the disk; what is not, is not.
+
+use super::*;
+use crate::acceptance::{Arrival, Standing};
+use crate::definitions::Definitions;
+use crate::server::ledger::{Refusal, Reply};
+use crate::server::state::RefusedRecord;
+use crate::server::store::Stored;
+
+async fn reopened(folder: &Path) -> (Commands, commit::View<State>) {
+    // The thread of the writer before closes the database when it ends.
+    for _ in 0..1_000 {
+        if Store::open(folder).is_ok() {
+            return writer(folder).await;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("the database is still locked");
+}
+
+#[tokio::test]
+async fn everything_is_there_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, certificate) = identity("a");
+    let (commands, view) = writer(folder.path()).await;
+    let arrived = commands.run(newcome("a", &certificate)).await.unwrap();
+    assert!(matches!(arrived, Reply::Arrived(Arrival::NewPending, _)));
+    let Ok(Reply::Decided(decided)) = commands.run(decide("a", true)).await else {
+        panic!("it is decided");
+    };
+    assert_eq!(decided[0].as_ref().unwrap().inventory, packed::pack(b"{}"));
+    let definitions = Request::Definitions {
+        definitions: Arc::new(Definitions::default()),
+        base: 0,
+        at: 5,
+    };
+    assert!(matches!(
+        commands.run(definitions).await,
+        Ok(Reply::Version(1))
+    ));
+    let first = Request::Policies(vec![policy("a", "c1", 5)]);
+    commands.run(first).await.unwrap();
+    let second = Request::Policies(vec![policy("a", "c2", 6), policy("gone", "x", 6)]);
+    commands.run(second).await.unwrap();
+    assert!(matches!(
+        commands.run(run("a", 10, b"one")).await,
+        Ok(Reply::Kept(1))
+    ));
+    assert_eq!(&*view.read().policies["a"].config_id, "c2");
+    commands.stop().await;
+
+    let (commands, view) = reopened(folder.path()).await;
+    {
+        let state = view.read();
+        let record = &state.nodes["a"];
+        assert_eq!(record.known.standing, Standing::Accepted);
+        assert_eq!(&*record.certificate, certificate);
+        assert_eq!(state.version, 1);
+        assert_eq!(&*state.policies["a"].config_id, "c2");
+        assert_eq!(state.policies["a"].digest, [7; 32]);
+    }
+    // The same run is known; another gets the next number.
+    assert!(matches!(
+        commands.run(run("a", 10, b"one")).await,
+        Ok(Reply::Duplicate)
+    ));
+    assert!(matches!(
+        commands.run(run("a", 11, b"two")).await,
+        Ok(Reply::Kept(2))
+    ));
+    let (told, hear) = tokio::sync::oneshot::channel();
+    commands
+        .tend(|ledger| {
+            let last = ledger.store.last_run(1).unwrap().unwrap();
+            let known = ledger.store.expected(1, Some("c1")).unwrap().is_some();
+            let unknown = ledger.store.expected(1, Some("c9")).unwrap().is_some();
+            let stored = ledger.store.stored().unwrap();
+            let _ = told.send((last, known, unknown, stored));
+        })
+        .await;
+    let (last, known, unknown, stored) = hear.await.unwrap();
+    assert_eq!(packed::unpack(&last.message).unwrap(), b"two");
+    assert_eq!((known, unknown), (true, false));
+    let bytes = [b"one", b"two"].map(|text| packed::pack(text).len());
+    let expected = Stored {
+        runs: 2,
+        reports: 6,
+        bytes: i64::try_from(bytes.iter().sum::<usize>()).unwrap(),
+        exceptions: 0,
+        refused: 0,
+    };
+    assert_eq!(stored, expected);
+}
+
+#[tokio::test]
+async fn a_run_of_a_node_that_is_not_accepted_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (commands, _) = writer(folder.path()).await;
+    let (_, certificate) = identity("a");
+    commands.run(newcome("a", &certificate)).await.unwrap();
+    for node in ["a", "nobody"] {
+        let answer = commands.run(run(node, 1, b"x")).await;
+        assert!(matches!(answer, Err(Refusal::UnknownNode(_))), "{answer:?}");
+    }
+    commands.run(decide("a", false)).await.unwrap();
+    let again = commands.run(newcome("a", &certificate)).await.unwrap();
+    assert!(matches!(again, Reply::Arrived(Arrival::NewPending, _)));
+    let (_, other) = identity("a");
+    let answer = commands.run(newcome("a", &other)).await;
+    assert!(matches!(answer, Err(Refusal::Rejected(_))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn definitions_change_only_what_was_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let (commands, view) = writer(folder.path()).await;
+    let request = |base| Request::Definitions {
+        definitions: Arc::new(Definitions::default()),
+        base,
+        at: 0,
+    };
+    commands.run(request(0)).await.unwrap();
+    let late = commands.run(request(0)).await;
+    assert!(
+        matches!(late, Err(Refusal::Version { found: 1, base: 0 })),
+        "{late:?}"
+    );
+    assert_eq!(view.read().version, 1);
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (commands, _) = writer(folder.path()).await;
+    let (_, certificate) = identity("a");
+    commands.run(newcome("a", &certificate)).await.unwrap();
+    commands.run(decide("a", true)).await.unwrap();
+    commands.run(run("a", 1, b"small")).await.unwrap();
+    commands.tend(|ledger| ledger.store.limit_pages(1)).await;
+    let noise: Vec<u8> = (0..1_000_000_u32)
+        .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    let refused = commands.run(run("a", 2, &noise)).await;
+    assert!(matches!(refused, Err(Refusal::Store(_))), "{refused:?}");
+    let refused = commands.run(newcome("b", &identity("b").1)).await;
+    let full = matches!(refused, Err(Refusal::Store(_)));
+    commands
+        .tend(|ledger| ledger.store.limit_pages(1 << 30))
+        .await;
+    // What was refused has left nothing: it is as new.
+    if full {
+        let arrived = commands.run(newcome("b", &identity("b").1)).await.unwrap();
+        assert!(matches!(arrived, Reply::Arrived(Arrival::NewPending, _)));
+    }
+    assert!(matches!(
+        commands.run(run("a", 2, &noise)).await,
+        Ok(Reply::Kept(_))
+    ));
+    assert!(matches!(
+        commands.run(run("a", 1, b"small")).await,
+        Ok(Reply::Duplicate)
+    ));
+}
+
+#[tokio::test]
+async fn a_purge_leaves_the_last_run_of_each_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let (commands, _) = writer(folder.path()).await;
+    for node in ["a", "b"] {
+        let (_, certificate) = identity(node);
+        commands.run(newcome(node, &certificate)).await.unwrap();
+        commands.run(decide(node, true)).await.unwrap();
+    }
+    for (node, start) in [("a", 1), ("b", 2), ("a", 3), ("a", 4), ("b", 50)] {
+        commands.run(run(node, start, b"x")).await.unwrap();
+    }
+    for name in 0..1_005 {
+        let refused = RefusedRecord {
+            at: 0,
+            name: name.to_string(),
+            why: String::new(),
+            body: bytes::Bytes::new(),
+        };
+        commands.run(Request::Refused(refused)).await.unwrap();
+    }
+    let (told, hear) = tokio::sync::oneshot::channel();
+    commands
+        .tend(|ledger| {
+            let more = ledger.purge(50).unwrap();
+            let left = [
+                ("a", 1, 1),
+                ("b", 2, 2),
+                ("a", 1, 3),
+                ("a", 1, 4),
+                ("b", 2, 50),
+            ];
+            let left = left.map(|(_, node, start)| ledger.store.has_run(node, start).unwrap());
+            let _ = told.send((more, left, ledger.store.stored().unwrap().refused));
+        })
+        .await;
+    let (more, left, refused) = hear.await.unwrap();
+    assert_eq!((more, left), (false, [false, false, false, true, true]));
+    assert_eq!(refused, 1_000);
+}

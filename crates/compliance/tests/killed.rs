@@ -1,0 +1,130 @@
+//! Kills a server while nodes upload, over and over: every run that it answered is known to the
+//! next.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use crate::peers::{Node, config, logger};
+
+const FOLDER: &str = "COMPLIANCE_KILL_FOLDER";
+const ROUNDS: i64 = 12;
+const NODES: usize = 8;
+const FIRST: i64 = 1_780_000_000;
+
+/// This test program again, as a server on `folder`.
+struct Process {
+    child: Child,
+    url: String,
+}
+
+impl Process {
+    async fn start(folder: &Path) -> Self {
+        let address = folder.join("address");
+        let _ = std::fs::remove_file(&address);
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "killed::child_process", "--nocapture"])
+            .env(FOLDER, folder)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let url = async {
+            loop {
+                match std::fs::read_to_string(&address) {
+                    Ok(url) if !url.is_empty() => return url,
+                    _ => tokio::time::sleep(Duration::from_millis(5)).await,
+                }
+            }
+        };
+        let url = tokio::time::timeout(Duration::from_secs(60), url).await;
+        Self {
+            child,
+            url: url.expect("the server starts"),
+        }
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// What the child does; nothing when tests run.
+#[tokio::test(flavor = "multi_thread")]
+async fn child_process() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    let (_ask, shutdown) = net::shutdown();
+    let config = config(Path::new(&folder));
+    compliance::server::run(config, logger(), shutdown)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_was_answered_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(folder.path()).await;
+    let mut nodes = Vec::new();
+    for number in 0..NODES {
+        let id = format!("00000000-0000-4000-8000-{number:012}");
+        let node = Node::new(&id, &process.url);
+        assert_eq!(node.enrol().await, 201);
+        nodes.push(node);
+    }
+    let mut answered: Vec<(usize, i64)> = Vec::new();
+    for round in 0..ROUNDS {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let mut uploads = tokio::task::JoinSet::new();
+        for (number, node) in nodes.iter().enumerate() {
+            let node = Node::with(&node.id, node.identity.clone(), &process.url);
+            let told = Arc::clone(&told);
+            uploads.spawn(async move {
+                for run in 0.. {
+                    let second = FIRST + round * 100_000 + run;
+                    let log = node.log(second, "c", &["T@@result_success@@r@@d@@0@@c@@k"]);
+                    let (path, message) = (node.path(second), node.signed(log.as_bytes()));
+                    let sent = node.request(http::Method::PUT, &path, &[], message).await;
+                    match sent {
+                        Ok(answer) if answer.status == 201 => {
+                            told.lock().await.push((number, second));
+                        }
+                        Ok(answer) => panic!("{}: {:?}", answer.status, answer.body),
+                        // The server is gone.
+                        Err(_) => return,
+                    }
+                }
+            });
+        }
+        // At other moments of its work each time.
+        while told.lock().await.len() < 20 + usize::try_from(round).unwrap() * 7 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        process.kill();
+        while let Some(ended) = uploads.join_next().await {
+            ended.unwrap();
+        }
+        answered.extend(told.lock().await.iter());
+        process = Process::start(folder.path()).await;
+        for node in &mut nodes {
+            *node = Node::with(&node.id, node.identity.clone(), &process.url);
+        }
+        // Known: not taken as new. What was not answered may be either.
+        for (number, second) in &answered {
+            let node = &nodes[*number];
+            let status = node
+                .run(*second, "c", &["T@@result_success@@r@@d@@0@@c@@k"])
+                .await;
+            assert_eq!(status, 200, "round {round}: the run of {second} is lost");
+        }
+    }
+    let never = nodes[0]
+        .run(FIRST - 1, "c", &["T@@result_success@@r@@d@@0@@c@@k"])
+        .await;
+    assert_eq!(never, 201, "one that was never sent is new");
+    process.kill();
+}

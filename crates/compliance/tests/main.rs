@@ -1,0 +1,7 @@
+//! The server against peers that a test plays: over sockets, with processes that are killed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+mod killed;
+mod peers;
+mod refused;

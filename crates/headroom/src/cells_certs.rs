@@ -1,0 +1,115 @@
+//! Certificates for a trial of mutual TLS: an authority, and one certificate for all programs.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PKCS_RSA_SHA256, RsaKeySize,
+};
+
+use crate::cli::CertsArgs;
+
+/// How long certificates last: long enough for any trial, short enough not to be kept.
+const LASTS: Duration = Duration::from_secs(90 * 24 * 3600);
+
+/// Makes an authority and a certificate with which every program may serve and call, and prints the
+/// flags that use them.
+pub(crate) fn make(args: &CertsArgs) -> Result<()> {
+    std::fs::create_dir_all(&args.out)
+        .with_context(|| format!("make the folder {}", args.out.display()))?;
+    let made = certificates(&args.names).context("make certificates")?;
+    let [ca, cert, key] = ["ca.pem", "cert.pem", "key.pem"].map(|name| args.out.join(name));
+    write(&ca, &made.authority, 0o644)?;
+    write(&cert, &made.certificate, 0o644)?;
+    write(&key, &made.key, 0o600)?;
+    let [ca, cert, key] = [ca, cert, key].map(|path| path.display().to_string());
+    println!("--tls-ca {ca} --tls-cert {cert} --tls-key {key}");
+    Ok(())
+}
+
+struct Made {
+    authority: String,
+    certificate: String,
+    key: String,
+}
+
+/// The keys are RSA ones: Diego's clients accept no other of a server with TLS 1.2. That of the
+/// authority is not kept, so that nobody else can be let in later.
+fn certificates(names: &[String]) -> Result<Made, rcgen::Error> {
+    let key = || KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048);
+    let params = |name: &str, names: Vec<String>| {
+        let mut params = CertificateParams::new(names)?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        let now = SystemTime::now();
+        // Clocks of machines differ.
+        params.not_before = (now - Duration::from_secs(3600)).into();
+        params.not_after = (now + LASTS).into();
+        Ok::<_, rcgen::Error>(params)
+    };
+    let mut authority = params("headroom trial authority", Vec::new())?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let authority_key = key()?;
+    let authority_certificate = authority.self_signed(&authority_key)?;
+    let issuer = Issuer::from_params(&authority, &authority_key);
+
+    let mut leaf = params("headroom trial", names.to_vec())?;
+    leaf.key_usages = vec![
+        KeyUsagePurpose::DigitalSignature,
+        KeyUsagePurpose::KeyEncipherment,
+    ];
+    leaf.extended_key_usages = vec![
+        ExtendedKeyUsagePurpose::ServerAuth,
+        ExtendedKeyUsagePurpose::ClientAuth,
+    ];
+    let leaf_key = key()?;
+    let leaf = leaf.signed_by(&leaf_key, &issuer)?;
+    Ok(Made {
+        authority: authority_certificate.pem(),
+        certificate: leaf.pem(),
+        key: leaf_key.serialize_pem(),
+    })
+}
+
+/// Writes a file that is not there yet: another trial may use it.
+fn write(path: &Path, text: &str, mode: u32) -> Result<()> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(mode).open(path);
+    let mut file = file
+        .with_context(|| format!("write {}; use another --out if it is there", path.display()))?;
+    file.write_all(text.as_bytes())
+        .with_context(|| format!("write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use net::tls::{self, Files};
+
+    use super::*;
+
+    #[test]
+    fn what_is_made_serves_and_calls_and_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let args = CertsArgs {
+            out: folder.path().join("certs"),
+            names: vec!["127.0.0.1".into(), "localhost".into()],
+        };
+        make(&args).unwrap();
+        let files = Files {
+            certificate: args.out.join("cert.pem"),
+            key: args.out.join("key.pem"),
+            authority: args.out.join("ca.pem"),
+        };
+        tls::server(&files).unwrap();
+        tls::client(&files).unwrap();
+        let before = std::fs::read(&files.key).unwrap();
+        let again = make(&args).unwrap_err().to_string();
+        assert!(again.contains("ca.pem; use another --out"), "{again}");
+        assert_eq!(std::fs::read(&files.key).unwrap(), before);
+    }
+}

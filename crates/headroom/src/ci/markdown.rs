@@ -1,0 +1,66 @@
+//! A result as Markdown.
+
+use lab_report::terminal::printable;
+use lab_store::Outcome;
+
+use super::CiResult;
+
+/// A heading, the verdict, and a table; what did not pass is explained below it.
+pub(super) fn table(result: &CiResult) -> String {
+    let (mark, word) = said(result.outcome);
+    let mut out = format!("### {mark} {}: {word}\n\n", text(&result.name));
+    out += &format!("{}\n\n", text(&result.sentence));
+    if result.cases.is_empty() {
+        return out;
+    }
+    let heads = result.columns.join(" | ");
+    out += &format!(
+        "| | {heads} | |\n|---|{}---|\n",
+        "---|".repeat(result.columns.len())
+    );
+    for case in &result.cases {
+        let cells: Vec<String> = case.cells.iter().map(|cell| text(cell)).collect();
+        let (mark, word) = said(case.outcome);
+        out += &format!(
+            "| {} | {} | {mark} {word} |\n",
+            text(&case.name),
+            cells.join(" | ")
+        );
+    }
+    let open = result
+        .cases
+        .iter()
+        .filter(|case| case.outcome != Outcome::Pass);
+    let open: String = open
+        .map(|case| format!("- {}\n", text(&case.text)))
+        .collect();
+    match open.is_empty() {
+        true => out + "\n",
+        false => out + &format!("\n{open}\n"),
+    }
+}
+
+fn said(outcome: Outcome) -> (&'static str, &'static str) {
+    match outcome {
+        Outcome::Pass => ("✓", "pass"),
+        Outcome::Fail => ("✗", "fail"),
+        Outcome::Inconclusive => ("?", "cannot tell"),
+        Outcome::Invalid => ("!", "invalid"),
+        Outcome::Error => ("!", "error"),
+    }
+}
+
+/// Text that is nothing but text to Markdown, on one line.
+fn text(text: &str) -> String {
+    let mut out = String::new();
+    for c in printable(text).chars() {
+        if matches!(
+            c,
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~'
+        ) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}

@@ -1,0 +1,127 @@
+use lab_store::Expectation;
+use saphyr::{LoadableYamlNode, Yaml};
+
+use super::workflow::filled;
+use super::*;
+
+fn result() -> CiResult {
+    let expectation = |that: &str, outcome, note: &str| Expectation {
+        that: that.into(),
+        measured: "20 ms".into(),
+        values: std::collections::BTreeMap::new(),
+        units: std::collections::BTreeMap::new(),
+        outcome,
+        note: note.into(),
+    };
+    let verdict = Verdict {
+        outcome: Outcome::Fail,
+        reason: None,
+        duration_s: 1.5,
+        expectations: vec![
+            expectation("a < 1 | b", Outcome::Pass, ""),
+            expectation("c \"<&>\"", Outcome::Fail, "\u{1b}[31m]]> & more"),
+            expectation("d", Outcome::Inconclusive, "too few"),
+            expectation("e", Outcome::Invalid, "late"),
+        ],
+        probes: Vec::new(),
+        notes: Vec::new(),
+    };
+    CiResult::of_run("web", &verdict)
+}
+
+/// Names of elements with their attributes, in order.
+fn elements(xml: &str) -> Vec<(String, Vec<(String, String)>)> {
+    use quick_xml::events::Event;
+    let mut reader = quick_xml::Reader::from_str(xml);
+    let mut found = Vec::new();
+    loop {
+        match reader.read_event().unwrap() {
+            Event::Eof => return found,
+            Event::Start(start) | Event::Empty(start) => {
+                let name = start.name().as_ref().to_owned();
+                let attributes = start.attributes().map(|attribute| {
+                    let attribute = attribute.unwrap();
+                    let key = attribute.key.as_ref().to_owned();
+                    let value = quick_xml::escape::unescape(&attribute.value).unwrap();
+                    let value = value.into_owned();
+                    (key, value)
+                });
+                found.push((name, attributes.collect()));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn junit_is_read_back() {
+    let xml = junit::xml(&result()).unwrap();
+    let found = elements(&xml);
+    let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "testsuites",
+            "testsuite",
+            "testcase",
+            "testcase",
+            "failure",
+            "testcase",
+            "skipped",
+            "testcase",
+            "error"
+        ]
+    );
+    let suite: std::collections::BTreeMap<String, String> = found[1].1.iter().cloned().collect();
+    for (name, value) in [
+        ("tests", "4"),
+        ("failures", "1"),
+        ("errors", "1"),
+        ("skipped", "1"),
+    ] {
+        assert_eq!(suite[name], value);
+    }
+    assert!(
+        found[3].1.contains(&("name".into(), "c \"<&>\"".into())),
+        "{xml}"
+    );
+    let message = ("message".into(), "\\u{1b}[31m]]> & more".into());
+    assert!(found[4].1.contains(&message), "{xml}");
+}
+
+#[test]
+fn markdown_has_a_row_for_each_and_stays_one_table() {
+    let text = markdown::table(&result());
+    assert!(
+        text.starts_with("### ✗ web: fail\n\n1 of 4 expectations held\n"),
+        "{text}"
+    );
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), 6, "{text}");
+    assert_eq!(rows[2], r"| a \< 1 \| b | 20 ms | ✓ pass |");
+    assert!(text.contains("- too few\n"), "{text}");
+}
+
+#[test]
+fn the_workflow_is_yaml_whatever_the_commands() {
+    let args = GithubArgs {
+        build: "make all && echo 'x: y'".into(),
+        run: "./bench --name 'a b' # {}".into(),
+        limit: "3%".into(),
+    };
+    let text = filled(&args).unwrap();
+    let yaml = Yaml::load_from_str(&text).unwrap();
+    let steps = &yaml[0]["jobs"]["gate"]["steps"];
+    let build = steps[2]["run"].as_str().unwrap();
+    assert!(build.contains("make all && echo 'x: y'\n"), "{build}");
+    let gate = steps[3]["run"].as_str().unwrap();
+    assert!(
+        gate.contains(r"--new './bench --name '\''a b'\'' # {}' --limit 3%"),
+        "{gate}"
+    );
+    let of_two_lines = GithubArgs {
+        build: "a\nb".into(),
+        ..args
+    };
+    assert!(filled(&of_two_lines).is_err());
+}

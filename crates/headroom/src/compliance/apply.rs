@@ -1,0 +1,124 @@
+//! From a folder to the server: the plan first.
+
+use std::io::{IsTerminal, Write as _};
+
+use super::*;
+use crate::compliance::args::ApplyArgs;
+
+/// Nodes and objects of a plan that are named.
+const NAMED: usize = 20;
+
+/// `headroom compliance apply`.
+pub(super) async fn apply(args: ApplyArgs) -> Result<Outcome> {
+    let all = definitions(&args.folder).map_err(|error| anyhow!("{error}\nnothing was applied"))?;
+    let client = client(&args.admin)?;
+    let body = json!(all);
+    let plan = client
+        .call(Method::POST, "definitions/plan", Some(&body))
+        .await?;
+    let plan = &plan["plan"];
+    print(&planned(plan))?;
+    let nothing = plan["objects"].as_array().is_none_or(Vec::is_empty);
+    if nothing {
+        return Ok(Outcome::Pass);
+    }
+    if !args.yes && !confirmed()? {
+        print("nothing was applied\n")?;
+        return Ok(Outcome::Fail);
+    }
+    let base = &plan["version"];
+    let path = format!("definitions?base={base}");
+    let done = client.call(Method::PUT, &path, Some(&body)).await?;
+    let version = &done["plan"]["version"];
+    let nodes = count(done["plan"]["nodes"].as_u64().unwrap_or_default());
+    let took = done["plan"]["milliseconds"].as_f64().unwrap_or_default();
+    print(&format!(
+        "applied as version {version} in {took:.1} ms: another policy for {nodes}\n"
+    ))?;
+    Ok(Outcome::Pass)
+}
+
+/// Puts definitions in the place of others, without a question.
+pub(super) async fn replace(client: &ApiClient, all: &Definitions) -> Result<()> {
+    let body = json!(all);
+    let now = client.call(Method::GET, "definitions", None).await?;
+    let path = format!("definitions?base={}", now["version"]);
+    client.call(Method::PUT, &path, Some(&body)).await?;
+    Ok(())
+}
+
+/// How much there is.
+pub(super) fn counted(all: &Definitions) -> String {
+    format!(
+        "{} rules, {} directives, {} techniques, {} groups, {} parameters: no mistake",
+        all.rules.len(),
+        all.directives.len(),
+        all.techniques.len(),
+        all.groups.len(),
+        all.parameters.len()
+    )
+}
+
+/// So many nodes, in words.
+fn count(nodes: u64) -> String {
+    match nodes {
+        1 => "1 node".into(),
+        nodes => format!("{nodes} nodes"),
+    }
+}
+
+fn confirmed() -> Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        bail!("apply asks before it changes anything, and nobody is there to answer; give --yes");
+    }
+    print("Apply this? [y/N] ")?;
+    std::io::stdout().flush().context("ask")?;
+    let mut line = String::new();
+    std::io::stdin()
+        .read_line(&mut line)
+        .context("read the answer")?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+fn planned(plan: &serde_json::Value) -> String {
+    let list = |key: &str| plan[key].as_array().cloned().unwrap_or_default();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let objects = list("objects");
+    if objects.is_empty() {
+        return "nothing differs from what is defined\n".into();
+    }
+    let mut out = String::new();
+    for one in objects.iter().take(NAMED) {
+        let sign = match one["became"].as_str() {
+            Some("added") => "+",
+            Some("removed") => "-",
+            _ => "~",
+        };
+        out += &format!("{sign} {} {}\n", text(&one["kind"]), text(&one["id"]));
+    }
+    if objects.len() > NAMED {
+        out += &format!("  and {} more\n", objects.len() - NAMED);
+    }
+    let (count, nodes) = (plan["nodes"].as_u64().unwrap_or_default(), list("named"));
+    out += &format!("another policy for {}\n", self::count(count));
+    for node in nodes.iter().take(NAMED) {
+        out += &format!("  {} {}:", text(&node["hostname"]), text(&node["id"]));
+        for (key, sign) in [("added", "+"), ("changed", "~"), ("removed", "-")] {
+            for id in node[key].as_array().into_iter().flatten().take(NAMED) {
+                out += &format!(" {sign}{}", text(id));
+            }
+        }
+        out.push('\n');
+    }
+    if count > NAMED as u64 {
+        out += &format!("  and {} more\n", count - NAMED as u64);
+    }
+    for failure in list("failures").iter().take(NAMED) {
+        let (id, why) = (text(&failure["id"]), text(&failure["why"]));
+        out += &format!("! the policy of {id} cannot be made: {why}\n");
+    }
+    for problem in list("problems").iter().take(NAMED) {
+        out += &format!("! {}\n", text(problem));
+    }
+    out
+}

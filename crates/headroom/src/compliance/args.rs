@@ -1,0 +1,164 @@
+//! Flags of `headroom compliance`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::cli::{LogArgs, duration, share};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ComplianceCommand {
+    /// Keep nodes, policies and reports, and answer agents and administrators
+    Server(ServerArgs),
+    /// Fetch this machine's policy, run it, and report; or many hollow agents
+    Agent(Box<AgentArgs>),
+    /// Find every mistake in a folder of rules, directives and techniques
+    Check(CheckArgs),
+    /// Put what a folder says in the place of what is defined, after showing what would change
+    Apply(ApplyArgs),
+    /// List nodes, pending ones first
+    Nodes(AdminArgs),
+    /// Accept pending nodes
+    Accept(DecideArgs),
+    /// Refuse pending nodes
+    Refuse(DecideArgs),
+    /// Show the compliance of the fleet, or what a node reports
+    Show(ShowArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// Address to listen on (HTTPS)
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4443")]
+    pub(crate) listen: SocketAddr,
+    /// Folder of the database, the key and the token; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// A folder to apply at the start, without a question
+    #[arg(long, value_name = "DIR")]
+    pub(crate) policy: Option<PathBuf>,
+    /// Which nodes are accepted without a decision
+    #[arg(long, value_enum, default_value = "none")]
+    pub(crate) accept: Acceptance,
+    /// A further name that the certificate is for, when it is made; may be repeated
+    #[arg(long = "name", value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// How long runs are kept that are not a node's last [default: 96h]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) keep_runs: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Acceptance {
+    /// Somebody decides about each
+    None,
+    /// Every node that sends an inventory; for fleets of a laboratory
+    All,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentArgs {
+    /// The server
+    #[arg(long, value_name = "URL", default_value = "https://127.0.0.1:4443")]
+    pub(crate) server: String,
+    /// A file with the server's certificate; without it the first one seen is trusted
+    #[arg(long, value_name = "FILE")]
+    pub(crate) server_cert: Option<PathBuf>,
+    /// Folder of the agent's key, policy and spool; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// What the agent takes for /
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub(crate) root: PathBuf,
+    /// The node's name, if not this machine's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) hostname: Option<String>,
+    /// Run once, tell what was done, and end
+    #[arg(long, conflicts_with = "count")]
+    pub(crate) once: bool,
+    /// Time from run to run, instead of the policy's
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) interval: Option<Duration>,
+    /// Change nothing, whatever the policy says
+    #[arg(long)]
+    pub(crate) force_audit: bool,
+    /// Run this many hollow agents: nodes without machines, which draw what they report
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) count: Option<u32>,
+    /// Hollow: runs of each agent, after which it rests
+    #[arg(long, value_name = "N")]
+    pub(crate) runs: Option<u64>,
+    /// Hollow: share of calls that fail
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
+    pub(crate) errors: f64,
+    /// Hollow: share of audits that do not comply
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
+    pub(crate) non_compliant: f64,
+    /// Hollow: share of calls that repair something
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
+    pub(crate) repaired: f64,
+    /// Hollow: share of calls that have nothing to do
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
+    pub(crate) not_applicable: f64,
+    /// Hollow: seed of nodes and of what they report
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Where GET /ping answers once every agent has a policy, and GET /metrics
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The folder
+    pub(crate) folder: PathBuf,
+}
+
+/// How the server is found and told who asks.
+#[derive(Debug, Args)]
+pub(crate) struct AdminArgs {
+    /// The folder of the server's data: its certificate, its token and its address
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// The server, if it is not where that folder says
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    /// The folder
+    pub(crate) folder: PathBuf,
+    /// Do it without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DecideArgs {
+    /// Identities or names of nodes
+    #[arg(required_unless_present = "all", value_name = "NODE")]
+    pub(crate) nodes: Vec<String>,
+    /// All that are pending
+    #[arg(long, conflicts_with = "nodes")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Identity or name of a node
+    #[arg(value_name = "NODE")]
+    pub(crate) node: Option<String>,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+}

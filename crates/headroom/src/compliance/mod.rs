@@ -1,0 +1,126 @@
+//! Continuous compliance: its server, its agents, and what administrators do.
+
+mod apply;
+pub(crate) mod args;
+mod nodes;
+mod show;
+
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use compliance::agent::Rates;
+use compliance::client::ApiClient;
+use compliance::daemon;
+use compliance::definitions::Definitions;
+use compliance::folder;
+use compliance::server::{self, Acceptance};
+use http::Method;
+use lab_store::Outcome;
+use serde_json::json;
+
+use crate::cells::{ended, logger, on_signal};
+use crate::output::print;
+use args::{AdminArgs, AgentArgs, ComplianceCommand, ServerArgs};
+
+/// `headroom compliance`.
+pub(crate) fn run(command: ComplianceCommand) -> Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    runtime.block_on(net::local(async {
+        match command {
+            ComplianceCommand::Server(args) => serve(args).await?,
+            ComplianceCommand::Agent(args) => return agent(*args).await,
+            ComplianceCommand::Check(args) => {
+                let all = definitions(&args.folder)?;
+                print(&format!("{}\n", apply::counted(&all)))?;
+            }
+            ComplianceCommand::Apply(args) => return apply::apply(args).await,
+            ComplianceCommand::Nodes(args) => nodes::list(&args).await?,
+            ComplianceCommand::Accept(args) => nodes::decide(&args, "accepted").await?,
+            ComplianceCommand::Refuse(args) => nodes::decide(&args, "refused").await?,
+            ComplianceCommand::Show(args) => show::show(&args).await?,
+        }
+        Ok(Outcome::Pass)
+    }))
+}
+
+fn client(args: &AdminArgs) -> Result<ApiClient> {
+    Ok(ApiClient::of_data(&args.data, args.server.as_deref())?)
+}
+
+/// What a folder says; every mistake otherwise.
+fn definitions(path: &Path) -> Result<Definitions> {
+    let files = folder::load(path)?;
+    folder::read(&files).map_err(|problems| {
+        let shown: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow!("{}", shown.join("\n"))
+    })
+}
+
+async fn serve(args: ServerArgs) -> Result<()> {
+    // Mistakes are shown before anything is opened.
+    let first = args.policy.as_deref().map(definitions).transpose()?;
+    let logger = logger("compliance", &args.log)?;
+    let shutdown = on_signal()?;
+    let config = server::Config {
+        acceptance: match args.accept {
+            self::args::Acceptance::None => Acceptance::Manual,
+            self::args::Acceptance::All => Acceptance::All,
+        },
+        names: args.names,
+        keep_runs: args.keep_runs.unwrap_or(server::Config::KEEP_RUNS),
+        ..server::Config::new(args.listen, &args.data)
+    };
+    let Some(first) = first else {
+        return ended(&logger, server::run(config, logger.clone(), shutdown).await);
+    };
+    let running = server::start(config, logger.clone()).await?;
+    let client = ApiClient::of_data(&args.data, None)?;
+    apply::replace(&client, &first).await?;
+    let mut shutdown = shutdown;
+    shutdown.asked().await;
+    ended(&logger, running.stop().await)
+}
+
+async fn agent(args: AgentArgs) -> Result<Outcome> {
+    let config = daemon::Config {
+        server: args.server,
+        server_certificate: args.server_cert,
+        data: args.data,
+        root: args.root,
+        hostname: args.hostname,
+        interval: args.interval,
+        force_audit: args.force_audit,
+        admin_listen: args.admin_listen,
+    };
+    if args.once {
+        let round = daemon::once(config).await?;
+        print(&show::round(&round))?;
+        let fine = round.problems.is_empty() && round.config_id.is_some();
+        return Ok(if fine { Outcome::Pass } else { Outcome::Fail });
+    }
+    let logger = logger("compliance-agent", &args.log)?;
+    let shutdown = on_signal()?;
+    let done = match args.count {
+        None => daemon::run(config, logger.clone(), shutdown).await,
+        Some(count) => {
+            let fleet = daemon::FleetConfig {
+                agent: config,
+                count,
+                seed: args.seed,
+                runs: args.runs,
+                rates: Rates {
+                    error: args.errors,
+                    non_compliant: args.non_compliant,
+                    repaired: args.repaired,
+                    not_applicable: args.not_applicable,
+                },
+            };
+            daemon::run_fleet(fleet, logger.clone(), shutdown).await
+        }
+    };
+    ended(&logger, done)?;
+    Ok(Outcome::Pass)
+}

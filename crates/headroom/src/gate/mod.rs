@@ -1,0 +1,158 @@
+//! `headroom gate`: whether one of two is worse, by pairs of runs.
+
+mod args;
+mod command;
+mod experiment;
+mod pairs;
+mod reading;
+mod told;
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use lab_judgement::{Direction, Gate, GateSettings, Gated, Metric, Unit};
+use lab_store::Outcome;
+
+use args::PairArgs;
+pub(crate) use args::{AFTER_HELP, Better, ForMetric, GateArgs, LIMIT, Limit, chosen, for_metric};
+use command::Commands;
+use experiment::{Experiments, Sides, gated, sides};
+pub(crate) use pairs::outcome;
+use pairs::{Decided, decide};
+use reading::times;
+pub(crate) use reading::unit_of;
+pub(crate) use told::verdict_word;
+
+use crate::ci::CiResult;
+use crate::cli::RunArgs;
+use crate::lab::ExperimentFile;
+use crate::output::{print, tell};
+
+/// Pairs before the first look, if there are as many.
+const FIRST_LOOK: usize = 8;
+/// Most pairs when nothing says.
+const PAIRS: u16 = 24;
+/// The seed of the order when nothing says.
+const SEED: u64 = 1;
+
+/// Compares two commands, or the runs of a file.
+pub(crate) fn run(args: &GateArgs) -> Result<Outcome> {
+    match (&args.file, &args.base, &args.new) {
+        (Some(file), ..) => of_file(&ExperimentFile::read(file)?, args),
+        (None, Some(base), Some(new)) => of_commands([base, new], args),
+        _ => bail!("compare what? Give --base and --new, or an experiment file"),
+    }
+}
+
+fn of_commands(sides: [&str; 2], args: &GateArgs) -> Result<Outcome> {
+    let readings = match args.metrics.is_empty() {
+        true => times(),
+        false => args.metrics.clone(),
+    };
+    let names: Vec<&str> = readings.iter().map(|one| one.name.as_str()).collect();
+    no_stray(args, &names)?;
+    let gated = |units: &[Unit]| -> Vec<Gated> {
+        let each = names.iter().zip(units).map(|(name, unit)| Gated {
+            limit_share: args.limit(name).unwrap_or(LIMIT),
+            metric: Metric {
+                name: (*name).to_owned(),
+                unit: *unit,
+                direction: args.direction(name).unwrap_or(Direction::LowerIsBetter),
+            },
+        });
+        each.collect()
+    };
+    let pairs = usize::from(args.pairs.pairs.unwrap_or(PAIRS));
+    let seed = args.pairs.seed.unwrap_or(SEED);
+    let settings = |units: &[Unit]| settings(gated(units), pairs, seed);
+    // A mistake in the settings is told before anything runs.
+    Gate::new(settings(&vec![Unit::Count; names.len()]))?;
+    let begin = Instant::now();
+    let commands = Commands::new(sides, &readings, args.time_limit)?;
+    tell("headroom: a run of each that does not count");
+    let units = commands.units()?;
+    let decided = decide(
+        settings(&units),
+        |side| commands.sample(side, &units),
+        told::look,
+    )?;
+    tell_decided(&decided, sides, sides[1], begin, &args.pairs)
+}
+
+fn no_stray(args: &GateArgs, names: &[&str]) -> Result<()> {
+    match args.stray(names) {
+        Some(name) => {
+            let known = names.join(", ");
+            bail!("compare: no metric is called \"{name}\"; there is {known}")
+        }
+        None => Ok(()),
+    }
+}
+
+fn of_file(file: &ExperimentFile, args: &GateArgs) -> Result<Outcome> {
+    let Some(plan) = file.plan(&args.set) else {
+        return Ok(Outcome::Error);
+    };
+    let sides = sides(&plan, args)?;
+    let metrics = gated(&plan, args)?;
+    let names: Vec<&str> = metrics.iter().map(|one| one.metric.name.as_str()).collect();
+    no_stray(args, &names)?;
+    let of_plan = plan.gates.as_ref().map(|gates| gates.pairs as usize);
+    let pairs = args.pairs.pairs.map(usize::from).or(of_plan);
+    let pairs = pairs.unwrap_or(usize::from(PAIRS));
+    let settings = settings(metrics, pairs, args.pairs.seed.unwrap_or(plan.seed));
+    compare_runs(file, &plan.name, &sides, settings, args)
+}
+
+/// What `headroom run` does with a file that has gates and variants.
+pub(crate) fn run_file(file: &ExperimentFile, args: &RunArgs) -> Result<Outcome> {
+    of_file(file, &GateArgs::of_run(args))
+}
+
+fn compare_runs(
+    file: &ExperimentFile,
+    name: &str,
+    sides: &Sides,
+    settings: GateSettings,
+    args: &GateArgs,
+) -> Result<Outcome> {
+    let begin = Instant::now();
+    let Some(mut runs) = Experiments::of(file, &args.out, sides) else {
+        return Ok(Outcome::Error);
+    };
+    let metrics = settings.metrics.clone();
+    let decided = decide(settings, |side| runs.sample(side, &metrics), told::look)?;
+    let names = sides.each_ref().map(|set| {
+        let set = set.iter();
+        let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
+        set.join(" ")
+    });
+    let names = names.each_ref().map(String::as_str);
+    tell_decided(&decided, names, name, begin, &args.pairs)
+}
+
+/// Tells a person and whoever else wants to know; `name` is what a build server calls it.
+fn tell_decided(
+    decided: &Decided,
+    [base, new]: [&str; 2],
+    name: &str,
+    begin: Instant,
+    args: &PairArgs,
+) -> Result<Outcome> {
+    let judgement = &decided.judgement;
+    print(&match args.json {
+        true => told::json(decided, base, new)?,
+        false => told::text(decided),
+    })?;
+    let result = CiResult::of_gate(name, judgement, begin.elapsed().as_secs_f64());
+    args.files.write(&result)?;
+    Ok(outcome(judgement.verdict))
+}
+
+fn settings(metrics: Vec<Gated>, pairs_most: usize, seed: u64) -> GateSettings {
+    GateSettings {
+        pairs_most,
+        pairs_first: FIRST_LOOK.min(pairs_most),
+        ..GateSettings::new(metrics, seed)
+    }
+}

@@ -1,0 +1,166 @@
+//! `headroom history`: metrics over many runs.
+
+mod import;
+mod show;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use lab_judgement::{Record, read_records, write_record};
+use lab_store::Outcome;
+
+use crate::gate::{Better, ForMetric, for_metric};
+use crate::output::print;
+use crate::recorded::recorded;
+
+/// Largest history that is read, in bytes: thousands of runs with their parts.
+const BYTES_MOST: u64 = 1 << 30;
+
+pub(crate) const AFTER_HELP: &str = "\
+A history is a file of JSON Lines, a run each, in the order in which they were added:
+  headroom history add runs/web-20260101-120000
+  headroom history import results.json --commit 4f2a1c9
+  headroom history show
+
+show looks at the runs that can be compared with the latest: of the same plan, on the same processor. It says
+since when a metric is better or worse, by how much, and which commits lie between; and whether the latest runs
+may have left the level before them.
+
+Exit codes of show:
+  0  nothing got worse lately
+  1  a metric got worse within the last 10 runs, or may have
+  4  error";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HistoryCommand {
+    /// Add a stored run
+    Add(AddArgs),
+    /// Add what another program measured, or the runs of another history
+    #[command(after_help = import::AFTER_HELP)]
+    Import(ImportArgs),
+    /// Say what changed, since when
+    #[command(after_help = AFTER_HELP)]
+    Show(ShowArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HistoryFile {
+    /// The file of the history
+    #[arg(long, value_name = "FILE", default_value = "runs/history.jsonl")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// The folder of the run
+    pub(crate) run: PathBuf,
+    /// The version that was measured, if it is not what was checked out where the run was started
+    #[arg(long, value_name = "COMMIT")]
+    pub(crate) commit: Option<String>,
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// A history, or a list of metrics with name, unit and value
+    pub(crate) results: PathBuf,
+    /// The version that was measured; a list of metrics needs it
+    #[arg(long, value_name = "COMMIT")]
+    pub(crate) commit: Option<String>,
+    /// Which way metrics of a list get better, or NAME=WAY for one of them; may be repeated
+    #[arg(long = "better", value_name = "[NAME=]lower|higher", value_parser = for_metric::<Better>)]
+    pub(crate) better: Vec<ForMetric<Better>>,
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+    /// Look at this metric only; may be repeated
+    #[arg(long = "metric", value_name = "NAME")]
+    pub(crate) metrics: Vec<String>,
+    /// The git repository whose commits were measured
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) repository: PathBuf,
+    /// Print JSON instead of sentences
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn run(command: &HistoryCommand) -> Result<Outcome> {
+    match command {
+        HistoryCommand::Add(args) => {
+            let mut record = recorded(&args.run)?.record;
+            record.commit = args.commit.clone().unwrap_or(record.commit);
+            add(&args.history.file, &[record])
+        }
+        HistoryCommand::Import(args) => add(&args.history.file, &import::records(args)?),
+        HistoryCommand::Show(args) => show::show(args),
+    }
+}
+
+/// Appends runs, all of them or none.
+fn add(file: &Path, records: &[Record]) -> Result<Outcome> {
+    let known = match file.exists() {
+        true => read(file)?,
+        false => Vec::new(),
+    };
+    let mut lines = String::new();
+    for (at, record) in records.iter().enumerate() {
+        let twice = known.iter().chain(&records[..at]);
+        if twice.into_iter().any(|known| known.run == record.run) {
+            bail!(
+                "add to {}: the run {} is in it already",
+                file.display(),
+                record.run
+            );
+        }
+        lines += &write_record(record)?;
+    }
+    let writing = || format!("add to {}", file.display());
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder).with_context(writing)?;
+    }
+    // One write: two that add at once leave whole lines.
+    let mut out = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)
+        .with_context(writing)?;
+    out.write_all(lines.as_bytes()).with_context(writing)?;
+    let (count, all) = (records.len(), known.len() + records.len());
+    let noun = if count == 1 { "run" } else { "runs" };
+    print(&format!(
+        "{}: {count} {noun} added, {all} in all\n",
+        file.display()
+    ))?;
+    Ok(Outcome::Pass)
+}
+
+fn read(file: &Path) -> Result<Vec<Record>> {
+    let text = read_text(file)?;
+    read_records(&text).with_context(|| format!("read {}", file.display()))
+}
+
+fn read_text(file: &Path) -> Result<String> {
+    let reading = || format!("read {}", file.display());
+    let mut text = String::new();
+    let input = File::open(file).with_context(reading)?;
+    input
+        .take(BYTES_MOST + 1)
+        .read_to_string(&mut text)
+        .with_context(reading)?;
+    if text.len() as u64 > BYTES_MOST {
+        bail!("{}: it has more than {} MiB", reading(), BYTES_MOST >> 20);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! What changed, since when, and which commits lie between.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, bail};
+use console::style;
+use lab_judgement::{
+    Change, HistoryJudgement, HistorySettings, Metric, Record, Weight, differences, judge_history,
+};
+use lab_report::terminal::printable;
+use lab_store::Outcome;
+use serde::{Deserialize, Serialize};
+
+use super::{ShowArgs, read};
+use crate::output::print;
+
+/// A change as recent as this many runs makes the exit code.
+const RECENT: usize = 10;
+/// Most commits that are named at a change.
+const COMMITS_MOST: usize = 20;
+/// Version of the JSON.
+const SCHEMA: u32 = 1;
+
+/// The JSON of a history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Shown {
+    pub(super) schema: u32,
+    /// Identities of the runs that were looked at; indices of the judgements count in this list.
+    pub(super) runs: Vec<String>,
+    /// Runs that cannot be compared with the latest.
+    pub(super) left_out: usize,
+    /// Whether a metric got worse lately, or may have.
+    pub(super) got_worse: bool,
+    pub(super) metrics: Vec<MetricHistory>,
+}
+
+/// A metric over time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct MetricHistory {
+    #[serde(flatten)]
+    pub(super) metric: Metric,
+    #[serde(flatten)]
+    pub(super) judgement: HistoryJudgement,
+    /// What lies between, for each change.
+    pub(super) between: Vec<Between>,
+}
+
+/// Where a change lies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Between {
+    /// The last run before it, as early as that may be.
+    pub(super) last_before: Option<String>,
+    /// Its commit.
+    pub(super) last_before_commit: Option<String>,
+    /// The first run after it, as late as that may be.
+    pub(super) first_after: String,
+    /// Its commit.
+    pub(super) first_after_commit: String,
+    /// Commits after the one up to the other, the oldest first, each with its subject; empty where git
+    /// does not know them.
+    pub(super) commits: Vec<String>,
+    /// How many more there are.
+    pub(super) more_commits: usize,
+}
+
+pub(super) fn show(args: &ShowArgs) -> Result<Outcome> {
+    let records = read(&args.history.file)?;
+    let log = |from: &str, to: &str| commits(&args.repository, from, to);
+    let shown = judged(&records, &args.metrics, &log)?;
+    print(&match args.json {
+        true => serde_json::to_string_pretty(&shown)? + "\n",
+        false => text(&shown),
+    })?;
+    Ok(match shown.got_worse {
+        true => Outcome::Fail,
+        false => Outcome::Pass,
+    })
+}
+
+/// What a history says; `log` tells the commits after one up to another.
+pub(super) fn judged(
+    records: &[Record],
+    wanted: &[String],
+    log: &dyn Fn(&str, &str) -> Vec<String>,
+) -> Result<Shown> {
+    let Some(latest) = records.last() else {
+        bail!("show: the history is empty; add a run with headroom history add RUN");
+    };
+    let alike = |record: &&Record| {
+        let mut found = differences(record, latest).into_iter();
+        !found.any(|difference| difference.weight == Weight::Forbids)
+    };
+    let alike: Vec<&Record> = records.iter().filter(alike).collect();
+    let known: Vec<&Metric> = latest.metrics.iter().map(|value| &value.metric).collect();
+    for name in wanted {
+        if !known.iter().any(|metric| metric.name == *name) {
+            let known: Vec<&str> = known.iter().map(|metric| metric.name.as_str()).collect();
+            let known = known.join(", ");
+            bail!("show: the latest run has no metric \"{name}\"; it has {known}");
+        }
+    }
+    let asked = |metric: &&Metric| wanted.is_empty() || wanted.contains(&metric.name);
+    let metrics: Vec<MetricHistory> = known
+        .into_iter()
+        .filter(asked)
+        .map(|metric| history_of(metric, &alike, log))
+        .collect();
+    let recent = alike.len().saturating_sub(RECENT);
+    let got_worse = metrics.iter().any(|found| {
+        let changes = found.judgement.changes.iter();
+        let mut changes = changes.filter(|change| change.certain && change.index >= recent);
+        let alarm = found.judgement.alarm.as_ref();
+        changes.any(|change| change.worse) || alarm.is_some_and(|alarm| alarm.worse)
+    });
+    Ok(Shown {
+        schema: SCHEMA,
+        left_out: records.len() - alike.len(),
+        runs: alike.iter().map(|record| record.run.clone()).collect(),
+        got_worse,
+        metrics,
+    })
+}
+
+fn history_of(
+    metric: &Metric,
+    records: &[&Record],
+    log: &dyn Fn(&str, &str) -> Vec<String>,
+) -> MetricHistory {
+    let values: Vec<Option<f64>> = records
+        .iter()
+        .map(|record| record.metric(&metric.name).map(|found| found.value))
+        .collect();
+    let judgement = judge_history(metric, &values, &HistorySettings::default());
+    let between = judgement
+        .changes
+        .iter()
+        .map(|change| between(change, records, log));
+    MetricHistory {
+        between: between.collect(),
+        metric: metric.clone(),
+        judgement,
+    }
+}
+
+fn between(
+    change: &Change,
+    records: &[&Record],
+    log: &dyn Fn(&str, &str) -> Vec<String>,
+) -> Between {
+    let before = change.earliest_index.checked_sub(1).map(|at| records[at]);
+    let after = records[change.latest_index.min(records.len() - 1)];
+    let mut commits = before.map_or_else(Vec::new, |before| log(&before.commit, &after.commit));
+    let more_commits = commits.len().saturating_sub(COMMITS_MOST);
+    commits.truncate(COMMITS_MOST);
+    Between {
+        last_before: before.map(|record| record.run.clone()),
+        last_before_commit: before.map(|record| record.commit.clone()),
+        first_after: after.run.clone(),
+        first_after_commit: after.commit.clone(),
+        commits,
+        more_commits,
+    }
+}
+
+/// Commits after one up to another, as git has them, the oldest first; none where it knows either not.
+fn commits(repository: &Path, from: &str, to: &str) -> Vec<String> {
+    /// More than these are no answer to which one it was.
+    const MOST: &str = "--max-count=10000";
+    let [from, to] = [from, to].map(|commit| commit.trim_end_matches("-dirty"));
+    let is_hash = |text: &str| {
+        (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    if !is_hash(from) || !is_hash(to) {
+        return Vec::new();
+    }
+    let range = format!("{from}..{to}");
+    let log = Command::new("git")
+        .arg("-C")
+        .arg(repository)
+        .args(["log", "--reverse", MOST, "--format=%h %s", &range, "--"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    match log {
+        Ok(log) if log.status.success() => {
+            let text = String::from_utf8_lossy(&log.stdout);
+            text.lines().map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn text(shown: &Shown) -> String {
+    let (count, left_out) = (shown.runs.len(), shown.left_out);
+    let mut out = format!("{count} {}", noun(count, "run"));
+    if left_out > 0 {
+        out += &format!("; left out, with another plan or processor: {left_out}");
+    }
+    out += "\n";
+    for found in &shown.metrics {
+        out += &format!("\n{}\n", style(printable(&found.metric.name)).bold());
+        let judgement = &found.judgement;
+        for (change, between) in judgement.changes.iter().zip(&found.between) {
+            out += &format!("  {}\n", change.sentence);
+            out += &told(between);
+        }
+        for drift in &judgement.drifts {
+            out += &format!("  {}\n", drift.sentence);
+        }
+        if let Some(alarm) = &judgement.alarm {
+            let since = shown.runs.get(alarm.since_index);
+            out += &format!("  {}\n", alarm.sentence);
+            out += &since.map_or_else(String::new, |run| format!("    since {}\n", printable(run)));
+        }
+        if judgement.changes.is_empty() && judgement.drifts.is_empty() && judgement.alarm.is_none()
+        {
+            let (points, noun) = (judgement.points, noun(judgement.points, "value"));
+            out += &format!("  no change in {points} {noun}\n");
+        }
+    }
+    out
+}
+
+fn noun(count: usize, one: &str) -> String {
+    match count {
+        1 => one.to_owned(),
+        _ => format!("{one}s"),
+    }
+}
+
+fn told(between: &Between) -> String {
+    let short = |commit: &str| match commit.is_ascii() && commit.len() > 12 {
+        true => commit[..12].to_owned(),
+        false => printable(commit),
+    };
+    let run = |run: &str, commit: &str| format!("{} ({})", printable(run), short(commit));
+    let after = run(&between.first_after, &between.first_after_commit);
+    let mut out = match (&between.last_before, &between.last_before_commit) {
+        (Some(before), Some(commit)) => {
+            format!(
+                "    after {}, with {after} at the latest\n",
+                run(before, commit)
+            )
+        }
+        _ => format!("    with {after} at the latest\n"),
+    };
+    for commit in &between.commits {
+        out += &format!("      {}\n", printable(commit));
+    }
+    if between.more_commits > 0 {
+        out += &format!("      and {} more commits\n", between.more_commits);
+    }
+    out
+}

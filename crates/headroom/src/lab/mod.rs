@@ -1,0 +1,203 @@
+//! `run`, `check` and `report`.
+
+mod sweep;
+
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+use lab_experiment::plan::Plan;
+use lab_experiment::{Source, check as check_file};
+use lab_report::terminal::{Style, ending, faults, findings, said, verdict_table};
+use lab_runner::{Finished, Options};
+use lab_store::{Event, FindingRecord, Outcome, RunFile, RunFolder, Verdict};
+use serde::Serialize;
+
+use crate::catalogue::catalogue;
+use crate::ci::CiResult;
+use crate::cli::{CheckArgs, ReportArgs, RunArgs};
+use crate::gate;
+use crate::output::{print, tell};
+use crate::ready::{self, Unpacked};
+
+/// Longest experiment file that is read, a byte more than the checker accepts, so
+/// that it is the checker that says what is wrong.
+const FILE_BYTES: u64 = (1 << 20) + 1;
+
+pub(crate) fn check(args: &CheckArgs) -> Result<Outcome> {
+    let Some(checked) = read_plan(args)? else {
+        return Ok(Outcome::Error);
+    };
+    // A mistake that only a variant has.
+    for variant in &checked.plan.variants {
+        let set = [&args.set[..], &variant.set].concat();
+        if checked.file.plan(&set).is_none() {
+            tell(format_args!("in the variant \"{}\"", variant.name));
+            return Ok(Outcome::Error);
+        }
+    }
+    print(&checked.plan.explain())?;
+    Ok(Outcome::Pass)
+}
+
+pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
+    let Some(checked) = read_plan(&args.check)? else {
+        return Ok(Outcome::Error);
+    };
+    let gates = checked.plan.gates.as_ref();
+    if gates.is_some_and(|gates| gates.sides.is_some()) {
+        return gate::run_file(&checked.file, args);
+    }
+    if let Some(planned) = checked.plan.sweep.clone() {
+        return sweep::run(args, &checked, &planned);
+    }
+    let finished = made(args, &checked, checked.plan.clone())?;
+    // The verdict is told even when the report cannot be written.
+    let report = write_report(&finished.folder);
+    if args.json {
+        let told = Told {
+            verdict: &finished.verdict,
+            findings: finished.folder.findings()?,
+        };
+        let json = serde_json::to_string_pretty(&told)?;
+        print(&(json + "\n"))?;
+    } else {
+        let style = Style::of_stdout();
+        let events: Vec<Event> = finished.folder.records().unwrap_or_default();
+        print(&said(&events, style))?;
+        print(&faults(&finished.folder.faults()?, style))?;
+        print(&(verdict_table(&finished.verdict, style) + "\n"))?;
+        print(&findings(&finished.folder.findings()?, style))?;
+        if let Ok(path) = &report {
+            print(&ending(path))?;
+        }
+    }
+    let name = finished.folder.id();
+    args.files
+        .write(&CiResult::of_run(&name, &finished.verdict))?;
+    report.map(|_| finished.verdict.outcome)
+}
+
+/// Makes a run, and tells what a person should know besides its verdict.
+fn made(args: &RunArgs, checked: &Checked, plan: Plan) -> Result<Finished> {
+    let mut options = Options::for_this_binary(&args.out).context("find the own binary")?;
+    options.keep = args.keep;
+    options.base.clone_from(&checked.file.folder);
+    let finished = lab_runner::run(plan, &checked.file.source.text, options)?;
+    for note in &finished.notes {
+        tell(format_args!("headroom: {note}"));
+    }
+    if let Some(work) = &finished.kept {
+        let work = work.display();
+        tell(format_args!(
+            "headroom: the systems' working files are in {work}"
+        ));
+    }
+    Ok(finished)
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    verdict: &'a Verdict,
+    /// What limited the run, the most important first.
+    findings: Vec<FindingRecord>,
+}
+
+pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
+    let folder = RunFolder::open(&args.run)?;
+    let report = write_report(&folder)?;
+    print(&format!("{}\n", report.display()))?;
+    Ok(Outcome::Pass)
+}
+
+fn write_report(folder: &RunFolder) -> Result<std::path::PathBuf> {
+    let html = lab_report::html(folder).context("build the report")?;
+    folder.write(RunFile::Report, html.as_bytes())?;
+    Ok(folder.file(RunFile::Report))
+}
+
+/// An experiment without a mistake.
+struct Checked {
+    file: ExperimentFile,
+    plan: Plan,
+}
+
+/// The file of an experiment, as it was read.
+pub(crate) struct ExperimentFile {
+    pub(crate) source: Source,
+    /// The folder that its relative paths start from.
+    pub(crate) folder: PathBuf,
+    /// What it uses, if it is a ready one: gone with it.
+    _ready: Option<Unpacked>,
+}
+
+impl ExperimentFile {
+    /// Reads a file, or a ready experiment by its name.
+    pub(crate) fn read(name: &Path) -> Result<Self> {
+        // A file in the way of a ready experiment is what was meant.
+        let ready = match name.exists() {
+            true => None,
+            false => ready::unpack(name)?,
+        };
+        let file = ready.as_ref().map_or(name, |ready| &ready.file);
+        let text = read_text(file)?;
+        Ok(Self {
+            source: Source {
+                name: file.display().to_string(),
+                text,
+            },
+            folder: match file.parent() {
+                Some(folder) if folder != Path::new("") => folder.to_owned(),
+                _ => PathBuf::from("."),
+            },
+            _ready: ready,
+        })
+    }
+
+    /// Its plan with these constants; `None` once every mistake was shown.
+    pub(crate) fn plan(&self, set: &[(String, String)]) -> Option<Plan> {
+        planned(&self.source, set)
+    }
+}
+
+/// What a file says; `None` once every mistake was shown.
+fn read_plan(args: &CheckArgs) -> Result<Option<Checked>> {
+    let file = ExperimentFile::read(&args.file)?;
+    let plan = file.plan(&args.set);
+    Ok(plan.map(|plan| Checked { file, plan }))
+}
+
+/// The plan of a file with these constants; `None` once every mistake was shown.
+fn planned(source: &Source, set: &[(String, String)]) -> Option<Plan> {
+    let mistakes = match check_file(source, set, &catalogue()) {
+        Ok(plan) => return Some(plan),
+        Err(mistakes) => mistakes,
+    };
+    let color = std::io::stderr().is_terminal() && console::colors_enabled_stderr();
+    for mistake in &mistakes {
+        tell(format_args!("{}\n", mistake.render(color)));
+    }
+    let count = mistakes.len();
+    let noun = if count == 1 { "mistake" } else { "mistakes" };
+    tell(format_args!(
+        "{count} {noun} in {}; nothing was started",
+        source.name
+    ));
+    None
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    let reading = || format!("read the experiment file {}", path.display());
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .with_context(reading)?
+        .take(FILE_BYTES)
+        .read_to_end(&mut bytes)
+        .with_context(reading)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        anyhow!("{}: it is not UTF-8 text, from byte {at} on", reading())
+    })
+}

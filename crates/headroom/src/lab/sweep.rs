@@ -1,0 +1,304 @@
+//! A sweep: the experiment in every setting of its constants, one run after the other.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use lab_experiment::highest::{Answer, Highest, Next, Said};
+use lab_experiment::plan::{Plan, Range, Setting, Sweep};
+use lab_report::sweep::{SweepAnswer, SweepRecord, SweepRun, html, terminal};
+use lab_report::terminal::Style;
+use lab_runner::RunError;
+use lab_store::{Outcome, Verdict};
+use tempfile::NamedTempFile;
+
+use super::{Checked, made, planned, write_report};
+use crate::cli::RunArgs;
+use crate::output::{explained, print, tell};
+
+/// Makes every run of the sweep. What was found is stored after each, so a sweep that is cut
+/// off leaves what it has.
+pub(super) fn run(args: &RunArgs, checked: &Checked, planned: &Sweep) -> Result<Outcome> {
+    let mut sweep = Sweeping {
+        args,
+        checked,
+        found: SweepRecord {
+            name: checked.plan.name.clone(),
+            seed: checked.plan.seed,
+            over: names(planned),
+            settings: Vec::new(),
+            times: planned.times,
+            runs: Vec::new(),
+            answer: None,
+        },
+        files: None,
+    };
+    let is_made = match &planned.highest {
+        Some((name, range)) => sweep.highest(name, range)?,
+        None => sweep.every(planned)?,
+    };
+    if !is_made {
+        return Ok(Outcome::Error);
+    }
+    let (found, files) = (sweep.found, sweep.files);
+    match (args.json, &files) {
+        (true, _) => print(&(serde_json::to_string_pretty(&found)? + "\n"))?,
+        (false, Some(files)) => {
+            let style = Style::of_stdout();
+            let page = files.page.display();
+            print(&format!("{}\nreport  {page}\n", terminal(&found, style)))?;
+        }
+        (false, None) => {}
+    }
+    Ok(found.outcome())
+}
+
+fn names(planned: &Sweep) -> Vec<String> {
+    let highest = planned.highest.iter().map(|(name, _)| name.clone());
+    let over = planned.over.iter().map(|(name, _)| name.clone());
+    over.chain(highest).collect()
+}
+
+/// A sweep that goes on.
+struct Sweeping<'a> {
+    args: &'a RunArgs,
+    checked: &'a Checked,
+    found: SweepRecord,
+    files: Option<Files>,
+}
+
+impl Sweeping<'_> {
+    /// Runs every combination; false: one has mistakes, which were shown.
+    fn every(&mut self, planned: &Sweep) -> Result<bool> {
+        let settings = planned.settings();
+        self.found.settings = settings.iter().map(values).collect();
+        let plans: Option<Vec<Plan>> = settings.iter().map(|setting| self.plan(setting)).collect();
+        let Some(plans) = plans else {
+            return Ok(false);
+        };
+        let order = planned.order(self.checked.plan.seed);
+        for (number, at) in (1..).zip(&order) {
+            tell(format_args!(
+                "\nsweep, run {number} of {}: {}",
+                order.len(),
+                shown(&settings[*at])
+            ));
+            if self.one(plans[*at].clone(), *at)? {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Looks for the highest value with which all holds; false: a value has mistakes, which
+    /// were shown.
+    fn highest(&mut self, name: &str, range: &Range) -> Result<bool> {
+        let mut search = Highest::new(range.clone());
+        // Both ends are checked before anything starts.
+        for end in [range.to, range.from] {
+            if self
+                .plan(&vec![(name.to_owned(), range.written(end))])
+                .is_none()
+            {
+                return Ok(false);
+            }
+        }
+        loop {
+            let value = match search.next() {
+                Next::Run(value) => value,
+                Next::Done(answer) => {
+                    self.answer(answered(name, range, &answer))?;
+                    return Ok(true);
+                }
+            };
+            let setting = vec![(name.to_owned(), range.written(value))];
+            tell(format_args!(
+                "\nsearch, run {}: {}",
+                self.found.runs.len() + 1,
+                shown(&setting)
+            ));
+            let Some(plan) = self.plan(&setting) else {
+                return Ok(false);
+            };
+            let at = self.place_of(values(&setting));
+            let is_cut_off = self.one(plan, at)?;
+            if is_cut_off {
+                return Ok(true);
+            }
+            let said = self.found.runs.last().map(|run| run.verdict.outcome);
+            search.take(
+                value,
+                match said {
+                    Some(Outcome::Pass) => Said::Held,
+                    Some(Outcome::Fail) => Said::Failed,
+                    _ => Said::Unclear,
+                },
+            );
+        }
+    }
+
+    fn place_of(&mut self, setting: Vec<String>) -> usize {
+        let settings = &mut self.found.settings;
+        match settings.iter().position(|known| *known == setting) {
+            Some(at) => at,
+            None => {
+                settings.push(setting);
+                settings.len() - 1
+            }
+        }
+    }
+
+    /// The plan of a setting; `None` once its mistakes were shown.
+    fn plan(&self, setting: &Setting) -> Option<Plan> {
+        let mut set = self.args.check.set.clone();
+        set.extend(setting.iter().cloned());
+        let plan = planned(&self.checked.file.source, &set);
+        if plan.is_none() {
+            tell(format_args!("the mistakes come of {}", shown(setting)));
+        }
+        plan
+    }
+
+    /// Makes a run and stores what is known then; true: a person ended it.
+    fn one(&mut self, plan: Plan, setting: usize) -> Result<bool> {
+        let (run, is_cut_off) = one(self.args, self.checked, plan, setting);
+        self.found.runs.push(run);
+        self.store()?;
+        if is_cut_off {
+            tell("sweep: interrupted; what was found until then is kept");
+        }
+        Ok(is_cut_off)
+    }
+
+    fn answer(&mut self, answer: SweepAnswer) -> Result<()> {
+        self.found.answer = Some(answer);
+        self.store()
+    }
+
+    fn store(&mut self) -> Result<()> {
+        let beside = || Files::beside(&self.args.out, &self.found);
+        self.files.get_or_insert_with(beside).write(&self.found)
+    }
+}
+
+fn answered(name: &str, range: &Range, answer: &Answer) -> SweepAnswer {
+    let written = |value: f64| range.written(value);
+    let (text, outcome) = match *answer {
+        Answer::Between(holds, fails) => (
+            format!("holds at {}, fails at {}", written(holds), written(fails)),
+            Outcome::Pass,
+        ),
+        Answer::AtLeast(value) => (
+            format!(
+                "holds at {}, the highest that was asked for",
+                written(value)
+            ),
+            Outcome::Pass,
+        ),
+        Answer::Below(value) => (
+            format!("fails at {} already", written(value)),
+            Outcome::Fail,
+        ),
+        Answer::Unclear(value) => (
+            format!(
+                "cannot be told: at {} three runs neither held nor failed",
+                written(value)
+            ),
+            Outcome::Inconclusive,
+        ),
+    };
+    SweepAnswer {
+        text: format!("{name} {text}"),
+        outcome,
+    }
+}
+
+/// One run, and whether a person ended it.
+fn one(args: &RunArgs, checked: &Checked, plan: Plan, setting: usize) -> (SweepRun, bool) {
+    let finished = match made(args, checked, plan) {
+        Ok(finished) => finished,
+        Err(error) => {
+            let reason = explained(&error);
+            tell(format_args!("headroom: {reason}"));
+            let early = error.downcast_ref();
+            let interrupted = matches!(
+                early,
+                Some(RunError::Early {
+                    interrupted: true,
+                    ..
+                })
+            );
+            return (broken(setting, reason), interrupted);
+        }
+    };
+    if let Err(error) = write_report(&finished.folder) {
+        tell(format_args!("headroom: {}", explained(&error)));
+    }
+    let run = SweepRun {
+        setting,
+        folder: finished.folder.id(),
+        verdict: finished.verdict,
+    };
+    (run, finished.interrupted)
+}
+
+/// A run that could not be made: the others are made all the same.
+fn broken(setting: usize, reason: String) -> SweepRun {
+    SweepRun {
+        setting,
+        folder: String::new(),
+        verdict: Verdict {
+            outcome: Outcome::Error,
+            reason: Some(reason),
+            duration_s: 0.0,
+            expectations: Vec::new(),
+            probes: Vec::new(),
+            notes: Vec::new(),
+        },
+    }
+}
+
+fn values(setting: &Setting) -> Vec<String> {
+    setting.iter().map(|(_, value)| value.clone()).collect()
+}
+
+fn shown(setting: &Setting) -> String {
+    let pairs = setting
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
+    pairs.collect::<Vec<_>>().join(" ")
+}
+
+/// The record and the page, beside the folders of the runs and called as the first of them.
+struct Files {
+    record: PathBuf,
+    page: PathBuf,
+}
+
+impl Files {
+    fn beside(out: &Path, found: &SweepRecord) -> Self {
+        let first = found.runs.iter().find(|run| !run.folder.is_empty());
+        let name = first.map_or(&found.name, |run| &run.folder);
+        let out = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
+        Self {
+            record: out.join(format!("{name}.sweep.json")),
+            page: out.join(format!("{name}.sweep.html")),
+        }
+    }
+
+    fn write(&self, found: &SweepRecord) -> Result<()> {
+        replace(&self.record, &serde_json::to_string_pretty(found)?)?;
+        replace(&self.page, &html(found))
+    }
+}
+
+/// Writes a file whole or not at all.
+fn replace(path: &Path, text: &str) -> Result<()> {
+    let writing = || format!("write {}", path.display());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).with_context(writing)?;
+    let mut file = NamedTempFile::new_in(folder).with_context(writing)?;
+    file.write_all(text.as_bytes()).with_context(writing)?;
+    file.persist(path).with_context(writing)?;
+    Ok(())
+}

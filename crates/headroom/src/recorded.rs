@@ -1,0 +1,148 @@
+//! A stored run as what comparisons and histories look at.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use lab_judgement::{Fingerprint, Record};
+use lab_store::{Outcome, RunFile, RunFolder};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// What stands for the commit of a run that was made outside a repository.
+const UNKNOWN: &str = "unknown";
+
+/// A run with its plan.
+pub(crate) struct Recorded {
+    pub(crate) record: Record,
+    pub(crate) plan: Value,
+}
+
+/// Reads a run that has ended and was measured.
+pub(crate) fn recorded(path: &Path) -> Result<Recorded> {
+    let folder = RunFolder::open(path)?;
+    let metrics = folder.metrics()?;
+    let shown = path.display();
+    let verdict = folder.verdict()?;
+    if let (Outcome::Error, Some(reason)) = (verdict.outcome, &verdict.reason) {
+        bail!("read {shown}: the run did not come to its end: {reason}");
+    }
+    if metrics.is_empty() {
+        bail!(
+            "read {shown}: it holds no metrics; either nothing that [[expect]] and [[gate]] of its file are \
+             about was measured, or an older version of headroom made it: run it again"
+        );
+    }
+    let environment = folder.environment()?;
+    let plan: Value = folder.read_json(RunFile::Plan)?;
+    let fingerprint = Fingerprint {
+        plan_hash: hash(&plan),
+        cpu_model: environment.cpu_model,
+        cores: environment.cores,
+        memory_bytes: environment.memory_bytes,
+        kernel: environment.kernel,
+        headroom_version: environment.headroom_version,
+        versions: environment.versions,
+    };
+    let commit = environment.git_commit;
+    Ok(Recorded {
+        record: Record::new(
+            folder.id(),
+            commit.unwrap_or_else(|| UNKNOWN.to_owned()),
+            environment.started_at_unix_ns,
+            fingerprint,
+            metrics,
+        ),
+        plan,
+    })
+}
+
+/// SHA-256 of a plan, in hexadecimal: keys of objects are in order, whoever wrote it.
+fn hash(plan: &Value) -> String {
+    let mut text = String::new();
+    for byte in Sha256::digest(plan.to_string()) {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// Most differences of two plans that are told.
+const DIFFERENCES_MOST: usize = 10;
+
+/// Where two plans differ, as `systems.0.args.1: "old" became "new"`; what is left out is counted in
+/// the last one.
+pub(crate) fn plan_differences(base: &Value, new: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    differ(base, new, "", &mut found);
+    let left_out = found.len().saturating_sub(DIFFERENCES_MOST);
+    found.truncate(DIFFERENCES_MOST);
+    if left_out > 0 {
+        found.push(format!("and {left_out} more"));
+    }
+    found
+}
+
+fn differ(base: &Value, new: &Value, at: &str, found: &mut Vec<String>) {
+    let below = |key: &str| match at {
+        "" => key.to_owned(),
+        at => format!("{at}.{key}"),
+    };
+    match (base, new) {
+        (Value::Object(a), Value::Object(b)) => {
+            for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
+                let [a, b] = [a, b].map(|it| it.get(key).unwrap_or(&Value::Null));
+                differ(a, b, &below(key), found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            for place in 0..a.len().max(b.len()) {
+                let [a, b] = [a, b].map(|it| it.get(place).unwrap_or(&Value::Null));
+                differ(a, b, &below(&place.to_string()), found);
+            }
+        }
+        (a, b) if a != b => found.push(format!("{at}: {} became {}", shown(a), shown(b))),
+        _ => {}
+    }
+}
+
+fn shown(value: &Value) -> String {
+    /// Longest value that is shown whole, in characters.
+    const MOST: usize = 60;
+    let text = match value {
+        Value::Null => "nothing".to_owned(),
+        value => value.to_string(),
+    };
+    match text.chars().count() > MOST {
+        true => text.chars().take(MOST).chain(['…']).collect(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn plans_differ_where_they_do() {
+        let base = json!({"a": [1, {"b": "x"}], "c": 1, "same": [1, 2]});
+        let new = json!({"a": [1, {"b": "y"}, 3], "d": 2, "same": [1, 2]});
+        assert_eq!(
+            plan_differences(&base, &new),
+            [
+                "a.1.b: \"x\" became \"y\"",
+                "a.2: nothing became 3",
+                "c: 1 became nothing",
+                "d: nothing became 2"
+            ]
+        );
+        assert!(plan_differences(&base, &base).is_empty());
+        let many = |value: u32| Value::from(vec![value; 20]);
+        let found = plan_differences(&many(1), &many(2));
+        assert_eq!((found.len(), found[10].as_str()), (11, "and 10 more"));
+        assert_ne!(hash(&base), hash(&new));
+        assert_eq!(hash(&base).len(), 64);
+    }
+}

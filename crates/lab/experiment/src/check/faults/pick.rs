@@ -1,0 +1,164 @@
+//! Which copies of a system are hit: `kill = "etcd.0"`, `pick = 2`,
+//! `pick = { probe = "is_leader" }`.
+
+use std::time::Duration;
+
+use document::Problem;
+use toml::de::DeValue;
+
+use super::super::fields::{Field, Fields};
+use super::super::probes;
+use super::super::process::{Found, LONGEST, SHORTEST};
+use super::super::values::Reader;
+use super::Named;
+use crate::plan::{Probe, Who};
+
+/// Longest wait until a probe picks one when a file does not say.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// The copies of a system that are hit.
+pub(in super::super) fn copies(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    field: Field<'_>,
+    named: Named<'_>,
+) -> Option<(String, Who)> {
+    let (system, copy) = target(reader, field, named.systems)?;
+    let who = who(reader, fields, (system, copy), named.probes)?;
+    Some((system.system.name.clone(), who))
+}
+
+/// The system that is hit, and the one copy if the text names one: `etcd.0`.
+fn target<'f>(
+    reader: &mut Reader<'_>,
+    field: Field<'_>,
+    systems: &'f [Found],
+) -> Option<(&'f Found, Option<u32>)> {
+    let text = reader.text(field, "the name of a system")?;
+    let find = |name: &str| systems.iter().find(|found| found.system.name == name);
+    if let Some(found) = find(text.as_str()) {
+        return Some((found, None));
+    }
+    let copy = text.as_str().rsplit_once('.').and_then(|(name, index)| {
+        let index: u32 = index.parse().ok()?;
+        Some((find(name)?, index))
+    });
+    if let Some((found, index)) = copy {
+        let count = found.system.count;
+        if index < count {
+            return Some((found, Some(index)));
+        }
+        let name = &found.system.name;
+        let message = format!(
+            "{name} has {count} copies, {name}.0 to {name}.{}",
+            count - 1
+        );
+        reader.problem(Problem::new(text.whole(), message));
+        return None;
+    }
+    let known = systems.iter().map(|found| found.system.name.as_str());
+    let problem = reader.unknown(&text, "system", "systems and fleets", known);
+    reader.problem(problem);
+    None
+}
+
+/// Which copies are hit. A system of several has to say so: to hit one of three and to hit
+/// all three are different experiments.
+fn who(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    (found, copy): (&Found, Option<u32>),
+    probes: &[probes::Found],
+) -> Option<Who> {
+    let (name, count) = (&found.system.name, found.system.count);
+    let Some(field) = fields.get("pick") else {
+        if copy.is_none() && count > 1 {
+            let message = format!("{name} has {count} copies; which are hit?");
+            let problem = Problem::new(fields.span.clone(), message);
+            reader.problem(problem.help(format!(
+                "add pick = 1, pick = \"10%\" or pick = \"all\", or name one: {name}.0"
+            )));
+            return None;
+        }
+        return Some(Who::Copy(copy.unwrap_or(0)));
+    };
+    if copy.is_some() {
+        let message = "one copy is named, so there is nothing to pick";
+        reader.problem(Problem::new(field.span(), message));
+        return None;
+    }
+    let text = match field.value.get_ref() {
+        DeValue::Table(_) => return by_probe(reader, field, name, probes),
+        DeValue::String(_) => Some(reader.text(field, "a number, a share or \"all\"")?),
+        _ => None,
+    };
+    match text.as_ref().map(crate::text::Text::as_str) {
+        Some("all") => Some(Who::All),
+        Some(share) if share.ends_with('%') => {
+            let share = reader.quantity(field, "a share such as \"10%\"", units::parse_share)?;
+            if share <= 0.0 || share > 1.0 {
+                let message = "a share of copies is above 0% and at most 100%";
+                reader.problem(Problem::new(field.span(), message));
+                return None;
+            }
+            Some(Who::Share(share))
+        }
+        Some(word) if !word.starts_with(|first: char| first.is_ascii_digit()) => reader.mismatch(
+            field,
+            "a number of copies, a share such as \"10%\", or \"all\"",
+        ),
+        _ => {
+            let number = reader.count(field, 1..=u64::from(count))?;
+            u32::try_from(number).ok().map(Who::Number)
+        }
+    }
+}
+
+/// The copies of `system` that a probe picks. It asks each of them, or asks once for the name
+/// or the address of one.
+fn by_probe(
+    reader: &mut Reader<'_>,
+    field: Field<'_>,
+    system: &str,
+    probes: &[probes::Found],
+) -> Option<Who> {
+    let known = ["probe", "within"];
+    let fields = Fields::open(field.value, "\"pick\"", &known, &[], &mut reader.problems)?;
+    let within = fields.get("within").map_or(Some(WITHIN), |field| {
+        reader.duration(field, SHORTEST..=LONGEST)
+    });
+    let example = "\"NAME\", the name of a probe";
+    let field = fields.require("probe", example, &mut reader.problems)?;
+    let text = reader.text(field, "the name of a probe")?;
+    let Some(found) = probes.iter().find(|probe| probe.name == text.as_str()) else {
+        let known = probes.iter().map(|probe| probe.name.as_str());
+        let problem = reader.unknown(&text, "probe", "probes that can pick", known);
+        reader.problem(match probes.is_empty() {
+            true => problem.help(format!("add a [[probe]] with of = \"{system}\"")),
+            false => problem,
+        });
+        return None;
+    };
+    let problem = match (&found.of, &found.probe) {
+        (Some(of), _) if of != system => {
+            let message = format!("{} asks the copies of {of}, not of {system}", found.name);
+            Problem::new(text.whole(), message)
+        }
+        (_, Some(probe)) if !Probe::has_value(probe) => {
+            let message = format!(
+                "the answers of {} have no value, so it picks nobody",
+                found.name
+            );
+            Problem::new(text.whole(), message)
+                .help("an http probe keeps one by value = \"json /POINTER\"")
+        }
+        _ => {
+            return Some(Who::Probe {
+                probe: found.name.clone(),
+                within: within?,
+            });
+        }
+    };
+    reader.problem(problem);
+    None
+}

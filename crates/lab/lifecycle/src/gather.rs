@@ -1,0 +1,200 @@
+//! Reads what is written to files that come, go and change their names.
+
+use std::collections::HashSet;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use glob::Pattern;
+
+use crate::follow::{CHUNK_BYTES, FollowError, Followed};
+
+/// Most files that are read at the same time.
+const MOST_FILES: usize = 1_000;
+/// A file without a name that matches is let go after so many polls without a new line: its
+/// program may go on for a while with the file that it has open.
+const IDLE_POLLS: u32 = 50;
+/// Files that hold what others held before.
+const PACKED: [&str; 5] = ["gz", "xz", "zst", "bz2", "lz4"];
+
+/// Gathers the lines of all files whose names match patterns: each [`Gatherer::poll`] gives
+/// the lines that were completed since the last one.
+///
+/// Files that are there at the start are read from the length they have then; files that
+/// appear later, from their beginning. A file is told by its inode, so one that is renamed is
+/// not read twice, and its last lines are not lost. One that is cut to nothing is read again
+/// from its start. Packed files (`.gz` and the like) are left out.
+#[derive(Debug)]
+pub struct Gatherer {
+    patterns: Vec<String>,
+    files: Vec<Gathered>,
+    chunk: Vec<u8>,
+}
+
+/// Patterns that cannot be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum GatherError {
+    /// Not a pattern.
+    #[error("`{pattern}` is no pattern of file names: {reason}")]
+    Pattern {
+        /// The text.
+        pattern: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// Too many files.
+    #[error(
+        "more than {MOST_FILES} files match {patterns}; name fewer, or let the program write fewer"
+    )]
+    TooMany {
+        /// The patterns.
+        patterns: String,
+    },
+    /// A file cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] FollowError),
+}
+
+#[derive(Debug)]
+struct Gathered {
+    identity: (u64, u64),
+    followed: Followed,
+    idle: u32,
+}
+
+impl Gatherer {
+    /// Looks for the files that are there already.
+    ///
+    /// # Errors
+    /// When a pattern is none, or too many files match.
+    pub fn new(patterns: impl IntoIterator<Item = String>) -> Result<Self, GatherError> {
+        let patterns: Vec<String> = patterns.into_iter().collect();
+        for pattern in &patterns {
+            Pattern::new(pattern).map_err(|error| GatherError::Pattern {
+                pattern: pattern.clone(),
+                reason: error.msg,
+            })?;
+        }
+        let mut gatherer = Self {
+            patterns,
+            files: Vec::new(),
+            chunk: vec![0; CHUNK_BYTES],
+        };
+        gatherer.look(|metadata| metadata.len())?;
+        Ok(gatherer)
+    }
+
+    /// Gives every new complete line to the sink, without its line end.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or too many match; the others were read all the same.
+    pub fn poll(&mut self, mut sink: impl FnMut(&[u8])) -> Result<(), GatherError> {
+        let mut result = Ok(());
+        let named = match self.look(|_| 0) {
+            Ok(named) => named,
+            Err(error) => {
+                result = Err(error);
+                HashSet::new()
+            }
+        };
+        for file in &mut self.files {
+            let mut lines = 0;
+            let polled = file.followed.poll(&mut self.chunk, &mut |line| {
+                lines += 1;
+                sink(line);
+            });
+            if let Err(reason) = polled {
+                let path = file.followed.path.clone();
+                result = result.and(Err(FollowError { path, reason }.into()));
+            }
+            let is_quiet = lines == 0 && !named.contains(&file.identity);
+            file.idle = if is_quiet { file.idle + 1 } else { 0 };
+        }
+        self.files.retain(|file| {
+            let is_over = file.idle >= IDLE_POLLS;
+            if is_over {
+                file.followed.last_line().into_iter().for_each(&mut sink);
+            }
+            !is_over
+        });
+        result
+    }
+
+    /// Polls a last time, then gives the line that each file ends with even without a line
+    /// end.
+    ///
+    /// # Errors
+    /// As [`Gatherer::poll`].
+    pub fn finish(mut self, mut sink: impl FnMut(&[u8])) -> Result<(), GatherError> {
+        let result = self.poll(&mut sink);
+        let rest = self.files.iter();
+        rest.filter_map(|file| file.followed.last_line())
+            .for_each(&mut sink);
+        result
+    }
+
+    /// Opens files that were not known, from where `begin` says, and returns all that have a
+    /// name that matches.
+    fn look(
+        &mut self,
+        begin: impl Fn(&Metadata) -> u64,
+    ) -> Result<HashSet<(u64, u64)>, GatherError> {
+        let mut named = HashSet::new();
+        for path in self.matching() {
+            // One that went away meanwhile is none.
+            let Ok(metadata) = path.metadata() else {
+                continue;
+            };
+            let identity = (metadata.dev(), metadata.ino());
+            if !metadata.is_file() || !named.insert(identity) {
+                continue;
+            }
+            if self.files.iter().any(|file| file.identity == identity) {
+                continue;
+            }
+            if self.files.len() >= MOST_FILES {
+                let patterns = self.patterns.join(", ");
+                return Err(GatherError::TooMany { patterns });
+            }
+            let opened = File::open(&path).and_then(|file| {
+                let found = file.metadata().map(|found| (found.dev(), found.ino()))?;
+                let followed = Followed::opened(path.clone(), file, begin(&metadata))?;
+                Ok((found, followed))
+            });
+            match opened {
+                // The name has passed to another file: the next look finds it.
+                Ok((found, _)) if found != identity => {}
+                Ok((_, followed)) => self.files.push(Gathered {
+                    identity,
+                    followed,
+                    idle: 0,
+                }),
+                Err(reason) if reason.kind() == std::io::ErrorKind::NotFound => {}
+                Err(reason) => return Err(FollowError { path, reason }.into()),
+            }
+        }
+        Ok(named)
+    }
+
+    fn matching(&self) -> Vec<PathBuf> {
+        let found = self
+            .patterns
+            .iter()
+            .filter_map(|pattern| glob::glob(pattern).ok());
+        let is_packed = |path: &PathBuf| {
+            let end = path.extension().and_then(|end| end.to_str());
+            end.is_some_and(|end| PACKED.contains(&end))
+        };
+        let mut paths: Vec<PathBuf> = found
+            .flatten()
+            .flatten()
+            .filter(|path| !is_packed(path))
+            .collect();
+        paths.sort();
+        paths
+    }
+}
+
+#[cfg(test)]
+#[path = "gather_tests.rs"]
+mod tests;

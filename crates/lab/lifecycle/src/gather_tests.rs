@@ -1,0 +1,102 @@
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use super::*;
+
+fn append(path: &Path, text: &str) {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+fn polled(gatherer: &mut Gatherer) -> Vec<String> {
+    let mut lines = Vec::new();
+    let sink = |line: &[u8]| lines.push(String::from_utf8(line.to_vec()).unwrap());
+    gatherer.poll(sink).unwrap();
+    lines
+}
+
+fn gatherer(folder: &Path, pattern: &str) -> Gatherer {
+    Gatherer::new([folder.join(pattern).display().to_string()]).unwrap()
+}
+
+#[test]
+fn what_was_there_before_is_not_read_and_what_comes_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    append(&at("a.log"), "old\n");
+    let mut gatherer = gatherer(folder.path(), "*.log");
+    assert_eq!(polled(&mut gatherer), Vec::<String>::new());
+    append(&at("a.log"), "one\ntw");
+    append(&at("b.log"), "new\n");
+    append(&at("b.txt"), "other\n");
+    append(&at("c.log.gz"), "packed\n");
+    assert_eq!(polled(&mut gatherer), ["one", "new"]);
+    append(&at("a.log"), "o\nlast");
+    let mut rest = Vec::new();
+    gatherer.finish(|line| rest.push(line.to_vec())).unwrap();
+    assert_eq!(rest, [b"two".to_vec(), b"last".to_vec()]);
+}
+
+#[test]
+fn a_file_that_is_rotated_is_read_once_and_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for pattern in ["app.log", "app.log*"] {
+        let _ = fs::remove_file(at("app.log"));
+        let _ = fs::remove_file(at("app.log.1"));
+        let mut gatherer = gatherer(folder.path(), pattern);
+        append(&at("app.log"), "1\n");
+        assert_eq!(polled(&mut gatherer), ["1"], "{pattern}");
+        append(&at("app.log"), "2\n");
+        fs::rename(at("app.log"), at("app.log.1")).unwrap();
+        append(&at("app.log"), "4\n");
+        // The program goes on with the file that it has open.
+        append(&at("app.log.1"), "3\n");
+        let mut lines = polled(&mut gatherer);
+        lines.sort();
+        assert_eq!(lines, ["2", "3", "4"], "{pattern}");
+        append(&at("app.log"), "5\n");
+        assert_eq!(polled(&mut gatherer), ["5"], "{pattern}");
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_is_read_again_and_one_that_is_gone_is_let_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.log");
+    let mut gatherer = gatherer(folder.path(), "app.log");
+    append(&path, "one line\n");
+    assert_eq!(polled(&mut gatherer), ["one line"]);
+    fs::write(&path, "2\nlast").unwrap();
+    assert_eq!(polled(&mut gatherer), ["2"]);
+    fs::remove_file(&path).unwrap();
+    let mut last = Vec::new();
+    for _ in 0..IDLE_POLLS {
+        last.extend(polled(&mut gatherer));
+    }
+    assert_eq!(last, ["last"]);
+    assert!(gatherer.files.is_empty());
+}
+
+#[test]
+fn what_is_no_pattern_is_said_and_too_many_files_too() {
+    let refused = Gatherer::new(["/x/***.log".to_owned()]).unwrap_err();
+    assert!(
+        refused.to_string().contains("`/x/***.log` is no pattern"),
+        "{refused}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..=MOST_FILES {
+        append(&folder.path().join(format!("{number}.log")), "x\n");
+    }
+    let refused = Gatherer::new([folder.path().join("*").display().to_string()]).unwrap_err();
+    assert!(
+        refused.to_string().contains("more than 1000 files match"),
+        "{refused}"
+    );
+}

@@ -1,0 +1,87 @@
+//! What must hold all the time that a step takes.
+
+use std::cell::Cell;
+
+use lab_experiment::expr::{Expr, Metric};
+use lab_experiment::plan::Step;
+use tokio::time::Instant;
+use units::show_seconds;
+
+use crate::steps::{Bench, LOOK, Trouble};
+
+/// Does the work of a step while its conditions hold.
+///
+/// A condition is looked at after each try of a probe, and every 20 ms. One that cannot be told
+/// holds for the time being; one that could not be told in the whole step has not held.
+///
+/// # Errors
+/// Those of the work, and at once when a condition does not hold.
+pub(crate) async fn during<T>(
+    bench: &Bench<'_>,
+    step: &Step,
+    work: impl Future<Output = Result<T, Trouble>>,
+) -> Result<T, Trouble> {
+    let began = Instant::now();
+    let told: Vec<Cell<bool>> = step.always.iter().map(|_| Cell::new(false)).collect();
+    let conditions = || step.always.iter().zip(&told);
+    let look = || {
+        let now = (!step.always.is_empty()).then(|| bench.now());
+        for (condition, told) in conditions() {
+            let Some(judgement) = now.as_ref().map(|now| condition.eval(now)) else {
+                continue;
+            };
+            match judgement.holds {
+                Some(true) => told.set(true),
+                Some(false) => {
+                    let after = show_seconds(began.elapsed().as_secs_f64());
+                    let text = format!(
+                        "{} did not hold {after} after the step began: {}",
+                        condition.text, judgement.measured
+                    );
+                    return Err(failed(condition, text));
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    };
+    let watch = async {
+        if step.always.is_empty() {
+            return std::future::pending().await;
+        }
+        loop {
+            if let Err(trouble) = look() {
+                return trouble;
+            }
+            tokio::select! {
+                () = bench.probes.next_try() => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    };
+    let done = tokio::select! {
+        biased;
+        trouble = watch => return Err(trouble),
+        done = work => done?,
+    };
+    look()?;
+    match conditions().find(|(_, told)| !told.get()) {
+        None => Ok(done),
+        Some((condition, _)) => {
+            let missing = condition.eval(&bench.now()).missing.join(", ");
+            let text = format!(
+                "nobody could tell whether {} held: nothing known of {missing} in the whole step",
+                condition.text
+            );
+            Err(failed(condition, text))
+        }
+    }
+}
+
+fn failed(condition: &Expr, text: String) -> Trouble {
+    let loads = condition.metrics().filter_map(Metric::load);
+    Trouble::Failed {
+        text,
+        rests_on: loads.map(str::to_owned).collect(),
+    }
+}

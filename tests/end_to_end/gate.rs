@@ -1,0 +1,306 @@
+//! `headroom gate` of commands whose truth is planted.
+
+use lab_judgement::{GateJudgement, Verdict};
+
+use crate::lab::{Finished, Lab};
+
+fn gate(lab: &Lab, base: &str, new: &str, more: &[&str]) -> Finished {
+    let mut command = lab.command();
+    command.current_dir(lab.path("."));
+    command.args(["gate", "--base", base, "--new", new]);
+    Finished::of(command.args(more).output().expect("headroom starts"))
+}
+
+/// A command that does so much work, in a process of its own that a shell waits for.
+fn work(times: f64) -> String {
+    let turns = (2e5 * times) as u64;
+    format!("(awk 'BEGIN {{ for (i = 0; i < {turns}; i++) x += i % 7; print x }}'; true)")
+}
+
+/// A command that prints the next of some numbers each time, the first again after the last.
+fn next_of(lab: &Lab, name: &str, numbers: &[f64]) -> String {
+    let lines: Vec<String> = numbers.iter().map(f64::to_string).collect();
+    lab.write(name, &(lines.join("\n") + "\n"));
+    let count = numbers.len();
+    format!(
+        "n=$(cat {name}.at 2>/dev/null || echo 0); echo $((n + 1)) > {name}.at; \
+         echo \"took $(sed -n $((n % {count} + 1))p {name}) ms\""
+    )
+}
+
+fn judged(finished: &Finished) -> GateJudgement {
+    serde_json::from_value(finished.json()["judgement"].clone()).expect("a judgement")
+}
+
+const TOOK: [&str; 2] = ["--metric", r"took=took ([\d.]+)"];
+
+#[test]
+fn more_work_is_worse_and_less_is_not() {
+    let lab = Lab::new();
+    let options = ["--metric", "cpu", "--limit", "5%", "--json"];
+    let slower = gate(&lab, &work(1.0), &work(1.5), &options).expect_code(1);
+    let found = judged(&slower);
+    assert_eq!(found.verdict, Verdict::Worse);
+    let share = found.metrics[0].effect.expect("an effect").worse_by_share;
+    // A shell and the start of awk are part of both.
+    assert!((0.2..0.8).contains(&share), "{share}");
+    assert!(found.metrics[0].sentence.contains("cpu is worse:"));
+    let values = slower.json()["pairs"].as_array().expect("pairs").len();
+    assert_eq!(values, found.pairs);
+
+    gate(&lab, &work(1.5), &work(1.0), &options).expect_code(0);
+}
+
+#[test]
+fn the_same_command_twice_is_not_called_worse() {
+    let lab = Lab::new();
+    // What this machine's noise allows to say is not the question.
+    let options = ["--metric", "cpu", "--limit", "20%"];
+    let same = gate(&lab, &work(1.0), &work(1.0), &options);
+    assert!(
+        [0, 2].contains(&same.code),
+        "{}{}",
+        same.stdout,
+        same.stderr
+    );
+}
+
+#[test]
+fn printed_numbers_are_compared_whichever_way_is_better() {
+    let lab = Lab::new();
+    let steady = [100.0, 101.0, 99.0, 100.5, 99.5];
+    let slow = steady.map(|value| value * 1.1);
+    let base = next_of(&lab, "base", &steady);
+    let new = next_of(&lab, "new", &slow);
+    let worse = gate(&lab, &base, &new, &TOOK).expect_code(1);
+    assert!(
+        worse.stdout.contains("WORSE  after 12 pairs: took"),
+        "{}",
+        worse.stdout
+    );
+    assert!(
+        worse.stdout.contains("100 ms became 110 ms"),
+        "{}",
+        worse.stdout
+    );
+    let better = [
+        &TOOK[..],
+        &["--better", "took=higher", "--limit", "took=2%"],
+    ]
+    .concat();
+    let more = gate(&lab, &base, &new, &better).expect_code(0);
+    assert!(more.stdout.contains("took is better"), "{}", more.stdout);
+    let same = gate(&lab, &base, &base, &TOOK).expect_code(0);
+    // What could have been seen stands beside the pass.
+    assert!(
+        same.stdout.contains("NOT WORSE  after") && same.stdout.contains("would have been noticed"),
+        "{}",
+        same.stdout
+    );
+}
+
+#[test]
+fn noise_that_hides_the_limit_cannot_tell_and_says_what_would() {
+    let lab = Lab::new();
+    let base = next_of(&lab, "base", &[100.0, 140.0, 90.0]);
+    let new = next_of(&lab, "new", &[95.0, 135.0, 100.0, 120.0]);
+    let found = gate(&lab, &base, &new, &TOOK).expect_code(2);
+    assert!(
+        found
+            .stdout
+            .contains("CANNOT TELL  and the budget of 24 pairs is spent")
+            && found.stdout.contains("would settle it"),
+        "{}",
+        found.stdout
+    );
+    let options = [&TOOK[..], &["--json"]].concat();
+    let again = judged(&gate(&lab, &base, &new, &options).expect_code(2));
+    assert_eq!((again.pairs, again.budget_spent), (24, true));
+    assert!(again.metrics[0].needs.is_some());
+}
+
+#[test]
+fn a_seed_gives_the_same_order_again() {
+    let lab = Lab::new();
+    let orders = |seed: &str| {
+        let command = "printf 1";
+        let more = ["--metric", "n=1", "--json", "--seed", seed];
+        let json = gate(&lab, command, command, &more).expect_code(0).json();
+        let pairs = json["pairs"].as_array().expect("pairs").clone();
+        pairs
+            .iter()
+            .map(|pair| pair["order"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(orders("5"), orders("5"));
+    assert_ne!(orders("5"), orders("6"));
+}
+
+#[test]
+fn what_cannot_be_compared_is_told_with_what_was_printed() {
+    let lab = Lab::new();
+    let good = "echo took 5 ms";
+    for (new, expected) in [
+        (
+            "echo before; echo it broke >&2; exit 3",
+            &["new: ", "status 3", "before", "it broke"][..],
+        ),
+        (
+            "echo nothing",
+            &["nothing that it printed matches", "  nothing"],
+        ),
+        ("echo took 5 MiB", &["has 5 ms and the new one 5"]),
+        ("echo took x", &["nothing that it printed matches"]),
+        (
+            "echo waiting; sleep 1000",
+            &["took longer than 300 ms", "waiting"],
+        ),
+    ] {
+        let more = [&TOOK[..], &["--time-limit", "300ms"]].concat();
+        let mut found = gate(&lab, good, new, &more).expect_code(4);
+        for part in expected {
+            found = found.expect_stderr(part);
+        }
+        assert_eq!(found.stdout, "");
+    }
+    gate(
+        &lab,
+        good,
+        good,
+        &["--metric", "cpu", "--better", "p99=higher"],
+    )
+    .expect_code(4)
+    .expect_stderr("no metric is called \"p99\"");
+}
+
+#[test]
+fn one_that_fails_later_on_never_passes() {
+    let lab = Lab::new();
+    let good = "echo took 5 ms";
+    let fails_at = |turn: &str| {
+        format!(
+            "n=$(cat at 2>/dev/null || echo 0); echo $((n + 1)) > at; \
+             case $n in {turn}) echo no more memory; exit 1;; esac; {good}"
+        )
+    };
+    let once = gate(&lab, good, &fails_at("4"), &TOOK).expect_code(2);
+    assert!(
+        once.stdout.contains("never a pass") && once.stdout.contains("no more memory"),
+        "{}",
+        once.stdout
+    );
+    std::fs::remove_file(lab.path("at")).expect("a count");
+    gate(&lab, good, &fails_at("[2-9]"), &TOOK)
+        .expect_code(4)
+        .expect_stderr("0 of the base and 4 of the new one failed");
+}
+
+/// A system that logs so many entities, each passing two points.
+const ENTITIES: &str = r#"
+lab = 1
+name = "entities"
+[let]
+count = 20
+[variants]
+base = { count = 20 }
+new = { count = 18 }
+[[system]]
+name = "logger"
+run = '''sh -c 'until [ -e {work}/go ]; do sleep 0.05; done; for i in $(seq {count}); do echo "{{\"time\":\"2026-01-01T00:00:00Z\",\"msg\":\"a\",\"id\":\"$i\"}}"; echo "{{\"time\":\"2026-01-01T00:00:01Z\",\"msg\":\"b\",\"id\":\"$i\"}}"; done; touch {work}/told; exec sleep 60' '''
+[[lifecycle]]
+name = "thing"
+key = ["id"]
+points = [["a", "a"], ["b", "b"]]
+[[step]]
+name = "tell"
+run = "touch {work}/go; until [ -e {work}/told ]; do sleep 0.05; done"
+[[expect]]
+that = "thing.entities >= 1"
+"#;
+
+const GATED: &str = r#"
+[[gate]]
+metric = "thing.entities"
+fail = "worse than 5%"
+compare = { pairs = 8 }
+"#;
+
+#[test]
+fn a_file_with_gates_compares_its_variants() {
+    let lab = Lab::new();
+    let file = lab.write("e.toml", &format!("{ENTITIES}{GATED}"));
+    let worse = lab.run(&file, &["--json"]).expect_code(1);
+    let found = judged(&worse);
+    let metric = &found.metrics[0];
+    assert_eq!((found.verdict, found.pairs), (Verdict::Worse, 8));
+    assert_eq!(
+        (metric.base_median, metric.new_median),
+        (Some(20.0), Some(18.0))
+    );
+    let effect = metric.effect.expect("an effect").worse_by_share;
+    assert!((effect - 0.1).abs() < 1e-9, "{effect}");
+    // A seed of a pair's order, and runs that are stored as any.
+    let runs = std::fs::read_dir(lab.path("runs")).expect("runs");
+    assert_eq!(runs.count(), 16);
+}
+
+#[test]
+fn sides_are_set_on_the_command_line() {
+    let lab = Lab::new();
+    let (without, _) = ENTITIES.split_once("[variants]").expect("variants");
+    let (_, rest) = ENTITIES.split_once("[[system]]").expect("a system");
+    let file = lab.write("e.toml", &format!("{without}[[system]]{rest}"));
+    let file = file.display().to_string();
+    let gate = |more: &[&str]| {
+        let mut command = lab.command();
+        command.args(["gate", &file, "--out"]).arg(lab.path("runs"));
+        Finished::of(command.args(more).output().expect("headroom starts"))
+    };
+    let better = gate(&["--pairs", "6", "--base-set", "count=5"]).expect_code(0);
+    assert!(
+        better.stdout.contains("thing.entities is better"),
+        "{}",
+        better.stdout
+    );
+    gate(&[])
+        .expect_code(4)
+        .expect_stderr("both sides are the same");
+    gate(&["--new-set", "cuont=5"])
+        .expect_code(4)
+        .expect_stderr("did you mean \"count\"?");
+    let broken = ["--new-set", "count=5", "--limit", "p99=3%"];
+    gate(&broken)
+        .expect_code(4)
+        .expect_stderr("there is thing.entities");
+}
+
+#[test]
+fn build_servers_get_the_result_as_files() {
+    let lab = Lab::new();
+    let files = ["--junit", "gate.xml", "--markdown", "summary.md"];
+    let base = next_of(&lab, "base", &[100.0, 101.0]);
+    let new = next_of(&lab, "new", &[120.0, 121.0]);
+    for times in 1..=2 {
+        gate(&lab, &base, &new, &[&TOOK[..], &files].concat()).expect_code(1);
+        let read = |name: &str| std::fs::read_to_string(lab.path(name)).expect("a file");
+        let xml = read("gate.xml");
+        assert_eq!(xml.matches("<testsuite ").count(), 1, "{xml}");
+        assert!(
+            xml.contains("failures=\"1\"") && xml.contains("took is worse"),
+            "{xml}"
+        );
+        // A summary of several steps is one file.
+        assert_eq!(read("summary.md").matches(": fail").count(), times);
+    }
+    let file = lab.write(
+        "e.toml",
+        &ENTITIES.replace("thing.entities >= 1", "thing.entities > 20"),
+    );
+    let xml = lab.path("run.xml").display().to_string();
+    lab.run(&file, &["--junit", &xml]).expect_code(1);
+    let xml = std::fs::read_to_string(&xml).expect("a file");
+    assert!(
+        xml.contains("tests=\"1\"") && xml.contains("thing.entities &gt; 20"),
+        "{xml}"
+    );
+}
