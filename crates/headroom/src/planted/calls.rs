@@ -33,7 +33,9 @@ impl Downstream {
         let until = Instant::now() + self.within;
         let mut stream = TcpStream::connect_timeout(&self.address, self.within).ok()?;
         stream.set_nodelay(true).ok()?;
-        write!(stream, "GET /{name} HTTP/1.1\r\nHost: downstream\r\n\r\n").ok()?;
+        // In one piece: who answers at the first line would else meet the rest unread.
+        let request = format!("GET /{name} HTTP/1.1\r\nHost: downstream\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
         let mut head = [0; 12];
         let left = until.saturating_duration_since(Instant::now());
         stream
@@ -101,10 +103,15 @@ mod tests {
             let mut names = Vec::new();
             for status in statuses {
                 let (mut stream, _) = listener.accept().unwrap();
-                let mut line = String::new();
-                BufReader::new(&stream).read_line(&mut line).unwrap();
-                names.extend(name_of(&line));
-                write!(stream, "HTTP/1.1 {status}\r\n\r\n").unwrap();
+                let head: Vec<String> = BufReader::new(&stream)
+                    .lines()
+                    .map(Result::unwrap)
+                    .take_while(|line| !line.is_empty())
+                    .collect();
+                names.extend(name_of(&head[0]));
+                // In one piece: the client closes as soon as it has the status.
+                let answer = format!("HTTP/1.1 {status}\r\n\r\n");
+                stream.write_all(answer.as_bytes()).unwrap();
             }
             names
         });

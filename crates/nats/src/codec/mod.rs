@@ -129,7 +129,8 @@ impl Scanner {
     /// # Errors
     /// When the bytes break the protocol or a bound. The connection is of no more use.
     pub fn scan<'a>(&mut self, input: &'a [u8]) -> Result<Option<Scanned<'a>>, ProtocolError> {
-        if input.len() < self.needed {
+        // The first byte behind a payload says already whether its end is wrong.
+        if input.len() + 1 < self.needed {
             return Ok(None);
         }
         let fresh = input.get(self.searched..).unwrap_or_default();

@@ -43,6 +43,15 @@ fn one(input: &[u8]) -> Result<Option<Scanned<'_>>, ProtocolError> {
 }
 
 #[test]
+fn a_payload_with_a_wrong_end_is_refused_however_it_is_split() {
+    for step in 1..=15 {
+        let (frames, error) = read(b"HPUB a 1 2\r\n\0\0\0", step, Limits::default());
+        assert_eq!(frames, Vec::<String>::new());
+        assert_eq!(error, Some(ProtocolError::PayloadEnd(2)), "step {step}");
+    }
+}
+
+#[test]
 fn every_operation_is_read() {
     for (input, expected) in [
         ("INFO {\"a\":1} \r\n", Frame::Info(b"{\"a\":1}")),
