@@ -14,6 +14,7 @@ mod bbs_update;
 mod fake_bbs;
 mod locket;
 mod mutual_tls;
+mod own_address;
 mod rep_life;
 mod rep_process;
 mod rep_vectors;

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use cells::{auctioneer, bbs, rep};
@@ -15,6 +14,8 @@ use net::{Client, ClientOptions};
 use prost::Message;
 use telemetry::{Level, Logger, Sink};
 use tokio::sync::watch;
+
+use crate::own_address::own_address;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -30,11 +31,6 @@ fn logger(source: &str) -> Logger {
     Logger::new(source, Sink::nothing(), Level::Info)
 }
 
-async fn free() -> SocketAddr {
-    let listener = net::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    listener.local_addr().unwrap()
-}
-
 /// A rep that runs, and how to end it.
 struct Rep {
     running: rep::Running,
@@ -45,7 +41,7 @@ impl System {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (ask, shutdown) = net::shutdown();
-        let (address, auctioneer) = (free().await, free().await);
+        let (address, auctioneer) = (own_address(), own_address());
         let mut config = bbs::Config::new(address, folder.path());
         config.auctioneer_url = Some(format!("http://{auctioneer}"));
         let server = bbs::start(config.clone(), logger("bbs")).await.unwrap();

@@ -16,13 +16,10 @@ use prost::Message;
 use telemetry::{Level, Logger, Sink};
 use tokio::net::TcpStream;
 
+use crate::own_address::own_address;
+
 fn logger(source: &str) -> Logger {
     Logger::new(source, Sink::nothing(), Level::Info)
-}
-
-async fn free() -> SocketAddr {
-    let listener = net::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    listener.local_addr().unwrap()
 }
 
 fn client(address: SocketAddr) -> Bbs {
@@ -54,7 +51,7 @@ fn bbs_config(listen: SocketAddr, folder: &Path, standby: bool) -> bbs::Config {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_passive_bbs_takes_over_with_all_that_was_confirmed() {
     let folder = tempfile::tempdir().unwrap();
-    let (any, second) = ("127.0.0.1:0".parse().unwrap(), free().await);
+    let (any, second) = ("127.0.0.1:0".parse().unwrap(), own_address());
     let active = bbs::start(bbs_config(any, folder.path(), true), logger("bbs"));
     let active = active.await.unwrap();
     let first = active.address();
@@ -118,7 +115,7 @@ async fn a_passive_auctioneer_takes_over_and_one_that_lost_its_lock_ends() {
     let server = bbs::start(bbs_config(any, folder.path(), false), logger("bbs"));
     let server = server.await.unwrap();
     let at = server.address();
-    let (first, second) = (free().await, free().await);
+    let (first, second) = (own_address(), own_address());
     let (ask_first, shutdown) = net::shutdown();
     let active = auctioneer(first, at, shutdown);
     listens(first).await;

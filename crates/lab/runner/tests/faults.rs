@@ -529,6 +529,8 @@ run = "sleep 4"
     let text = log(&finished, "reader");
     let took = text.lines().filter_map(|line| line.strip_prefix("took "));
     let longest: u64 = took.map(|ms| ms.parse().unwrap()).max().unwrap();
-    // 400 kB at 200 kB/s, less the burst of a tenth of a second.
-    assert!((1_700..3_900).contains(&longest), "{text}");
+    // 400 kB at 200 kB/s, less the burst of a tenth of a second. What a busy machine adds to
+    // it has no bound; the reads that were not narrowed took a part of this.
+    assert!(longest >= 1_700, "{text}");
+    assert!(text.lines().any(|line| line == "400000"), "{text}");
 }
