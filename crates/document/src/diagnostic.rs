@@ -6,6 +6,7 @@ use std::fmt;
 use units::nearest;
 
 use crate::Span;
+use crate::secret::without_passwords;
 
 /// Most characters of a source line that are shown.
 const LINE_SHOWN: usize = 120;
@@ -273,10 +274,10 @@ impl<'a> Lines<'a> {
             line,
             column: count(start, at) + 1,
             length: count(at, end).max(1),
-            message: problem.message,
+            message: without_passwords(&problem.message).into_owned(),
             help: problem.help,
             suggestion: problem.suggestion,
-            source_line: source_line.to_owned(),
+            source_line: without_passwords(source_line).into_owned(),
         }
     }
 }
@@ -332,6 +333,19 @@ mod tests {
         let under: String = lines[1].chars().skip(mark).take(3).collect();
         assert_eq!(under, "bad");
         assert!(lines[1].chars().count() < LINE_SHOWN + 12);
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let text = "url = \"postgres://app:hunter2@db/shop\"";
+        let problem = Problem::new(6..text.len(), format!("wrong: {text}"));
+        let diagnostic = Lines::of("x.toml", text).diagnostic(problem);
+        assert_eq!(
+            diagnostic.to_string(),
+            "x.toml:1:7: wrong: url = \"postgres://app:*******@db/shop\"
+   1 | url = \"postgres://app:*******@db/shop\"
+     |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"
+        );
     }
 
     #[test]
