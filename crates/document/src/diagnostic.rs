@@ -344,7 +344,7 @@ mod tests {
             diagnostic.to_string(),
             "x.toml:1:7: wrong: url = \"postgres://app:*******@db/shop\"
    1 | url = \"postgres://app:*******@db/shop\"
-     |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"
+     |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"
         );
     }
 
