@@ -1,6 +1,7 @@
 //! Whole runs of the shipped experiments, small enough for a debug build.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::lab::{Lab, experiment, processes_of_run};
 
@@ -172,4 +173,35 @@ fn a_database_that_dies_loses_no_write_that_it_acknowledged() {
     assert!(rows <= count("writes requests"), "{verdict:#}");
     assert!(count("probe.twice.value") == 0.0, "{verdict:#}");
     assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+}
+
+/// Where the server of Redis is; Debian's package of the tools holds it under another name.
+fn redis_server(lab: &Lab) -> PathBuf {
+    let server = lab.path("redis-server");
+    let places = ["/usr/bin/redis-server", "/usr/bin/redis-check-rdb"];
+    let found = places.iter().find(|place| Path::new(place).exists());
+    let found = found.expect("a Redis, which scripts/install-test-tools installs");
+    std::os::unix::fs::symlink(found, &server).expect("a link");
+    server
+}
+
+#[test]
+fn a_worker_that_dies_loses_no_job() {
+    let lab = Lab::new();
+    let redis = format!("redis={}", redis_server(&lab).display());
+    let file = experiment("queue-worker.toml");
+    let run = lab.run(&file, &["--json", "--set", &redis]);
+    // How long the queue gets on a busy machine, and how late its jobs came, says nothing.
+    assert!(matches!(run.code, 0..=3), "{}\n{}", run.stdout, run.stderr);
+    let verdict = run.json();
+    let all = verdict["expectations"].as_array().expect("expectations");
+    let that = |one: &&serde_json::Value| {
+        let that = one["that"].as_str();
+        that.is_some_and(|that| that.starts_with("kept.done"))
+    };
+    let done = all.iter().find(that).expect("an expectation about jobs");
+    let count = |name: &str| done["values"][name].as_f64().expect("a count");
+    assert!(count("jobs good") > 1_000.0, "{verdict:#}");
+    assert_eq!(count("kept.done"), count("jobs good"), "{verdict:#}");
+    assert_eq!(done["outcome"], "pass", "{verdict:#}");
 }

@@ -23,6 +23,7 @@ macro_rules! files {
 /// Everything in the folder `experiments`, by its path there.
 const FILES: &[(&str, &str)] = &files! {
     "any-diego.toml"
+    "cluster-of-three.toml"
     "compliance/directives/login.yml"
     "compliance/directives/motd.yml"
     "compliance/make.sh"
@@ -66,6 +67,7 @@ const FILES: &[(&str, &str)] = &files! {
     "planted/retries.toml"
     "planted/stalls.toml"
     "postgres-failover-like.toml"
+    "queue-worker.toml"
     "road-to-100-cells.toml"
     "router-faults.toml"
     "router-http-100k.toml"
@@ -81,6 +83,7 @@ const FILES: &[(&str, &str)] = &files! {
     "systems/proxy.py"
     "systems/relayed.py"
     "systems/shop.py"
+    "systems/worker.py"
     "your-own-system.toml"
 };
 
