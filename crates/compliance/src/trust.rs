@@ -285,6 +285,32 @@ impl ServerCertVerifier for Pinned {
     }
 }
 
+fn random<const N: usize>() -> Result<[u8; N], TrustError> {
+    let mut bytes = [0; N];
+    aws_lc_rs::rand::fill(&mut bytes)
+        .map_err(|_| TrustError::Make("there is no randomness".into()))?;
+    Ok(bytes)
+}
+
+/// A new token: 192 random bits in hexadecimal.
+///
+/// # Errors
+/// The system has no randomness.
+pub(crate) fn random_token() -> Result<String, TrustError> {
+    let bytes = random::<24>()?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// A new identity, a random uuid.
+///
+/// # Errors
+/// The system has no randomness.
+pub(crate) fn random_id() -> Result<String, TrustError> {
+    let bytes = random::<16>()?;
+    let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
+    Ok(id.to_string())
+}
+
 /// Writes a file that only its owner may read, whole or not at all.
 ///
 /// # Errors

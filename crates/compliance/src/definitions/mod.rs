@@ -1,6 +1,8 @@
 //! All that administrators define, as one value: what a folder of files holds, what the server
 //! keeps, and what differs between two of them.
 
+mod check;
+mod edit;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +16,9 @@ use crate::model::property::GlobalParameter;
 use crate::model::rule::Rule;
 use crate::model::technique::Technique;
 use crate::policy::generation::{Change, Settings};
+
+pub use check::Wrong;
+pub use edit::{Edit, Made, Object};
 
 /// Objects by their identities; techniques by identity and version.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -31,6 +36,9 @@ pub struct Definitions {
     pub directives: BTreeMap<String, Directive>,
     /// Rules.
     pub rules: BTreeMap<String, Rule>,
+    /// Which of these were made one by one, beside those of a folder.
+    #[serde(skip_serializing_if = "Made::is_empty")]
+    pub made: Made,
 }
 
 /// What became of an object.
@@ -43,6 +51,10 @@ pub enum Became {
     Changed,
     /// It is gone.
     Removed,
+    /// It was made beside the folder, which does not have it, and stays.
+    Kept,
+    /// It was made beside the folder, which has it now: from now on it is the folder's.
+    Taken,
 }
 
 /// An object that differs.

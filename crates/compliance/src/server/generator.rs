@@ -11,10 +11,12 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::fleet::{Compliance, EXPECTED_BYTES, stored_log, stored_text};
+use super::edit::{Edited, MakeEdit};
 use super::ledger::{Commands, Refusal, Reply, Request};
 use super::metrics::Metrics;
 use super::now;
 use super::packed;
+use super::rest::ApiError;
 use super::state::{PolicyRecord, ServedPolicy, State};
 use crate::definitions::{Definitions, Difference};
 use crate::model::node::ROOT;
@@ -40,6 +42,15 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(crate) enum Task {
     /// Nodes are others.
     Nodes(Vec<Change>),
+    /// What is set for an accepted node is another.
+    Administered(String),
+    /// A single definition shall be another.
+    Edit {
+        /// What it shall be, of what there is.
+        make: MakeEdit,
+        /// What comes of it.
+        answer: oneshot::Sender<Result<Edited, ApiError>>,
+    },
     /// The thread ends.
     Stop,
     /// The definitions shall be these; with a base they are made so, without one only a plan.
@@ -172,6 +183,13 @@ impl Generator {
                         return;
                     }
                     Task::Nodes(more) => changes.extend(more),
+                    Task::Administered(id) => changes.extend(self.administered(&id)),
+                    Task::Edit { make, answer } => {
+                        self.nodes(std::mem::take(&mut changes));
+                        let edited = self.edit(make);
+                        // As below.
+                        let _ = answer.send(edited);
+                    }
                     Task::Define {
                         definitions,
                         base,
@@ -219,7 +237,7 @@ impl Generator {
         self.groups();
     }
 
-    fn count(&self, outcome: &Outcome) {
+    pub(super) fn count(&self, outcome: &Outcome) {
         let all = outcome.steps.iter().filter(|step| !step.summed);
         let took: Duration = all.map(|step| step.duration).sum();
         self.metrics.generations.add(1);
@@ -244,13 +262,12 @@ impl Generator {
             let state = self.view.read();
             (Arc::clone(&state.definitions), state.version)
         };
-        let differences = old.to(new);
+        let mut new = Definitions::clone(new);
+        let kept = new.keep_made(&old);
+        let new = Arc::new(new);
+        let mut differences = old.to(&new);
+        differences.objects.extend(kept);
         let mut engine = self.engine.clone();
-        let failed_before: Vec<String> = self
-            .engine
-            .failures()
-            .map(|(id, _)| id.to_owned())
-            .collect();
         engine.apply(differences.changes)?;
         let mut outcome = generate(&mut engine, self.threads);
         // The root server has no agent of its own.
@@ -273,28 +290,16 @@ impl Generator {
         let Some(base) = base else {
             return Ok(plan);
         };
-        // What failed before, on some node, must not stand in the way of its repair.
-        let mut new_failures = plan.failures.iter();
-        let new_failure = new_failures.find(|one| !failed_before.contains(&one.id));
-        if let Some(PlannedFailure { id, why }) = new_failure {
-            return Err(DefineError::Failures {
-                count: plan.failures.len(),
-                node: id.clone(),
-                why: why.clone(),
-            });
-        }
+        self.no_new_failure(&engine)?;
         let request = Request::Definitions {
-            definitions: Arc::clone(new),
+            definitions: Arc::clone(&new),
             base,
             at: now(),
         };
         if let Reply::Version(version) = self.runtime.block_on(self.commands.run(request))? {
             plan.version = version;
         }
-        self.engine = engine;
-        self.count(&outcome);
-        self.save(outcome.updates);
-        self.groups();
+        self.put(engine, outcome);
         plan.milliseconds = start.elapsed().as_secs_f64() * 1e3;
         Ok(plan)
     }
@@ -417,7 +422,7 @@ impl Generator {
 
     /// Has compliance know who belongs to which group, and which rules target it. Those of
     /// which nothing has changed are left alone: a large group is thousands of sums.
-    fn groups(&mut self) {
+    pub(super) fn groups(&mut self) {
         let definitions = Arc::clone(&self.view.read().definitions);
         let mut rules_of: HashMap<&str, Vec<&str>> = HashMap::new();
         for rule in definitions.rules.values() {
@@ -449,7 +454,7 @@ impl Generator {
     }
 }
 
-fn generate(engine: &mut Engine, threads: usize) -> Outcome {
+pub(super) fn generate(engine: &mut Engine, threads: usize) -> Outcome {
     let start = Instant::now();
     engine.generate(now() / 1_000, threads, &|| start.elapsed())
 }

@@ -58,7 +58,8 @@ impl From<Refusal> for NotTaken {
             Refusal::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::UnknownNode(_) => StatusCode::NOT_FOUND,
             Refusal::Rejected(_) => StatusCode::FORBIDDEN,
-            Refusal::Decision(_) | Refusal::Version { .. } => StatusCode::CONFLICT,
+            Refusal::Model(_) => StatusCode::BAD_REQUEST,
+            _ => StatusCode::CONFLICT,
         };
         Self::new(status, refusal)
     }

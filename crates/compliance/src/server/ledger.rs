@@ -7,11 +7,16 @@ use std::sync::Arc;
 use commit::{Applied, Layer, Limits, Model, NotDone, Requests, StoreError};
 use telemetry::{Fields, Logger};
 
-use super::state::{NodeRecord, PolicyRecord, RefusedRecord, RunRecord, State, Write};
+use super::state::{
+    NodeRecord, PolicyRecord, RefusedRecord, RunRecord, State, TokenRecord, Write,
+};
 use super::store::{Loaded, Store};
 use crate::acceptance::{Arrival, DecisionError, Newcomer, Nodes, Rejected, Standing};
-use crate::definitions::Definitions;
-use crate::model::node::Node;
+use crate::definitions::{Definitions, Edit};
+use crate::model::ModelError;
+use crate::model::mode::PolicyMode;
+use crate::model::node::{Node, NodeState};
+use crate::model::property::Property;
 use crate::reports::decision::UnixMillis;
 use crate::reports::signature::NodeCertificate;
 
@@ -25,6 +30,9 @@ pub(crate) const LIMITS: Limits = Limits {
 
 /// Nodes that may wait to be accepted.
 const PENDING: usize = 100_000;
+
+/// Tokens that there may be.
+const TOKENS: usize = 1_000;
 
 /// The way to the writer.
 pub(crate) type Commands = Requests<Ledger>;
@@ -54,12 +62,62 @@ pub(crate) enum Request {
         /// When.
         at: UnixMillis,
     },
+    /// A single definition is another.
+    Edit {
+        /// The change, which fits the definitions.
+        edit: Box<Edit>,
+        /// When.
+        at: UnixMillis,
+    },
+    /// What an administrator sets for an accepted node is another.
+    Administer {
+        /// The node.
+        node: String,
+        /// What is set.
+        change: Administered,
+    },
+    /// There is another token.
+    Token(Arc<TokenRecord>),
+    /// A token is no longer good.
+    Revoke(String),
     /// Nodes have other policies.
     Policies(Vec<Arc<PolicyRecord>>),
     /// A run.
     Run(Box<RunRecord>),
     /// A refused upload.
     Refused(RefusedRecord),
+}
+
+/// What an administrator sets for a node; what is left out stays.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Administered {
+    /// Properties by their names; those without a value go.
+    pub(crate) properties: Vec<(String, Option<serde_json::Value>)>,
+    /// The policy mode, or that it has none of its own.
+    pub(crate) policy_mode: Option<Option<PolicyMode>>,
+    /// Where it stands in its life.
+    pub(crate) state: Option<NodeState>,
+}
+
+impl Administered {
+    /// Carries it out on a node.
+    fn on(self, node: &mut Node) -> Result<(), Refusal> {
+        for (name, value) in self.properties {
+            let known = node.properties.iter().position(|one| one.name == name);
+            if let Some(provider) = known.and_then(|at| node.properties[at].provider.clone()) {
+                return Err(Refusal::Provided { name, provider });
+            }
+            match (known, value) {
+                (Some(at), Some(value)) => node.properties[at].value = value,
+                (Some(at), None) => drop(node.properties.remove(at)),
+                (None, Some(value)) => node.properties.push(Property::new(name, value)),
+                (None, None) => {}
+            }
+        }
+        node.policy_mode = self.policy_mode.unwrap_or(node.policy_mode);
+        node.state = self.state.unwrap_or(node.state);
+        Ok(node.check()?)
+    }
 }
 
 /// A node as its checked inventory tells of it.
@@ -123,6 +181,26 @@ pub(crate) enum Refusal {
         /// The version that was to be changed.
         base: i64,
     },
+    /// A property comes from elsewhere.
+    #[error("the property \"{name}\" comes from {provider}, which would set it again; change it there")]
+    Provided {
+        /// The property.
+        name: String,
+        /// Where it comes from.
+        provider: String,
+    },
+    /// The node would be wrong.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// There is no such token.
+    #[error("there is no token \"{0}\"; headroom compliance token list lists them")]
+    UnknownToken(String),
+    /// There is one already.
+    #[error("there is a token \"{0}\" already; revoke it first, or choose another id")]
+    KnownToken(String),
+    /// There are too many.
+    #[error("there are {TOKENS} tokens; revoke some first")]
+    TooManyTokens,
     /// The node is not accepted.
     #[error("node {0} is not accepted; accept it first")]
     UnknownNode(String),
@@ -150,6 +228,8 @@ struct Batch<'a> {
     records: Layer<Arc<str>, Arc<NodeRecord>>,
     runs: BTreeSet<(i64, UnixMillis)>,
     version: i64,
+    /// Tokens that come and go.
+    tokens: Layer<Arc<str>, Arc<TokenRecord>>,
     writes: Vec<Write>,
 }
 
@@ -222,6 +302,35 @@ impl Ledger {
                     .push(Write::Definitions(definitions, version, at));
                 Ok(Reply::Version(version))
             }
+            Request::Edit { edit, at } => {
+                batch.version += 1;
+                let version = batch.version;
+                batch.writes.push(Write::Edit(edit, version, at));
+                Ok(Reply::Version(version))
+            }
+            Request::Administer { node, change } => administer(batch, &node, change),
+            Request::Token(record) => {
+                let (id, known) = (Arc::clone(&record.id), &batch.state.tokens);
+                if batch.tokens.get(known, &*id).is_some() {
+                    return Err(Refusal::KnownToken(id.to_string()));
+                }
+                if known.len() >= TOKENS {
+                    return Err(Refusal::TooManyTokens);
+                }
+                batch.tokens.put(id, Some(Arc::clone(&record)));
+                batch.writes.push(Write::Token(record));
+                Ok(Reply::Done)
+            }
+            Request::Revoke(id) => {
+                let known = batch.tokens.get(&batch.state.tokens, &*id).is_some();
+                if !known {
+                    return Err(Refusal::UnknownToken(id));
+                }
+                let id: Arc<str> = id.into();
+                batch.tokens.put(Arc::clone(&id), None);
+                batch.writes.push(Write::Revoke(id));
+                Ok(Reply::Done)
+            }
             Request::Policies(policies) => {
                 self.policies(batch, policies);
                 Ok(Reply::Done)
@@ -254,6 +363,11 @@ impl Ledger {
             node.state = before.node.state;
             node.policy_mode = before.node.policy_mode;
             node.agent_run = before.node.agent_run;
+            let set = before.node.properties.iter();
+            let set: Vec<_> = set.filter(|one| one.provider.is_none()).cloned().collect();
+            node.properties
+                .retain(|one| set.iter().all(|other| other.name != one.name));
+            node.properties.extend(set);
         }
         let Some(known) = self.nodes.get(&id).cloned() else {
             return Ok(Reply::Done);
@@ -360,6 +474,25 @@ impl Ledger {
     }
 }
 
+/// Sets what an administrator wants on an accepted node.
+fn administer(batch: &mut Batch<'_>, id: &str, change: Administered) -> Result<Reply, Refusal> {
+    let record = batch.records.get(&batch.state.nodes, id);
+    let accepted = record.filter(|record| record.known.standing == Standing::Accepted);
+    let record = accepted.ok_or_else(|| Refusal::UnknownNode(id.to_owned()))?;
+    let mut node = Node::clone(&record.node);
+    change.on(&mut node)?;
+    let record = Arc::new(NodeRecord {
+        node: Arc::new(node),
+        ..NodeRecord::clone(record)
+    });
+    let id: Arc<str> = id.into();
+    batch
+        .records
+        .put(Arc::clone(&id), Some(Arc::clone(&record)));
+    batch.writes.push(Write::Node(id, record, None));
+    Ok(Reply::Done)
+}
+
 fn nodes_of(state: &State) -> Nodes<NodeCertificate> {
     let mut nodes = Nodes::new(PENDING);
     for (id, record) in &state.nodes {
@@ -400,6 +533,7 @@ impl commit::Ledger for Ledger {
             records: Layer::default(),
             runs: BTreeSet::new(),
             version: state.version,
+            tokens: Layer::default(),
             writes: Vec::new(),
         };
         let answers = requests.into_iter();

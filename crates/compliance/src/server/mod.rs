@@ -8,12 +8,14 @@
 //! agents ◀─GET── policies ◀── generator, one thread ◀── inventories, definitions ◀── REST
 //! ```
 
+mod edit;
 mod fleet;
 mod generator;
 mod intake;
 mod ledger;
 mod metrics;
 mod packed;
+mod rest;
 mod service;
 mod state;
 mod store;
@@ -207,7 +209,7 @@ pub fn start(config: Config, logger: Logger) -> net::BoxFuture<Result<Running, E
 async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error> {
     let store = Store::open(&config.data)?;
     let identity = identity(&config)?;
-    let token = token(&config.data)?;
+    let token = rest::hash(token(&config.data)?.as_bytes());
     let tls = trust::server(&identity)?;
     let loaded = store.load()?;
     let last_runs = store.last_run_numbers()?;
@@ -454,10 +456,7 @@ fn token(data: &Path) -> Result<String, TrustError> {
         }
         return Ok(token);
     }
-    let mut bytes = [0; 24];
-    aws_lc_rs::rand::fill(&mut bytes)
-        .map_err(|_| TrustError::Make("there is no randomness".into()))?;
-    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = trust::random_token()?;
     write_secret(&path, token.as_bytes())?;
     Ok(token)
 }

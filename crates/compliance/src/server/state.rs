@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::acceptance::Known;
-use crate::definitions::Definitions;
+use crate::definitions::{Definitions, Edit};
 use crate::model::node::Node;
 use crate::policy::digest::Digest;
 use crate::reports::decision::UnixMillis;
@@ -50,6 +50,39 @@ pub(crate) struct State {
     pub(crate) version: i64,
     /// Policies by their nodes.
     pub(crate) policies: HashMap<Arc<str>, ServedPolicy>,
+    /// Tokens of the REST API by their identities, beside the administrator's.
+    pub(crate) tokens: BTreeMap<Arc<str>, Arc<TokenRecord>>,
+}
+
+/// What somebody may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Access {
+    /// What anybody may.
+    Open,
+    /// Read.
+    Read,
+    /// Change things too.
+    Write,
+    /// Decide who else may, too.
+    Admin,
+}
+
+/// SHA-256 of a token. Tokens are random, so that nothing slower is needed.
+pub(crate) type TokenHash = [u8; 32];
+
+/// A token of the REST API; only its hash is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TokenRecord {
+    /// Its identity.
+    pub(crate) id: Arc<str>,
+    /// What it is for.
+    pub(crate) name: String,
+    /// [`Access::Read`] or [`Access::Write`].
+    pub(crate) access: Access,
+    /// What it is recognised by.
+    pub(crate) hash: TokenHash,
+    /// Since when.
+    pub(crate) created: UnixMillis,
 }
 
 /// A change of what is durable, in the order in which it is written.
@@ -61,6 +94,12 @@ pub(crate) enum Write {
     Forget(Arc<str>, i64),
     /// The definitions are these, as of this time.
     Definitions(Arc<Definitions>, i64, UnixMillis),
+    /// A single definition is another, as of this time.
+    Edit(Box<Edit>, i64, UnixMillis),
+    /// There is this token.
+    Token(Arc<TokenRecord>),
+    /// A token is gone.
+    Revoke(Arc<str>),
     /// A node has this policy.
     Policy(Arc<PolicyRecord>, i64),
     /// A run came.
@@ -146,6 +185,14 @@ impl State {
                 Write::Definitions(definitions, version, _) => {
                     (self.definitions, self.version) = (definitions, version);
                 }
+                Write::Edit(edit, version, _) => {
+                    Arc::make_mut(&mut self.definitions).edit(&edit);
+                    self.version = version;
+                }
+                Write::Token(record) => {
+                    drop(self.tokens.insert(Arc::clone(&record.id), record));
+                }
+                Write::Revoke(id) => drop(self.tokens.remove(&id)),
                 Write::Policy(record, _) => match &record.served {
                     Some(served) => {
                         let node = Arc::clone(&record.node);

@@ -56,6 +56,15 @@ impl Fleet {
         Some((&group.global, &group.targeted))
     }
 
+    /// The nodes of a group, in the order in which they came.
+    pub fn members(&self, group: &str) -> Vec<Arc<str>> {
+        let members = self.groups.get(group).map(|(_, members)| members);
+        let members = members.into_iter().flatten();
+        members
+            .filter_map(|member| self.names.get(*member as usize).cloned())
+            .collect()
+    }
+
     /// What a node shows by directive, sorted by the numbers of rules and directives, and what
     /// that rests on.
     pub fn node(&self, node: &str) -> Option<(Basis, &[DirectiveLevel])> {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use commit::StoreError;
 
-use super::super::state::{NodeRecord, ServedPolicy, State};
+use super::super::state::{NodeRecord, ServedPolicy, State, TokenRecord};
 use super::Store;
-use super::write::{KEYS, STANDINGS};
+use super::write::{ACCESSES, KEYS, STANDINGS};
 use crate::acceptance::Known;
 use crate::policy::digest::Digest;
 use crate::reports::decision::UnixMillis;
@@ -105,6 +105,37 @@ impl Store {
                 let (version, body): (i64, Vec<u8>) = row.try_into()?;
                 state.definitions = Arc::new(serde_json::from_slice(&packed::unpack(&body)?)?);
                 state.version = version;
+                Ok(())
+            },
+        )?;
+        let base = state.version;
+        let all = Arc::make_mut(&mut state.definitions);
+        self.0.rows(
+            "edits",
+            "SELECT version, body FROM edits ORDER BY version",
+            |row| {
+                let (version, body): (i64, Vec<u8>) = row.try_into()?;
+                if version > base {
+                    all.edit(&serde_json::from_slice(&packed::unpack(&body)?)?);
+                    state.version = version;
+                }
+                Ok(())
+            },
+        )?;
+        self.0.rows(
+            "tokens",
+            "SELECT id, name, access, hash, created FROM tokens",
+            |row| {
+                let (id, name, access, hash, created): (String, String, String, _, i64) =
+                    row.try_into()?;
+                let record = TokenRecord {
+                    id: id.into(),
+                    name,
+                    access: meant(&ACCESSES, &access)?,
+                    hash,
+                    created,
+                };
+                state.tokens.insert(Arc::clone(&record.id), Arc::new(record));
                 Ok(())
             },
         )?;

@@ -19,6 +19,7 @@ use super::state::Write;
 use crate::reports::decision::UnixMillis;
 
 pub(crate) use load::{Loaded, StoredRun};
+pub(crate) use write::ACCESSES;
 
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE nodes (number INTEGER PRIMARY KEY, id TEXT NOT NULL, standing TEXT NOT NULL,
@@ -41,6 +42,10 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX exceptions_of_runs ON exceptions (run);
     CREATE TABLE refused (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, name TEXT NOT NULL,
         why TEXT NOT NULL, body BLOB NOT NULL);
+", "
+    CREATE TABLE edits (version INTEGER PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL);
+    CREATE TABLE tokens (id TEXT PRIMARY KEY, name TEXT NOT NULL, access TEXT NOT NULL,
+        hash BLOB NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID;
 "];
 
 /// Runs that one purge removes at most, so that uploads need not wait for it.

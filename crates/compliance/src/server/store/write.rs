@@ -3,7 +3,9 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::super::state::{NodeRecord, PolicyRecord, RefusedRecord, RunRecord, Write};
+use super::super::state::{
+    Access, NodeRecord, PolicyRecord, RefusedRecord, RunRecord, TokenRecord, Write,
+};
 use crate::acceptance::{KeyStatus, Standing};
 use crate::server::packed;
 
@@ -24,11 +26,42 @@ pub(super) fn write(transaction: &Transaction<'_>, write: &Write) -> rusqlite::R
                 .prepare_cached("INSERT INTO definitions (version, at, body) VALUES (?1, ?2, ?3)")?
                 .execute(params![version, at, packed::pack(&json)])?;
             let oldest = version - VERSIONS;
+            for statement in [
+                "DELETE FROM definitions WHERE version < ?1",
+                "DELETE FROM edits WHERE version < ?1",
+            ] {
+                transaction.prepare_cached(statement)?.execute([oldest])?;
+            }
+            Ok(())
+        }
+        Write::Edit(edit, version, at) => {
+            let json = serde_json::to_vec(&**edit).map_err(not_json)?;
             transaction
-                .prepare_cached("DELETE FROM definitions WHERE version < ?1")?
-                .execute([oldest])
+                .prepare_cached("INSERT INTO edits (version, at, body) VALUES (?1, ?2, ?3)")?
+                .execute(params![version, at, packed::pack(&json)])
                 .map(drop)
         }
+        Write::Token(token) => {
+            let TokenRecord {
+                id,
+                name,
+                access,
+                hash,
+                created,
+            } = &**token;
+            let access = word(&ACCESSES, access);
+            transaction
+                .prepare_cached(
+                    "INSERT INTO tokens (id, name, access, hash, created)
+                     VALUES (?1, ?2, ?3, ?4, ?5)",
+                )?
+                .execute(params![id, name, access, hash, created])
+                .map(drop)
+        }
+        Write::Revoke(id) => transaction
+            .prepare_cached("DELETE FROM tokens WHERE id = ?1")?
+            .execute([id])
+            .map(drop),
         Write::Policy(record, node) => policy(transaction, record, *node),
         Write::Run(record, number, node) => run(transaction, record, *number, *node),
         Write::Refused(record) => refused(transaction, record),
@@ -44,6 +77,8 @@ pub(super) const STANDINGS: [(Standing, &str); 2] = [
     (Standing::Pending, "pending"),
     (Standing::Accepted, "accepted"),
 ];
+/// The word of what a token allows, as Rudder has it.
+pub(crate) const ACCESSES: [(Access, &str); 2] = [(Access::Read, "ro"), (Access::Write, "rw")];
 /// The word of a key's status.
 pub(super) const KEYS: [(KeyStatus, &str); 2] = [
     (KeyStatus::Undefined, "undefined"),

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
-use super::shapes::with_level;
+use super::super::shapes::with_level;
 use crate::reports::decision::Basis;
 use crate::reports::expected::ExpectedReports;
-use crate::reports::level::{ComplianceLevel, Precision};
+use crate::reports::level::{ComplianceLevel, FleetLevel, Precision};
 use crate::reports::matching::{
     ComponentTree, Ids, Matcher, NodeExpected, Received, ShapePool, directive_tree,
 };
@@ -23,8 +23,10 @@ use crate::server::packed;
 const VALUES: u8 = 5;
 const REPORTS: u8 = 6;
 
+/// A component as it is shown, with its level.
+pub(super) type Component = (FleetLevel, Map<String, Value>);
 /// Components by rule and directive.
-pub(super) type Trees = BTreeMap<(String, String), Vec<Map<String, Value>>>;
+pub(super) type Trees = BTreeMap<(String, String), Vec<Component>>;
 
 /// What a node's components are made of.
 pub(super) struct Sources {
@@ -194,21 +196,15 @@ impl Making {
                 let components = match (choose(&rule.id, &directive.id, &key), uniform) {
                     (Some((received, reports)), _) => {
                         let matched = matcher.directive(&compiled, entry, &received);
-                        self.shown(&directive_tree(
-                            directive,
-                            &entry.shape,
-                            matched.assigned,
-                            reports,
-                        ))
+                        let shape = &entry.shape;
+                        let tree = directive_tree(directive, shape, matched.assigned, reports);
+                        self.roots(&tree)
                     }
                     (None, Some(status)) => {
                         let matched = matcher.without_reports(entry, status);
-                        self.shown(&directive_tree(
-                            directive,
-                            &entry.shape,
-                            matched.assigned,
-                            &[],
-                        ))
+                        let shape = &entry.shape;
+                        let tree = directive_tree(directive, shape, matched.assigned, &[]);
+                        self.roots(&tree)
                     }
                     (None, None) => continue,
                 };
@@ -257,7 +253,14 @@ impl Making {
             }
             component.insert("values".into(), json!([value]));
         }
+        let component = (level.into(), component);
         self.trees.entry(key).or_default().push(component);
+    }
+
+    fn roots(&self, components: &[ComponentTree<'_>]) -> Vec<Component> {
+        let all = components.iter();
+        all.map(|one| (one.level.into(), self.component(one)))
+            .collect()
     }
 
     fn shown(&self, components: &[ComponentTree<'_>]) -> Vec<Map<String, Value>> {

@@ -1,0 +1,142 @@
+//! Changes of single objects, beside what a folder defines.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Became, Definitions, Difference};
+use crate::model::directive::Directive;
+use crate::model::group::Group;
+use crate::model::property::GlobalParameter;
+use crate::model::rule::Rule;
+use crate::policy::generation::Change;
+
+/// An object that can be made by itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Object {
+    /// A global parameter.
+    Parameter(GlobalParameter),
+    /// A group.
+    Group(Group),
+    /// A directive.
+    Directive(Directive),
+    /// A rule.
+    Rule(Rule),
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Edit {
+    /// An object is there, or is now so.
+    Put(Object),
+    /// An object is gone, as it was.
+    Remove(Object),
+}
+
+/// Identities of objects that were made one by one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Made {
+    /// Of parameters.
+    pub parameters: BTreeSet<String>,
+    /// Of groups.
+    pub groups: BTreeSet<String>,
+    /// Of directives.
+    pub directives: BTreeSet<String>,
+    /// Of rules.
+    pub rules: BTreeSet<String>,
+}
+
+impl Made {
+    /// Was nothing made by itself?
+    pub fn is_empty(&self) -> bool {
+        let all = [&self.parameters, &self.groups, &self.directives, &self.rules];
+        all.into_iter().all(BTreeSet::is_empty)
+    }
+
+    fn all_of(&mut self, object: &Object) -> (&mut BTreeSet<String>, String) {
+        match object {
+            Object::Parameter(one) => (&mut self.parameters, one.id.clone()),
+            Object::Group(one) => (&mut self.groups, one.id.clone()),
+            Object::Directive(one) => (&mut self.directives, one.id.clone()),
+            Object::Rule(one) => (&mut self.rules, one.id.clone()),
+        }
+    }
+}
+
+impl Edit {
+    /// The same for the engine.
+    pub fn change(&self) -> Change {
+        match self.clone() {
+            Self::Put(Object::Parameter(one)) => Change::SetParameter(one),
+            Self::Put(Object::Group(one)) => Change::SetGroup(one),
+            Self::Put(Object::Directive(one)) => Change::SetDirective(one),
+            Self::Put(Object::Rule(one)) => Change::SetRule(one),
+            Self::Remove(Object::Parameter(one)) => Change::RemoveParameter(one.id),
+            Self::Remove(Object::Group(one)) => Change::RemoveGroup(one.id),
+            Self::Remove(Object::Directive(one)) => Change::RemoveDirective(one.id),
+            Self::Remove(Object::Rule(one)) => Change::RemoveRule(one.id),
+        }
+    }
+}
+
+impl Definitions {
+    /// Carries out a change; what is put is from then on of those that were made by themselves.
+    pub fn edit(&mut self, edit: &Edit) {
+        match edit {
+            Edit::Put(object) => {
+                let (made, id) = self.made.all_of(object);
+                made.insert(id.clone());
+                match object.clone() {
+                    Object::Parameter(one) => drop(self.parameters.insert(id, one)),
+                    Object::Group(one) => drop(self.groups.insert(id, one)),
+                    Object::Directive(one) => drop(self.directives.insert(id, one)),
+                    Object::Rule(one) => drop(self.rules.insert(id, one)),
+                }
+            }
+            Edit::Remove(object) => {
+                let (made, id) = self.made.all_of(object);
+                made.remove(&id);
+                match object {
+                    Object::Parameter(_) => drop(self.parameters.remove(&id)),
+                    Object::Group(_) => drop(self.groups.remove(&id)),
+                    Object::Directive(_) => drop(self.directives.remove(&id)),
+                    Object::Rule(_) => drop(self.rules.remove(&id)),
+                }
+            }
+        }
+    }
+
+    /// Takes over from `before` what was made by itself there and is not here. What is here too
+    /// is the folder's from now on. Tells both.
+    pub fn keep_made(&mut self, before: &Self) -> Vec<Difference> {
+        let mut kept = Vec::new();
+        self.made = Made::default();
+        macro_rules! keep {
+            ($kind:literal, $table:ident) => {
+                for id in &before.made.$table {
+                    let mut became = Became::Taken;
+                    if !self.$table.contains_key(id)
+                        && let Some(object) = before.$table.get(id)
+                    {
+                        self.$table.insert(id.clone(), object.clone());
+                        self.made.$table.insert(id.clone());
+                        became = Became::Kept;
+                    }
+                    kept.push(Difference {
+                        kind: $kind.to_owned(),
+                        id: id.clone(),
+                        became,
+                    });
+                }
+            };
+        }
+        keep!("parameter", parameters);
+        keep!("group", groups);
+        keep!("directive", directives);
+        keep!("rule", rules);
+        kept
+    }
+}

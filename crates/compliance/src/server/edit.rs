@@ -1,0 +1,136 @@
+//! Single definitions that are changed: tried on a copy, durable before anybody is told, as
+//! [`super::generator`] does with all of them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+use telemetry::Fields;
+
+use super::generator::{DefineError, Generator, generate};
+use super::ledger::{Reply, Request};
+use super::now;
+use super::rest::ApiError;
+use crate::acceptance::Standing;
+use crate::definitions::{Definitions, Edit};
+use crate::model::node::{Node, NodeState, ROOT};
+use crate::policy::generation::{Change, Engine, Outcome};
+
+/// Single changes after which all definitions are written at once: so many are found again at
+/// most when the server starts.
+const EDITS: i64 = 64;
+
+/// Makes a change of what there is, when its turn has come.
+pub(crate) struct MakeEdit(Box<dyn FnOnce(&Definitions) -> Result<Edit, ApiError> + Send>);
+
+impl MakeEdit {
+    pub(super) fn new(
+        make: impl FnOnce(&Definitions) -> Result<Edit, ApiError> + Send + 'static,
+    ) -> Self {
+        Self(Box::new(make))
+    }
+}
+
+impl fmt::Debug for MakeEdit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MakeEdit")
+    }
+}
+
+/// What a change came to.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Edited {
+    /// The version that the definitions have.
+    pub(crate) version: i64,
+    /// How many nodes got another policy.
+    pub(crate) nodes: usize,
+    /// How long it took until all of it was durable and expected.
+    pub(crate) milliseconds: f64,
+}
+
+impl Generator {
+    /// Carries out a change, or nothing of it.
+    pub(super) fn edit(&mut self, make: MakeEdit) -> Result<Edited, ApiError> {
+        let start = Instant::now();
+        let edit = {
+            let definitions = Arc::clone(&self.view.read().definitions);
+            (make.0)(&definitions)?
+        };
+        let mut engine = self.engine.clone();
+        let applied = engine.apply(vec![edit.change()]);
+        applied.map_err(DefineError::from)?;
+        let mut outcome = generate(&mut engine, self.threads);
+        outcome.updates.retain(|update| &*update.node != ROOT);
+        self.no_new_failure(&engine)?;
+        let request = Request::Edit {
+            edit: Box::new(edit),
+            at: now(),
+        };
+        let mut edited = Edited {
+            version: 0,
+            nodes: outcome.updates.len(),
+            milliseconds: 0.0,
+        };
+        if let Reply::Version(version) = self.runtime.block_on(self.commands.run(request))? {
+            edited.version = version;
+        }
+        self.put(engine, outcome);
+        edited.milliseconds = start.elapsed().as_secs_f64() * 1e3;
+        if edited.version % EDITS == 0 {
+            self.write_whole(edited.version);
+        }
+        Ok(edited)
+    }
+
+    /// What failed before, on some node, must not stand in the way of its repair.
+    pub(super) fn no_new_failure(&self, engine: &Engine) -> Result<(), DefineError> {
+        let before: Vec<&str> = self.engine.failures().map(|(id, _)| id).collect();
+        let mut new = engine.failures().filter(|(id, _)| !before.contains(id));
+        let Some((node, why)) = new.next() else {
+            return Ok(());
+        };
+        Err(DefineError::Failures {
+            count: engine.failures().count(),
+            node: node.to_owned(),
+            why: why.to_string(),
+        })
+    }
+
+    /// Puts an engine that was tried in the place of the one there is, and keeps what it made.
+    pub(super) fn put(&mut self, engine: Engine, outcome: Outcome) {
+        self.engine = engine;
+        self.count(&outcome);
+        self.save(outcome.updates);
+        self.groups();
+    }
+
+    /// The same definitions once more, as a whole. If it fails, single changes remain.
+    fn write_whole(&self, base: i64) {
+        let definitions = Arc::clone(&self.view.read().definitions);
+        let at = now();
+        let request = Request::Definitions {
+            definitions,
+            base,
+            at,
+        };
+        if let Err(error) = self.runtime.block_on(self.commands.run(request)) {
+            let fields = Fields::new().and("version", base);
+            self.logger.error("definitions-not-gathered", &error, fields);
+        }
+    }
+
+    /// What is set for a node, as it is when its turn has come.
+    pub(super) fn administered(&self, id: &str) -> Option<Change> {
+        let node = {
+            let state = self.view.read();
+            let record = state.nodes.get(id)?;
+            (record.known.standing == Standing::Accepted).then(|| Arc::clone(&record.node))?
+        };
+        let enabled = node.state != NodeState::Ignored;
+        let mut all = self.compliance.lock();
+        all.fleet.set_node(id, enabled, 0, now());
+        drop(all);
+        Some(Change::SetNode(Box::new(Node::clone(&node))))
+    }
+}

@@ -1,0 +1,155 @@
+//! Answers: plain texts for agents, Rudder's envelope for the REST API.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Response, StatusCode};
+use net::{Body, full};
+use serde_json::{Value, json};
+
+use super::schema::Wrong;
+
+/// Who defined an object that cannot be changed by the API.
+pub(super) const FOLDER: &str = "folder";
+/// An object that was made by the API.
+pub(super) const API: &str = "api";
+
+/// Why a call of the API is not answered.
+#[derive(Debug)]
+pub(in super::super) struct ApiError {
+    status: StatusCode,
+    details: String,
+    /// Fields that are wrong.
+    fields: Vec<String>,
+    /// Who manages what was to be changed.
+    managed_by: Option<&'static str>,
+}
+
+impl ApiError {
+    pub(super) fn new(status: StatusCode, details: impl ToString) -> Self {
+        Self {
+            status,
+            details: details.to_string(),
+            fields: Vec::new(),
+            managed_by: None,
+        }
+    }
+
+    /// What was asked about is not there.
+    pub(super) fn not_found(kind: &str, id: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            format!("there is no {kind} \"{id}\""),
+        )
+    }
+
+    pub(super) fn bad(details: impl ToString) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, details)
+    }
+
+    /// These fields are wrong.
+    pub(super) fn wrong(wrong: Vec<Wrong>) -> Self {
+        let details: Vec<_> = wrong.iter().map(ToString::to_string).collect();
+        Self {
+            fields: wrong.into_iter().map(|one| one.field).collect(),
+            ..Self::bad(details.join("; "))
+        }
+    }
+
+    /// One field is wrong.
+    pub(super) fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::wrong(vec![Wrong::new(field, message)])
+    }
+
+    pub(super) fn conflict(details: impl ToString) -> Self {
+        Self::new(StatusCode::CONFLICT, details)
+    }
+
+    /// Something is not the API's to change.
+    pub(super) fn managed(by: &'static str, details: impl ToString) -> Self {
+        Self {
+            managed_by: Some(by),
+            ..Self::conflict(details)
+        }
+    }
+
+    /// The server cannot say, now.
+    pub(super) fn unavailable(details: impl ToString) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, details)
+    }
+
+    pub(super) fn no_such_call(method: &Method, path: &[&str]) -> Self {
+        let details = format!(
+            "there is no call {method} /{}; /openapi.json lists all",
+            path.join("/")
+        );
+        Self::new(StatusCode::NOT_FOUND, details)
+    }
+
+    /// There are other calls of this path.
+    pub(super) fn other_method(method: &Method, path: &[&str], known: &[&str]) -> Self {
+        let details = format!(
+            "there is no call {method} /{}; expected {}",
+            path.join("/"),
+            known.join(" or ")
+        );
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, details)
+    }
+}
+
+/// What a call came to.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// The identity that it was about.
+    pub(super) id: Option<String>,
+    pub(super) data: Value,
+}
+
+/// An answer in Rudder's envelope.
+pub(super) fn enveloped(
+    action: &str,
+    done: Result<Told, ApiError>,
+    pretty: bool,
+) -> Response<Body> {
+    let (status, body) = match done {
+        Ok(Told { id, data }) => {
+            let mut body = json!({"action": action, "result": "success", "data": data});
+            if let Some(id) = id {
+                body["id"] = id.into();
+            }
+            (StatusCode::OK, body)
+        }
+        Err(error) => {
+            let details = error.details;
+            let mut body = json!({"action": action, "result": "error", "errorDetails": details});
+            if !error.fields.is_empty() {
+                body["fields"] = error.fields.into();
+            }
+            if let Some(by) = error.managed_by {
+                body["managedBy"] = by.into();
+            }
+            (error.status, body)
+        }
+    };
+    let text = if pretty {
+        format!("{body:#}")
+    } else {
+        body.to_string()
+    };
+    answer(status, "application/json", text)
+}
+
+pub(in super::super) fn text(status: StatusCode, told: impl Into<Bytes>) -> Response<Body> {
+    answer(status, "text/plain; charset=utf-8", told)
+}
+
+pub(in super::super) fn answer(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<Body> {
+    let mut response = Response::new(full(body));
+    *response.status_mut() = status;
+    let content_type = HeaderValue::from_static(content_type);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}

@@ -1,0 +1,241 @@
+//! What is asked about compliance, put together of what nodes show.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::super::shapes::{named, with_level};
+use super::tree::{Trees, sources, trees};
+use super::view::{DirectiveShown, NodeShown, View};
+use super::*;
+use crate::model::target::Target;
+use crate::reports::level::Precision;
+use crate::reports::matching::Types;
+
+/// Nodes of which components are shown at once: those of more are asked for one by one.
+const DETAILED: usize = 500;
+
+/// Which parts of a rule or directive are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Nodes,
+    /// Directives of a rule, rules of a directive.
+    Others,
+    Both,
+}
+
+impl Service {
+    pub(super) async fn all_nodes(&self, call: &Call<'_>) -> Answer {
+        // Of all, what is deeper than directives is asked for; of one it is shown.
+        let view = self.view_of(call, DIRECTIVES)?;
+        let nodes = self.detailed(&view, self.shown(|_| true)).await?;
+        Ok(json!({"nodes": view.nodes(&nodes)}))
+    }
+
+    pub(super) async fn one_node(&self, call: &Call<'_>, system: bool) -> Answer {
+        let mut view = self.view_of(call, DEEPEST)?;
+        if system {
+            view.types = Types::SYSTEM;
+        }
+        let nodes = self.shown(|node| node == call.id());
+        if nodes.is_empty() {
+            return Err(ApiError::not_found("accepted node", call.id()));
+        }
+        let nodes = self.detailed(&view, nodes).await?;
+        Ok(json!({"nodes": view.nodes(&nodes)}))
+    }
+
+    pub(super) async fn all_rules(&self, call: &Call<'_>) -> Answer {
+        let view = self.view_of(call, DIRECTIVES)?;
+        let nodes = self.detailed(&view, self.shown(|_| true)).await?;
+        let rules = view.all.rules.keys();
+        let rules = rules.map(|id| view.rule(id, &nodes)).collect::<Vec<_>>();
+        Ok(json!({"rules": rules}))
+    }
+
+    pub(super) async fn one_rule(&self, call: &Call<'_>, part: Part) -> Answer {
+        let view = self.view_of(call, DEEPEST)?;
+        let id = call.id();
+        if !view.all.rules.contains_key(id) {
+            return Err(ApiError::not_found("rule", id));
+        }
+        let nodes = self.shown_of(|one| *one.rule == *id);
+        let nodes = self.detailed(&view, nodes).await?;
+        let mut rule = view.rule(id, &nodes);
+        if part == Part::Nodes {
+            rule.remove("directives");
+        }
+        if part != Part::Others {
+            rule.insert("nodes".into(), view.nodes(&nodes));
+        }
+        Ok(json!({"rules": [rule]}))
+    }
+
+    pub(super) async fn all_directives(&self, call: &Call<'_>) -> Answer {
+        let view = self.view_of(call, DIRECTIVES)?;
+        let nodes = self.shown(|_| true);
+        let ids = view.all.directives.keys();
+        let all = ids.map(|id| view.directive(id, &nodes)).collect::<Vec<_>>();
+        Ok(json!({"directivesCompliance": all}))
+    }
+
+    pub(super) async fn one_directive(&self, call: &Call<'_>, part: Part) -> Answer {
+        let view = self.view_of(call, DEEPEST)?;
+        let id = call.id();
+        if !view.all.directives.contains_key(id) {
+            return Err(ApiError::not_found("directive", id));
+        }
+        let nodes = self.shown_of(|one| *one.directive == *id);
+        let nodes = self.detailed(&view, nodes).await?;
+        let mut directive = view.directive(id, &nodes);
+        if part == Part::Nodes {
+            directive.remove("rules");
+        }
+        if part != Part::Others {
+            directive.insert("nodes".into(), view.nodes(&nodes));
+        }
+        Ok(json!({"directiveCompliance": directive}))
+    }
+
+    pub(super) fn all_groups(&self, call: &Call<'_>) -> Answer {
+        let view = self.view_of(call, 0)?;
+        let ids = view.all.groups.keys();
+        let all = ids.filter_map(|id| self.group(&view, id, false));
+        Ok(json!({"groupCompliance": all.collect::<Vec<_>>()}))
+    }
+
+    pub(super) async fn one_group(&self, call: &Call<'_>, targeted: bool) -> Answer {
+        let view = self.view_of(call, DIRECTIVES)?;
+        let id = call.id();
+        let group = self.group(&view, id, targeted);
+        let mut group = group.ok_or_else(|| ApiError::not_found("group", id))?;
+        if view.level == 0 {
+            return Ok(json!({"groupCompliance": [group]}));
+        }
+        let members = self.compliance.lock().fleet.members(id);
+        let members: HashSet<Arc<str>> = members.into_iter().collect();
+        let mut nodes = self.shown(|node| members.contains(node));
+        let rules = view.all.rules.values().filter(|rule| {
+            let mut targets = rule.targets.iter().flat_map(|target| target.simple());
+            !targeted || targets.any(|one| matches!(one, Target::Group(group) if group == id))
+        });
+        let rules: HashSet<&str> = rules.map(|rule| rule.id.as_str()).collect();
+        for node in &mut nodes {
+            node.directives.retain(|one| rules.contains(&*one.rule));
+        }
+        let nodes = self.detailed(&view, nodes).await?;
+        let held: HashSet<&str> = nodes
+            .iter()
+            .flat_map(|node| node.directives.iter().map(|one| &*one.rule))
+            .collect();
+        let rules = view.all.rules.keys().filter(|id| held.contains(id.as_str()));
+        let rules: Vec<_> = rules.map(|id| view.rule(id, &nodes)).collect();
+        group.insert("rules".into(), rules.into());
+        group.insert("nodes".into(), view.nodes(&nodes));
+        Ok(json!({"groupCompliance": [group]}))
+    }
+
+    /// How much is shown: as asked, or to this level.
+    pub(super) fn view_of(&self, call: &Call<'_>, level: u8) -> Result<View, ApiError> {
+        // What is asked was checked; what is not asked has its usual number.
+        let number = |key: &str| call.query.get(key).and_then(|text| text.parse().ok());
+        Ok(View {
+            all: Arc::clone(&self.view.read().definitions),
+            level: number("level").unwrap_or(level),
+            precision: number("precision")
+                .and_then(Precision::new)
+                .unwrap_or_default(),
+            types: Types::USER,
+        })
+    }
+
+    /// What accepted nodes show, by their identities.
+    fn shown(&self, wanted: impl Fn(&str) -> bool) -> Vec<NodeShown> {
+        let state = self.view.read();
+        let all = self.compliance.lock();
+        let mut texts: HashMap<u32, Arc<str>> = HashMap::new();
+        let mut text = |number: u32| {
+            let text = texts.entry(number);
+            Arc::clone(text.or_insert_with(|| all.fleet.ids().text(number).into()))
+        };
+        let mut shown = Vec::new();
+        for (id, record) in state.nodes.iter().filter(|(id, _)| wanted(id)) {
+            let Some((basis, levels)) = all.fleet.node(id) else {
+                continue;
+            };
+            let directives = levels.iter().map(|level| DirectiveShown {
+                rule: text(level.rule),
+                directive: text(level.directive),
+                types: level.types,
+                level: level.level,
+            });
+            shown.push(NodeShown {
+                id: Arc::clone(id),
+                number: record.number,
+                node: Arc::clone(&record.node),
+                basis,
+                directives: directives.collect(),
+                trees: Trees::default(),
+            });
+        }
+        shown
+    }
+
+    /// Nodes that have such directives, with these alone.
+    fn shown_of(&self, wanted: impl Fn(&DirectiveShown) -> bool) -> Vec<NodeShown> {
+        let mut nodes = self.shown(|_| true);
+        for node in &mut nodes {
+            node.directives.retain(&wanted);
+        }
+        nodes.retain(|node| !node.directives.is_empty());
+        nodes
+    }
+
+    /// The same with components, if they are shown.
+    async fn detailed(
+        &self,
+        view: &View,
+        mut nodes: Vec<NodeShown>,
+    ) -> Result<Vec<NodeShown>, ApiError> {
+        if view.level < COMPONENTS {
+            return Ok(nodes);
+        }
+        if nodes.len() > DETAILED {
+            let message = format!(
+                "{} of {} nodes; components are shown of at most {DETAILED} nodes at once: ask \
+                 for level 2, or for one node",
+                view.level,
+                nodes.len()
+            );
+            return Err(ApiError::field("level", message));
+        }
+        for node in &mut nodes {
+            let sources = sources(&self.commands, node.number).await;
+            let sources = sources.map_err(ApiError::unavailable)?;
+            let made = trees(&node.id, node.basis, &sources, view.level, view.precision);
+            node.trees = made.map_err(ApiError::unavailable)?;
+        }
+        Ok(nodes)
+    }
+
+    fn group(
+        &self,
+        view: &View,
+        id: &str,
+        targeted: bool,
+    ) -> Option<serde_json::Map<String, Value>> {
+        let group = view.all.groups.get(id)?;
+        let all = self.compliance.lock();
+        let levels = all.fleet.group(id);
+        let level = levels.map(|(global, of_target)| if targeted { of_target } else { global });
+        let level = level.copied().unwrap_or_default();
+        let mut object = named(id, &group.display_name);
+        object.insert("mode".into(), view.mode().into());
+        Some(with_level(object, &level, view.precision))
+    }
+}
+
+impl View {
+    fn nodes(&self, nodes: &[NodeShown]) -> Value {
+        nodes.iter().map(|node| Value::Object(self.node(node))).collect()
+    }
+}

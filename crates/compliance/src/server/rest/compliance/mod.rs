@@ -1,0 +1,391 @@
+//! Compliance of the fleet, by node, rule, directive and group.
+
+mod found;
+mod tree;
+mod view;
+
+use serde_json::{Value, json};
+
+use super::answers::ApiError;
+use super::route::{Answer, Call, Parameter, Route, Work};
+use super::schema::{Schema, TEXT, may, needed};
+use crate::server::service::Service;
+use found::Part;
+
+/// Levels of detail, as Rudder numbers them.
+const DIRECTIVES: u8 = 2;
+const COMPONENTS: u8 = 3;
+const NODES: u8 = 4;
+/// The deepest: values and messages are shown too.
+const DEEPEST: u8 = 10;
+
+/// Shares of statuses, without those of which there is none.
+pub(super) static DETAILS: Schema = Schema::Map(&Schema::Share);
+static VALUES: Schema = Schema::List(
+    &Schema::Object(
+        "ComponentValue",
+        &[
+            needed("value", &TEXT, ""),
+            may(
+                "reports",
+                &Schema::List(
+                    &Schema::Object(
+                        "Report",
+                        &[needed("status", &TEXT, ""), may("message", &TEXT, "")],
+                    ),
+                    usize::MAX,
+                ),
+                "",
+            ),
+        ],
+    ),
+    usize::MAX,
+);
+static COMPONENT: Schema = Schema::Object(
+    "ComponentCompliance",
+    &[
+        needed("name", &TEXT, ""),
+        needed("compliance", &Schema::Share, ""),
+        needed("complianceDetails", &DETAILS, ""),
+        may("components", &COMPONENT_LIST, "of a block"),
+        may("values", &VALUES, ""),
+        may("nodes", &NODE_LIST, "of a rule: the nodes that have it"),
+    ],
+);
+static COMPONENT_LIST: Schema = Schema::List(&COMPONENT, usize::MAX);
+static DIRECTIVE: Schema = Schema::Object(
+    "DirectiveCompliance",
+    &[
+        needed("id", &Schema::Identity, ""),
+        needed("name", &TEXT, ""),
+        needed("compliance", &Schema::Share, ""),
+        needed("complianceDetails", &DETAILS, ""),
+        needed("policyMode", &TEXT, ""),
+        may("mode", &TEXT, ""),
+        may("components", &COMPONENT_LIST, ""),
+        may("rules", &RULE_LIST, ""),
+        may("nodes", &NODE_LIST, ""),
+    ],
+);
+static DIRECTIVE_LIST: Schema = Schema::List(&DIRECTIVE, usize::MAX);
+static RULE: Schema = Schema::Object(
+    "RuleCompliance",
+    &[
+        needed("id", &Schema::Identity, ""),
+        needed("name", &TEXT, ""),
+        needed("compliance", &Schema::Share, ""),
+        needed("complianceDetails", &DETAILS, ""),
+        needed("policyMode", &TEXT, ""),
+        may("mode", &TEXT, ""),
+        may("directives", &DIRECTIVE_LIST, ""),
+        may("nodes", &NODE_LIST, ""),
+    ],
+);
+static RULE_LIST: Schema = Schema::List(&RULE, usize::MAX);
+static NODE: Schema = Schema::Object(
+    "NodeCompliance",
+    &[
+        needed("id", &Schema::Identity, ""),
+        needed("name", &TEXT, ""),
+        needed("compliance", &Schema::Share, ""),
+        needed("complianceDetails", &DETAILS, ""),
+        needed("policyMode", &TEXT, ""),
+        may("mode", &TEXT, ""),
+        may("rules", &RULE_LIST, ""),
+        may("components", &COMPONENT_LIST, "of a block"),
+        may("values", &VALUES, ""),
+    ],
+);
+static NODE_LIST: Schema = Schema::List(&NODE, usize::MAX);
+static GROUP: Schema = Schema::Object(
+    "GroupCompliance",
+    &[
+        needed("id", &Schema::Identity, ""),
+        needed("name", &TEXT, ""),
+        needed("compliance", &Schema::Share, ""),
+        needed("complianceDetails", &DETAILS, ""),
+        needed("mode", &TEXT, ""),
+        may("rules", &RULE_LIST, ""),
+        may("nodes", &NODE_LIST, ""),
+    ],
+);
+static GROUP_LIST: Schema = Schema::List(&GROUP, usize::MAX);
+static GLOBAL: Schema = Schema::Object(
+    "GlobalCompliance",
+    &[
+        needed("compliance", &Schema::Share, "-1 if nothing is reported yet"),
+        needed("complianceDetails", &DETAILS, ""),
+    ],
+);
+
+const PRECISION: Parameter = Parameter {
+    name: "precision",
+    schema: &Schema::Number(0, 5),
+    note: "digits behind the point, 2 if it is left out",
+};
+const ASKED: &[Parameter] = &[
+    Parameter {
+        name: "level",
+        schema: &Schema::Number(0, DEEPEST as i64),
+        note: "1 rules, 2 directives, 3 components, 4 nodes of components, 5 values, 6 reports",
+    },
+    PRECISION,
+];
+
+const GLOBAL_ROUTE: Route = Route::get(
+    "compliance",
+    "getGlobalCompliance",
+    "Compliance of all nodes",
+    ("globalCompliance", &GLOBAL),
+    Work::Now(Service::global),
+)
+.asks(&[PRECISION]);
+
+/// A call that shows all of a kind.
+const fn all(path: &'static str, action: &'static str, summary: &'static str, of: Of) -> Route {
+    let (output, work) = match of {
+        Of::Nodes => (
+            ("nodes", &NODE_LIST),
+            Work::Later(|service, call| Box::pin(service.all_nodes(call))),
+        ),
+        Of::Rules => (
+            ("rules", &RULE_LIST),
+            Work::Later(|service, call| Box::pin(service.all_rules(call))),
+        ),
+        Of::Directives => (
+            ("directivesCompliance", &DIRECTIVE_LIST),
+            Work::Later(|service, call| Box::pin(service.all_directives(call))),
+        ),
+        Of::Groups => (
+            ("groupCompliance", &GROUP_LIST),
+            Work::Now(Service::all_groups),
+        ),
+    };
+    Route::get(path, action, summary, output, work).asks(ASKED)
+}
+
+/// A call that shows one of a kind.
+const fn one(path: &'static str, action: &'static str, summary: &'static str, of: One) -> Route {
+    let (output, work) = match of {
+        One::Node => (
+            ("nodes", &NODE_LIST),
+            Work::Later(|service, call| Box::pin(service.one_node(call, false))),
+        ),
+        One::NodeSystem => (
+            ("nodes", &NODE_LIST),
+            Work::Later(|service, call| Box::pin(service.one_node(call, true))),
+        ),
+        One::Rule => (
+            ("rules", &RULE_LIST),
+            Work::Later(|service, call| Box::pin(service.one_rule(call, Part::Both))),
+        ),
+        One::RuleByNode => (
+            ("rules", &RULE_LIST),
+            Work::Later(|service, call| Box::pin(service.one_rule(call, Part::Nodes))),
+        ),
+        One::RuleByDirective => (
+            ("rules", &RULE_LIST),
+            Work::Later(|service, call| Box::pin(service.one_rule(call, Part::Others))),
+        ),
+        One::Directive => (
+            ("directiveCompliance", &DIRECTIVE),
+            Work::Later(|service, call| Box::pin(service.one_directive(call, Part::Both))),
+        ),
+        One::DirectiveByNode => (
+            ("directiveCompliance", &DIRECTIVE),
+            Work::Later(|service, call| Box::pin(service.one_directive(call, Part::Nodes))),
+        ),
+        One::DirectiveByRule => (
+            ("directiveCompliance", &DIRECTIVE),
+            Work::Later(|service, call| Box::pin(service.one_directive(call, Part::Others))),
+        ),
+        One::Group => (
+            ("groupCompliance", &GROUP_LIST),
+            Work::Later(|service, call| Box::pin(service.one_group(call, false))),
+        ),
+        One::GroupTargeted => (
+            ("groupCompliance", &GROUP_LIST),
+            Work::Later(|service, call| Box::pin(service.one_group(call, true))),
+        ),
+    };
+    Route::get(path, action, summary, output, work).asks(ASKED)
+}
+
+#[derive(Clone, Copy)]
+enum Of {
+    Nodes,
+    Rules,
+    Directives,
+    Groups,
+}
+
+#[derive(Clone, Copy)]
+enum One {
+    Node,
+    NodeSystem,
+    Rule,
+    RuleByNode,
+    RuleByDirective,
+    Directive,
+    DirectiveByNode,
+    DirectiveByRule,
+    Group,
+    GroupTargeted,
+}
+
+/// The calls of compliance.
+pub(super) const ROUTES: &[Route] = &[
+    GLOBAL_ROUTE,
+    all(
+        "nodes/compliance",
+        "getNodesCompliance",
+        "Compliance of each node",
+        Of::Nodes,
+    ),
+    one(
+        "nodes/{id}/compliance",
+        "getNodeCompliance",
+        "Compliance of a node, down to the message",
+        One::Node,
+    ),
+    one(
+        "nodes/{id}/compliance/system",
+        "getNodeSystemCompliance",
+        "Compliance of a node with the server's own rules",
+        One::NodeSystem,
+    ),
+    all(
+        "rules/compliance",
+        "getRulesCompliance",
+        "Compliance of each rule",
+        Of::Rules,
+    ),
+    one(
+        "rules/{id}/compliance",
+        "getRuleCompliance",
+        "Compliance of a rule by directive and by node",
+        One::Rule,
+    ),
+    one(
+        "rules/{id}/compliance/byNode",
+        "getRuleCompliance",
+        "Compliance of a rule by node",
+        One::RuleByNode,
+    ),
+    one(
+        "rules/{id}/compliance/byDirective",
+        "getRuleCompliance",
+        "Compliance of a rule by directive",
+        One::RuleByDirective,
+    ),
+    all(
+        "directives/compliance",
+        "getDirectivesCompliance",
+        "Compliance of each directive",
+        Of::Directives,
+    ),
+    one(
+        "directives/{id}/compliance",
+        "getDirectiveCompliance",
+        "Compliance of a directive by rule and by node",
+        One::Directive,
+    ),
+    one(
+        "directives/{id}/compliance/byNode",
+        "getDirectiveCompliance",
+        "Compliance of a directive by node",
+        One::DirectiveByNode,
+    ),
+    one(
+        "directives/{id}/compliance/byRule",
+        "getDirectiveCompliance",
+        "Compliance of a directive by rule",
+        One::DirectiveByRule,
+    ),
+    all(
+        "groups/compliance",
+        "getGroupsCompliance",
+        "Compliance of the nodes of each group",
+        Of::Groups,
+    ),
+    one(
+        "groups/{id}/compliance",
+        "getGroupCompliance",
+        "Compliance of a group's nodes with all rules",
+        One::Group,
+    ),
+    one(
+        "groups/{id}/compliance/global",
+        "getGroupCompliance",
+        "Compliance of a group's nodes with all rules",
+        One::Group,
+    ),
+    one(
+        "groups/{id}/compliance/targeted",
+        "getGroupCompliance",
+        "Compliance of a group's nodes with the rules that target it",
+        One::GroupTargeted,
+    ),
+];
+
+/// The older names of the same.
+pub(super) const OLDER_ROUTES: &[Route] = &[
+    all(
+        "compliance/nodes",
+        "getNodesCompliance",
+        "As /nodes/compliance",
+        Of::Nodes,
+    ),
+    one(
+        "compliance/nodes/{id}",
+        "getNodeCompliance",
+        "As /nodes/{id}/compliance",
+        One::Node,
+    ),
+    all(
+        "compliance/rules",
+        "getRulesCompliance",
+        "As /rules/compliance",
+        Of::Rules,
+    ),
+    one(
+        "compliance/rules/{id}",
+        "getRuleCompliance",
+        "As /rules/{id}/compliance",
+        One::Rule,
+    ),
+    all(
+        "compliance/directives",
+        "getDirectivesCompliance",
+        "As /directives/compliance",
+        Of::Directives,
+    ),
+    one(
+        "compliance/directives/{id}",
+        "getDirectiveCompliance",
+        "As /directives/{id}/compliance",
+        One::Directive,
+    ),
+    all(
+        "compliance/groups",
+        "getGroupsCompliance",
+        "As /groups/compliance",
+        Of::Groups,
+    ),
+    one(
+        "compliance/groups/{id}",
+        "getGroupCompliance",
+        "As /groups/{id}/compliance",
+        One::Group,
+    ),
+];
+
+impl Service {
+    fn global(&self, call: &Call<'_>) -> Answer {
+        let view = self.view_of(call, 0)?;
+        let level = *self.compliance.lock().fleet.global();
+        let percent = level.global_percent().map_or(-1, i64::from);
+        let details = super::shapes::details(&level, view.precision);
+        Ok(json!({"globalCompliance": {"compliance": percent, "complianceDetails": details}}))
+    }
+}

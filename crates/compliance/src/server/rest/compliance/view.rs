@@ -1,0 +1,225 @@
+//! What compliance looks like: nodes, rules and directives in Rudder's JSON.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::super::shapes::{named, sum, with_level};
+use super::tree::{Component, Trees};
+use crate::definitions::Definitions;
+use crate::model::mode::resolve;
+use crate::model::node::Node;
+use crate::reports::decision::Basis;
+use crate::reports::level::{ComplianceLevel, FleetLevel, Precision};
+use crate::reports::matching::Types;
+
+/// What one directive comes to on a node.
+pub(super) struct DirectiveShown {
+    pub(super) rule: Arc<str>,
+    pub(super) directive: Arc<str>,
+    pub(super) types: Types,
+    pub(super) level: ComplianceLevel,
+}
+
+/// What a node shows.
+pub(super) struct NodeShown {
+    pub(super) id: Arc<str>,
+    pub(super) number: i64,
+    pub(super) node: Arc<Node>,
+    pub(super) basis: Basis,
+    pub(super) directives: Vec<DirectiveShown>,
+    /// Components, if they are shown.
+    pub(super) trees: Trees,
+}
+
+/// How much is shown, and of what.
+pub(super) struct View {
+    pub(super) all: Arc<Definitions>,
+    pub(super) level: u8,
+    pub(super) precision: Precision,
+    pub(super) types: Types,
+}
+
+impl View {
+    pub(super) fn mode(&self) -> &'static str {
+        self.all.settings.compliance_mode.name()
+    }
+
+    fn policy_mode(&self, node: Option<&Node>, directive: Option<&str>) -> &'static str {
+        let directive = directive.and_then(|id| self.all.directives.get(id));
+        let global = self.all.settings.policy_mode;
+        let node = node.and_then(|node| node.policy_mode);
+        let system = self.types == Types::SYSTEM;
+        resolve(
+            system,
+            global,
+            node,
+            directive.and_then(|one| one.policy_mode),
+        )
+        .name()
+    }
+
+    fn directive_name<'s>(&'s self, id: &'s str) -> &'s str {
+        let known = self.all.directives.get(id);
+        known.map_or(id, |directive| directive.display_name.as_str())
+    }
+
+    fn rule_name<'s>(&'s self, id: &'s str) -> &'s str {
+        let known = self.all.rules.get(id);
+        known.map_or(id, |rule| rule.display_name.as_str())
+    }
+
+    fn object(&self, object: Map<String, Value>, level: &FleetLevel) -> Map<String, Value> {
+        with_level(object, level, self.precision)
+    }
+
+    /// A node with its rules.
+    pub(super) fn node(&self, shown: &NodeShown) -> Map<String, Value> {
+        let wanted = shown
+            .directives
+            .iter()
+            .filter(|one| one.types.has(self.types));
+        let mut by_rule: BTreeMap<&str, Vec<&DirectiveShown>> = BTreeMap::new();
+        for one in wanted {
+            by_rule.entry(&one.rule).or_default().push(one);
+        }
+        let level = sum(by_rule.values().flatten().map(|one| &one.level));
+        let mut object = named(&shown.id, &shown.node.hostname);
+        object.insert("mode".into(), self.mode().into());
+        let mode = self.policy_mode(Some(&shown.node), None);
+        object.insert("policyMode".into(), mode.into());
+        let mut object = self.object(object, &level);
+        if self.level >= 1 {
+            let rules = by_rule.iter().map(|(rule, directives)| {
+                let level = sum(directives.iter().map(|one| &one.level));
+                let mut object = named(rule, self.rule_name(rule));
+                object.insert("policyMode".into(), mode.into());
+                let mut object = self.object(object, &level);
+                if self.level >= super::DIRECTIVES {
+                    let directives = directives.iter().map(|one| {
+                        let id = &*one.directive;
+                        let mut object = named(id, self.directive_name(id));
+                        let mode = self.policy_mode(Some(&shown.node), Some(id));
+                        object.insert("policyMode".into(), mode.into());
+                        let mut object = self.object(object, &one.level.into());
+                        if self.level >= super::COMPONENTS {
+                            let key = (one.rule.to_string(), one.directive.to_string());
+                            let components = shown.trees.get(&key).into_iter().flatten();
+                            let components = components.map(|(_, one)| one.clone());
+                            let components: Vec<_> = components.collect();
+                            object.insert("components".into(), components.into());
+                        }
+                        object
+                    });
+                    let directives: Vec<_> = directives.collect();
+                    object.insert("directives".into(), directives.into());
+                }
+                object
+            });
+            let rules: Vec<_> = rules.collect();
+            object.insert("rules".into(), rules.into());
+        }
+        object
+    }
+
+    /// A rule with its directives, over these nodes.
+    pub(super) fn rule(&self, id: &str, nodes: &[NodeShown]) -> Map<String, Value> {
+        let all = nodes.iter().flat_map(|node| &node.directives);
+        let mut by_directive: BTreeMap<&str, FleetLevel> = BTreeMap::new();
+        for one in all.filter(|one| *one.rule == *id) {
+            *by_directive.entry(&one.directive).or_default() += &one.level;
+        }
+        let mut level = FleetLevel::default();
+        by_directive.values().for_each(|one| level += one);
+        let mut object = named(id, self.rule_name(id));
+        object.insert("mode".into(), self.mode().into());
+        object.insert("policyMode".into(), self.policy_mode(None, None).into());
+        let mut object = self.object(object, &level);
+        if self.level >= super::DIRECTIVES {
+            let directives = by_directive.iter().map(|(directive, level)| {
+                let mut object = named(directive, self.directive_name(directive));
+                let mode = self.policy_mode(None, Some(directive));
+                object.insert("policyMode".into(), mode.into());
+                let mut object = self.object(object, level);
+                if self.level >= super::COMPONENTS {
+                    let components = self.components((id, directive), nodes);
+                    object.insert("components".into(), components.into());
+                }
+                object
+            });
+            let directives: Vec<_> = directives.collect();
+            object.insert("directives".into(), directives.into());
+        }
+        object
+    }
+
+    /// A directive with its rules, over these nodes.
+    pub(super) fn directive(&self, id: &str, nodes: &[NodeShown]) -> Map<String, Value> {
+        let all = nodes.iter().flat_map(|node| &node.directives);
+        let mut by_rule: BTreeMap<&str, FleetLevel> = BTreeMap::new();
+        for one in all.filter(|one| *one.directive == *id) {
+            *by_rule.entry(&one.rule).or_default() += &one.level;
+        }
+        let mut level = FleetLevel::default();
+        by_rule.values().for_each(|one| level += one);
+        let mut object = named(id, self.directive_name(id));
+        object.insert("mode".into(), self.mode().into());
+        let mode = self.policy_mode(None, Some(id));
+        object.insert("policyMode".into(), mode.into());
+        let mut object = self.object(object, &level);
+        if self.level >= 1 {
+            let rules = by_rule.iter().map(|(id, level)| {
+                let mut object = named(id, self.rule_name(id));
+                object.insert("policyMode".into(), mode.into());
+                self.object(object, level)
+            });
+            let rules: Vec<_> = rules.collect();
+            object.insert("rules".into(), rules.into());
+        }
+        object
+    }
+
+    /// Components of a rule's directive, each with the nodes that have it.
+    fn components(
+        &self,
+        (rule, directive): (&str, &str),
+        nodes: &[NodeShown],
+    ) -> Vec<Map<String, Value>> {
+        let key = (rule.to_owned(), directive.to_owned());
+        let mut order: Vec<&str> = Vec::new();
+        let mut by_name: HashMap<&str, Vec<(&NodeShown, &Component)>> = HashMap::new();
+        for node in nodes {
+            for component in node.trees.get(&key).into_iter().flatten() {
+                let name = component.1.get("name").and_then(Value::as_str);
+                let name = name.unwrap_or_default();
+                let of_name = by_name.entry(name).or_insert_with(|| {
+                    order.push(name);
+                    Vec::new()
+                });
+                of_name.push((node, component));
+            }
+        }
+        let components = order.into_iter().map(|name| {
+            let all = by_name.remove(name).unwrap_or_default();
+            let mut level = FleetLevel::default();
+            all.iter().for_each(|(_, (one, _))| level += one);
+            let mut object = Map::new();
+            object.insert("name".into(), name.into());
+            let mut object = self.object(object, &level);
+            if self.level >= super::NODES {
+                let nodes = all.into_iter().map(|(node, (_, component))| {
+                    let mut shown = named(&node.id, &node.node.hostname);
+                    let mode = self.policy_mode(Some(&node.node), Some(directive));
+                    shown.insert("policyMode".into(), mode.into());
+                    let parts = component.iter().filter(|(key, _)| *key != "name");
+                    shown.extend(parts.map(|(key, part)| (key.clone(), part.clone())));
+                    shown
+                });
+                object.insert("nodes".into(), nodes.collect());
+            }
+            object
+        });
+        components.collect()
+    }
+}

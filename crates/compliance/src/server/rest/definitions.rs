@@ -1,0 +1,185 @@
+//! All definitions at once: to look at, to plan, to put in the place of what is there.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::answers::ApiError;
+use super::route::{Answer, Call, Input, Parameter, Route, Verb, Work};
+use super::schema::{Schema, TEXT, may, needed};
+use crate::definitions::Definitions;
+use crate::server::generator::{DefineError, Task};
+use crate::server::service::Service;
+use crate::server::state::Access;
+
+static VERSION: Schema = Schema::Number(0, i64::MAX);
+static COUNT: Schema = Schema::Number(0, i64::MAX);
+static TEXTS: Schema = Schema::List(&TEXT, usize::MAX);
+static OBJECTS: Schema = Schema::Map(&Schema::Map(&Schema::Any));
+
+static DEFINITIONS: Schema = Schema::Object(
+    "Definitions",
+    &[
+        may("settings", &Schema::Map(&Schema::Any), ""),
+        may("parameters", &OBJECTS, "by identity"),
+        may("groups", &OBJECTS, "by identity"),
+        may("techniques", &OBJECTS, "by identity/version"),
+        may("directives", &OBJECTS, "by identity"),
+        may("rules", &OBJECTS, "by identity"),
+        may(
+            "made",
+            &Schema::Map(&TEXTS),
+            "only shown: which of these the API made",
+        ),
+    ],
+);
+static DEFINED: Schema = Schema::Object(
+    "Defined",
+    &[
+        needed("version", &VERSION, ""),
+        needed("definitions", &DEFINITIONS, ""),
+    ],
+);
+static PLAN: Schema = Schema::Object(
+    "Plan",
+    &[
+        needed("version", &VERSION, ""),
+        needed(
+            "objects",
+            &Schema::List(
+                &Schema::Object(
+                    "Difference",
+                    &[
+                        needed("kind", &TEXT, ""),
+                        needed("id", &TEXT, ""),
+                        needed(
+                            "became",
+                            &Schema::Word(&["added", "changed", "removed", "kept", "taken"]),
+                            "kept: the API made it, and the folder does not have it; taken: the \
+                             API made it, and now the folder has it",
+                        ),
+                    ],
+                ),
+                usize::MAX,
+            ),
+            "",
+        ),
+        needed("nodes", &COUNT, "that get another policy"),
+        needed(
+            "named",
+            &Schema::List(
+                &Schema::Object(
+                    "PlannedNode",
+                    &[
+                        needed("id", &TEXT, ""),
+                        needed("hostname", &TEXT, ""),
+                        needed("added", &TEXTS, "directives"),
+                        needed("changed", &TEXTS, "directives"),
+                        needed("removed", &TEXTS, "directives"),
+                    ],
+                ),
+                1_000,
+            ),
+            "the first of them",
+        ),
+        needed(
+            "failures",
+            &Schema::List(
+                &Schema::Object(
+                    "PlannedFailure",
+                    &[needed("id", &TEXT, ""), needed("why", &TEXT, "")],
+                ),
+                usize::MAX,
+            ),
+            "nodes whose policies cannot be made",
+        ),
+        needed("problems", &TEXTS, "what is wrong, and stops nothing"),
+        needed("milliseconds", &Schema::Share, ""),
+    ],
+);
+
+const fn taking(mut route: Route) -> Route {
+    route.input = Input::Read(&DEFINITIONS);
+    route
+}
+
+const BASE: &[Parameter] = &[Parameter {
+    name: "base",
+    schema: &VERSION,
+    note: "the version that the plan was made for",
+}];
+
+/// The calls about all definitions.
+pub(super) const ROUTES: &[Route] = &[
+    Route::get(
+        "definitions",
+        "getDefinitions",
+        "All that is defined",
+        ("", &DEFINED),
+        Work::Now(|service, _| {
+            let state = service.view.read();
+            let (all, version) = (Arc::clone(&state.definitions), state.version);
+            drop(state);
+            Ok(json!({"version": version, "definitions": *all}))
+        }),
+    ),
+    taking(
+        Route::get(
+            "definitions/plan",
+            "planDefinitions",
+            "What would change if these were the folder's definitions",
+            ("plan", &PLAN),
+            Work::Later(|service, call| Box::pin(service.define(call, None))),
+        )
+        .by(Verb::Post, Access::Read),
+    ),
+    taking(
+        Route::get(
+            "definitions",
+            "putDefinitions",
+            "Put these in the place of the folder's definitions",
+            ("plan", &PLAN),
+            Work::Later(|service, call| {
+                Box::pin(async move {
+                    let base = call.query.get("base").map(str::parse);
+                    let Some(Ok(base)) = base else {
+                        let why = "it is missing; expected the version that the plan was made for";
+                        return Err(ApiError::field("base", why));
+                    };
+                    service.define(call, Some(base)).await
+                })
+            }),
+        )
+        .by(Verb::Put, Access::Write)
+        .asks(BASE),
+    ),
+];
+
+impl From<DefineError> for ApiError {
+    fn from(error: DefineError) -> Self {
+        match error {
+            DefineError::Refusal(refusal) => refusal.into(),
+            other => Self::new(StatusCode::UNPROCESSABLE_ENTITY, other),
+        }
+    }
+}
+
+impl Service {
+    async fn define(&self, call: &Call<'_>, base: Option<i64>) -> Answer {
+        let definitions: Definitions = serde_json::from_slice(&call.body)
+            .map_err(|error| ApiError::bad(format!("the definitions: {error}")))?;
+        let (answer, hear) = oneshot::channel();
+        let task = Task::Define {
+            definitions: Arc::new(definitions),
+            base,
+            answer,
+        };
+        let gone = "the server stops";
+        let sent = self.tasks.send(task).await;
+        sent.map_err(|_| ApiError::unavailable(gone))?;
+        let plan = hear.await.map_err(|_| ApiError::unavailable(gone))??;
+        Ok(json!({"plan": plan}))
+    }
+}

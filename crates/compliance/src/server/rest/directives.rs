@@ -1,0 +1,121 @@
+//! Directives.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::managed::{self, MANAGED_BY, Managed, SYSTEM, TAGS, named};
+use super::route::{Route, Verb, Work};
+use super::schema::{Schema, TEXT, Wrong, may, needed};
+use crate::definitions::{Definitions, Made, Object};
+use crate::model::directive::{Directive, VALUE_BYTES, VALUES};
+use crate::server::state::Access;
+
+static VARIABLE: Schema = Schema::Object(
+    "Variable",
+    &[needed(
+        "var",
+        &Schema::Object(
+            "VariableValue",
+            &[
+                needed("name", &TEXT, ""),
+                needed("value", &Schema::Text(VALUE_BYTES), ""),
+            ],
+        ),
+        "",
+    )],
+);
+static SECTION: Schema = Schema::Object("Section", &[needed("section", &VALUES_OF, "")]);
+static VALUES_OF: Schema = Schema::Object(
+    "SectionValues",
+    &[
+        needed("name", &TEXT, "sections, at the root"),
+        may("vars", &Schema::List(&VARIABLE, VALUES), ""),
+        may("sections", &Schema::List(&SECTION, VALUES), ""),
+    ],
+);
+
+static DIRECTIVE: Schema = Schema::Object(
+    "Directive",
+    &[
+        may("id", &Schema::Identity, "one is made if it is left out"),
+        may("displayName", &Schema::Name, "needed to create it"),
+        may("shortDescription", &TEXT, ""),
+        may("longDescription", &TEXT, ""),
+        may("techniqueName", &Schema::Identity, "needed to create it"),
+        may(
+            "techniqueVersion",
+            &Schema::Identity,
+            "the newest if it is left out",
+        ),
+        may("parameters", &SECTION, "values of the technique's variables"),
+        may(
+            "priority",
+            &Schema::Number(0, 10),
+            "0 is the highest",
+        ),
+        may("enabled", &Schema::Flag, ""),
+        may(
+            "policyMode",
+            &Schema::Word(&["default", "audit", "enforce"]),
+            "",
+        ),
+        may("tags", &TAGS, ""),
+        may("scheduleId", &Schema::Identity, ""),
+        SYSTEM,
+        MANAGED_BY,
+    ],
+);
+pub(super) static LIST: Schema = Schema::List(&DIRECTIVE, usize::MAX);
+
+/// The calls of directives.
+pub(super) const ROUTES: &[Route] =
+    managed::routes!(Directive, "directives", "Directive", &DIRECTIVE, &LIST);
+
+impl Managed for Directive {
+    const KIND: &'static str = "directive";
+    const LIST: &'static str = "directives";
+    const NEEDED: &'static [&'static str] = &["displayName", "techniqueName"];
+
+    fn table(all: &Definitions) -> &BTreeMap<String, Self> {
+        &all.directives
+    }
+
+    fn made(made: &Made) -> &BTreeSet<String> {
+        &made.directives
+    }
+
+    fn object(self) -> Object {
+        Object::Directive(self)
+    }
+
+    fn wrong(&self, all: &Definitions) -> Vec<Wrong> {
+        named(all.check_directive(self), "parameters", |field| match field {
+            "technique" => "techniqueName",
+            "params" => "parameters",
+            other => other,
+        })
+    }
+
+    fn users(id: &str, all: &Definitions) -> Vec<String> {
+        let rules = all.rules.values();
+        let named = rules.filter(|rule| rule.directives.iter().any(|one| one == id));
+        named.map(|rule| format!("rule \"{}\"", rule.id)).collect()
+    }
+
+    fn complete(body: &mut Map<String, Value>, all: &Definitions) {
+        if body.contains_key("techniqueVersion") {
+            return;
+        }
+        let name = body.get("techniqueName").and_then(Value::as_str);
+        let numbers = |version: &str| -> Vec<u64> {
+            let parts = version.split('.').map(str::parse);
+            parts.map(Result::unwrap_or_default).collect()
+        };
+        let known = all.techniques.values();
+        let known = known.filter(|one| Some(one.id.as_str()) == name);
+        let newest = known.max_by_key(|one| numbers(&one.version));
+        let newest = newest.map_or("1.0", |technique| &technique.version);
+        body.insert("techniqueVersion".into(), newest.into());
+    }
+}

@@ -1,0 +1,177 @@
+//! Groups.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::managed::{self, MANAGED_BY, Managed, named};
+use super::route::{Route, Verb, Work};
+use super::schema::{Schema, TEXT, Wrong, may, needed};
+use crate::definitions::{Definitions, Made, Object};
+use crate::model::group::{Group, NODES};
+use crate::model::property::PROPERTIES;
+use crate::model::query::{CRITERIA, VALUE_BYTES};
+use crate::model::target::Target;
+use crate::server::service::Service;
+use crate::server::state::Access;
+
+/// Kinds of objects that a query asks about.
+pub(super) const OBJECT_TYPES: &[&str] = &[
+    "node",
+    "software",
+    "networkInterfaceLogicalElement",
+    "fileSystemLogicalElement",
+    "process",
+    "virtualMachineLogicalElement",
+    "environmentVariable",
+    "serializedNodeProperty",
+    "machine",
+    "processorPhysicalElement",
+    "memoryPhysicalElement",
+    "storagePhysicalElement",
+    "biosPhysicalElement",
+    "controllerPhysicalElement",
+    "portPhysicalElement",
+    "slotPhysicalElement",
+    "soundCardPhysicalElement",
+    "videoCardPhysicalElement",
+    "group",
+];
+/// How they are compared.
+pub(super) const COMPARATORS: &[&str] = &[
+    "exists",
+    "notExists",
+    "eq",
+    "notEq",
+    "regex",
+    "notRegex",
+    "gt",
+    "lt",
+    "gteq",
+    "lteq",
+    "hasKey",
+    "jsonSelect",
+];
+
+static CRITERION: Schema = Schema::Object(
+    "Criterion",
+    &[
+        needed("objectType", &Schema::Word(OBJECT_TYPES), ""),
+        needed("attribute", &TEXT, ""),
+        needed("comparator", &Schema::Word(COMPARATORS), ""),
+        may("value", &Schema::Text(VALUE_BYTES), ""),
+    ],
+);
+static CONDITIONS: Schema = Schema::List(&CONDITION, CRITERIA);
+static CONDITION: Schema = Schema::Either(&[
+    &Schema::Object("And", &[needed("and", &CONDITIONS, "")]),
+    &Schema::Object("Or", &[needed("or", &CONDITIONS, "")]),
+    &Schema::Object("Not", &[needed("not", &CONDITION, "")]),
+    &CRITERION,
+]);
+static QUERY: Schema = Schema::Object(
+    "Query",
+    &[
+        may("select", &Schema::Word(&["node", "nodeAndPolicyServer"]), ""),
+        may("composition", &Schema::Word(&["and", "or"]), ""),
+        may("transform", &Schema::Word(&["identity", "invert"]), ""),
+        needed("where", &CONDITIONS, ""),
+    ],
+);
+static PROPERTY: Schema = Schema::Object(
+    "Property",
+    &[
+        needed("name", &Schema::PropertyName, ""),
+        needed("value", &Schema::Any, "any JSON"),
+        may("provider", &TEXT, "where it comes from, if not from a person"),
+    ],
+);
+/// Properties of a group or node.
+pub(super) static PROPERTY_LIST: Schema = Schema::List(&PROPERTY, PROPERTIES);
+
+static GROUP: Schema = Schema::Object(
+    "Group",
+    &[
+        may("id", &Schema::Identity, "one is made if it is left out"),
+        may("displayName", &Schema::Name, "needed to create it"),
+        may("description", &TEXT, ""),
+        may("category", &TEXT, ""),
+        may(
+            "dynamic",
+            &Schema::Flag,
+            "does the query say who belongs to it? if it is left out: is there one",
+        ),
+        may("query", &QUERY, "who belongs to it, if it is dynamic"),
+        may(
+            "nodeIds",
+            &Schema::List(&Schema::Identity, NODES),
+            "who belongs to it; of a dynamic group only shown",
+        ),
+        may("enabled", &Schema::Flag, ""),
+        may("properties", &PROPERTY_LIST, "what its members inherit"),
+        may("target", &Schema::Target, "only shown: how rules name it"),
+        MANAGED_BY,
+    ],
+);
+static GROUPS: Schema = Schema::List(&GROUP, usize::MAX);
+
+/// The calls of groups.
+pub(super) const ROUTES: &[Route] =
+    managed::routes!(Group, "groups", "Group", &GROUP, &GROUPS);
+
+impl Managed for Group {
+    const KIND: &'static str = "group";
+    const LIST: &'static str = "groups";
+    const NEEDED: &'static [&'static str] = &["displayName"];
+
+    fn table(all: &Definitions) -> &BTreeMap<String, Self> {
+        &all.groups
+    }
+
+    fn made(made: &Made) -> &BTreeSet<String> {
+        &made.groups
+    }
+
+    fn object(self) -> Object {
+        Object::Group(self)
+    }
+
+    fn wrong(&self, all: &Definitions) -> Vec<Wrong> {
+        // Of what is left to check only these two say nothing of their places.
+        let whole = if self.dynamic && self.query.is_none() {
+            "query"
+        } else {
+            "properties"
+        };
+        named(all.check_group(self), whole, |field| field)
+    }
+
+    fn users(id: &str, all: &Definitions) -> Vec<String> {
+        let rules = all.rules.values();
+        let named = rules.filter(|rule| {
+            let mut targets = rule.targets.iter().flat_map(|target| target.simple());
+            targets.any(|target| matches!(target, Target::Group(group) if group == id))
+        });
+        named.map(|rule| format!("rule \"{}\"", rule.id)).collect()
+    }
+
+    fn show(service: &Service, object: &mut Map<String, Value>) {
+        let id = object.get("id").and_then(Value::as_str).unwrap_or_default();
+        let id = id.to_owned();
+        if object.get("dynamic") == Some(&json!(true)) {
+            let members = service.compliance.lock().fleet.members(&id);
+            object.insert("nodeIds".into(), json!(members));
+        }
+        object.insert("target".into(), format!("group:{id}").into());
+    }
+
+    fn complete(body: &mut Map<String, Value>, _: &Definitions) {
+        body.remove("target");
+        let query = body.contains_key("query");
+        let dynamic = body.entry("dynamic").or_insert(query.into());
+        if *dynamic == true {
+            // A query finds them.
+            body.remove("nodeIds");
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Objects that a folder defines or the API makes: to list, to look at, to create, to change and
+//! to delete. What the folder defined is not changed behind its back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+
+use super::answers::{API, ApiError, FOLDER};
+use super::route::{Answer, Call, Later};
+use super::schema::{Field, Schema, Wrong, may};
+use crate::definitions::{Definitions, Edit, Made, Object};
+use crate::policy::system::is_reserved;
+use crate::server::edit::MakeEdit;
+use crate::server::generator::Task;
+use crate::server::service::Service;
+use crate::trust::random_id;
+
+/// Objects that name another one, of which a refusal tells.
+const NAMED: usize = 10;
+
+/// Labels, each an object.
+pub(super) static TAGS: Schema = Schema::List(&Schema::Map(&Schema::Any), 1_000);
+
+/// Who manages an object.
+pub(super) const MANAGED_BY: Field = may(
+    "managedBy",
+    &Schema::Word(&[FOLDER, API]),
+    "only shown: folder, if headroom compliance apply brought it, or api",
+);
+/// One of the server's own?
+pub(super) const SYSTEM: Field = may("system", &Schema::Flag, "only shown");
+
+/// A kind of object.
+pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static {
+    /// `rule`
+    const KIND: &'static str;
+    /// `rules`
+    const LIST: &'static str;
+    /// Fields without which none is created.
+    const NEEDED: &'static [&'static str];
+
+    /// All of them.
+    fn table(all: &Definitions) -> &BTreeMap<String, Self>;
+    /// Those that the API made.
+    fn made(made: &Made) -> &BTreeSet<String>;
+    /// As one of all kinds.
+    fn object(self) -> Object;
+    /// What is wrong with it among the others; fields are named as the API does.
+    fn wrong(&self, all: &Definitions) -> Vec<Wrong>;
+    /// Who names it, and could not without it.
+    fn users(id: &str, all: &Definitions) -> Vec<String>;
+
+    /// Adds what the API shows beside what is defined.
+    fn show(_: &Service, _: &mut Map<String, Value>) {}
+    /// Fills in what may be left out, and takes out what is only shown.
+    fn complete(_: &mut Map<String, Value>, _: &Definitions) {}
+}
+
+fn shown<T: Managed>(service: &Service, all: &Definitions, id: &str, one: &T) -> Value {
+    let mut json = json!(one);
+    if let Value::Object(object) = &mut json {
+        let by = if T::made(&all.made).contains(id) {
+            API
+        } else {
+            FOLDER
+        };
+        object.insert("managedBy".into(), by.into());
+        T::show(service, object);
+    }
+    json
+}
+
+/// All of a kind.
+pub(super) fn list<T: Managed>(service: &Service, _: &Call<'_>) -> Answer {
+    Ok(json!({T::LIST: listed::<T>(service, |_| true)}))
+}
+
+/// Those that are wanted.
+pub(super) fn listed<T: Managed>(service: &Service, wanted: impl Fn(&T) -> bool) -> Vec<Value> {
+    let all = Arc::clone(&service.view.read().definitions);
+    let list = T::table(&all).iter().filter(|(_, one)| wanted(one));
+    list.map(|(id, one)| shown(service, &all, id, one))
+        .collect()
+}
+
+/// One of a kind.
+pub(super) fn one<T: Managed>(service: &Service, call: &Call<'_>) -> Answer {
+    by_id::<T>(service, call.id())
+}
+
+fn by_id<T: Managed>(service: &Service, id: &str) -> Answer {
+    let all = Arc::clone(&service.view.read().definitions);
+    match T::table(&all).get(id) {
+        Some(one) => Ok(json!({T::LIST: [shown(service, &all, id, one)]})),
+        None => Err(ApiError::not_found(T::KIND, id)),
+    }
+}
+
+/// Makes one; without an identity it gets one.
+pub(super) fn create<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -> Later<'a> {
+    Box::pin(async move {
+        let mut body = fields(call);
+        let missing = T::NEEDED.iter().filter(|name| !body.contains_key(**name));
+        let missing: Vec<_> = missing
+            .map(|name| Wrong::new(*name, "it is missing; without it nothing can be created"))
+            .collect();
+        if !missing.is_empty() {
+            return Err(ApiError::wrong(missing));
+        }
+        let id = match body.get("id").and_then(Value::as_str) {
+            Some(id) => id.to_owned(),
+            None => random_id().map_err(ApiError::unavailable)?,
+        };
+        body.insert("id".into(), id.clone().into());
+        let known = id.clone();
+        let make = MakeEdit::new(move |all| {
+            if T::table(all).contains_key(&known) {
+                let by = of_folder::<T>(all, &known);
+                let why = format!(
+                    "there is a {} \"{known}\" already; change it by POST /{}/{known}, or choose \
+                     another id",
+                    T::KIND,
+                    T::LIST
+                );
+                return Err(ApiError::managed(if by { FOLDER } else { API }, why));
+            }
+            put::<T>(body, all)
+        });
+        edited(service, make).await?;
+        by_id::<T>(service, &id)
+    })
+}
+
+/// Changes some fields of one.
+pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -> Later<'a> {
+    Box::pin(async move {
+        let (body, id) = (fields(call), call.id().to_owned());
+        if let Some(other) = body.get("id").filter(|other| **other != *id) {
+            let message = format!("{other} is another than that of the address; they cannot change");
+            return Err(ApiError::field("id", message));
+        }
+        let make = MakeEdit::new(move |all| {
+            let Value::Object(mut whole) = json!(own::<T>(all, &id)?) else {
+                return Err(ApiError::not_found(T::KIND, &id));
+            };
+            whole.extend(body);
+            put::<T>(whole, all)
+        });
+        edited(service, make).await?;
+        by_id::<T>(service, call.id())
+    })
+}
+
+/// Deletes one, and tells what it was.
+pub(super) fn remove<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -> Later<'a> {
+    Box::pin(async move {
+        let id = call.id().to_owned();
+        let was = by_id::<T>(service, &id)?;
+        let make = MakeEdit::new(move |all| {
+            let one = own::<T>(all, &id)?;
+            let users = T::users(&id, all);
+            if users.is_empty() {
+                return Ok(Edit::Remove(one.clone().object()));
+            }
+            let first = users.iter().take(NAMED).cloned().collect::<Vec<_>>();
+            Err(ApiError::conflict(format!(
+                "the {} \"{id}\" is named by {} others: {}; change them first",
+                T::KIND,
+                users.len(),
+                first.join(", ")
+            )))
+        });
+        edited(service, make).await?;
+        Ok(was)
+    })
+}
+
+fn fields(call: &Call<'_>) -> Map<String, Value> {
+    let mut fields = call.json.as_object().cloned().unwrap_or_default();
+    fields.remove("managedBy");
+    fields.remove("system");
+    fields
+}
+
+fn of_folder<T: Managed>(all: &Definitions, id: &str) -> bool {
+    T::table(all).contains_key(id) && !T::made(&all.made).contains(id)
+}
+
+/// One that the API may change.
+fn own<'d, T: Managed>(all: &'d Definitions, id: &str) -> Result<&'d T, ApiError> {
+    let one = T::table(all).get(id);
+    let one = one.ok_or_else(|| ApiError::not_found(T::KIND, id))?;
+    if of_folder::<T>(all, id) {
+        let why = format!(
+            "the {} \"{id}\" is managed by the folder that headroom compliance apply brought; \
+             change it there",
+            T::KIND
+        );
+        return Err(ApiError::managed(FOLDER, why));
+    }
+    Ok(one)
+}
+
+/// The change that puts an object of these fields, if it fits the others.
+fn put<T: Managed>(mut body: Map<String, Value>, all: &Definitions) -> Result<Edit, ApiError> {
+    let id = body.get("id").and_then(Value::as_str).unwrap_or_default();
+    if is_reserved(id) {
+        let message = format!("\"{id}\" is one of the server's own; choose another id");
+        return Err(ApiError::field("id", message));
+    }
+    T::complete(&mut body, all);
+    let one: T = serde_json::from_value(Value::Object(body))
+        .map_err(|error| ApiError::bad(format!("the body: {error}")))?;
+    let wrong = one.wrong(all);
+    if wrong.is_empty() {
+        return Ok(Edit::Put(one.object()));
+    }
+    Err(ApiError::wrong(wrong))
+}
+
+/// What is wrong, with the API's names of fields; what has none is put to `whole`.
+pub(super) fn named(
+    found: Vec<crate::definitions::Wrong>,
+    whole: &str,
+    field: impl Fn(&str) -> &str,
+) -> Vec<Wrong> {
+    let name = |path: &[String]| match path {
+        [] => whole.to_owned(),
+        [first, rest @ ..] => rest.iter().fold(field(first).to_owned(), |name, step| {
+            match step.parse::<usize>() {
+                Ok(place) => format!("{name}[{place}]"),
+                Err(_) => format!("{name}.{step}"),
+            }
+        }),
+    };
+    let all = found.into_iter();
+    all.map(|one| Wrong::new(name(&one.path), one.message))
+        .collect()
+}
+
+async fn edited(service: &Service, make: MakeEdit) -> Result<(), ApiError> {
+    let (answer, hear) = oneshot::channel();
+    let gone = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server stops");
+    let sent = service.tasks.send(Task::Edit { make, answer }).await;
+    sent.map_err(|_| gone())?;
+    hear.await.map_err(|_| gone())?.map(drop)
+}
+
+/// The calls of a kind.
+macro_rules! routes {
+    ($kind:ty, $list:literal, $one:literal, $schema:expr, $list_schema:expr) => {
+        &[
+            Route::get(
+                $list,
+                concat!("list", $one, "s"),
+                concat!("All ", $list),
+                ($list, $list_schema),
+                Work::Now(managed::list::<$kind>),
+            ),
+            Route::get(
+                concat!($list, "/{id}"),
+                concat!("get", $one),
+                concat!("One of the ", $list),
+                ($list, $list_schema),
+                Work::Now(managed::one::<$kind>),
+            ),
+            Route::get(
+                $list,
+                concat!("create", $one),
+                concat!("Make one of the ", $list),
+                ($list, $list_schema),
+                Work::Later(managed::create::<$kind>),
+            )
+            .by(Verb::Put, Access::Write)
+            .takes($schema),
+            Route::get(
+                concat!($list, "/{id}"),
+                concat!("update", $one),
+                concat!("Change one of the ", $list, ": fields that are left out stay"),
+                ($list, $list_schema),
+                Work::Later(managed::update::<$kind>),
+            )
+            .by(Verb::Post, Access::Write)
+            .takes($schema),
+            Route::get(
+                concat!($list, "/{id}"),
+                concat!("delete", $one),
+                concat!("Delete one of the ", $list, " that nothing names"),
+                ($list, $list_schema),
+                Work::Later(managed::remove::<$kind>),
+            )
+            .by(Verb::Delete, Access::Write),
+        ]
+    };
+}
+pub(super) use routes;

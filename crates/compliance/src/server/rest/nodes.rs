@@ -1,0 +1,403 @@
+//! Nodes: who is pending, who is accepted, decisions about them, and what is set for them.
+
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::answers::ApiError;
+use super::groups::PROPERTY_LIST;
+use super::route::{Answer, Call, Parameter, Route, Verb, Work};
+use super::schema::{Schema, TEXT, may, needed};
+use crate::acceptance::{DecisionError, Standing};
+use crate::model::mode::PolicyMode;
+use crate::model::node::{Node, NodeState};
+use crate::model::property::{PROPERTIES, Property};
+use crate::reports::moment::Moment;
+use crate::server::generator::Task;
+use crate::server::ledger::{Administered, Refusal, Request};
+use crate::server::service::Service;
+use crate::server::state::{Access, NodeRecord};
+
+/// Most nodes that one decision is about.
+const DECIDED: usize = 100_000;
+
+static STATES: Schema = Schema::Word(&[
+    "enabled",
+    "initializing",
+    "empty-policies",
+    "ignored",
+    "preparing-eol",
+]);
+static MODES: Schema = Schema::Word(&["default", "audit", "enforce"]);
+static STANDINGS: Schema = Schema::Word(&["pending", "accepted", "refused", "unknown"]);
+static TEXTS: Schema = Schema::List(&TEXT, usize::MAX);
+
+static NODE: Schema = Schema::Object(
+    "Node",
+    &[
+        needed("id", &Schema::Identity, ""),
+        needed("hostname", &TEXT, ""),
+        needed("status", &STANDINGS, ""),
+        needed("state", &STATES, ""),
+        needed(
+            "os",
+            &Schema::Object(
+                "OperatingSystem",
+                &[
+                    needed("type", &TEXT, "the kernel"),
+                    needed("name", &TEXT, ""),
+                    needed("version", &TEXT, ""),
+                    needed("fullName", &TEXT, ""),
+                    may("servicePack", &TEXT, ""),
+                    needed("kernelVersion", &TEXT, ""),
+                ],
+            ),
+            "",
+        ),
+        needed("architectureDescription", &TEXT, ""),
+        needed(
+            "ram",
+            &Schema::Either(&[&Schema::Number(0, i64::MAX), &Schema::Any]),
+            "bytes, or null",
+        ),
+        needed("ipAddresses", &TEXTS, ""),
+        needed("policyServerId", &TEXT, ""),
+        needed("policyMode", &MODES, ""),
+        needed("lastInventoryDate", &TEXT, ""),
+        needed("properties", &PROPERTY_LIST, ""),
+        needed(
+            "managementTechnology",
+            &Schema::List(
+                &Schema::Object(
+                    "Agent",
+                    &[needed("name", &TEXT, ""), needed("version", &TEXT, "")],
+                ),
+                1,
+            ),
+            "",
+        ),
+    ],
+);
+static NODES: Schema = Schema::List(&NODE, usize::MAX);
+static NODE_STATUSES: Schema = Schema::List(
+    &Schema::Object(
+        "NodeStatus",
+        &[needed("id", &TEXT, ""), needed("status", &STANDINGS, "")],
+    ),
+    usize::MAX,
+);
+static DECIDED_NODES: Schema = Schema::List(
+    &Schema::Object(
+        "DecidedNode",
+        &[
+            needed("id", &Schema::Identity, ""),
+            needed("hostname", &TEXT, ""),
+            needed("status", &STANDINGS, ""),
+        ],
+    ),
+    DECIDED,
+);
+
+static DECISION: Schema = Schema::Object(
+    "NodeDecision",
+    &[
+        needed("status", &Schema::Word(&["accepted", "refused"]), ""),
+        may("nodeId", &Schema::List(&Schema::Identity, DECIDED), ""),
+    ],
+);
+static ONE_DECISION: Schema = Schema::Object(
+    "OneNodeDecision",
+    &[needed(
+        "status",
+        &Schema::Word(&["accepted", "refused"]),
+        "",
+    )],
+);
+static CHANGE: Schema = Schema::Object(
+    "NodeChange",
+    &[
+        may(
+            "properties",
+            &Schema::List(
+                &Schema::Object(
+                    "PropertyChange",
+                    &[
+                        needed("name", &Schema::PropertyName, ""),
+                        needed("value", &Schema::Any, "any JSON; an empty text removes it"),
+                    ],
+                ),
+                PROPERTIES,
+            ),
+            "those that are left out stay",
+        ),
+        may("policyMode", &MODES, ""),
+        may("state", &STATES, ""),
+        may(
+            "keyStatus",
+            &Schema::Word(&["undefined"]),
+            "the node's next inventory may bring another key",
+        ),
+    ],
+);
+
+const IDS: &[Parameter] = &[Parameter {
+    name: "ids",
+    schema: &TEXT,
+    note: "identities, separated by commas",
+}];
+
+/// The calls of nodes.
+pub(super) const ROUTES: &[Route] = &[
+    Route::get(
+        "nodes",
+        "listAcceptedNodes",
+        "Accepted nodes",
+        ("nodes", &NODES),
+        Work::Now(|service, _| Ok(json!({"nodes": service.list(Standing::Accepted)}))),
+    ),
+    Route::get(
+        "nodes/pending",
+        "listPendingNodes",
+        "Nodes that wait for a decision",
+        ("nodes", &NODES),
+        Work::Now(|service, _| Ok(json!({"nodes": service.list(Standing::Pending)}))),
+    ),
+    Route::get(
+        "nodes/pending/{id}",
+        "pendingNodeDetails",
+        "A node that waits",
+        ("nodes", &NODES),
+        Work::Now(|service, call| service.one(call.id(), Standing::Pending)),
+    ),
+    Route::get(
+        "nodes/status",
+        "nodesStatus",
+        "Pending, accepted or unknown",
+        ("nodes", &NODE_STATUSES),
+        Work::Now(|service, call| Ok(service.statuses(call.query.get("ids")))),
+    )
+    .asks(IDS),
+    Route::get(
+        "nodes/{id}",
+        "nodeDetails",
+        "An accepted node",
+        ("nodes", &NODES),
+        Work::Now(|service, call| service.one(call.id(), Standing::Accepted)),
+    ),
+    Route::get(
+        "nodes/pending",
+        "changePendingNodeStatus",
+        "Accept or refuse nodes",
+        ("nodes", &DECIDED_NODES),
+        Work::Later(|service, call| {
+            Box::pin(async move {
+                let decision: Decision = call.read()?;
+                service.decide(decision.node_id, decision.status).await
+            })
+        }),
+    )
+    .by(Verb::Post, Access::Write)
+    .takes(&DECISION),
+    Route::get(
+        "nodes/pending/{id}",
+        "changePendingNodeStatus",
+        "Accept or refuse a node",
+        ("nodes", &DECIDED_NODES),
+        Work::Later(|service, call| {
+            Box::pin(async move {
+                let decision: Decision = call.read()?;
+                let nodes = vec![call.id().to_owned()];
+                service.decide(nodes, decision.status).await
+            })
+        }),
+    )
+    .by(Verb::Post, Access::Write)
+    .takes(&ONE_DECISION),
+    Route::get(
+        "nodes/{id}",
+        "updateNode",
+        "Set properties, policy mode or state of an accepted node, or let it have another key",
+        ("nodes", &NODES),
+        Work::Later(|service, call| Box::pin(service.change(call))),
+    )
+    .by(Verb::Post, Access::Write)
+    .takes(&CHANGE),
+    Route::get(
+        "nodes/{id}",
+        "deleteNode",
+        "Delete an accepted node, with all that it reported",
+        ("nodes", &NODES),
+        Work::Later(|service, call| {
+            Box::pin(async move {
+                let found = service.one(call.id(), Standing::Accepted)?;
+                service.intake.delete(call.id()).await?;
+                Ok(found)
+            })
+        }),
+    )
+    .by(Verb::Delete, Access::Write),
+];
+
+/// What becomes of pending nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Accepted,
+    Refused,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Decision {
+    #[serde(default)]
+    node_id: Vec<String>,
+    status: Status,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Change {
+    properties: Vec<Property>,
+    policy_mode: Option<String>,
+    state: Option<NodeState>,
+    key_status: Option<String>,
+}
+
+impl Change {
+    /// What of it is set for the node.
+    fn administered(self) -> Administered {
+        let mode = |word: &str| match word {
+            "audit" => Some(PolicyMode::Audit),
+            "enforce" => Some(PolicyMode::Enforce),
+            _ => None,
+        };
+        let properties = self.properties.into_iter();
+        Administered {
+            properties: properties
+                .map(|one| (one.name, Some(one.value).filter(|value| *value != "")))
+                .collect(),
+            policy_mode: self.policy_mode.as_deref().map(mode),
+            state: self.state,
+        }
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let status = match &refusal {
+            Refusal::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::Decision(DecisionError::NotAccepted { .. })
+            | Refusal::UnknownNode(_)
+            | Refusal::UnknownToken(_) => StatusCode::NOT_FOUND,
+            Refusal::Provided { .. } => return Self::managed("inventory", refusal),
+            Refusal::Model(error) => return Self::field("properties", error.to_string()),
+            _ => StatusCode::CONFLICT,
+        };
+        Self::new(status, refusal)
+    }
+}
+
+impl Service {
+    async fn change(&self, call: &Call<'_>) -> Answer {
+        let change: Change = call.read()?;
+        let id = call.id();
+        self.one(id, Standing::Accepted)?;
+        if change.key_status.is_some() {
+            self.commands.run(Request::ResetKey(id.to_owned())).await?;
+        }
+        let change = change.administered();
+        if change != Administered::default() {
+            let node = id.to_owned();
+            let request = Request::Administer { node, change };
+            self.commands.run(request).await?;
+            // The thread is gone only when the server stops; it starts anew from the store.
+            let _ = self.tasks.send(Task::Administered(id.to_owned())).await;
+        }
+        self.one(id, Standing::Accepted)
+    }
+
+    fn list(&self, standing: Standing) -> Vec<Value> {
+        let state = self.view.read();
+        let all = state.nodes.values();
+        let all = all.filter(|node| node.known.standing == standing);
+        all.map(|node| shown(node)).collect()
+    }
+
+    fn one(&self, id: &str, standing: Standing) -> Result<Value, ApiError> {
+        let state = self.view.read();
+        let node = state.nodes.get(id);
+        let node = node.filter(|node| node.known.standing == standing);
+        let node = node.ok_or_else(|| ApiError::not_found("node", id))?;
+        Ok(json!({"nodes": [shown(node)]}))
+    }
+
+    fn statuses(&self, ids: Option<&str>) -> Value {
+        let state = self.view.read();
+        let ids = ids.unwrap_or_default().split(',');
+        let ids = ids.filter(|id| !id.is_empty());
+        let nodes = ids.map(|id| {
+            let status = match state.nodes.get(id).map(|node| node.known.standing) {
+                None => "unknown",
+                Some(Standing::Pending) => "pending",
+                Some(Standing::Accepted) => "accepted",
+            };
+            json!({"id": id, "status": status})
+        });
+        json!({"nodes": nodes.collect::<Vec<_>>()})
+    }
+
+    async fn decide(&self, nodes: Vec<String>, status: Status) -> Result<Value, ApiError> {
+        if nodes.is_empty() || nodes.len() > DECIDED {
+            let found = nodes.len();
+            let message = format!("it lists {found} nodes; expected 1 to {DECIDED}");
+            return Err(ApiError::field("nodeId", message));
+        }
+        let accept = status == Status::Accepted;
+        let word = if accept { "accepted" } else { "refused" };
+        let decided = self.intake.decide(nodes, accept).await?;
+        let mut shown = Vec::with_capacity(decided.len());
+        for one in decided {
+            let node = one.map_err(ApiError::conflict)?;
+            shown.push(json!({"id": node.id, "hostname": node.hostname, "status": word}));
+        }
+        Ok(json!({"nodes": shown}))
+    }
+}
+
+/// A node as Rudder shows it.
+fn shown(record: &NodeRecord) -> Value {
+    let Node {
+        id,
+        hostname,
+        state,
+        policy_mode,
+        policy_server_id,
+        os,
+        architecture_description,
+        ram,
+        agent,
+        ip_addresses,
+        properties,
+        ..
+    } = &*record.node;
+    let received = jiff::Timestamp::from_millisecond(record.received).unwrap_or_default();
+    let status = match record.known.standing {
+        Standing::Pending => "pending",
+        Standing::Accepted => "accepted",
+    };
+    json!({
+        "id": id,
+        "hostname": hostname,
+        "status": status,
+        "state": state,
+        "os": os,
+        "architectureDescription": architecture_description,
+        "ram": ram,
+        "ipAddresses": ip_addresses,
+        "policyServerId": policy_server_id,
+        "policyMode": policy_mode.map_or("default", |mode| mode.name()),
+        "lastInventoryDate": Moment::utc(received).to_string(),
+        "properties": properties,
+        "managementTechnology": [{"name": agent.name, "version": agent.version}],
+    })
+}

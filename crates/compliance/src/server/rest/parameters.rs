@@ -1,0 +1,59 @@
+//! Global parameters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::managed::{self, MANAGED_BY, Managed};
+use super::route::{Route, Verb, Work};
+use super::schema::{Schema, TEXT, Wrong, may};
+use crate::definitions::{Definitions, Made, Object};
+use crate::model::property::GlobalParameter;
+use crate::server::state::Access;
+
+static PARAMETER: Schema = Schema::Object(
+    "Parameter",
+    &[
+        may("id", &Schema::PropertyName, "its name; needed to create it"),
+        may("value", &Schema::Any, "any JSON; needed to create it"),
+        may("description", &TEXT, ""),
+        MANAGED_BY,
+    ],
+);
+static PARAMETERS: Schema = Schema::List(&PARAMETER, usize::MAX);
+
+/// The calls of parameters.
+pub(super) const ROUTES: &[Route] = managed::routes!(
+    GlobalParameter,
+    "parameters",
+    "Parameter",
+    &PARAMETER,
+    &PARAMETERS
+);
+
+impl Managed for GlobalParameter {
+    const KIND: &'static str = "parameter";
+    const LIST: &'static str = "parameters";
+    const NEEDED: &'static [&'static str] = &["id", "value"];
+
+    fn table(all: &Definitions) -> &BTreeMap<String, Self> {
+        &all.parameters
+    }
+
+    fn made(made: &Made) -> &BTreeSet<String> {
+        &made.parameters
+    }
+
+    fn object(self) -> Object {
+        Object::Parameter(self)
+    }
+
+    fn wrong(&self, _: &Definitions) -> Vec<Wrong> {
+        let wrong = self.check().err();
+        let wrong = wrong.map(|error| Wrong::new("value", error.message));
+        wrong.into_iter().collect()
+    }
+
+    /// Variables in texts name it, which are found when policies are made.
+    fn users(_: &str, _: &Definitions) -> Vec<String> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,163 @@
+//! A call of the API as data.
+
+use std::pin::Pin;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::super::service::Service;
+use super::super::state::Access;
+use super::answers::ApiError;
+use super::query::Query;
+use super::schema::Schema;
+
+/// What a call does: Rudder creates by PUT and changes by POST.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Get,
+    Put,
+    Post,
+    Delete,
+}
+
+impl Verb {
+    /// The method of HTTP.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Put => "PUT",
+            Self::Post => "POST",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// What a call takes as its body.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Input {
+    Nothing,
+    /// JSON that is checked first.
+    Checked(&'static Schema),
+    /// JSON that is read as what it describes: it may be large.
+    Read(&'static Schema),
+}
+
+/// A key of what follows `?`.
+#[derive(Debug)]
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) schema: &'static Schema,
+    pub(super) note: &'static str,
+}
+
+/// The data of an answer, or why there is none.
+pub(super) type Answer = Result<Value, ApiError>;
+
+/// An answer that takes time.
+pub(super) type Later<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+
+/// Who does it.
+#[derive(Clone, Copy)]
+pub(super) enum Work {
+    /// At once.
+    Now(fn(&Service, &Call<'_>) -> Answer),
+    /// After something else.
+    Later(for<'a> fn(&'a Service, &'a Call<'a>) -> Later<'a>),
+}
+
+/// A call.
+pub(super) struct Route {
+    pub(super) method: Verb,
+    /// Below the version; `{id}` is an argument.
+    pub(super) path: &'static str,
+    /// Its name in answers.
+    pub(super) action: &'static str,
+    pub(super) summary: &'static str,
+    /// What a token must allow.
+    pub(super) access: Access,
+    pub(super) query: &'static [Parameter],
+    pub(super) input: Input,
+    /// What is in `data`, by its key; without one it is all of `data`.
+    pub(super) output: (&'static str, &'static Schema),
+    pub(super) work: Work,
+}
+
+impl Route {
+    /// A call that reads and takes nothing else than its path.
+    pub(super) const fn get(
+        path: &'static str,
+        action: &'static str,
+        summary: &'static str,
+        output: (&'static str, &'static Schema),
+        work: Work,
+    ) -> Self {
+        Self {
+            method: Verb::Get,
+            path,
+            action,
+            summary,
+            access: Access::Read,
+            query: &[],
+            input: Input::Nothing,
+            output,
+            work,
+        }
+    }
+
+    /// Another method and access.
+    pub(super) const fn by(mut self, method: Verb, access: Access) -> Self {
+        self.method = method;
+        self.access = access;
+        self
+    }
+
+    /// With a body that is checked.
+    pub(super) const fn takes(mut self, schema: &'static Schema) -> Self {
+        self.input = Input::Checked(schema);
+        self
+    }
+
+    /// With parameters.
+    pub(super) const fn asks(mut self, query: &'static [Parameter]) -> Self {
+        self.query = query;
+        self
+    }
+
+    /// The arguments in a path, if it is one of this call.
+    pub(super) fn arguments<'p>(&self, path: &[&'p str]) -> Option<Vec<&'p str>> {
+        let mut arguments = Vec::new();
+        let mut parts = self.path.split('/');
+        for given in path {
+            match parts.next()? {
+                part if part.starts_with('{') => arguments.push(*given),
+                part if part == *given => {}
+                _ => return None,
+            }
+        }
+        parts.next().is_none().then_some(arguments)
+    }
+}
+
+/// What is asked.
+pub(super) struct Call<'a> {
+    /// Those of the path, in order.
+    pub(super) arguments: Vec<&'a str>,
+    pub(super) query: Query,
+    /// As it came.
+    pub(super) body: Bytes,
+    /// The same, if the call has it checked.
+    pub(super) json: Value,
+}
+
+impl Call<'_> {
+    /// The first argument; a call without one has none.
+    pub(super) fn id(&self) -> &str {
+        self.arguments.first().copied().unwrap_or_default()
+    }
+
+    /// A checked body as a value; what the schema does not know of is told of the body.
+    pub(super) fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, ApiError> {
+        serde_json::from_value(self.json.clone())
+            .map_err(|error| ApiError::bad(format!("the body: {error}")))
+    }
+}

@@ -1,0 +1,95 @@
+//! The server itself.
+
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::answers::ApiError;
+use super::route::{Answer, Route, Verb, Work};
+use super::schema::{Schema, TEXT, needed};
+use super::shapes::when;
+use crate::server::ledger::Ledger;
+use crate::server::service::Service;
+use crate::server::state::Access;
+
+static COUNT: Schema = Schema::Number(0, i64::MAX);
+
+static INFO: Schema = Schema::Object(
+                "Info",
+                &[
+                    needed("rudder", &Schema::Map(&TEXT), "its full-version"),
+                    needed("started", &TEXT, ""),
+                ],
+            );
+static STORED: Schema = Schema::Object(
+                "Stored",
+                &[
+                    needed("runs", &COUNT, ""),
+                    needed("reports", &COUNT, ""),
+                    needed("bytes", &COUNT, "of messages, packed"),
+                    needed("exceptions", &COUNT, "reports of which something is to be told"),
+                    needed("refused", &COUNT, "uploads that are kept aside"),
+                ],
+            );
+
+/// The calls about the server.
+pub(super) const ROUTES: &[Route] = &[
+    Route::get(
+        "system/status",
+        "getStatus",
+        "Is the server there? Without a token",
+        ("global", &Schema::Word(&["OK"])),
+        Work::Now(|_, _| Ok(json!({"global": "OK"}))),
+    )
+    .by(Verb::Get, Access::Open),
+    Route::get(
+        "system/info",
+        "getSystemInfo",
+        "Version and start of the server",
+        (
+            "",
+            &INFO,
+        ),
+        Work::Now(|service, _| {
+            Ok(json!({
+                "rudder": {"full-version": concat!("headroom ", env!("CARGO_PKG_VERSION"))},
+                "started": when(service.started),
+            }))
+        }),
+    ),
+    Route::get(
+        "system/store",
+        "getStore",
+        "How much is kept, counted anew",
+        (
+            "",
+            &STORED,
+        ),
+        Work::Later(|service, _| Box::pin(service.stored())),
+    ),
+];
+
+impl Service {
+    /// How much the store keeps, counted anew.
+    async fn stored(&self) -> Answer {
+        let (told, hear) = oneshot::channel();
+        let look = move |ledger: &mut Ledger| {
+            let _ = told.send(ledger.store.stored());
+        };
+        self.commands.tend(look).await;
+        let stored = hear
+            .await
+            .map_err(|_| ApiError::unavailable("the server stops"))?;
+        let stored = stored.map_err(|error| {
+            ApiError::unavailable(format!("count what is kept: {error}; ask again"))
+        })?;
+        Ok(json!(stored))
+    }
+
+    /// Bytes of the database and its log on the disk; none if there is no such file.
+    pub(in super::super) fn database_bytes(&self) -> Option<u64> {
+        let mut log = self.database.clone().into_os_string();
+        log.push("-wal");
+        let bytes = |path: &std::path::Path| std::fs::metadata(path).ok().map(|data| data.len());
+        Some(bytes(&self.database)? + bytes(log.as_ref()).unwrap_or(0))
+    }
+}
