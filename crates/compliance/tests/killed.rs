@@ -16,13 +16,13 @@ const NODES: usize = 8;
 const FIRST: i64 = 1_780_000_000;
 
 /// This test program again, as a server on `folder`.
-struct Process {
+pub(crate) struct Process {
     child: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Process {
-    async fn start(folder: &Path) -> Self {
+    pub(crate) async fn start(folder: &Path) -> Self {
         let address = folder.join("address");
         let _ = std::fs::remove_file(&address);
         let child = Command::new(std::env::current_exe().unwrap())
@@ -46,7 +46,7 @@ impl Process {
         }
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }

@@ -5,3 +5,4 @@
 mod killed;
 mod peers;
 mod refused;
+mod rest;

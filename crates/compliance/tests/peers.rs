@@ -149,6 +149,18 @@ impl Node {
         panic!("there is no policy");
     }
 
+    /// The config id of its next policy, after this one.
+    pub(crate) async fn policy_after(&self, before: &str) -> String {
+        for _ in 0..1_000 {
+            let (config_id, _) = self.policy().await;
+            if config_id != before {
+                return config_id;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("the policy stays {before}");
+    }
+
     /// The log of a run that started at this second and has the given lines of reports.
     pub(crate) fn log(&self, second: i64, config_id: &str, reports: &[&str]) -> String {
         let start = Timestamp::from_second(second).unwrap();

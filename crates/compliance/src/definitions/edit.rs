@@ -52,7 +52,12 @@ pub struct Made {
 impl Made {
     /// Was nothing made by itself?
     pub fn is_empty(&self) -> bool {
-        let all = [&self.parameters, &self.groups, &self.directives, &self.rules];
+        let all = [
+            &self.parameters,
+            &self.groups,
+            &self.directives,
+            &self.rules,
+        ];
         all.into_iter().all(BTreeSet::is_empty)
     }
 

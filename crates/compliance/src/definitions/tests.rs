@@ -1,4 +1,6 @@
-use super::{Became, Definitions};
+use proptest::prelude::*;
+
+use super::{Became, Definitions, Edit, Object};
 use crate::model::property::GlobalParameter;
 use crate::model::rule::Rule;
 use crate::policy::generation::{Change, Settings};
@@ -50,4 +52,49 @@ fn equal_definitions_differ_in_nothing() {
     assert!(some().to(&read).is_empty());
     let settings = Change::SetSettings(Settings::default());
     assert_eq!(some().changes().last(), Some(&settings));
+}
+
+fn rule(id: &str, name: &str) -> Object {
+    Object::Rule(Rule::new(id, name))
+}
+
+#[test]
+fn what_was_made_by_itself_stays_until_the_folder_has_it() {
+    let mut before = some();
+    before.edit(&Edit::Put(rule("mine", "Mine")));
+    before.edit(&Edit::Put(rule("taken", "Taken")));
+    let mut folder = some();
+    folder
+        .rules
+        .insert("taken".into(), Rule::new("taken", "Other"));
+    let told = folder.keep_made(&before);
+    let told: Vec<_> = told.iter().map(|one| (&*one.id, one.became)).collect();
+    assert_eq!(told, [("mine", Became::Kept), ("taken", Became::Taken)]);
+    assert_eq!(folder.rules["mine"], before.rules["mine"]);
+    assert_eq!(folder.rules["taken"].display_name, "Other");
+    assert_eq!(folder.made.rules, ["mine".to_owned()].into());
+    // Whatever a folder says of itself that it made counts for nothing.
+    let mut liar = some();
+    liar.made.rules.insert("a".into());
+    assert!(liar.keep_made(&some()).is_empty());
+    assert!(liar.made.is_empty());
+}
+
+proptest! {
+    /// Changes lead where they say, and each is what the engine is told.
+    #[test]
+    fn changes_lead_where_they_say(edits in prop::collection::vec((0..4_u8, any::<bool>()), 0..16)) {
+        let mut all = some();
+        for (number, put) in edits {
+            let object = rule(&format!("r{number}"), "x");
+            let edit = if put { Edit::Put(object) } else { Edit::Remove(object) };
+            let before = all.clone();
+            all.edit(&edit);
+            let changes = before.to(&all).changes;
+            prop_assert!(changes.is_empty() || changes == [edit.change()]);
+            let json = serde_json::to_string(&edit).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Edit>(&json).unwrap(), &edit);
+            prop_assert!(all.made.rules.iter().all(|id| all.rules.contains_key(id)));
+        }
+    }
 }

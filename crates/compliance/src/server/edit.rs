@@ -21,8 +21,10 @@ use crate::policy::generation::{Change, Engine, Outcome};
 /// most when the server starts.
 const EDITS: i64 = 64;
 
+type Make = dyn FnOnce(&Definitions) -> Result<Edit, ApiError> + Send;
+
 /// Makes a change of what there is, when its turn has come.
-pub(crate) struct MakeEdit(Box<dyn FnOnce(&Definitions) -> Result<Edit, ApiError> + Send>);
+pub(crate) struct MakeEdit(Box<Make>);
 
 impl MakeEdit {
     pub(super) fn new(
@@ -116,7 +118,8 @@ impl Generator {
         };
         if let Err(error) = self.runtime.block_on(self.commands.run(request)) {
             let fields = Fields::new().and("version", base);
-            self.logger.error("definitions-not-gathered", &error, fields);
+            self.logger
+                .error("definitions-not-gathered", &error, fields);
         }
     }
 

@@ -10,8 +10,8 @@ use telemetry::{Fields, Logger};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use super::fleet::{Compliance, EXPECTED_BYTES, stored_log, stored_text};
 use super::edit::{Edited, MakeEdit};
+use super::fleet::{Compliance, EXPECTED_BYTES, stored_log, stored_text};
 use super::ledger::{Commands, Refusal, Reply, Request};
 use super::metrics::Metrics;
 use super::now;

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use commit::{Applied, Layer, Limits, Model, NotDone, Requests, StoreError};
 use telemetry::{Fields, Logger};
 
-use super::state::{
-    NodeRecord, PolicyRecord, RefusedRecord, RunRecord, State, TokenRecord, Write,
-};
+use super::state::{NodeRecord, PolicyRecord, RefusedRecord, RunRecord, State, TokenRecord, Write};
 use super::store::{Loaded, Store};
 use crate::acceptance::{Arrival, DecisionError, Newcomer, Nodes, Rejected, Standing};
 use crate::definitions::{Definitions, Edit};
@@ -182,7 +180,9 @@ pub(crate) enum Refusal {
         base: i64,
     },
     /// A property comes from elsewhere.
-    #[error("the property \"{name}\" comes from {provider}, which would set it again; change it there")]
+    #[error(
+        "the property \"{name}\" comes from {provider}, which would set it again; change it there"
+    )]
     Provided {
         /// The property.
         name: String,

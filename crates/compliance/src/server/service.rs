@@ -16,11 +16,11 @@ use super::generator::Task;
 use super::intake::{Intake, Taken};
 use super::ledger::Commands;
 use super::metrics::{Gauges, Metrics};
+use super::rest::{answer, openapi, text};
 use super::state::{State, TokenHash};
 use crate::acceptance::Standing;
 use crate::model::node::ROOT;
 use crate::reports::signature::NodeCertificate;
-use super::rest::{answer, openapi, text};
 
 /// What all requests are answered with.
 pub(crate) struct Service {
@@ -49,9 +49,7 @@ impl Handler for Service {
             (&Method::GET, "health") => text(StatusCode::OK, "ok\n"),
             (&Method::GET, "metrics") => self.metrics(),
             (&Method::GET, "uuid") => text(StatusCode::OK, ROOT),
-            (&Method::GET, "openapi.json") => {
-                answer(StatusCode::OK, "application/json", openapi())
-            }
+            (&Method::GET, "openapi.json") => answer(StatusCode::OK, "application/json", openapi()),
             (&Method::GET, "policies") => self.policy(rest, &head),
             (&Method::PUT, "reports" | "inventories" | "inventory-updates") => {
                 let limit = self.limits.upload_bytes;

@@ -18,8 +18,7 @@ pub(super) async fn apply(args: ApplyArgs) -> Result<Outcome> {
         .await?;
     let plan = &plan["plan"];
     print(&planned(plan))?;
-    let nothing = plan["objects"].as_array().is_none_or(Vec::is_empty);
-    if nothing {
+    if unchanged(plan) {
         return Ok(Outcome::Pass);
     }
     if !args.yes && !confirmed()? {
@@ -80,24 +79,33 @@ fn confirmed() -> Result<bool> {
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
+/// Is all as the folder says, but for what the API made beside it?
+fn unchanged(plan: &serde_json::Value) -> bool {
+    let objects = plan["objects"].as_array();
+    objects.is_none_or(|all| all.iter().all(|one| one["became"] == "kept"))
+}
+
 fn planned(plan: &serde_json::Value) -> String {
     let list = |key: &str| plan[key].as_array().cloned().unwrap_or_default();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let objects = list("objects");
-    if objects.is_empty() {
-        return "nothing differs from what is defined\n".into();
-    }
     let mut out = String::new();
     for one in objects.iter().take(NAMED) {
-        let sign = match one["became"].as_str() {
-            Some("added") => "+",
-            Some("removed") => "-",
-            _ => "~",
+        let (sign, note) = match one["became"].as_str() {
+            Some("added") => ("+", ""),
+            Some("removed") => ("-", ""),
+            Some("kept") => ("=", " (made by the API; it stays)"),
+            Some("taken") => ("~", " (made by the API; from now on the folder's)"),
+            _ => ("~", ""),
         };
-        out += &format!("{sign} {} {}\n", text(&one["kind"]), text(&one["id"]));
+        let (kind, id) = (text(&one["kind"]), text(&one["id"]));
+        out += &format!("{sign} {kind} {id}{note}\n");
     }
     if objects.len() > NAMED {
         out += &format!("  and {} more\n", objects.len() - NAMED);
+    }
+    if unchanged(plan) {
+        return out + "nothing differs from what is defined\n";
     }
     let (count, nodes) = (plan["nodes"].as_u64().unwrap_or_default(), list("named"));
     out += &format!("another policy for {}\n", self::count(count));

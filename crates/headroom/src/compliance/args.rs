@@ -26,6 +26,9 @@ pub(crate) enum ComplianceCommand {
     Refuse(DecideArgs),
     /// Show the compliance of the fleet, or what a node reports
     Show(ShowArgs),
+    /// Make, list and revoke tokens of the REST API
+    #[command(subcommand)]
+    Token(TokenCommand),
 }
 
 #[derive(Debug, Args)]
@@ -129,6 +132,37 @@ pub(crate) struct AdminArgs {
     /// The server, if it is not where that folder says
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token and print it: it is shown this once
+    New(NewTokenArgs),
+    /// List tokens: what they are called, what they allow, and since when
+    List(AdminArgs),
+    /// Let a token be good for nothing
+    Revoke(RevokeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewTokenArgs {
+    /// What it is for; its id too
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// It may change things; without this it only reads
+    #[arg(long)]
+    pub(crate) write: bool,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArgs {
+    /// Its id
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ mod apply;
 pub(crate) mod args;
 mod nodes;
 mod show;
+mod token;
 
 use std::path::Path;
 
@@ -41,6 +42,7 @@ pub(crate) fn run(command: ComplianceCommand) -> Result<Outcome> {
             ComplianceCommand::Accept(args) => nodes::decide(&args, "accepted").await?,
             ComplianceCommand::Refuse(args) => nodes::decide(&args, "refused").await?,
             ComplianceCommand::Show(args) => show::show(&args).await?,
+            ComplianceCommand::Token(command) => token::run(&command).await?,
         }
         Ok(Outcome::Pass)
     }))

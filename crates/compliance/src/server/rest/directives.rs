@@ -48,12 +48,12 @@ static DIRECTIVE: Schema = Schema::Object(
             &Schema::Identity,
             "the newest if it is left out",
         ),
-        may("parameters", &SECTION, "values of the technique's variables"),
         may(
-            "priority",
-            &Schema::Number(0, 10),
-            "0 is the highest",
+            "parameters",
+            &SECTION,
+            "values of the technique's variables",
         ),
+        may("priority", &Schema::Number(0, 10), "0 is the highest"),
         may("enabled", &Schema::Flag, ""),
         may(
             "policyMode",
@@ -90,11 +90,15 @@ impl Managed for Directive {
     }
 
     fn wrong(&self, all: &Definitions) -> Vec<Wrong> {
-        named(all.check_directive(self), "parameters", |field| match field {
-            "technique" => "techniqueName",
-            "params" => "parameters",
-            other => other,
-        })
+        named(
+            all.check_directive(self),
+            "parameters",
+            |field| match field {
+                "technique" => "techniqueName",
+                "params" => "parameters",
+                other => other,
+            },
+        )
     }
 
     fn users(id: &str, all: &Definitions) -> Vec<String> {

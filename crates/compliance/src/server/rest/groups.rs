@@ -72,7 +72,11 @@ static CONDITION: Schema = Schema::Either(&[
 static QUERY: Schema = Schema::Object(
     "Query",
     &[
-        may("select", &Schema::Word(&["node", "nodeAndPolicyServer"]), ""),
+        may(
+            "select",
+            &Schema::Word(&["node", "nodeAndPolicyServer"]),
+            "",
+        ),
         may("composition", &Schema::Word(&["and", "or"]), ""),
         may("transform", &Schema::Word(&["identity", "invert"]), ""),
         needed("where", &CONDITIONS, ""),
@@ -83,7 +87,11 @@ static PROPERTY: Schema = Schema::Object(
     &[
         needed("name", &Schema::PropertyName, ""),
         needed("value", &Schema::Any, "any JSON"),
-        may("provider", &TEXT, "where it comes from, if not from a person"),
+        may(
+            "provider",
+            &TEXT,
+            "where it comes from, if not from a person",
+        ),
     ],
 );
 /// Properties of a group or node.
@@ -116,8 +124,7 @@ static GROUP: Schema = Schema::Object(
 static GROUPS: Schema = Schema::List(&GROUP, usize::MAX);
 
 /// The calls of groups.
-pub(super) const ROUTES: &[Route] =
-    managed::routes!(Group, "groups", "Group", &GROUP, &GROUPS);
+pub(super) const ROUTES: &[Route] = managed::routes!(Group, "groups", "Group", &GROUP, &GROUPS);
 
 impl Managed for Group {
     const KIND: &'static str = "group";

@@ -141,7 +141,8 @@ pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
     Box::pin(async move {
         let (body, id) = (fields(call), call.id().to_owned());
         if let Some(other) = body.get("id").filter(|other| **other != *id) {
-            let message = format!("{other} is another than that of the address; they cannot change");
+            let message =
+                format!("{other} is another than that of the address; they cannot change");
             return Err(ApiError::field("id", message));
         }
         let make = MakeEdit::new(move |all| {
@@ -281,7 +282,11 @@ macro_rules! routes {
             Route::get(
                 concat!($list, "/{id}"),
                 concat!("update", $one),
-                concat!("Change one of the ", $list, ": fields that are left out stay"),
+                concat!(
+                    "Change one of the ",
+                    $list,
+                    ": fields that are left out stay"
+                ),
                 ($list, $list_schema),
                 Work::Later(managed::update::<$kind>),
             )

@@ -68,7 +68,11 @@ fn below_version<'p>(rest: &'p str, head: &Parts) -> Option<Vec<&'p str>> {
         return None;
     }
     let spoken = |version: &str| {
-        let number = || version.parse().is_ok_and(|number| (1..=VERSION).contains(&number));
+        let number = || {
+            version
+                .parse()
+                .is_ok_and(|number| (1..=VERSION).contains(&number))
+        };
         version == "latest" || number()
     };
     let parts: Vec<&str> = parts.collect();
@@ -85,7 +89,10 @@ fn below_version<'p>(rest: &'p str, head: &Parts) -> Option<Vec<&'p str>> {
 }
 
 /// The call that a request means, with the arguments in its path.
-fn found<'p>(method: &Method, path: &[&'p str]) -> Result<(&'static Route, Vec<&'p str>), ApiError> {
+fn found<'p>(
+    method: &Method,
+    path: &[&'p str],
+) -> Result<(&'static Route, Vec<&'p str>), ApiError> {
     let fitting: Vec<_> = routes()
         .filter_map(|route| Some((route, route.arguments(path)?)))
         .collect();
@@ -119,7 +126,9 @@ impl Service {
         let pretty = query.get("prettify") == Some("true");
         let meant = found(&head.method, &path);
         // Who may not call anything is not told what there is.
-        let needed = meant.as_ref().map_or(Access::Read, |(route, _)| route.access);
+        let needed = meant
+            .as_ref()
+            .map_or(Access::Read, |(route, _)| route.access);
         let action = meant.as_ref().map_or("call", |(route, _)| route.action);
         let done = match self.admit(head, needed) {
             Err(refused) => Err(refused),
@@ -147,7 +156,9 @@ impl Service {
         if access < needed {
             self.metrics.unauthorised.add(1);
             let why = match needed {
-                Access::Admin => "this takes the administrator's token, which stands in the server's folder",
+                Access::Admin => {
+                    "this takes the administrator's token, which stands in the server's folder"
+                }
                 _ => "this token may only read; make one with --write",
             };
             return Err(ApiError::new(StatusCode::FORBIDDEN, why));

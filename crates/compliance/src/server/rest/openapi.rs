@@ -114,6 +114,9 @@ fn operation(route: &Route) -> String {
         Verb::Post => "update",
         Verb::Delete => "delete",
     };
-    let parts = route.path.split('/').map(|part| part.trim_matches(['{', '}']));
+    let parts = route
+        .path
+        .split('/')
+        .map(|part| part.trim_matches(['{', '}']));
     parts.fold(verb.to_owned(), |name, part| format!("{name}_{part}"))
 }

@@ -60,7 +60,9 @@ pub(super) const ROUTES: &[Route] = &[
 
 fn one(service: &Service, id: &str) -> Answer {
     let all = service.settings();
-    let value = all.get(id).ok_or_else(|| ApiError::not_found("setting", id))?;
+    let value = all
+        .get(id)
+        .ok_or_else(|| ApiError::not_found("setting", id))?;
     Ok(json!({"settings": {id: value}}))
 }
 

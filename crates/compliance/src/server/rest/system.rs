@@ -14,22 +14,26 @@ use crate::server::state::Access;
 static COUNT: Schema = Schema::Number(0, i64::MAX);
 
 static INFO: Schema = Schema::Object(
-                "Info",
-                &[
-                    needed("rudder", &Schema::Map(&TEXT), "its full-version"),
-                    needed("started", &TEXT, ""),
-                ],
-            );
+    "Info",
+    &[
+        needed("rudder", &Schema::Map(&TEXT), "its full-version"),
+        needed("started", &TEXT, ""),
+    ],
+);
 static STORED: Schema = Schema::Object(
-                "Stored",
-                &[
-                    needed("runs", &COUNT, ""),
-                    needed("reports", &COUNT, ""),
-                    needed("bytes", &COUNT, "of messages, packed"),
-                    needed("exceptions", &COUNT, "reports of which something is to be told"),
-                    needed("refused", &COUNT, "uploads that are kept aside"),
-                ],
-            );
+    "Stored",
+    &[
+        needed("runs", &COUNT, ""),
+        needed("reports", &COUNT, ""),
+        needed("bytes", &COUNT, "of messages, packed"),
+        needed(
+            "exceptions",
+            &COUNT,
+            "reports of which something is to be told",
+        ),
+        needed("refused", &COUNT, "uploads that are kept aside"),
+    ],
+);
 
 /// The calls about the server.
 pub(super) const ROUTES: &[Route] = &[
@@ -45,10 +49,7 @@ pub(super) const ROUTES: &[Route] = &[
         "system/info",
         "getSystemInfo",
         "Version and start of the server",
-        (
-            "",
-            &INFO,
-        ),
+        ("", &INFO),
         Work::Now(|service, _| {
             Ok(json!({
                 "rudder": {"full-version": concat!("headroom ", env!("CARGO_PKG_VERSION"))},
@@ -60,10 +61,7 @@ pub(super) const ROUTES: &[Route] = &[
         "system/store",
         "getStore",
         "How much is kept, counted anew",
-        (
-            "",
-            &STORED,
-        ),
+        ("", &STORED),
         Work::Later(|service, _| Box::pin(service.stored())),
     ),
 ];

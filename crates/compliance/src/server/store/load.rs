@@ -135,7 +135,9 @@ impl Store {
                     hash,
                     created,
                 };
-                state.tokens.insert(Arc::clone(&record.id), Arc::new(record));
+                state
+                    .tokens
+                    .insert(Arc::clone(&record.id), Arc::new(record));
                 Ok(())
             },
         )?;

@@ -21,7 +21,8 @@ use crate::reports::decision::UnixMillis;
 pub(crate) use load::{Loaded, StoredRun};
 pub(crate) use write::ACCESSES;
 
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE nodes (number INTEGER PRIMARY KEY, id TEXT NOT NULL, standing TEXT NOT NULL,
         key_status TEXT NOT NULL, certificate TEXT NOT NULL, node TEXT NOT NULL,
         received INTEGER NOT NULL, inventory BLOB NOT NULL);
@@ -42,11 +43,13 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX exceptions_of_runs ON exceptions (run);
     CREATE TABLE refused (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, name TEXT NOT NULL,
         why TEXT NOT NULL, body BLOB NOT NULL);
-", "
+",
+    "
     CREATE TABLE edits (version INTEGER PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL);
     CREATE TABLE tokens (id TEXT PRIMARY KEY, name TEXT NOT NULL, access TEXT NOT NULL,
         hash BLOB NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID;
-"];
+",
+];
 
 /// Runs that one purge removes at most, so that uploads need not wait for it.
 const PURGED: usize = 2_000;

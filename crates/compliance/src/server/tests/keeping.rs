@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::acceptance::{Arrival, Standing};
-use crate::definitions::Definitions;
-use crate::server::ledger::{Refusal, Reply};
-use crate::server::state::RefusedRecord;
+use crate::definitions::{Definitions, Edit, Object};
+use crate::model::property::Property;
+use crate::model::rule::Rule;
+use crate::server::ledger::{Administered, Refusal, Reply};
+use crate::server::state::{Access, RefusedRecord, TokenRecord};
 use crate::server::store::Stored;
 
 async fn reopened(folder: &Path) -> (Commands, commit::View<State>) {
@@ -126,6 +128,104 @@ async fn definitions_change_only_what_was_looked_at() {
         "{late:?}"
     );
     assert_eq!(view.read().version, 1);
+}
+
+#[tokio::test]
+async fn single_changes_and_tokens_are_there_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (commands, view) = writer(folder.path()).await;
+    let put = |id: &str| Request::Edit {
+        edit: Box::new(Edit::Put(Object::Rule(Rule::new(id, id)))),
+        at: 0,
+    };
+    commands.run(put("before")).await.unwrap();
+    // All definitions at once, and changes after them: only these are carried out again.
+    let whole = Arc::clone(&view.read().definitions);
+    let request = Request::Definitions {
+        definitions: whole,
+        base: 1,
+        at: 0,
+    };
+    commands.run(request).await.unwrap();
+    commands.run(put("after")).await.unwrap();
+    let gone = Edit::Remove(Object::Rule(Rule::new("before", "before")));
+    let gone = Request::Edit {
+        edit: Box::new(gone),
+        at: 0,
+    };
+    commands.run(gone).await.unwrap();
+    let token = |id: &str| {
+        Request::Token(Arc::new(TokenRecord {
+            id: id.into(),
+            name: id.to_owned(),
+            access: Access::Write,
+            hash: [3; 32],
+            created: 7,
+        }))
+    };
+    commands.run(token("a")).await.unwrap();
+    commands.run(token("b")).await.unwrap();
+    let again = commands.run(token("a")).await;
+    assert!(matches!(again, Err(Refusal::KnownToken(_))), "{again:?}");
+    commands.run(Request::Revoke("b".into())).await.unwrap();
+    let again = commands.run(Request::Revoke("b".into())).await;
+    assert!(matches!(again, Err(Refusal::UnknownToken(_))), "{again:?}");
+    let (before, version) = (Arc::clone(&view.read().definitions), view.read().version);
+    commands.stop().await;
+
+    let (_, view) = reopened(folder.path()).await;
+    let state = view.read();
+    assert_eq!((state.version, version), (4, 4));
+    assert_eq!(state.definitions, before);
+    assert_eq!(state.definitions.made.rules, ["after".to_owned()].into());
+    let tokens: Vec<_> = state.tokens.values().collect();
+    assert_eq!(tokens.len(), 1);
+    assert_eq!((tokens[0].access, tokens[0].hash), (Access::Write, [3; 32]));
+}
+
+#[tokio::test]
+async fn a_property_of_the_inventory_is_not_set_by_hand_and_one_set_by_hand_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (commands, view) = writer(folder.path()).await;
+    let (_, certificate) = identity("a");
+    let arrives = |names: &[&str]| {
+        let Request::Inventory(mut newcome) = newcome("a", &certificate) else {
+            panic!("it is an inventory");
+        };
+        let all = names.iter().map(|name| Property {
+            provider: Some("inventory".into()),
+            ..Property::new(*name, "theirs".into())
+        });
+        newcome.node.properties = all.collect();
+        Request::Inventory(newcome)
+    };
+    let set = |name: &str| Request::Administer {
+        node: "a".into(),
+        change: Administered {
+            properties: vec![(name.to_owned(), Some("ours".into()))],
+            ..Administered::default()
+        },
+    };
+    commands.run(arrives(&["site"])).await.unwrap();
+    let early = commands.run(set("mine")).await;
+    assert!(matches!(early, Err(Refusal::UnknownNode(_))), "{early:?}");
+    commands.run(decide("a", true)).await.unwrap();
+    let theirs = commands.run(set("site")).await;
+    assert!(
+        matches!(theirs, Err(Refusal::Provided { .. })),
+        "{theirs:?}"
+    );
+    commands.run(set("mine")).await.unwrap();
+    let wrong = commands.run(set("a b")).await;
+    assert!(matches!(wrong, Err(Refusal::Model(_))), "{wrong:?}");
+    // The next inventory has another property, and one that was set by hand.
+    commands.run(arrives(&["rack", "mine"])).await.unwrap();
+    let properties = view.read().nodes["a"].node.properties.clone();
+    let shown: Vec<_> = properties
+        .iter()
+        .map(|one| (&*one.name, one.value.as_str().unwrap()))
+        .collect();
+    assert_eq!(shown, [("rack", "theirs"), ("mine", "ours")]);
 }
 
 #[tokio::test]

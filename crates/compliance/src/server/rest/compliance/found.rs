@@ -127,7 +127,11 @@ impl Service {
             .iter()
             .flat_map(|node| node.directives.iter().map(|one| &*one.rule))
             .collect();
-        let rules = view.all.rules.keys().filter(|id| held.contains(id.as_str()));
+        let rules = view
+            .all
+            .rules
+            .keys()
+            .filter(|id| held.contains(id.as_str()));
         let rules: Vec<_> = rules.map(|id| view.rule(id, &nodes)).collect();
         group.insert("rules".into(), rules.into());
         group.insert("nodes".into(), view.nodes(&nodes));
@@ -236,6 +240,9 @@ impl Service {
 
 impl View {
     fn nodes(&self, nodes: &[NodeShown]) -> Value {
-        nodes.iter().map(|node| Value::Object(self.node(node))).collect()
+        nodes
+            .iter()
+            .map(|node| Value::Object(self.node(node)))
+            .collect()
     }
 }

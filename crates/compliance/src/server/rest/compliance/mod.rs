@@ -113,7 +113,11 @@ static GROUP_LIST: Schema = Schema::List(&GROUP, usize::MAX);
 static GLOBAL: Schema = Schema::Object(
     "GlobalCompliance",
     &[
-        needed("compliance", &Schema::Share, "-1 if nothing is reported yet"),
+        needed(
+            "compliance",
+            &Schema::Share,
+            "-1 if nothing is reported yet",
+        ),
         needed("complianceDetails", &DETAILS, ""),
     ],
 );

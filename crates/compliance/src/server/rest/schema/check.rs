@@ -50,8 +50,12 @@ impl Schema {
     /// What is wrong with a value that an address has.
     pub(in super::super) fn check_text(&self, field: &str, text: &str) -> Vec<Wrong> {
         let value = match self {
-            Self::Number(..) => text.parse::<i64>().map_or_else(|_| text.into(), Value::from),
-            Self::Flag => text.parse::<bool>().map_or_else(|_| text.into(), Value::from),
+            Self::Number(..) => text
+                .parse::<i64>()
+                .map_or_else(|_| text.into(), Value::from),
+            Self::Flag => text
+                .parse::<bool>()
+                .map_or_else(|_| text.into(), Value::from),
             _ => text.into(),
         };
         let mut wrong = Vec::new();
@@ -161,12 +165,7 @@ impl Schema {
     }
 }
 
-fn object(
-    fields: &[Field],
-    entries: &Map<String, Value>,
-    path: &str,
-    wrong: &mut Vec<Wrong>,
-) {
+fn object(fields: &[Field], entries: &Map<String, Value>, path: &str, wrong: &mut Vec<Wrong>) {
     for (key, value) in entries {
         match fields.iter().find(|field| field.name == key) {
             Some(field) => field.schema.walk(value, &below(path, key), wrong),

@@ -43,9 +43,15 @@ fn every_wrong_field_is_named_at_its_place() {
         (json!({"name": "a", "on": "true"}), "on"),
         (json!({"name": "a", "what": 1}), "what"),
         (json!({"name": "a", "target": "special:none"}), "target"),
-        (json!({"name": "a", "target": {"or": ["a", "special:none"]}}), "target.or[1]"),
+        (
+            json!({"name": "a", "target": {"or": ["a", "special:none"]}}),
+            "target.or[1]",
+        ),
         (json!({"name": "a", "target": 7}), "target"),
-        (json!({"name": "a", "within": [{"name": "b"}, {"name": 1}]}), "within[1].name"),
+        (
+            json!({"name": "a", "within": [{"name": "b"}, {"name": 1}]}),
+            "within[1].name",
+        ),
     ] {
         assert_eq!(fields(&value), [expected], "{value}");
     }
@@ -60,7 +66,11 @@ fn what_an_address_has_is_read_as_what_it_should_be() {
     let level = Schema::Number(0, 10);
     assert_eq!(level.check_text("level", "10"), []);
     for wrong in ["11", "x", "", "1.0"] {
-        assert_eq!(level.check_text("level", wrong)[0].field, "level", "{wrong}");
+        assert_eq!(
+            level.check_text("level", wrong)[0].field,
+            "level",
+            "{wrong}"
+        );
     }
 }
 

@@ -1,0 +1,172 @@
+//! What is read: every call of the document, and the shapes of Rudder.
+
+use super::*;
+
+/// An argument that is there.
+fn argument(path: &str) -> String {
+    if !path.contains('{') {
+        return path.to_owned();
+    }
+    let id = match path.split('/').find(|part| *part != "compliance") {
+        Some("nodes") => A,
+        Some("rules") => "r",
+        Some("directives") => "d",
+        Some("groups") => "g",
+        Some("parameters") => "p",
+        Some("settings") => "run_frequency",
+        Some("techniques") => "file",
+        Some("apiaccounts") => "reader",
+        other => panic!("{other:?} has no example"),
+    };
+    path.replace("{id}", id).replace("{version}", "1.0")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_that_reads_answers_as_the_document_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, admin, _) = reported(folder.path()).await;
+    let reader = json!({"id": "reader", "name": "a reader"});
+    admin.data(Method::PUT, "apiaccounts", Some(reader)).await;
+    let document = &admin.document;
+    let reads: Vec<String> = document
+        .calls()
+        .filter(|(method, _, _)| *method == "get")
+        .map(|(_, path, _)| path.to_owned())
+        .collect();
+    assert!(reads.len() > 40, "{reads:?}");
+    for path in &reads {
+        if *path == "nodes/pending/{id}" {
+            let answer = admin.call(Method::GET, &argument(path), None).await;
+            assert_eq!(answer.status, 404, "an accepted node is not pending");
+            continue;
+        }
+        let data = admin.get(&argument(path)).await;
+        assert!(data.is_object(), "{path}: {data}");
+        // Of what is not there nothing is told.
+        if path.contains("{id}") && !path.ends_with("changes") {
+            let none = path.replace("{id}", "none").replace("{version}", "1.0");
+            let answer = admin.call(Method::GET, &none, None).await;
+            assert_eq!(answer.status, 404, "{none}: {}", answer.body);
+            assert_eq!(answer.body["result"], "error");
+        }
+        // Each parameter is checked.
+        let (_, _, call) = document
+            .calls()
+            .find(|(method, known, _)| *method == "get" && known == path)
+            .unwrap();
+        for parameter in call["parameters"].as_array().unwrap() {
+            if parameter["in"] == "query" && parameter["schema"]["type"] == "integer" {
+                let name = parameter["name"].as_str().unwrap();
+                for wrong in ["x", "-1", "11", ""] {
+                    let path = format!("{}?{name}={wrong}", argument(path));
+                    let answer = admin.call(Method::GET, &path, None).await;
+                    assert_eq!(answer.status, 400, "{path}: {}", answer.body);
+                    assert_eq!(answer.body["fields"], json!([name]), "{path}");
+                }
+            }
+        }
+    }
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shapes_are_those_of_rudder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, admin, node) = reported(folder.path()).await;
+    let name = format!("{}.example.org", node.id);
+    let full = json!({"successRepaired": 100.0});
+    let values = json!([{"value": "/tmp/x",
+        "reports": [{"status": "successRepaired", "message": "said"}]}]);
+    let component = json!({"name": "Text", "compliance": 100.0, "complianceDetails": full,
+        "values": values});
+    let of_node = json!({"id": "d", "name": "D", "compliance": 100.0, "policyMode": "enforce",
+        "complianceDetails": full, "components": [component]});
+    let rule = json!({"id": "r", "name": "R", "compliance": 100.0, "policyMode": "enforce",
+        "complianceDetails": full, "directives": [of_node]});
+    let shown = json!({"id": A, "name": name, "compliance": 100.0, "mode": "full-compliance",
+        "policyMode": "enforce", "complianceDetails": full, "rules": [rule]});
+    let path = format!("nodes/{A}/compliance");
+    assert_eq!(admin.get(&path).await, json!({"nodes": [shown]}));
+
+    // By rule: the components of a directive tell their nodes.
+    let by_rule = admin.get("rules/r/compliance").await;
+    let of_rule = json!({"name": "Text", "compliance": 100.0, "complianceDetails": full,
+        "nodes": [{"id": A, "name": name, "policyMode": "enforce", "compliance": 100.0,
+                   "complianceDetails": full, "values": values}]});
+    let components = &by_rule["rules"][0]["directives"][0]["components"];
+    assert_eq!(*components, json!([of_rule]));
+    assert_eq!(by_rule["rules"][0]["nodes"], json!([shown]));
+    let only = admin.get("rules/r/compliance/byNode").await;
+    assert_eq!(only["rules"][0].get("directives"), None);
+    let only = admin.get("rules/r/compliance/byDirective?level=2").await;
+    let directive = json!({"id": "d", "name": "D", "compliance": 100.0,
+        "policyMode": "enforce", "complianceDetails": full});
+    let rule = json!({"id": "r", "name": "R", "compliance": 100.0, "mode": "full-compliance",
+        "policyMode": "enforce", "complianceDetails": full, "directives": [directive]});
+    assert_eq!(only, json!({"rules": [rule]}));
+
+    let group = json!({"id": "g", "name": "G", "compliance": 100.0, "mode": "full-compliance",
+        "complianceDetails": full});
+    let all = admin.get("groups/compliance").await;
+    assert_eq!(all, json!({"groupCompliance": [group]}));
+    let targeted = admin.get("groups/g/compliance/targeted?level=1").await;
+    let targeted = &targeted["groupCompliance"][0];
+    assert_eq!(targeted["rules"][0]["id"], "r");
+    assert_eq!(targeted["nodes"][0]["id"], A);
+    let global = json!({"compliance": 100, "complianceDetails": full});
+    let shown = admin.get("compliance?precision=0").await;
+    assert_eq!(shown, json!({"globalCompliance": global}));
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_shown_as_rudder_does_and_tell_who_manages_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, admin, _) = reported(folder.path()).await;
+    let rule = json!({"id": "r", "displayName": "R", "shortDescription": "",
+        "longDescription": "", "directives": ["d"], "targets": ["group:g"], "enabled": true,
+        "system": false, "categoryId": "", "tags": [], "managedBy": "folder"});
+    assert_eq!(admin.get("rules/r").await, json!({"rules": [rule]}));
+    let query = json!({"select": "node", "composition": "and", "where": [
+        {"objectType": "node", "attribute": "nodeId", "comparator": "exists", "value": ""}]});
+    let group = json!({"id": "g", "displayName": "G", "description": "", "category": "",
+        "dynamic": true, "query": query, "nodeIds": [A], "enabled": true, "properties": [],
+        "target": "group:g", "managedBy": "folder"});
+    assert_eq!(admin.get("groups/g").await, json!({"groups": [group]}));
+    let parameter = json!({"id": "p", "value": {"a": 1}, "description": "",
+        "managedBy": "folder"});
+    assert_eq!(
+        admin.get("parameters/p").await,
+        json!({"parameters": [parameter]})
+    );
+    let directives = admin.get("techniques/file/1.0/directives").await;
+    assert_eq!(directives, admin.get("directives").await);
+    let frequency = admin.get("settings/run_frequency").await;
+    assert_eq!(frequency, json!({"settings": {"run_frequency": 5}}));
+
+    // The envelope tells what was asked, of what.
+    let answer = admin.call(Method::GET, "rules/r", None).await;
+    assert_eq!(answer.body["action"], "getRule");
+    assert_eq!(answer.body["id"], "r");
+    assert_eq!(answer.body["result"], "success");
+    let token = ("x-api-token", &*admin.token);
+    let pretty = "/rudder/api/latest/rules?prettify=true";
+    assert!(
+        admin
+            .node
+            .get(pretty, &[token])
+            .await
+            .1
+            .contains("\n  \"action\"")
+    );
+    // The version stands in the path or in a header; one that is not spoken is not there.
+    let by_header = [token, ("x-api-version", "24")];
+    assert_eq!(admin.node.get("/rudder/api/rules", &by_header).await.0, 200);
+    for wrong in ["25", "0", "last"] {
+        let path = format!("/rudder/api/{wrong}/rules");
+        assert_eq!(admin.node.get(&path, &[token]).await.0, 404, "{path}");
+    }
+    let answer = admin.call(Method::PUT, "rules/r", Some(json!({}))).await;
+    assert_eq!(answer.status, 405);
+    server.stop().await.unwrap();
+}
