@@ -7,14 +7,13 @@ use std::sync::Arc;
 use commit::{Applied, Layer, Limits, Model, NotDone, Requests, StoreError};
 use telemetry::{Fields, Logger};
 
+use super::administered::{Administered, administer, keep_set};
 use super::state::{NodeRecord, PolicyRecord, RefusedRecord, RunRecord, State, TokenRecord, Write};
 use super::store::{Loaded, Store};
 use crate::acceptance::{Arrival, DecisionError, Newcomer, Nodes, Rejected, Standing};
 use crate::definitions::{Definitions, Edit};
 use crate::model::ModelError;
-use crate::model::mode::PolicyMode;
-use crate::model::node::{Node, NodeState};
-use crate::model::property::Property;
+use crate::model::node::Node;
 use crate::reports::decision::UnixMillis;
 use crate::reports::signature::NodeCertificate;
 
@@ -84,38 +83,6 @@ pub(crate) enum Request {
     Run(Box<RunRecord>),
     /// A refused upload.
     Refused(RefusedRecord),
-}
-
-/// What an administrator sets for a node; what is left out stays.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Administered {
-    /// Properties by their names; those without a value go.
-    pub(crate) properties: Vec<(String, Option<serde_json::Value>)>,
-    /// The policy mode, or that it has none of its own.
-    pub(crate) policy_mode: Option<Option<PolicyMode>>,
-    /// Where it stands in its life.
-    pub(crate) state: Option<NodeState>,
-}
-
-impl Administered {
-    /// Carries it out on a node.
-    fn on(self, node: &mut Node) -> Result<(), Refusal> {
-        for (name, value) in self.properties {
-            let known = node.properties.iter().position(|one| one.name == name);
-            if let Some(provider) = known.and_then(|at| node.properties[at].provider.clone()) {
-                return Err(Refusal::Provided { name, provider });
-            }
-            match (known, value) {
-                (Some(at), Some(value)) => node.properties[at].value = value,
-                (Some(at), None) => drop(node.properties.remove(at)),
-                (None, Some(value)) => node.properties.push(Property::new(name, value)),
-                (None, None) => {}
-            }
-        }
-        node.policy_mode = self.policy_mode.unwrap_or(node.policy_mode);
-        node.state = self.state.unwrap_or(node.state);
-        Ok(node.check()?)
-    }
 }
 
 /// A node as its checked inventory tells of it.
@@ -223,14 +190,14 @@ pub(crate) struct Ledger {
 }
 
 /// What a batch does, on top of what is durable.
-struct Batch<'a> {
-    state: &'a State,
-    records: Layer<Arc<str>, Arc<NodeRecord>>,
+pub(super) struct Batch<'a> {
+    pub(super) state: &'a State,
+    pub(super) records: Layer<Arc<str>, Arc<NodeRecord>>,
     runs: BTreeSet<(i64, UnixMillis)>,
     version: i64,
     /// Tokens that come and go.
     tokens: Layer<Arc<str>, Arc<TokenRecord>>,
-    writes: Vec<Write>,
+    pub(super) writes: Vec<Write>,
 }
 
 impl Ledger {
@@ -359,15 +326,7 @@ impl Ledger {
         })?;
         let before = batch.records.get(&batch.state.nodes, &*id).cloned();
         if let Some(before) = &before {
-            // What an administrator set stays.
-            node.state = before.node.state;
-            node.policy_mode = before.node.policy_mode;
-            node.agent_run = before.node.agent_run;
-            let set = before.node.properties.iter();
-            let set: Vec<_> = set.filter(|one| one.provider.is_none()).cloned().collect();
-            node.properties
-                .retain(|one| set.iter().all(|other| other.name != one.name));
-            node.properties.extend(set);
+            keep_set(&before.node, &mut node);
         }
         let Some(known) = self.nodes.get(&id).cloned() else {
             return Ok(Reply::Done);
@@ -472,25 +431,6 @@ impl Ledger {
         batch.writes.push(Write::Run(record, number, node));
         Ok(Reply::Kept(number))
     }
-}
-
-/// Sets what an administrator wants on an accepted node.
-fn administer(batch: &mut Batch<'_>, id: &str, change: Administered) -> Result<Reply, Refusal> {
-    let record = batch.records.get(&batch.state.nodes, id);
-    let accepted = record.filter(|record| record.known.standing == Standing::Accepted);
-    let record = accepted.ok_or_else(|| Refusal::UnknownNode(id.to_owned()))?;
-    let mut node = Node::clone(&record.node);
-    change.on(&mut node)?;
-    let record = Arc::new(NodeRecord {
-        node: Arc::new(node),
-        ..NodeRecord::clone(record)
-    });
-    let id: Arc<str> = id.into();
-    batch
-        .records
-        .put(Arc::clone(&id), Some(Arc::clone(&record)));
-    batch.writes.push(Write::Node(id, record, None));
-    Ok(Reply::Done)
 }
 
 fn nodes_of(state: &State) -> Nodes<NodeCertificate> {

@@ -8,6 +8,7 @@
 //! agents ◀─GET── policies ◀── generator, one thread ◀── inventories, definitions ◀── REST
 //! ```
 
+mod administered;
 mod edit;
 mod fleet;
 mod generator;

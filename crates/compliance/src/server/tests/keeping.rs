@@ -5,7 +5,8 @@ use crate::acceptance::{Arrival, Standing};
 use crate::definitions::{Definitions, Edit, Object};
 use crate::model::property::Property;
 use crate::model::rule::Rule;
-use crate::server::ledger::{Administered, Refusal, Reply};
+use crate::server::administered::Administered;
+use crate::server::ledger::{Refusal, Reply};
 use crate::server::state::{Access, RefusedRecord, TokenRecord};
 use crate::server::store::Stored;
 

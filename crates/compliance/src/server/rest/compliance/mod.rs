@@ -1,16 +1,21 @@
 //! Compliance of the fleet, by node, rule, directive and group.
 
 mod found;
+mod schemas;
 mod tree;
 mod view;
 
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
-use super::route::{Answer, Call, Parameter, Route, Work};
-use super::schema::{Schema, TEXT, may, needed};
+use super::route::{Answer, Call, Route, Work};
 use crate::server::service::Service;
 use found::Part;
+use schemas::{
+    ASKED, DIRECTIVE, DIRECTIVE_LIST, GLOBAL, GROUP_LIST, NODE_LIST, PRECISION, RULE_LIST,
+};
+
+pub(super) use schemas::DETAILS;
 
 /// Levels of detail, as Rudder numbers them.
 const DIRECTIVES: u8 = 2;
@@ -18,123 +23,6 @@ const COMPONENTS: u8 = 3;
 const NODES: u8 = 4;
 /// The deepest: values and messages are shown too.
 const DEEPEST: u8 = 10;
-
-/// Shares of statuses, without those of which there is none.
-pub(super) static DETAILS: Schema = Schema::Map(&Schema::Share);
-static VALUES: Schema = Schema::List(
-    &Schema::Object(
-        "ComponentValue",
-        &[
-            needed("value", &TEXT, ""),
-            may(
-                "reports",
-                &Schema::List(
-                    &Schema::Object(
-                        "Report",
-                        &[needed("status", &TEXT, ""), may("message", &TEXT, "")],
-                    ),
-                    usize::MAX,
-                ),
-                "",
-            ),
-        ],
-    ),
-    usize::MAX,
-);
-static COMPONENT: Schema = Schema::Object(
-    "ComponentCompliance",
-    &[
-        needed("name", &TEXT, ""),
-        needed("compliance", &Schema::Share, ""),
-        needed("complianceDetails", &DETAILS, ""),
-        may("components", &COMPONENT_LIST, "of a block"),
-        may("values", &VALUES, ""),
-        may("nodes", &NODE_LIST, "of a rule: the nodes that have it"),
-    ],
-);
-static COMPONENT_LIST: Schema = Schema::List(&COMPONENT, usize::MAX);
-static DIRECTIVE: Schema = Schema::Object(
-    "DirectiveCompliance",
-    &[
-        needed("id", &Schema::Identity, ""),
-        needed("name", &TEXT, ""),
-        needed("compliance", &Schema::Share, ""),
-        needed("complianceDetails", &DETAILS, ""),
-        needed("policyMode", &TEXT, ""),
-        may("mode", &TEXT, ""),
-        may("components", &COMPONENT_LIST, ""),
-        may("rules", &RULE_LIST, ""),
-        may("nodes", &NODE_LIST, ""),
-    ],
-);
-static DIRECTIVE_LIST: Schema = Schema::List(&DIRECTIVE, usize::MAX);
-static RULE: Schema = Schema::Object(
-    "RuleCompliance",
-    &[
-        needed("id", &Schema::Identity, ""),
-        needed("name", &TEXT, ""),
-        needed("compliance", &Schema::Share, ""),
-        needed("complianceDetails", &DETAILS, ""),
-        needed("policyMode", &TEXT, ""),
-        may("mode", &TEXT, ""),
-        may("directives", &DIRECTIVE_LIST, ""),
-        may("nodes", &NODE_LIST, ""),
-    ],
-);
-static RULE_LIST: Schema = Schema::List(&RULE, usize::MAX);
-static NODE: Schema = Schema::Object(
-    "NodeCompliance",
-    &[
-        needed("id", &Schema::Identity, ""),
-        needed("name", &TEXT, ""),
-        needed("compliance", &Schema::Share, ""),
-        needed("complianceDetails", &DETAILS, ""),
-        needed("policyMode", &TEXT, ""),
-        may("mode", &TEXT, ""),
-        may("rules", &RULE_LIST, ""),
-        may("components", &COMPONENT_LIST, "of a block"),
-        may("values", &VALUES, ""),
-    ],
-);
-static NODE_LIST: Schema = Schema::List(&NODE, usize::MAX);
-static GROUP: Schema = Schema::Object(
-    "GroupCompliance",
-    &[
-        needed("id", &Schema::Identity, ""),
-        needed("name", &TEXT, ""),
-        needed("compliance", &Schema::Share, ""),
-        needed("complianceDetails", &DETAILS, ""),
-        needed("mode", &TEXT, ""),
-        may("rules", &RULE_LIST, ""),
-        may("nodes", &NODE_LIST, ""),
-    ],
-);
-static GROUP_LIST: Schema = Schema::List(&GROUP, usize::MAX);
-static GLOBAL: Schema = Schema::Object(
-    "GlobalCompliance",
-    &[
-        needed(
-            "compliance",
-            &Schema::Share,
-            "-1 if nothing is reported yet",
-        ),
-        needed("complianceDetails", &DETAILS, ""),
-    ],
-);
-
-const PRECISION: Parameter = Parameter {
-    name: "precision",
-    schema: &Schema::Number(0, 5),
-    note: "digits behind the point, 2 if it is left out",
-};
-const ASKED: &[Parameter] = &[
-    Parameter {
-        name: "level",
-        schema: &Schema::Number(0, DEEPEST as i64),
-        note: "1 rules, 2 directives, 3 components, 4 nodes of components, 5 values, 6 reports",
-    },
-    PRECISION,
-];
 
 const GLOBAL_ROUTE: Route = Route::get(
     "compliance",

@@ -1,150 +1,27 @@
 //! Nodes: who is pending, who is accepted, decisions about them, and what is set for them.
 
+mod schemas;
+
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
-use super::groups::PROPERTY_LIST;
-use super::route::{Answer, Call, Parameter, Route, Verb, Work};
-use super::schema::{Schema, TEXT, may, needed};
+use super::route::{Answer, Call, Route, Verb, Work};
 use crate::acceptance::{DecisionError, Standing};
 use crate::model::mode::PolicyMode;
 use crate::model::node::{Node, NodeState};
-use crate::model::property::{PROPERTIES, Property};
+use crate::model::property::Property;
 use crate::reports::moment::Moment;
+use crate::server::administered::Administered;
 use crate::server::generator::Task;
-use crate::server::ledger::{Administered, Refusal, Request};
+use crate::server::ledger::{Refusal, Request};
 use crate::server::service::Service;
 use crate::server::state::{Access, NodeRecord};
+use schemas::{CHANGE, DECIDED_NODES, DECISION, IDS, NODE_STATUSES, NODES, ONE_DECISION};
 
 /// Most nodes that one decision is about.
 const DECIDED: usize = 100_000;
-
-static STATES: Schema = Schema::Word(&[
-    "enabled",
-    "initializing",
-    "empty-policies",
-    "ignored",
-    "preparing-eol",
-]);
-static MODES: Schema = Schema::Word(&["default", "audit", "enforce"]);
-static STANDINGS: Schema = Schema::Word(&["pending", "accepted", "refused", "unknown"]);
-static TEXTS: Schema = Schema::List(&TEXT, usize::MAX);
-
-static NODE: Schema = Schema::Object(
-    "Node",
-    &[
-        needed("id", &Schema::Identity, ""),
-        needed("hostname", &TEXT, ""),
-        needed("status", &STANDINGS, ""),
-        needed("state", &STATES, ""),
-        needed(
-            "os",
-            &Schema::Object(
-                "OperatingSystem",
-                &[
-                    needed("type", &TEXT, "the kernel"),
-                    needed("name", &TEXT, ""),
-                    needed("version", &TEXT, ""),
-                    needed("fullName", &TEXT, ""),
-                    may("servicePack", &TEXT, ""),
-                    needed("kernelVersion", &TEXT, ""),
-                ],
-            ),
-            "",
-        ),
-        needed("architectureDescription", &TEXT, ""),
-        needed(
-            "ram",
-            &Schema::Either(&[&Schema::Number(0, i64::MAX), &Schema::Any]),
-            "bytes, or null",
-        ),
-        needed("ipAddresses", &TEXTS, ""),
-        needed("policyServerId", &TEXT, ""),
-        needed("policyMode", &MODES, ""),
-        needed("lastInventoryDate", &TEXT, ""),
-        needed("properties", &PROPERTY_LIST, ""),
-        needed(
-            "managementTechnology",
-            &Schema::List(
-                &Schema::Object(
-                    "Agent",
-                    &[needed("name", &TEXT, ""), needed("version", &TEXT, "")],
-                ),
-                1,
-            ),
-            "",
-        ),
-    ],
-);
-static NODES: Schema = Schema::List(&NODE, usize::MAX);
-static NODE_STATUSES: Schema = Schema::List(
-    &Schema::Object(
-        "NodeStatus",
-        &[needed("id", &TEXT, ""), needed("status", &STANDINGS, "")],
-    ),
-    usize::MAX,
-);
-static DECIDED_NODES: Schema = Schema::List(
-    &Schema::Object(
-        "DecidedNode",
-        &[
-            needed("id", &Schema::Identity, ""),
-            needed("hostname", &TEXT, ""),
-            needed("status", &STANDINGS, ""),
-        ],
-    ),
-    DECIDED,
-);
-
-static DECISION: Schema = Schema::Object(
-    "NodeDecision",
-    &[
-        needed("status", &Schema::Word(&["accepted", "refused"]), ""),
-        may("nodeId", &Schema::List(&Schema::Identity, DECIDED), ""),
-    ],
-);
-static ONE_DECISION: Schema = Schema::Object(
-    "OneNodeDecision",
-    &[needed(
-        "status",
-        &Schema::Word(&["accepted", "refused"]),
-        "",
-    )],
-);
-static CHANGE: Schema = Schema::Object(
-    "NodeChange",
-    &[
-        may(
-            "properties",
-            &Schema::List(
-                &Schema::Object(
-                    "PropertyChange",
-                    &[
-                        needed("name", &Schema::PropertyName, ""),
-                        needed("value", &Schema::Any, "any JSON; an empty text removes it"),
-                    ],
-                ),
-                PROPERTIES,
-            ),
-            "those that are left out stay",
-        ),
-        may("policyMode", &MODES, ""),
-        may("state", &STATES, ""),
-        may(
-            "keyStatus",
-            &Schema::Word(&["undefined"]),
-            "the node's next inventory may bring another key",
-        ),
-    ],
-);
-
-const IDS: &[Parameter] = &[Parameter {
-    name: "ids",
-    schema: &TEXT,
-    note: "identities, separated by commas",
-}];
 
 /// The calls of nodes.
 pub(super) const ROUTES: &[Route] = &[

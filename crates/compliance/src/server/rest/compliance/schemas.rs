@@ -1,0 +1,121 @@
+//! What calls about compliance take and answer.
+
+use super::super::route::Parameter;
+use super::super::schema::{Schema, TEXT, may, needed};
+
+/// Shares of statuses, without those of which there is none.
+pub(in super::super) static DETAILS: Schema = Schema::Map(&Schema::Share);
+pub(super) static VALUES: Schema = Schema::List(
+    &Schema::Object(
+        "ComponentValue",
+        &[
+            needed("value", &TEXT, ""),
+            may(
+                "reports",
+                &Schema::List(
+                    &Schema::Object(
+                        "Report",
+                        &[needed("status", &TEXT, ""), may("message", &TEXT, "")],
+                    ),
+                    usize::MAX,
+                ),
+                "",
+            ),
+        ],
+    ),
+    usize::MAX,
+);
+pub(super) static COMPONENT: Schema = Schema::Object(
+    "ComponentCompliance",
+    &[
+        needed("name", &TEXT, ""),
+        needed("compliance", &Schema::Share, ""),
+        needed("complianceDetails", &DETAILS, ""),
+        may("components", &COMPONENT_LIST, "of a block"),
+        may("values", &VALUES, ""),
+        may("nodes", &NODE_LIST, "of a rule: the nodes that have it"),
+    ],
+);
+pub(super) static COMPONENT_LIST: Schema = Schema::List(&COMPONENT, usize::MAX);
+pub(super) static DIRECTIVE: Schema = Schema::Object(
+    "DirectiveCompliance",
+    &[
+        needed("id", &Schema::Identity, ""),
+        needed("name", &TEXT, ""),
+        needed("compliance", &Schema::Share, ""),
+        needed("complianceDetails", &DETAILS, ""),
+        needed("policyMode", &TEXT, ""),
+        may("mode", &TEXT, ""),
+        may("components", &COMPONENT_LIST, ""),
+        may("rules", &RULE_LIST, ""),
+        may("nodes", &NODE_LIST, ""),
+    ],
+);
+pub(super) static DIRECTIVE_LIST: Schema = Schema::List(&DIRECTIVE, usize::MAX);
+pub(super) static RULE: Schema = Schema::Object(
+    "RuleCompliance",
+    &[
+        needed("id", &Schema::Identity, ""),
+        needed("name", &TEXT, ""),
+        needed("compliance", &Schema::Share, ""),
+        needed("complianceDetails", &DETAILS, ""),
+        needed("policyMode", &TEXT, ""),
+        may("mode", &TEXT, ""),
+        may("directives", &DIRECTIVE_LIST, ""),
+        may("nodes", &NODE_LIST, ""),
+    ],
+);
+pub(super) static RULE_LIST: Schema = Schema::List(&RULE, usize::MAX);
+pub(super) static NODE: Schema = Schema::Object(
+    "NodeCompliance",
+    &[
+        needed("id", &Schema::Identity, ""),
+        needed("name", &TEXT, ""),
+        needed("compliance", &Schema::Share, ""),
+        needed("complianceDetails", &DETAILS, ""),
+        needed("policyMode", &TEXT, ""),
+        may("mode", &TEXT, ""),
+        may("rules", &RULE_LIST, ""),
+        may("components", &COMPONENT_LIST, "of a block"),
+        may("values", &VALUES, ""),
+    ],
+);
+pub(super) static NODE_LIST: Schema = Schema::List(&NODE, usize::MAX);
+pub(super) static GROUP: Schema = Schema::Object(
+    "GroupCompliance",
+    &[
+        needed("id", &Schema::Identity, ""),
+        needed("name", &TEXT, ""),
+        needed("compliance", &Schema::Share, ""),
+        needed("complianceDetails", &DETAILS, ""),
+        needed("mode", &TEXT, ""),
+        may("rules", &RULE_LIST, ""),
+        may("nodes", &NODE_LIST, ""),
+    ],
+);
+pub(super) static GROUP_LIST: Schema = Schema::List(&GROUP, usize::MAX);
+pub(super) static GLOBAL: Schema = Schema::Object(
+    "GlobalCompliance",
+    &[
+        needed(
+            "compliance",
+            &Schema::Share,
+            "-1 if nothing is reported yet",
+        ),
+        needed("complianceDetails", &DETAILS, ""),
+    ],
+);
+
+pub(super) const PRECISION: Parameter = Parameter {
+    name: "precision",
+    schema: &Schema::Number(0, 5),
+    note: "digits behind the point, 2 if it is left out",
+};
+pub(super) const ASKED: &[Parameter] = &[
+    Parameter {
+        name: "level",
+        schema: &Schema::Number(0, 10),
+        note: "1 rules, 2 directives, 3 components, 4 nodes of components, 5 values, 6 reports",
+    },
+    PRECISION,
+];

@@ -1,0 +1,132 @@
+//! What calls about nodes take and answer.
+
+use super::super::groups::PROPERTY_LIST;
+use super::super::route::Parameter;
+use super::super::schema::{Schema, TEXT, may, needed};
+use super::DECIDED;
+use crate::model::property::PROPERTIES;
+
+pub(super) static STATES: Schema = Schema::Word(&[
+    "enabled",
+    "initializing",
+    "empty-policies",
+    "ignored",
+    "preparing-eol",
+]);
+pub(super) static MODES: Schema = Schema::Word(&["default", "audit", "enforce"]);
+pub(super) static STANDINGS: Schema = Schema::Word(&["pending", "accepted", "refused", "unknown"]);
+pub(super) static TEXTS: Schema = Schema::List(&TEXT, usize::MAX);
+
+pub(super) static NODE: Schema = Schema::Object(
+    "Node",
+    &[
+        needed("id", &Schema::Identity, ""),
+        needed("hostname", &TEXT, ""),
+        needed("status", &STANDINGS, ""),
+        needed("state", &STATES, ""),
+        needed(
+            "os",
+            &Schema::Object(
+                "OperatingSystem",
+                &[
+                    needed("type", &TEXT, "the kernel"),
+                    needed("name", &TEXT, ""),
+                    needed("version", &TEXT, ""),
+                    needed("fullName", &TEXT, ""),
+                    may("servicePack", &TEXT, ""),
+                    needed("kernelVersion", &TEXT, ""),
+                ],
+            ),
+            "",
+        ),
+        needed("architectureDescription", &TEXT, ""),
+        needed(
+            "ram",
+            &Schema::Either(&[&Schema::Number(0, i64::MAX), &Schema::Any]),
+            "bytes, or null",
+        ),
+        needed("ipAddresses", &TEXTS, ""),
+        needed("policyServerId", &TEXT, ""),
+        needed("policyMode", &MODES, ""),
+        needed("lastInventoryDate", &TEXT, ""),
+        needed("properties", &PROPERTY_LIST, ""),
+        needed(
+            "managementTechnology",
+            &Schema::List(
+                &Schema::Object(
+                    "Agent",
+                    &[needed("name", &TEXT, ""), needed("version", &TEXT, "")],
+                ),
+                1,
+            ),
+            "",
+        ),
+    ],
+);
+pub(super) static NODES: Schema = Schema::List(&NODE, usize::MAX);
+pub(super) static NODE_STATUSES: Schema = Schema::List(
+    &Schema::Object(
+        "NodeStatus",
+        &[needed("id", &TEXT, ""), needed("status", &STANDINGS, "")],
+    ),
+    usize::MAX,
+);
+pub(super) static DECIDED_NODES: Schema = Schema::List(
+    &Schema::Object(
+        "DecidedNode",
+        &[
+            needed("id", &Schema::Identity, ""),
+            needed("hostname", &TEXT, ""),
+            needed("status", &STANDINGS, ""),
+        ],
+    ),
+    DECIDED,
+);
+
+pub(super) static DECISION: Schema = Schema::Object(
+    "NodeDecision",
+    &[
+        needed("status", &Schema::Word(&["accepted", "refused"]), ""),
+        may("nodeId", &Schema::List(&Schema::Identity, DECIDED), ""),
+    ],
+);
+pub(super) static ONE_DECISION: Schema = Schema::Object(
+    "OneNodeDecision",
+    &[needed(
+        "status",
+        &Schema::Word(&["accepted", "refused"]),
+        "",
+    )],
+);
+pub(super) static CHANGE: Schema = Schema::Object(
+    "NodeChange",
+    &[
+        may(
+            "properties",
+            &Schema::List(
+                &Schema::Object(
+                    "PropertyChange",
+                    &[
+                        needed("name", &Schema::PropertyName, ""),
+                        needed("value", &Schema::Any, "any JSON; an empty text removes it"),
+                    ],
+                ),
+                PROPERTIES,
+            ),
+            "those that are left out stay",
+        ),
+        may("policyMode", &MODES, ""),
+        may("state", &STATES, ""),
+        may(
+            "keyStatus",
+            &Schema::Word(&["undefined"]),
+            "the node's next inventory may bring another key",
+        ),
+    ],
+);
+
+pub(super) const IDS: &[Parameter] = &[Parameter {
+    name: "ids",
+    schema: &TEXT,
+    note: "identities, separated by commas",
+}];
