@@ -196,7 +196,7 @@ impl Generator {
                         answer,
                     } => {
                         self.nodes(std::mem::take(&mut changes));
-                        let defined = self.define(&definitions, base);
+                        let defined = self.define(definitions, base);
                         // Who asked may have gone away.
                         let _ = answer.send(defined);
                     }
@@ -256,15 +256,17 @@ impl Generator {
     }
 
     /// Tries definitions on a copy, and puts it in the place of the engine if they hold.
-    fn define(&mut self, new: &Arc<Definitions>, base: Option<i64>) -> Result<Plan, DefineError> {
+    fn define(
+        &mut self,
+        mut new: Arc<Definitions>,
+        base: Option<i64>,
+    ) -> Result<Plan, DefineError> {
         let start = Instant::now();
         let (old, version) = {
             let state = self.view.read();
             (Arc::clone(&state.definitions), state.version)
         };
-        let mut new = Definitions::clone(new);
-        let kept = new.keep_made(&old);
-        let new = Arc::new(new);
+        let kept = Arc::make_mut(&mut new).keep_made(&old);
         let mut differences = old.to(&new);
         differences.objects.extend(kept);
         let mut engine = self.engine.clone();
@@ -292,7 +294,7 @@ impl Generator {
         };
         self.no_new_failure(&engine)?;
         let request = Request::Definitions {
-            definitions: Arc::clone(&new),
+            definitions: new,
             base,
             at: now(),
         };

@@ -104,6 +104,11 @@ pub(super) struct Told {
     pub(super) data: Value,
 }
 
+/// An object with one value, which is moved there: `json!` would copy all of it.
+pub(super) fn under(key: &str, value: Value) -> Value {
+    Value::Object([(key.to_owned(), value)].into_iter().collect())
+}
+
 /// An answer in Rudder's envelope.
 pub(super) fn enveloped(
     action: &str,
@@ -112,7 +117,9 @@ pub(super) fn enveloped(
 ) -> Response<Body> {
     let (status, body) = match done {
         Ok(Told { id, data }) => {
-            let mut body = json!({"action": action, "result": "success", "data": data});
+            let mut body = under("data", data);
+            body["action"] = action.into();
+            body["result"] = "success".into();
             if let Some(id) = id {
                 body["id"] = id.into();
             }

@@ -3,13 +3,16 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::super::answers::under;
 use super::super::shapes::{named, with_level};
 use super::tree::{Trees, sources, trees};
 use super::view::{DirectiveShown, NodeShown, View};
 use super::*;
 use crate::model::target::Target;
+use crate::reports::fleet::Fleet;
 use crate::reports::level::Precision;
 use crate::reports::matching::Types;
+use crate::server::state::NodeRecord;
 
 /// Nodes of which components are shown at once: those of more are asked for one by one.
 const DETAILED: usize = 500;
@@ -28,7 +31,7 @@ impl Service {
         // Of all, what is deeper than directives is asked for; of one it is shown.
         let view = self.view_of(call, DIRECTIVES)?;
         let nodes = self.detailed(&view, self.shown(|_| true)).await?;
-        Ok(json!({"nodes": view.nodes(&nodes)}))
+        Ok(under("nodes", view.nodes(nodes)))
     }
 
     pub(super) async fn one_node(&self, call: &Call<'_>, system: bool) -> Answer {
@@ -36,20 +39,21 @@ impl Service {
         if system {
             view.types = Types::SYSTEM;
         }
-        let nodes = self.shown(|node| node == call.id());
-        if nodes.is_empty() {
-            return Err(ApiError::not_found("accepted node", call.id()));
-        }
+        let node = self.shown_one(call.id());
+        let node = node.ok_or_else(|| ApiError::not_found("accepted node", call.id()))?;
+        let nodes = vec![node];
         let nodes = self.detailed(&view, nodes).await?;
-        Ok(json!({"nodes": view.nodes(&nodes)}))
+        Ok(under("nodes", view.nodes(nodes)))
     }
 
     pub(super) async fn all_rules(&self, call: &Call<'_>) -> Answer {
         let view = self.view_of(call, DIRECTIVES)?;
         let nodes = self.detailed(&view, self.shown(|_| true)).await?;
         let rules = view.all.rules.keys();
-        let rules = rules.map(|id| view.rule(id, &nodes)).collect::<Vec<_>>();
-        Ok(json!({"rules": rules}))
+        let rules = rules
+            .map(|id| Value::Object(view.rule(id, &nodes)))
+            .collect();
+        Ok(under("rules", rules))
     }
 
     pub(super) async fn one_rule(&self, call: &Call<'_>, part: Part) -> Answer {
@@ -65,17 +69,19 @@ impl Service {
             rule.remove("directives");
         }
         if part != Part::Others {
-            rule.insert("nodes".into(), view.nodes(&nodes));
+            rule.insert("nodes".into(), view.nodes(nodes));
         }
-        Ok(json!({"rules": [rule]}))
+        Ok(under("rules", vec![rule].into()))
     }
 
     pub(super) async fn all_directives(&self, call: &Call<'_>) -> Answer {
         let view = self.view_of(call, DIRECTIVES)?;
         let nodes = self.shown(|_| true);
         let ids = view.all.directives.keys();
-        let all = ids.map(|id| view.directive(id, &nodes)).collect::<Vec<_>>();
-        Ok(json!({"directivesCompliance": all}))
+        let all = ids
+            .map(|id| Value::Object(view.directive(id, &nodes)))
+            .collect();
+        Ok(under("directivesCompliance", all))
     }
 
     pub(super) async fn one_directive(&self, call: &Call<'_>, part: Part) -> Answer {
@@ -91,16 +97,16 @@ impl Service {
             directive.remove("rules");
         }
         if part != Part::Others {
-            directive.insert("nodes".into(), view.nodes(&nodes));
+            directive.insert("nodes".into(), view.nodes(nodes));
         }
-        Ok(json!({"directiveCompliance": directive}))
+        Ok(under("directiveCompliance", directive.into()))
     }
 
     pub(super) fn all_groups(&self, call: &Call<'_>) -> Answer {
         let view = self.view_of(call, 0)?;
         let ids = view.all.groups.keys();
         let all = ids.filter_map(|id| self.group(&view, id, false));
-        Ok(json!({"groupCompliance": all.collect::<Vec<_>>()}))
+        Ok(under("groupCompliance", all.collect::<Vec<_>>().into()))
     }
 
     pub(super) async fn one_group(&self, call: &Call<'_>, targeted: bool) -> Answer {
@@ -109,7 +115,7 @@ impl Service {
         let group = self.group(&view, id, targeted);
         let mut group = group.ok_or_else(|| ApiError::not_found("group", id))?;
         if view.level == 0 {
-            return Ok(json!({"groupCompliance": [group]}));
+            return Ok(under("groupCompliance", vec![group].into()));
         }
         let members = self.compliance.lock().fleet.members(id);
         let members: HashSet<Arc<str>> = members.into_iter().collect();
@@ -134,8 +140,8 @@ impl Service {
             .filter(|id| held.contains(id.as_str()));
         let rules: Vec<_> = rules.map(|id| view.rule(id, &nodes)).collect();
         group.insert("rules".into(), rules.into());
-        group.insert("nodes".into(), view.nodes(&nodes));
-        Ok(json!({"groupCompliance": [group]}))
+        group.insert("nodes".into(), view.nodes(nodes));
+        Ok(under("groupCompliance", vec![group].into()))
     }
 
     /// How much is shown: as asked, or to this level.
@@ -156,32 +162,18 @@ impl Service {
     fn shown(&self, wanted: impl Fn(&str) -> bool) -> Vec<NodeShown> {
         let state = self.view.read();
         let all = self.compliance.lock();
-        let mut texts: HashMap<u32, Arc<str>> = HashMap::new();
-        let mut text = |number: u32| {
-            let text = texts.entry(number);
-            Arc::clone(text.or_insert_with(|| all.fleet.ids().text(number).into()))
-        };
-        let mut shown = Vec::new();
-        for (id, record) in state.nodes.iter().filter(|(id, _)| wanted(id)) {
-            let Some((basis, levels)) = all.fleet.node(id) else {
-                continue;
-            };
-            let directives = levels.iter().map(|level| DirectiveShown {
-                rule: text(level.rule),
-                directive: text(level.directive),
-                types: level.types,
-                level: level.level,
-            });
-            shown.push(NodeShown {
-                id: Arc::clone(id),
-                number: record.number,
-                node: Arc::clone(&record.node),
-                basis,
-                directives: directives.collect(),
-                trees: Trees::default(),
-            });
-        }
-        shown
+        let mut texts = HashMap::new();
+        let nodes = state.nodes.iter().filter(|(id, _)| wanted(id));
+        nodes
+            .filter_map(|(id, record)| node_shown(&all.fleet, &mut texts, id, record))
+            .collect()
+    }
+
+    fn shown_one(&self, id: &str) -> Option<NodeShown> {
+        let state = self.view.read();
+        let (id, record) = state.nodes.get_key_value(id)?;
+        let all = self.compliance.lock();
+        node_shown(&all.fleet, &mut HashMap::new(), id, record)
     }
 
     /// Nodes that have such directives, with these alone.
@@ -213,7 +205,7 @@ impl Service {
             return Err(ApiError::field("level", message));
         }
         for node in &mut nodes {
-            let sources = sources(&self.commands, node.number).await;
+            let sources = sources(&self.commands, node.number, node.basis).await;
             let sources = sources.map_err(ApiError::unavailable)?;
             let made = trees(&node.id, node.basis, &sources, view.level, view.precision);
             node.trees = made.map_err(ApiError::unavailable)?;
@@ -238,11 +230,37 @@ impl Service {
     }
 }
 
+/// What a node shows; nothing, if it is not accepted. Texts are made once for each number.
+fn node_shown(
+    fleet: &Fleet,
+    texts: &mut HashMap<u32, Arc<str>>,
+    id: &Arc<str>,
+    record: &NodeRecord,
+) -> Option<NodeShown> {
+    let (basis, levels) = fleet.node(id)?;
+    let mut text = |number: u32| {
+        let text = texts.entry(number);
+        Arc::clone(text.or_insert_with(|| fleet.ids().text(number).into()))
+    };
+    let directives = levels.iter().map(|level| DirectiveShown {
+        rule: text(level.rule),
+        directive: text(level.directive),
+        types: level.types,
+        level: level.level,
+    });
+    Some(NodeShown {
+        id: Arc::clone(id),
+        number: record.number,
+        node: Arc::clone(&record.node),
+        basis,
+        directives: directives.collect(),
+        trees: Trees::default(),
+    })
+}
+
 impl View {
-    fn nodes(&self, nodes: &[NodeShown]) -> Value {
-        nodes
-            .iter()
-            .map(|node| Value::Object(self.node(node)))
-            .collect()
+    fn nodes(&self, nodes: Vec<NodeShown>) -> Value {
+        let nodes = nodes.into_iter();
+        nodes.map(|node| Value::Object(self.node(node))).collect()
     }
 }

@@ -32,7 +32,7 @@ pub(super) type Trees = BTreeMap<(String, String), Vec<Component>>;
 pub(super) struct Sources {
     /// What is expected now.
     current: Option<ExpectedReports>,
-    /// What the last run's configuration expected.
+    /// What the last run's configuration expected, while another one is pending.
     of_run: Option<ExpectedReports>,
     /// The text of the last run.
     text: Option<String>,
@@ -42,7 +42,13 @@ pub(super) struct Sources {
 ///
 /// # Errors
 /// The store cannot be read.
-pub(super) async fn sources(commands: &Commands, number: i64) -> Result<Sources, String> {
+pub(super) async fn sources(
+    commands: &Commands,
+    number: i64,
+    basis: Basis,
+) -> Result<Sources, String> {
+    // Most runs are of the current configuration, and what it expects is large.
+    let older = matches!(basis, Basis::PendingRun { .. });
     let (told, hear) = oneshot::channel();
     let look = move |ledger: &mut Ledger| {
         let store = &ledger.store;
@@ -50,8 +56,8 @@ pub(super) async fn sources(commands: &Commands, number: i64) -> Result<Sources,
             let run = store.last_run(number)?;
             let config_id = run.as_ref().and_then(|run| run.config_id.as_deref());
             let of_run = match config_id {
-                None => None,
-                some => store.expected(number, some)?,
+                some @ Some(_) if older => store.expected(number, some)?,
+                _ => None,
             };
             Ok((store.expected(number, None)?, of_run, run))
         };

@@ -75,7 +75,8 @@ impl View {
     }
 
     /// A node with its rules.
-    pub(super) fn node(&self, shown: &NodeShown) -> Map<String, Value> {
+    pub(super) fn node(&self, mut shown: NodeShown) -> Map<String, Value> {
+        let mut trees = std::mem::take(&mut shown.trees);
         let wanted = shown
             .directives
             .iter()
@@ -105,8 +106,8 @@ impl View {
                         let mut object = self.object(object, &one.level.into());
                         if self.level >= super::COMPONENTS {
                             let key = (one.rule.to_string(), one.directive.to_string());
-                            let components = shown.trees.get(&key).into_iter().flatten();
-                            let components = components.map(|(_, one)| one.clone());
+                            let components = trees.remove(&key).into_iter().flatten();
+                            let components = components.map(|(_, one)| one);
                             let components: Vec<_> = components.collect();
                             object.insert("components".into(), components.into());
                         }
