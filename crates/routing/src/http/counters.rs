@@ -285,6 +285,10 @@ counters! {
     log_drops,
     /// Lines that could not be written: the disk is full, or nobody reads.
     log_failures,
+    /// Lines that were given to syslog.
+    syslog_lines,
+    /// Lines that syslog did not take, or not soon enough.
+    syslog_drops,
     /// Turns of a thread's loop.
     turns,
     /// Turns that took longer than 50 ms: something blocked.
@@ -296,6 +300,7 @@ counters! {
 pub struct Counters {
     threads: Box<[Arc<ThreadCounters>]>,
     log_writer: Arc<ThreadCounters>,
+    syslog: Arc<ThreadCounters>,
 }
 
 impl Counters {
@@ -304,6 +309,7 @@ impl Counters {
         Self {
             threads: (0..threads).map(|_| Arc::default()).collect(),
             log_writer: Arc::default(),
+            syslog: Arc::default(),
         }
     }
 
@@ -322,6 +328,11 @@ impl Counters {
         &self.log_writer
     }
 
+    /// Those of the thread that sends it to syslog.
+    pub(super) fn syslog(&self) -> &Arc<ThreadCounters> {
+        &self.syslog
+    }
+
     /// Connections of clients that are open now and do not tunnel.
     pub fn open_exchanges(&self) -> u64 {
         let open = self.threads.iter().map(|thread| {
@@ -338,6 +349,7 @@ impl Counters {
             totals.add(thread);
         }
         totals.add(&self.log_writer);
+        totals.add(&self.syslog);
         totals
     }
 }

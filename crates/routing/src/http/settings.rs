@@ -141,6 +141,11 @@ pub struct BackendSettings {
     /// Longest time of one attempt, from the request to the end of the answer
     /// (`endpoint_timeout`, 60 s).
     pub timeout: Duration,
+    /// The same for requests that came over HTTP/1, `None`: [`timeout`](Self::timeout)
+    /// (`http_1_endpoint_timeout`).
+    pub timeout_http1: Option<Duration>,
+    /// The same for requests that came over HTTP/2 (`http_2_endpoint_timeout`).
+    pub timeout_http2: Option<Duration>,
     /// The own certificate and key towards backends, PEM; empty: none.
     pub certificate: (String, Secret),
     /// Authorities of backends beside those of the public web, PEM (`ca_certs`).
@@ -152,6 +157,21 @@ pub struct BackendSettings {
     /// Keep the connection of a request with `Expect: 100-continue`
     /// (`keep_alive_100_continue_requests`).
     pub keep_alive_after_continue: bool,
+}
+
+impl BackendSettings {
+    /// Longest time of one attempt of a request that came over HTTP/2, or over HTTP/1.
+    ///
+    /// The client's protocol counts, not the backend's: gorouter asks its own request for
+    /// its version (cloudfoundry/routing-release, pull requests 471 and 576).
+    pub fn timeout_of(&self, http2: bool) -> Duration {
+        let own = if http2 {
+            self.timeout_http2
+        } else {
+            self.timeout_http1
+        };
+        own.unwrap_or(self.timeout)
+    }
 }
 
 /// What becomes of headers.
@@ -247,8 +267,11 @@ pub struct TracingSettings {
 pub struct AccessLogSettings {
     /// File; `None`: none (`access_log.file`).
     pub file: Option<PathBuf>,
-    /// Standard output too (`access_log.enable_streaming`).
+    /// Standard output too.
     pub stdout: bool,
+    /// As messages of syslog too; `None`: not so (`access_log.enable_streaming` and
+    /// `logging.syslog*`).
+    pub syslog: Option<SyslogSettings>,
     /// Fields at the end of the line, in order (`logging.extra_access_log_fields`).
     pub extra_fields: Vec<ExtraField>,
     /// Request headers at the end of the line (`extra_headers_to_log`).
@@ -259,6 +282,32 @@ pub struct AccessLogSettings {
     pub hide_forwarded_for: bool,
     /// Leave out the client's address (`logging.disable_log_source_ip`).
     pub hide_client: bool,
+}
+
+/// Where the access log goes as messages of syslog (RFC 5424).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SyslogSettings {
+    /// How they get there (`logging.syslog_network`).
+    pub network: SyslogNetwork,
+    /// `host:port`; of a socket its path, or empty: where this machine's is
+    /// (`logging.syslog_addr`).
+    pub address: String,
+    /// APP-NAME of the messages; empty: none (`logging.syslog`).
+    pub name: String,
+    /// Bytes of a line above which it is cut; 0: no such bound (`logging.syslog_truncate`).
+    pub truncate: usize,
+}
+
+/// How messages of syslog travel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SyslogNetwork {
+    /// Through a socket of this machine.
+    #[default]
+    Unix,
+    /// A datagram each.
+    Udp,
+    /// A line each.
+    Tcp,
 }
 
 /// A field that is logged on request.
@@ -352,6 +401,8 @@ impl Default for BackendSettings {
             upgrade_dial_timeout: Duration::from_secs(5),
             handshake_timeout: Duration::from_secs(10),
             timeout: Duration::from_secs(60),
+            timeout_http1: None,
+            timeout_http2: None,
             certificate: (String::new(), Secret::default()),
             authorities: String::new(),
             insecure: false,

@@ -316,6 +316,16 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         totals.log_failures,
     )
     .counter(
+        "router_syslog_lines_total",
+        "Lines of the access log that were given to syslog.",
+        totals.syslog_lines,
+    )
+    .counter(
+        "router_syslog_drops_total",
+        "Lines of the access log that syslog did not take, or not soon enough.",
+        totals.syslog_drops,
+    )
+    .counter(
         "router_log_drops_total",
         "Lines of the log that were dropped because its reader was behind.",
         gauges.log_drops,

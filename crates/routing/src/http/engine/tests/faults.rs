@@ -160,6 +160,17 @@ fn a_silent_backend_runs_into_the_time_limit() {
 }
 
 #[test]
+fn requests_over_http1_can_have_a_time_limit_of_their_own() {
+    let backend = Backend::new(|mut connection, _| connection.wait_for_end());
+    let bench = Bench::with(&[backend.address], |settings| {
+        settings.backends.timeout = Duration::from_hours(1);
+        settings.backends.timeout_http1 = Some(Duration::from_millis(50));
+    });
+    assert_eq!(bench.client().get("/").status, 502);
+    assert_eq!(bench.totals().timeouts, 1);
+}
+
+#[test]
 fn a_client_that_leaves_takes_its_request_along() {
     let backend = Backend::new(|mut connection, _| {
         connection.head();

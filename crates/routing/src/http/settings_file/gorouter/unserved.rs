@@ -48,14 +48,6 @@ pub(super) fn not_served(form: &mut Form<'_>) {
             "connections to backends are not probed",
         ),
         (
-            "http_1_endpoint_timeout",
-            "endpoint_timeout counts for both protocols",
-        ),
-        (
-            "http_2_endpoint_timeout",
-            "endpoint_timeout counts for both protocols",
-        ),
-        (
             "route_latency_metric_muzzle_duration",
             "registrations of the first 20 s are not measured",
         ),

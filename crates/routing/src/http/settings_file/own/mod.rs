@@ -13,7 +13,7 @@ use crate::http::router::{DrainSettings, PeerTls, RouterSettings, StatusSettings
 use crate::http::settings::{BackendSettings, ClientTls, HttpSettings};
 use crate::table::{Segments, TableSettings};
 use document::Form;
-use telemetry::Level;
+use telemetry::{Level, LineTimes};
 
 /// Levels of the log.
 const LEVELS: [(&str, Level); 3] = [
@@ -106,6 +106,12 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
         "Least important lines that are logged.",
         &LEVELS,
         &mut settings.log_level,
+    );
+    form.choice(
+        "log_times",
+        "How its lines say their time; unix: seconds since 1970.",
+        &[("unix", LineTimes::Unix), ("rfc3339", LineTimes::Rfc3339)],
+        &mut settings.log_times,
     );
 
     form.section("limits", "Bounds of what clients may do.", |form| {
@@ -293,6 +299,19 @@ fn domains(form: &mut Form<'_>, http: &mut HttpSettings) {
     }
 }
 
+/// A time that may be left out, above zero otherwise.
+fn own_timeout(
+    form: &mut Form<'_>,
+    key: &'static str,
+    about: &str,
+    into: &mut Option<std::time::Duration>,
+) {
+    form.value(key, about, into);
+    if into.is_some_and(|time| time.is_zero()) {
+        form.wrong(key, "expected a length of time above 0, found 0");
+    }
+}
+
 fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
     form.choice(
         "algorithm",
@@ -351,6 +370,18 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
         "timeout",
         "Longest time of one attempt, from the request to the end of the answer.",
         &mut backends.timeout,
+    );
+    own_timeout(
+        form,
+        "timeout_http1",
+        "The same of requests that came over HTTP/1; without it, timeout.",
+        &mut backends.timeout_http1,
+    );
+    own_timeout(
+        form,
+        "timeout_http2",
+        "The same of requests that came over HTTP/2.",
+        &mut backends.timeout_http2,
     );
     form.value(
         "failed_for",
