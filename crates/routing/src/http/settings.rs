@@ -57,6 +57,9 @@ pub struct HttpSettings {
     pub tracing: TracingSettings,
     /// The access log.
     pub access_log: AccessLogSettings,
+    /// Applications whose latencies each thread counts apart; 0: none
+    /// (`per_app_prometheus_http_metrics_reporting`, which knows no bound).
+    pub app_latencies: usize,
     /// A pool without endpoints answers 503 and not 404 (`empty_pool_response_code_503`, true).
     pub empty_pool_is_503: bool,
     /// User-Agent of health checks on the proxy port (`healthcheck_user_agent`); empty: none.
@@ -71,6 +74,9 @@ pub struct HttpSettings {
     /// (`balancing_algorithm_az_preference: locally-optimistic`).
     pub prefer_zone: bool,
 }
+
+/// Applications that are told apart at most: about a kilobyte each of what Prometheus reads.
+pub const MOST_APP_LATENCIES: usize = 10_000;
 
 /// TLS towards clients.
 #[derive(Clone, Default, PartialEq)]
@@ -380,6 +386,7 @@ impl Default for HttpSettings {
             route_services: RouteServiceSettings::default(),
             tracing: TracingSettings::default(),
             access_log: AccessLogSettings::default(),
+            app_latencies: 0,
             empty_pool_is_503: true,
             health_check_user_agent: "HTTP-Monitor/1.1".to_owned(),
             error_template: None,

@@ -40,6 +40,9 @@ pub(super) fn status(form: &mut Form<'_>, settings: &mut RouterSettings) {
             status.routes_listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         });
     });
+    let mut by_app = false;
+    form.value("per_app_prometheus_http_metrics_reporting", "", &mut by_app);
+    settings.http.app_latencies = if by_app { APPS } else { 0 };
     form.section("prometheus", "", |form| {
         let (mut enabled, mut port) = (true, 0_u16);
         form.value("enabled", "", &mut enabled);
@@ -57,6 +60,9 @@ pub(super) fn status(form: &mut Form<'_>, settings: &mut RouterSettings) {
         }
     });
 }
+
+/// Applications that are told apart where gorouter has no bound.
+const APPS: usize = 2_000;
 
 /// What `enable_attempts_details` adds to a line.
 const OF_ATTEMPTS: [ExtraField; 6] = [

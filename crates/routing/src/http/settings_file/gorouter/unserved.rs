@@ -75,9 +75,5 @@ pub(super) fn not_served(form: &mut Form<'_>) {
         ("enable_envelope_v1_metrics", ENVELOPES),
         ("send_http_start_stop_server_event", ENVELOPES),
         ("send_http_start_stop_client_event", ENVELOPES),
-        (
-            "per_app_prometheus_http_metrics_reporting",
-            "latencies are not told by application",
-        ),
     ]);
 }

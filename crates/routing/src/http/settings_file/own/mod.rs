@@ -10,7 +10,7 @@ use super::choices::{
 use super::client_rules;
 use crate::http::identity;
 use crate::http::router::{DrainSettings, PeerTls, RouterSettings, StatusSettings};
-use crate::http::settings::{BackendSettings, ClientTls, HttpSettings};
+use crate::http::settings::{BackendSettings, ClientTls, HttpSettings, MOST_APP_LATENCIES};
 use crate::table::{Segments, TableSettings};
 use document::Form;
 use telemetry::{Level, LineTimes};
@@ -156,6 +156,12 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
             "listen",
             "Where they answer, at /metrics.",
             &mut settings.metrics_listen,
+        );
+        form.within(
+            "app_latencies",
+            "Applications whose latencies are told apart; 0: none. Later ones are \"other\".",
+            0..=MOST_APP_LATENCIES,
+            &mut settings.http.app_latencies,
         );
         form.optional(
             "tls",

@@ -224,6 +224,15 @@ fn a_streamed_access_log_goes_to_syslog() {
 }
 
 #[test]
+fn latencies_by_application_have_a_bound() {
+    for (given, expected) in [("true", 2_000), ("false", 0)] {
+        let text = format!("per_app_prometheus_http_metrics_reporting: {given}\n");
+        let settings = gorouter(&text).unwrap().settings;
+        assert_eq!(settings.http.app_latencies, expected);
+    }
+}
+
+#[test]
 fn listed_servers_have_one_user() {
     let two = "nats: [{host: a, user: u, pass: one}, {host: b, user: u, pass: two}]";
     let refused = gorouter(two).unwrap_err().to_string();
