@@ -160,17 +160,6 @@ fn a_silent_backend_runs_into_the_time_limit() {
 }
 
 #[test]
-fn requests_over_http1_can_have_a_time_limit_of_their_own() {
-    let backend = Backend::new(|mut connection, _| connection.wait_for_end());
-    let bench = Bench::with(&[backend.address], |settings| {
-        settings.backends.timeout = Duration::from_hours(1);
-        settings.backends.timeout_http1 = Some(Duration::from_millis(50));
-    });
-    assert_eq!(bench.client().get("/").status, 502);
-    assert_eq!(bench.totals().timeouts, 1);
-}
-
-#[test]
 fn failed_requests_have_a_latency_by_application_too() {
     let bench = Bench::with(&[], |settings| settings.app_latencies = 1);
     assert_eq!(bench.client().get("/").status, 404);

@@ -82,7 +82,7 @@ pub(super) async fn connect_tls(
 }
 
 /// A connection to the router that agrees on HTTP/2.
-async fn connect(bench: &Bench, authority: &Authority) -> SendRequest<Bytes> {
+pub(super) async fn connect(bench: &Bench, authority: &Authority) -> SendRequest<Bytes> {
     let tls = connect_tls(bench, authority).await;
     let (send, connection) = h2::client::handshake(tls).await.unwrap();
     tokio::spawn(connection);
@@ -305,26 +305,6 @@ fn clients_speak_http_1_and_backends_http_2() {
         assert_eq!((seen.status, seen.field("grpc-status")), (200, Some("12")));
     }
     assert_eq!(connections.load(Ordering::Relaxed), 1);
-}
-
-#[test]
-fn requests_over_http2_can_have_a_time_limit_of_their_own() {
-    let authority = Authority::new();
-    // The backend speaks HTTP/1: the client's protocol decides.
-    let silent = Backend::new(|mut connection, _| connection.wait_for_end());
-    let bench = Bench::with(&[silent.address], |settings| {
-        settings.listen_tls = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-        settings.client_tls.certificates = vec![authority.sign("app.test")];
-        settings.backends.timeout = std::time::Duration::from_hours(1);
-        settings.backends.timeout_http2 = Some(std::time::Duration::from_millis(50));
-    });
-    run(async {
-        let mut send = connect(&bench, &authority).await;
-        let request = get("/").body(()).unwrap();
-        let (answer, _) = send.send_request(request, true).unwrap();
-        assert_eq!(answer.await.unwrap().status(), 502);
-    });
-    assert_eq!(bench.totals().timeouts, 1);
 }
 
 #[test]
