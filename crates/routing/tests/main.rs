@@ -4,6 +4,7 @@
 
 mod api_client;
 mod authenticated_api;
+mod differential;
 mod golden;
 mod http_router;
 mod registry;

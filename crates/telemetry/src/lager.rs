@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
@@ -22,6 +22,39 @@ pub enum Level {
     Fatal = 3,
 }
 
+/// How a line says when it was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LineTimes {
+    /// Seconds since 1970: `"1795249040.286360016"`.
+    #[default]
+    Unix,
+    /// RFC 3339, UTC: `"2026-11-21T08:17:20.286360016Z"`.
+    Rfc3339,
+}
+
+impl LineTimes {
+    /// Appends a time after 1970.
+    fn append(self, since_1970: Duration, line: &mut String) {
+        let timestamp = match self {
+            Self::Unix => None,
+            // Beyond year 9999 there is no such form.
+            Self::Rfc3339 => jiff::SignedDuration::try_from(since_1970)
+                .and_then(jiff::Timestamp::from_duration)
+                .ok(),
+        };
+        // Writing to a string cannot fail.
+        let _ = match timestamp {
+            Some(timestamp) => write!(line, "{timestamp:.9}"),
+            None => write!(
+                line,
+                "{}.{:09}",
+                since_1970.as_secs(),
+                since_1970.subsec_nanos()
+            ),
+        };
+    }
+}
+
 /// Writes lines of one component.
 ///
 /// Cheap to clone. A logger made by [`Logger::session`] appends its name to the
@@ -30,6 +63,7 @@ pub enum Level {
 pub struct Logger {
     sink: Sink,
     least: Level,
+    times: LineTimes,
     source: Arc<str>,
     path: Arc<str>,
     /// Fields of every line, already encoded: `"key":value,"key":value`.
@@ -42,6 +76,7 @@ impl Logger {
         Self {
             sink,
             least,
+            times: LineTimes::default(),
             source: source.into(),
             path: source.into(),
             fixed: "".into(),
@@ -62,6 +97,15 @@ impl Logger {
         append_field(&mut fixed, key, &value);
         Self {
             fixed: fixed.into(),
+            ..self.clone()
+        }
+    }
+
+    /// A logger whose lines say their time in this form.
+    #[must_use]
+    pub fn with_times(&self, times: LineTimes) -> Self {
+        Self {
+            times,
             ..self.clone()
         }
     }
@@ -113,8 +157,7 @@ impl Logger {
             .unwrap_or_default();
         let mut line = String::with_capacity(192 + self.fixed.len() + fields.0.len());
         line.push_str(r#"{"timestamp":""#);
-        // Writing to a string cannot fail.
-        let _ = write!(line, "{}.{:09}", now.as_secs(), now.subsec_nanos());
+        self.times.append(now, &mut line);
         line.push_str(r#"","source":"#);
         append_value(&mut line, &*self.source);
         line.push_str(r#","message":"#);
@@ -186,5 +229,44 @@ impl io::Write for Appending<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_nanoseconds_in_both_forms() {
+        let of = |times: LineTimes, time: Duration| {
+            let mut line = String::new();
+            times.append(time, &mut line);
+            line
+        };
+        let time = Duration::new(1_795_249_040, 286_360_016);
+        assert_eq!(of(LineTimes::Unix, time), "1795249040.286360016");
+        assert_eq!(
+            of(LineTimes::Rfc3339, time),
+            "2026-11-21T08:17:20.286360016Z"
+        );
+        assert_eq!(
+            of(LineTimes::Rfc3339, Duration::from_secs(1)),
+            "1970-01-01T00:00:01.000000000Z"
+        );
+        assert_eq!(
+            of(LineTimes::Rfc3339, Duration::MAX),
+            format!("{}.999999999", u64::MAX)
+        );
+    }
+
+    #[test]
+    fn sessions_keep_the_form_of_times() {
+        let sink = Sink::memory();
+        let logger = Logger::new("router", sink.clone(), Level::Info);
+        let logger = logger.with_times(LineTimes::Rfc3339).session("nats");
+        logger.info("started", Fields::new());
+        let line: serde_json::Value = serde_json::from_str(&sink.kept()).unwrap();
+        let time = line["timestamp"].as_str().unwrap();
+        assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
     }
 }

@@ -22,7 +22,8 @@ pub(super) fn serve(args: &HttpArgs) -> Result<()> {
         "router",
         Sink::stdout().context("start the writer of the log")?,
         settings.log_level,
-    );
+    )
+    .with_times(settings.log_times);
     control_runtime()?.block_on(net::local(async {
         let signals = signals(args.clone(), logger.clone())?;
         let (running, _) = tokio::sync::watch::channel(Router::default());

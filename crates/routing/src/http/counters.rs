@@ -3,8 +3,11 @@
 //! Each thread counts for itself, without locked instructions; who reads sums over the
 //! threads. A sum may miss what happens meanwhile, and never counts anything twice.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::app_latencies::{AppLatencies, AppLatency};
 
 /// A number that one thread changes and any thread reads.
 #[derive(Debug, Default)]
@@ -166,6 +169,8 @@ macro_rules! counters {
             pub own_time: Histogram<22>,
             /// Reading a request's fields and finding its route; of every sixteenth request.
             pub lookup_time: Histogram<16>,
+            /// From first byte to last by application, if that is asked for.
+            pub apps: AppLatencies,
         }
 
         impl Default for ThreadCounters {
@@ -177,6 +182,7 @@ macro_rules! counters {
                     latency: Histogram::new(&REQUEST_BOUNDS),
                     own_time: Histogram::new(&OWN_BOUNDS),
                     lookup_time: Histogram::new(&LOOKUP_BOUNDS),
+                    apps: AppLatencies::default(),
                 }
             }
         }
@@ -195,6 +201,8 @@ macro_rules! counters {
             pub own_time: HistogramTotal,
             /// Reading a request's fields and finding its route; of every sixteenth request.
             pub lookup_time: HistogramTotal,
+            /// From first byte to last by application, if that is asked for.
+            pub apps: BTreeMap<String, AppLatency>,
         }
 
         impl Totals {
@@ -210,6 +218,7 @@ macro_rules! counters {
                 self.latency.add(&of.latency);
                 self.own_time.add(&of.own_time);
                 self.lookup_time.add(&of.lookup_time);
+                of.apps.add_to(&mut self.apps);
             }
         }
     };
@@ -285,6 +294,12 @@ counters! {
     log_drops,
     /// Lines that could not be written: the disk is full, or nobody reads.
     log_failures,
+    /// Lines that were given to syslog.
+    syslog_lines,
+    /// Lines that syslog did not take, or not soon enough.
+    syslog_drops,
+    /// Requests whose latency was not recorded by application: metrics were read just then.
+    app_latency_misses,
     /// Turns of a thread's loop.
     turns,
     /// Turns that took longer than 50 ms: something blocked.
@@ -296,6 +311,7 @@ counters! {
 pub struct Counters {
     threads: Box<[Arc<ThreadCounters>]>,
     log_writer: Arc<ThreadCounters>,
+    syslog: Arc<ThreadCounters>,
 }
 
 impl Counters {
@@ -304,6 +320,7 @@ impl Counters {
         Self {
             threads: (0..threads).map(|_| Arc::default()).collect(),
             log_writer: Arc::default(),
+            syslog: Arc::default(),
         }
     }
 
@@ -322,6 +339,11 @@ impl Counters {
         &self.log_writer
     }
 
+    /// Those of the thread that sends it to syslog.
+    pub(super) fn syslog(&self) -> &Arc<ThreadCounters> {
+        &self.syslog
+    }
+
     /// Connections of clients that are open now and do not tunnel.
     pub fn open_exchanges(&self) -> u64 {
         let open = self.threads.iter().map(|thread| {
@@ -338,6 +360,7 @@ impl Counters {
             totals.add(thread);
         }
         totals.add(&self.log_writer);
+        totals.add(&self.syslog);
         totals
     }
 }

@@ -7,6 +7,7 @@
 //! ```
 
 pub mod access_log;
+pub mod app_latencies;
 pub mod counters;
 pub mod engine;
 pub mod identity;

@@ -57,6 +57,9 @@ pub struct HttpSettings {
     pub tracing: TracingSettings,
     /// The access log.
     pub access_log: AccessLogSettings,
+    /// Applications whose latencies each thread counts apart; 0: none
+    /// (`per_app_prometheus_http_metrics_reporting`, which knows no bound).
+    pub app_latencies: usize,
     /// A pool without endpoints answers 503 and not 404 (`empty_pool_response_code_503`, true).
     pub empty_pool_is_503: bool,
     /// User-Agent of health checks on the proxy port (`healthcheck_user_agent`); empty: none.
@@ -71,6 +74,9 @@ pub struct HttpSettings {
     /// (`balancing_algorithm_az_preference: locally-optimistic`).
     pub prefer_zone: bool,
 }
+
+/// Applications that are told apart at most: about a kilobyte each of what Prometheus reads.
+pub const MOST_APP_LATENCIES: usize = 10_000;
 
 /// TLS towards clients.
 #[derive(Clone, Default, PartialEq)]
@@ -141,6 +147,11 @@ pub struct BackendSettings {
     /// Longest time of one attempt, from the request to the end of the answer
     /// (`endpoint_timeout`, 60 s).
     pub timeout: Duration,
+    /// The same for requests that came over HTTP/1, `None`: [`timeout`](Self::timeout)
+    /// (`http_1_endpoint_timeout`).
+    pub timeout_http1: Option<Duration>,
+    /// The same for requests that came over HTTP/2 (`http_2_endpoint_timeout`).
+    pub timeout_http2: Option<Duration>,
     /// The own certificate and key towards backends, PEM; empty: none.
     pub certificate: (String, Secret),
     /// Authorities of backends beside those of the public web, PEM (`ca_certs`).
@@ -152,6 +163,21 @@ pub struct BackendSettings {
     /// Keep the connection of a request with `Expect: 100-continue`
     /// (`keep_alive_100_continue_requests`).
     pub keep_alive_after_continue: bool,
+}
+
+impl BackendSettings {
+    /// Longest time of one attempt of a request that came over HTTP/2, or over HTTP/1.
+    ///
+    /// The client's protocol counts, not the backend's: gorouter asks its own request for
+    /// its version (cloudfoundry/routing-release, pull requests 471 and 576).
+    pub fn timeout_of(&self, http2: bool) -> Duration {
+        let own = if http2 {
+            self.timeout_http2
+        } else {
+            self.timeout_http1
+        };
+        own.unwrap_or(self.timeout)
+    }
 }
 
 /// What becomes of headers.
@@ -247,8 +273,11 @@ pub struct TracingSettings {
 pub struct AccessLogSettings {
     /// File; `None`: none (`access_log.file`).
     pub file: Option<PathBuf>,
-    /// Standard output too (`access_log.enable_streaming`).
+    /// Standard output too.
     pub stdout: bool,
+    /// As messages of syslog too; `None`: not so (`access_log.enable_streaming` and
+    /// `logging.syslog*`).
+    pub syslog: Option<SyslogSettings>,
     /// Fields at the end of the line, in order (`logging.extra_access_log_fields`).
     pub extra_fields: Vec<ExtraField>,
     /// Request headers at the end of the line (`extra_headers_to_log`).
@@ -259,6 +288,32 @@ pub struct AccessLogSettings {
     pub hide_forwarded_for: bool,
     /// Leave out the client's address (`logging.disable_log_source_ip`).
     pub hide_client: bool,
+}
+
+/// Where the access log goes as messages of syslog (RFC 5424).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SyslogSettings {
+    /// How they get there (`logging.syslog_network`).
+    pub network: SyslogNetwork,
+    /// `host:port`; of a socket its path, or empty: where this machine's is
+    /// (`logging.syslog_addr`).
+    pub address: String,
+    /// APP-NAME of the messages; empty: none (`logging.syslog`).
+    pub name: String,
+    /// Bytes of a line above which it is cut; 0: no such bound (`logging.syslog_truncate`).
+    pub truncate: usize,
+}
+
+/// How messages of syslog travel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SyslogNetwork {
+    /// Through a socket of this machine.
+    #[default]
+    Unix,
+    /// A datagram each.
+    Udp,
+    /// A line each.
+    Tcp,
 }
 
 /// A field that is logged on request.
@@ -331,6 +386,7 @@ impl Default for HttpSettings {
             route_services: RouteServiceSettings::default(),
             tracing: TracingSettings::default(),
             access_log: AccessLogSettings::default(),
+            app_latencies: 0,
             empty_pool_is_503: true,
             health_check_user_agent: "HTTP-Monitor/1.1".to_owned(),
             error_template: None,
@@ -352,6 +408,8 @@ impl Default for BackendSettings {
             upgrade_dial_timeout: Duration::from_secs(5),
             handshake_timeout: Duration::from_secs(10),
             timeout: Duration::from_secs(60),
+            timeout_http1: None,
+            timeout_http2: None,
             certificate: (String::new(), Secret::default()),
             authorities: String::new(),
             insecure: false,

@@ -4,7 +4,8 @@
 //! ones are worth a look. One writer at a time fills and empties slots; a route never moves
 //! while it is there, and a slot that was used is never marked as unused, so a reader who
 //! walks from a key's first slot to an unused one cannot miss it. When the slots run out,
-//! the writer builds a larger table and puts it in place of this one.
+//! the writer builds a larger table and puts it in place of this one; and a smaller one when
+//! most of the routes have gone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -131,6 +132,9 @@ impl Slots {
 impl Shard {
     /// Slots of a shard without routes.
     const FEWEST_SLOTS: usize = 4;
+    /// A shard with more slots than this for each route gets smaller. Behind that it has two
+    /// to four for each: it takes as many changes again as it has routes until the next time.
+    const MOST_SLOTS_A_ROUTE: usize = 8;
 
     /// A shard without routes.
     pub(super) fn new() -> Self {
@@ -213,17 +217,8 @@ impl Writer<'_> {
         let slots = self.shard.slots.load();
         let depth = depth_of(pool.key_bytes());
         if (self.occupancy.used + 1) * 4 > slots.0.len() * 3 {
-            let grown = ((self.occupancy.routes + 1) * 2).next_power_of_two();
-            let mut depths = depth;
-            let known = slots.pools().inspect(|(_, known)| {
-                depths |= depth_of(known.key_bytes());
-            });
-            let all = known.chain(std::iter::once((mark(hash), pool)));
-            let grown = Slots::with(grown.max(Shard::FEWEST_SLOTS), all);
             self.occupancy.routes += 1;
-            self.occupancy.used = self.occupancy.routes;
-            self.shard.slots.store(Arc::new(grown));
-            self.shard.depths.store(depths, Ordering::Relaxed);
+            self.rebuild(&slots, Some((mark(hash), pool)));
         } else {
             // Before the route is there: who finds it must have looked for its depth.
             self.shard.depths.fetch_or(depth, Ordering::Relaxed);
@@ -249,6 +244,25 @@ impl Writer<'_> {
             slot.mark.store(GONE, Ordering::Release);
             slot.pool.store(None);
             self.occupancy.routes -= 1;
+            let routes = self.occupancy.routes.max(1);
+            let most = (routes * Shard::MOST_SLOTS_A_ROUTE).max(Shard::FEWEST_SLOTS);
+            if slots.0.len() > most {
+                self.rebuild(&slots, None);
+            }
         }
+    }
+
+    /// Puts slots in place of the old ones that fit the routes, of which `one` may be new.
+    /// Readers who are in the old slots go on there.
+    fn rebuild(&mut self, old: &Slots, one: Option<(u64, Arc<Pool>)>) {
+        let room = (self.occupancy.routes * 2).next_power_of_two();
+        let mut depths = 0;
+        let pools = old.pools().chain(one).inspect(|(_, pool)| {
+            depths |= depth_of(pool.key_bytes());
+        });
+        let slots = Slots::with(room.max(Shard::FEWEST_SLOTS), pools);
+        self.occupancy.used = self.occupancy.routes;
+        self.shard.slots.store(Arc::new(slots));
+        self.shard.depths.store(depths, Ordering::Relaxed);
     }
 }

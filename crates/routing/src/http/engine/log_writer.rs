@@ -12,7 +12,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::http::counters::ThreadCounters;
+use super::syslog::{self, SyslogQueue};
+use crate::http::counters::{Counters, ThreadCounters};
 use crate::http::settings::AccessLogSettings;
 use crate::table::Nanos;
 
@@ -79,7 +80,8 @@ pub(super) struct LogWriter {
     full: SyncSender<Vec<u8>>,
     empty: Arc<std::sync::Mutex<Vec<Vec<u8>>>>,
     reopen: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
+    /// The writer's own, and the one that sends to syslog.
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl LogWriter {
@@ -89,18 +91,26 @@ impl LogWriter {
     /// When the file cannot be opened for appending.
     pub(super) fn start(
         settings: &AccessLogSettings,
-        counters: Arc<ThreadCounters>,
+        counters: &Counters,
     ) -> io::Result<Option<Self>> {
-        if settings.file.is_none() && !settings.stdout {
+        if settings.file.is_none() && !settings.stdout && settings.syslog.is_none() {
             return Ok(None);
+        }
+        let file = settings.file.as_ref().map(open).transpose()?;
+        let (mut queue, mut threads) = (None, Vec::new());
+        if let Some(settings) = &settings.syslog {
+            let (lines, thread) = syslog::start(settings, Arc::clone(counters.syslog()))?;
+            queue = Some(lines);
+            threads.push(thread);
         }
         let sinks = Sinks {
             path: settings.file.clone(),
-            file: settings.file.as_ref().map(open).transpose()?,
+            file,
             file_torn: false,
             stdout: settings.stdout,
             stdout_torn: false,
-            counters,
+            syslog: queue,
+            counters: Arc::clone(counters.log_writer()),
         };
         let (full, waiting) = sync_channel(WAITING);
         let empty = Arc::default();
@@ -109,11 +119,12 @@ impl LogWriter {
         let thread = std::thread::Builder::new()
             .name("access-log".to_owned())
             .spawn(move || write(sinks, &waiting, &spare, &again))?;
+        threads.push(thread);
         Ok(Some(Self {
             full,
             empty,
             reopen,
-            thread,
+            threads,
         }))
     }
 
@@ -138,13 +149,14 @@ impl LogWriter {
     pub(super) fn finish(self) {
         drop(self.full);
         let mut waited = Duration::ZERO;
-        while !self.thread.is_finished() && waited < FAREWELL {
+        let done = |threads: &[JoinHandle<()>]| threads.iter().all(JoinHandle::is_finished);
+        while !done(&self.threads) && waited < FAREWELL {
             std::thread::sleep(FAREWELL / 1000);
             waited += FAREWELL / 1000;
         }
-        if self.thread.is_finished() {
+        for thread in self.threads.into_iter().filter(JoinHandle::is_finished) {
             // A panic there has lost lines, and nothing else.
-            let _ = self.thread.join();
+            let _ = thread.join();
         }
     }
 }
@@ -156,6 +168,7 @@ struct Sinks {
     file_torn: bool,
     stdout: bool,
     stdout_torn: bool,
+    syslog: Option<SyslogQueue>,
     counters: Arc<ThreadCounters>,
 }
 
@@ -216,6 +229,9 @@ fn write(
             // What it holds back is written with the next lines, or lost with the pipe.
             let _ = stdout.flush();
         }
+        if let Some(syslog) = &sinks.syslog {
+            syslog.offer(&text, &sinks.counters);
+        }
         if lost > 0 {
             sinks.counters.log_failures.add(lost);
         }
@@ -231,6 +247,7 @@ fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::settings::{SyslogNetwork, SyslogSettings};
 
     /// A disk on which so many bytes have room.
     struct Disk {
@@ -277,16 +294,39 @@ mod tests {
             file: Some("/dev/full".into()),
             ..AccessLogSettings::default()
         };
-        let (counters, failures) = (ThreadCounters::default(), Arc::default());
-        let writer = LogWriter::start(&settings, Arc::clone(&failures))
-            .unwrap()
-            .unwrap();
+        let (counters, all) = (ThreadCounters::default(), Counters::new(0));
+        let writer = LogWriter::start(&settings, &all).unwrap().unwrap();
         let mut lines = writer.lines();
         lines.line(7).extend_from_slice(b"one\n");
         lines.hand_over(&counters);
         drop(lines);
         writer.finish();
-        assert_eq!(failures.log_failures.get(), 1);
+        assert_eq!(all.totals().log_failures, 1);
+    }
+
+    #[test]
+    fn lines_go_to_syslog_too() {
+        let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let settings = AccessLogSettings {
+            syslog: Some(SyslogSettings {
+                network: SyslogNetwork::Udp,
+                address: receiver.local_addr().unwrap().to_string(),
+                ..SyslogSettings::default()
+            }),
+            ..AccessLogSettings::default()
+        };
+        let (counters, all) = (ThreadCounters::default(), Counters::new(0));
+        let writer = LogWriter::start(&settings, &all).unwrap().unwrap();
+        let mut lines = writer.lines();
+        lines.line(7).extend_from_slice(b"one\n");
+        lines.hand_over(&counters);
+        drop(lines);
+        let patience = Duration::from_secs(20);
+        receiver.set_read_timeout(Some(patience)).unwrap();
+        let mut buffer = [0; 1024];
+        let bytes = receiver.recv(&mut buffer).unwrap();
+        assert!(buffer[..bytes].ends_with(b" - - one"));
+        writer.finish();
     }
 
     #[test]
@@ -297,7 +337,7 @@ mod tests {
             file: Some(path.clone()),
             ..AccessLogSettings::default()
         };
-        let writer = LogWriter::start(&settings, Arc::default())
+        let writer = LogWriter::start(&settings, &Counters::new(0))
             .unwrap()
             .unwrap();
         let counters = ThreadCounters::default();

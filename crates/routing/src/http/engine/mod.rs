@@ -32,6 +32,7 @@ mod log_writer;
 mod reload;
 mod request;
 mod resolver;
+mod syslog;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -179,8 +180,7 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
         }
         listeners.push(own);
     }
-    let of_log = Arc::clone(config.counters.log_writer());
-    let log = LogWriter::start(&settings.access_log, of_log)
+    let log = LogWriter::start(&settings.access_log, &config.counters)
         .map_err(|source| unopened(settings, source))?;
     let shared = Shared {
         pipeline: Pipeline::new(Arc::clone(settings)),

@@ -3,8 +3,9 @@
 //! First the names of gorouter, as dashboards know them, then ours, which carry their
 //! units. Requests are not counted by component; registrations are.
 
-use telemetry::prometheus::{Kind, Page};
+use telemetry::prometheus::{Distribution, Kind, Page};
 
+use crate::http::app_latencies::BOUNDS;
 use crate::http::counters::{HistogramTotal, Totals};
 use crate::registry::RegistryTotals;
 use crate::registry::counters::ComponentTotals;
@@ -43,8 +44,35 @@ pub struct Registrations {
 pub fn page(totals: &Totals, gauges: &Gauges, registrations: &Registrations) -> String {
     let mut page = Page::new();
     gorouters(&mut page, totals, gauges, registrations);
+    by_application(&mut page, totals);
     ours(&mut page, totals, gauges, registrations);
     page.into_text()
+}
+
+/// gorouter's latencies by application, if they are asked for.
+fn by_application(page: &mut Page, totals: &Totals) {
+    if totals.apps.is_empty() {
+        return;
+    }
+    let samples = totals.apps.iter().map(|(app, latency)| {
+        let mut below = 0;
+        let buckets = BOUNDS.iter().zip(latency.buckets).map(|(bound, count)| {
+            below += count;
+            (*bound as f64 / 1e9, below)
+        });
+        let distribution = Distribution {
+            buckets: buckets.collect(),
+            count: latency.count,
+            sum: latency.sum as f64 / 1e9,
+        };
+        ([app], distribution)
+    });
+    page.histograms(
+        "http_latency_seconds",
+        "the latency of http requests from gorouter and back in sec",
+        ["source_id"],
+        samples,
+    );
 }
 
 /// Names and help texts of gorouter, in the order of their names.
@@ -316,6 +344,21 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         totals.log_failures,
     )
     .counter(
+        "router_syslog_lines_total",
+        "Lines of the access log that were given to syslog.",
+        totals.syslog_lines,
+    )
+    .counter(
+        "router_syslog_drops_total",
+        "Lines of the access log that syslog did not take, or not soon enough.",
+        totals.syslog_drops,
+    )
+    .counter(
+        "router_app_latency_misses_total",
+        "Requests whose latency was not recorded by application: metrics were read just then.",
+        totals.app_latency_misses,
+    )
+    .counter(
         "router_log_drops_total",
         "Lines of the log that were dropped because its reader was behind.",
         gauges.log_drops,
@@ -400,6 +443,7 @@ mod tests {
         thread.requests.add(3);
         thread.responses[2].add(2);
         thread.latency.record(3_000_000);
+        assert!(thread.apps.record(None, 150_000_000, 1));
         let registrations = Registrations {
             registry: RegistryTotals {
                 components: vec![ComponentTotals {
@@ -428,6 +472,10 @@ mod tests {
             "latency_bucket{le=\"2\"} 0",
             "latency_bucket{le=\"4\"} 1",
             "latency_sum 3",
+            "http_latency_seconds_bucket{source_id=\"gorouter\",le=\"0.1\"} 0",
+            "http_latency_seconds_bucket{source_id=\"gorouter\",le=\"0.2\"} 1",
+            "http_latency_seconds_bucket{source_id=\"gorouter\",le=\"25.6\"} 1",
+            "http_latency_seconds_sum{source_id=\"gorouter\"} 0.15",
             "router_nats_connected 0",
         ] {
             assert!(

@@ -11,6 +11,7 @@
 mod component;
 mod drain;
 mod feeds;
+mod log_losses;
 mod run;
 mod servers;
 mod settings;

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use telemetry::{Fields, Logger};
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::drain::drain;
 use super::feeds::{FeedError, Feeding, Feeds};
+use super::log_losses::{self, LogLosses};
 use super::servers;
 use super::settings::RouterSettings;
 use crate::http::counters::Counters;
@@ -149,9 +150,19 @@ async fn run_unboxed(
     logger.info("started", started_fields(&addresses, &parts));
     // Fails only when nobody wants to know.
     let _ = running.send(addresses);
-    let ended = serve(&parts, &engine, &feeding, &healthy, &mut signals).await;
+    let mut losses = LogLosses::default();
+    let ended = serve(
+        &parts,
+        &engine,
+        &feeding,
+        &healthy,
+        &mut signals,
+        &mut losses,
+    )
+    .await;
     parts.health.reach(Phase::Degraded);
     stop(engine).await;
+    losses.tell(&parts.counters.totals(), &logger);
     logger.info("stopped", Fields::new());
     ended
 }
@@ -222,10 +233,14 @@ async fn serve(
     feeding: &Feeding,
     healthy: &AtomicBool,
     signals: &mut mpsc::Receiver<Signal>,
+    losses: &mut LogLosses,
 ) -> Result<(), RouterError> {
     let mut drains = parts.settings.drain;
+    let mut looks = tokio::time::interval(log_losses::EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
+            _ = looks.tick() => losses.tell(&parts.counters.totals(), &parts.logger),
             signal = signals.recv() => match signal {
                 Some(Signal::Stop) | None => return Ok(()),
                 Some(Signal::Drain) => {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use telemetry::Level;
+use telemetry::{Level, LineTimes};
 
 use crate::http::settings::HttpSettings;
 use crate::table::TableSettings;
@@ -48,6 +48,8 @@ pub struct RouterSettings {
     pub pid_file: Option<PathBuf>,
     /// Least important lines that are logged (`logging.level`).
     pub log_level: Level,
+    /// How its lines say their time (`logging.format.timestamp`).
+    pub log_times: LineTimes,
 }
 
 impl RouterSettings {
@@ -76,6 +78,7 @@ impl RouterSettings {
             ),
             ("pid_file", self.pid_file != old.pid_file),
             ("log_level", self.log_level != old.log_level),
+            ("log_times", self.log_times != old.log_times),
         ];
         differ
             .into_iter()
@@ -101,6 +104,7 @@ impl Default for RouterSettings {
             drain: DrainSettings::default(),
             pid_file: None,
             log_level: Level::Info,
+            log_times: LineTimes::Unix,
         }
     }
 }

@@ -5,7 +5,9 @@ use document::Form;
 use crate::http::identity::CertificateFormat;
 use crate::http::pipeline::ErrorTemplate;
 use crate::http::route_service;
-use crate::http::settings::{ClientCertificates, ExtraField, ForwardedClientCert, RedactQuery};
+use crate::http::settings::{
+    ClientCertificates, ExtraField, ForwardedClientCert, RedactQuery, SyslogNetwork,
+};
 use crate::table::{Algorithm, Segments};
 
 /// Names of the algorithms that a router may use by default.
@@ -30,6 +32,13 @@ pub(super) const REDACTIONS: [(&str, RedactQuery); 3] = [
     ("none", RedactQuery::None),
     ("all", RedactQuery::All),
     ("hash", RedactQuery::Hash),
+];
+
+/// How messages of syslog may travel.
+pub(super) const SYSLOG_NETWORKS: [(&str, SyslogNetwork); 3] = [
+    ("unix", SyslogNetwork::Unix),
+    ("udp", SyslogNetwork::Udp),
+    ("tcp", SyslogNetwork::Tcp),
 ];
 
 /// What may be asked of clients.

@@ -407,6 +407,32 @@ fn routes_that_come_and_go_leave_nothing_behind() {
 }
 
 #[test]
+fn a_host_whose_routes_are_gone_gives_its_room_back() {
+    let table = table();
+    let (host, _) = table.hasher.ends("one.host");
+    let uri = |route: u32| format!("one.host/{route}/deep");
+    for route in 0..10_000 {
+        add(&table, &uri(route), "1.1.1.1:1");
+    }
+    assert!(table.shard(host).room() >= 10_000);
+    for route in 0..10_000_u32 {
+        let gone = Modification::default();
+        table.unregister(&key(&uri(route)), "1.1.1.1:1", &gone, 0);
+        let left = 9_999 - route as usize;
+        assert!(table.shard(host).room() <= (8 * left).max(8), "{left}");
+        // What is left is still found.
+        if route % 1000 == 0 && left > 0 {
+            let last = format!("/{}/deep", 9_999);
+            let found = table.lookup(b"one.host", last.as_bytes());
+            assert!(matches!(found, Lookup::Found(_)), "{left}: {found:?}");
+        }
+    }
+    assert_eq!(table.len(), 0);
+    add(&table, &uri(1), "1.1.1.1:1");
+    assert_eq!(table.shard(host).room(), 4);
+}
+
+#[test]
 fn a_long_text_is_kept_by_its_endpoint_only() {
     let mut texts = TextCache::default();
     let (short, long) = ("t".repeat(256), "t".repeat(257));

@@ -98,7 +98,8 @@ impl ActiveRequest {
         let context = &mut *lent.context;
         // What the router has spent so far is its own time, and is told as such.
         let now = context.clock.look();
-        let timeout = context.shared.settings.backends.timeout;
+        let http2 = lent.client.client().http2();
+        let timeout = context.shared.settings.backends.timeout_of(http2);
         self.attempt_began = now;
         self.attempt_ends = context.clock.after(timeout);
         self.exchange.progress.endpoint = (!self.to_service).then(|| Arc::clone(&endpoint));

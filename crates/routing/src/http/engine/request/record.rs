@@ -53,7 +53,8 @@ impl Requests {
     ) {
         context.clock.look();
         let times = context.clock.times();
-        request.count(times.mono, &context.counters);
+        let most_apps = context.shared.settings.app_latencies;
+        request.count(times.mono, most_apps, &context.counters);
         if let Some(log) = &mut self.log
             && !request.unlogged
         {
@@ -85,7 +86,7 @@ impl Requests {
 }
 
 impl ActiveRequest {
-    fn count(&self, now: Nanos, counters: &ThreadCounters) {
+    fn count(&self, now: Nanos, most_apps: usize, counters: &ThreadCounters) {
         counters.active.decrement();
         if self.tunnels {
             counters.open_tunnels.decrement();
@@ -116,6 +117,10 @@ impl ActiveRequest {
         let took = now.saturating_sub(exchange.started().mono);
         counters.latency.record(took);
         let progress = &exchange.progress;
+        let endpoint = progress.endpoint.as_deref();
+        if most_apps > 0 && !counters.apps.record(endpoint, took, most_apps) {
+            counters.app_latency_misses.increment();
+        }
         if progress.backend_started > 0 {
             let backend = progress
                 .backend_finished

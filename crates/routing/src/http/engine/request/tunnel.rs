@@ -59,7 +59,8 @@ impl ActiveRequest {
         let to_client = connection.has_ended() && lent.client.took_all();
         if (to_backend || to_client) && self.deadline == NEVER {
             // One side has ended; the other one is not waited for without a bound.
-            let timeout = lent.context.shared.settings.backends.timeout;
+            let http2 = lent.client.client().http2();
+            let timeout = lent.context.shared.settings.backends.timeout_of(http2);
             self.deadline = lent.context.clock.after(timeout);
         }
         if to_client {

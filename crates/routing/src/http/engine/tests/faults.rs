@@ -160,6 +160,23 @@ fn a_silent_backend_runs_into_the_time_limit() {
 }
 
 #[test]
+fn failed_requests_have_a_latency_by_application_too() {
+    let bench = Bench::with(&[], |settings| settings.app_latencies = 1);
+    assert_eq!(bench.client().get("/").status, 404);
+    bench.until("its latency is recorded", |totals| {
+        totals
+            .apps
+            .get("gorouter")
+            .is_some_and(|app| app.count == 1)
+            || totals.app_latency_misses > 0
+    });
+    let silent = Bench::new(&[]);
+    assert_eq!(silent.client().get("/").status, 404);
+    silent.until("the request is over", |totals| totals.latency.count == 1);
+    assert!(silent.totals().apps.is_empty());
+}
+
+#[test]
 fn a_client_that_leaves_takes_its_request_along() {
     let backend = Backend::new(|mut connection, _| {
         connection.head();

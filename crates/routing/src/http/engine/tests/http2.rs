@@ -82,7 +82,7 @@ pub(super) async fn connect_tls(
 }
 
 /// A connection to the router that agrees on HTTP/2.
-async fn connect(bench: &Bench, authority: &Authority) -> SendRequest<Bytes> {
+pub(super) async fn connect(bench: &Bench, authority: &Authority) -> SendRequest<Bytes> {
     let tls = connect_tls(bench, authority).await;
     let (send, connection) = h2::client::handshake(tls).await.unwrap();
     tokio::spawn(connection);

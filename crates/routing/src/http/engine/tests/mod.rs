@@ -13,4 +13,5 @@ mod mishaps;
 mod moves;
 mod reload;
 mod requests;
+mod time_limits;
 mod tls;

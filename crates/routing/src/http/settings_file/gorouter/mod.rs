@@ -262,6 +262,15 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
     form.value("skip_ssl_validation", "", &mut backends.insecure);
     http.route_services.insecure = backends.insecure;
     limit(form, "endpoint_timeout", &mut backends.timeout);
+    // Of one protocol; 0 is not "no limit" but "as endpoint_timeout says".
+    for (key, into) in [
+        ("http_1_endpoint_timeout", &mut backends.timeout_http1),
+        ("http_2_endpoint_timeout", &mut backends.timeout_http2),
+    ] {
+        let mut timeout = Duration::ZERO;
+        form.value(key, "", &mut timeout);
+        *into = Some(timeout).filter(|timeout| !timeout.is_zero());
+    }
     limit(form, "endpoint_dial_timeout", &mut backends.dial_timeout);
     let mut upgrade = Duration::ZERO;
     form.value("websocket_dial_timeout", "", &mut upgrade);

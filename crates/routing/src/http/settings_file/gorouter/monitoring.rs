@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use telemetry::Level;
+use telemetry::{Level, LineTimes};
 
 use super::any;
 use crate::http::router::{PeerTls, RouterSettings};
-use crate::http::settings::ExtraField;
+use crate::http::settings::{ExtraField, SyslogNetwork, SyslogSettings};
 use crate::http::settings_file::choices::{EXTRA_FIELDS, REDACTIONS};
 use document::Form;
 
@@ -40,6 +40,9 @@ pub(super) fn status(form: &mut Form<'_>, settings: &mut RouterSettings) {
             status.routes_listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         });
     });
+    let mut by_app = false;
+    form.value("per_app_prometheus_http_metrics_reporting", "", &mut by_app);
+    settings.http.app_latencies = if by_app { APPS } else { 0 };
     form.section("prometheus", "", |form| {
         let (mut enabled, mut port) = (true, 0_u16);
         form.value("enabled", "", &mut enabled);
@@ -58,6 +61,9 @@ pub(super) fn status(form: &mut Form<'_>, settings: &mut RouterSettings) {
     });
 }
 
+/// Applications that are told apart where gorouter has no bound.
+const APPS: usize = 2_000;
+
 /// What `enable_attempts_details` adds to a line.
 const OF_ATTEMPTS: [ExtraField; 6] = [
     ExtraField::FailedAttempts,
@@ -70,12 +76,19 @@ const OF_ATTEMPTS: [ExtraField; 6] = [
 
 pub(super) fn log(form: &mut Form<'_>, settings: &mut RouterSettings) {
     let log = &mut settings.http.access_log;
+    let (mut streams, mut syslog) = (false, SyslogSettings::default());
     form.section("access_log", "", |form| {
         form.value("file", "", &mut log.file);
-        form.value("enable_streaming", "", &mut log.stdout);
+        form.value("enable_streaming", "", &mut streams);
     });
     form.value("extra_headers_to_log", "", &mut log.extra_headers);
     form.section("logging", "", |form| {
+        let networks = [
+            ("udp", SyslogNetwork::Udp),
+            ("tcp", SyslogNetwork::Tcp),
+            ("unix", SyslogNetwork::Unix),
+            ("", SyslogNetwork::Unix),
+        ];
         let levels = [
             ("debug", Level::Debug),
             ("info", Level::Info),
@@ -104,23 +117,31 @@ pub(super) fn log(form: &mut Form<'_>, settings: &mut RouterSettings) {
         if attempts && log.extra_fields.is_empty() {
             log.extra_fields = OF_ATTEMPTS.to_vec();
         }
+        form.value("syslog", "", &mut syslog.name);
+        form.value("syslog_addr", "", &mut syslog.address);
+        // Without a network, the socket of this machine, as in Go's library.
+        form.choice("syslog_network", "", &networks, &mut syslog.network);
+        form.value("syslog_truncate", "", &mut syslog.truncate);
+        form.section("format", "", |form| {
+            let times = [
+                ("rfc3339", LineTimes::Rfc3339),
+                ("unix-epoch", LineTimes::Unix),
+                ("deprecated", LineTimes::Unix),
+                ("", LineTimes::Unix),
+            ];
+            form.choice("timestamp", "", &times, &mut settings.log_times);
+        });
         form.ignored(&[
-            (
-                "syslog",
-                "there is no syslog; use access_log.file or standard output",
-            ),
-            ("syslog_addr", "there is no syslog"),
-            ("syslog_network", "there is no syslog"),
-            ("syslog_truncate", "there is no syslog"),
             (
                 "loggregator_enabled",
                 "there is no loggregator; metrics are Prometheus'",
             ),
             ("metron_address", "there is no loggregator"),
-            (
-                "format",
-                "lines are written in lager's form, with Unix times",
-            ),
         ]);
     });
+    if streams && syslog.network != SyslogNetwork::Unix && syslog.address.is_empty() {
+        let expected = "expected logging.syslog_addr beside it: lines are streamed to syslog";
+        form.wrong("access_log", expected);
+    }
+    log.syslog = streams.then_some(syslog);
 }

@@ -48,14 +48,6 @@ pub(super) fn not_served(form: &mut Form<'_>) {
             "connections to backends are not probed",
         ),
         (
-            "http_1_endpoint_timeout",
-            "endpoint_timeout counts for both protocols",
-        ),
-        (
-            "http_2_endpoint_timeout",
-            "endpoint_timeout counts for both protocols",
-        ),
-        (
             "route_latency_metric_muzzle_duration",
             "registrations of the first 20 s are not measured",
         ),
@@ -83,9 +75,5 @@ pub(super) fn not_served(form: &mut Form<'_>) {
         ("enable_envelope_v1_metrics", ENVELOPES),
         ("send_http_start_stop_server_event", ENVELOPES),
         ("send_http_start_stop_client_event", ENVELOPES),
-        (
-            "per_app_prometheus_http_metrics_reporting",
-            "latencies are not told by application",
-        ),
     ]);
 }

@@ -10,10 +10,10 @@ use super::choices::{
 use super::client_rules;
 use crate::http::identity;
 use crate::http::router::{DrainSettings, PeerTls, RouterSettings, StatusSettings};
-use crate::http::settings::{BackendSettings, ClientTls, HttpSettings};
+use crate::http::settings::{BackendSettings, ClientTls, HttpSettings, MOST_APP_LATENCIES};
 use crate::table::{Segments, TableSettings};
 use document::Form;
-use telemetry::Level;
+use telemetry::{Level, LineTimes};
 
 /// Levels of the log.
 const LEVELS: [(&str, Level); 3] = [
@@ -107,6 +107,12 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
         &LEVELS,
         &mut settings.log_level,
     );
+    form.choice(
+        "log_times",
+        "How its lines say their time; unix: seconds since 1970.",
+        &[("unix", LineTimes::Unix), ("rfc3339", LineTimes::Rfc3339)],
+        &mut settings.log_times,
+    );
 
     form.section("limits", "Bounds of what clients may do.", |form| {
         limits(form, &mut settings.http)
@@ -150,6 +156,12 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
             "listen",
             "Where they answer, at /metrics.",
             &mut settings.metrics_listen,
+        );
+        form.within(
+            "app_latencies",
+            "Applications whose latencies are told apart; 0: none. Later ones are \"other\".",
+            0..=MOST_APP_LATENCIES,
+            &mut settings.http.app_latencies,
         );
         form.optional(
             "tls",
@@ -293,6 +305,19 @@ fn domains(form: &mut Form<'_>, http: &mut HttpSettings) {
     }
 }
 
+/// A time that may be left out, above zero otherwise.
+fn own_timeout(
+    form: &mut Form<'_>,
+    key: &'static str,
+    about: &str,
+    into: &mut Option<std::time::Duration>,
+) {
+    form.value(key, about, into);
+    if into.is_some_and(|time| time.is_zero()) {
+        form.wrong(key, "expected a length of time above 0, found 0");
+    }
+}
+
 fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
     form.choice(
         "algorithm",
@@ -351,6 +376,18 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
         "timeout",
         "Longest time of one attempt, from the request to the end of the answer.",
         &mut backends.timeout,
+    );
+    own_timeout(
+        form,
+        "timeout_http1",
+        "The same of requests that came over HTTP/1; without it, timeout.",
+        &mut backends.timeout_http1,
+    );
+    own_timeout(
+        form,
+        "timeout_http2",
+        "The same of requests that came over HTTP/2.",
+        &mut backends.timeout_http2,
     );
     form.value(
         "failed_for",

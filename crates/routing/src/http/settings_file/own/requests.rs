@@ -1,10 +1,11 @@
 //! What becomes of requests: how they are changed, bound to instances, and logged.
 
 use crate::http::settings::{
-    AccessLogSettings, HeaderSettings, RouteServiceSettings, StickySettings, TracingSettings,
+    AccessLogSettings, HeaderSettings, RouteServiceSettings, StickySettings, SyslogNetwork,
+    SyslogSettings, TracingSettings,
 };
 use crate::http::settings_file::choices::{
-    EXTRA_FIELDS, FORWARDED_CERTIFICATES, REDACTIONS, hairpin_hosts,
+    EXTRA_FIELDS, FORWARDED_CERTIFICATES, REDACTIONS, SYSLOG_NETWORKS, hairpin_hosts,
 };
 use document::Form;
 
@@ -37,6 +38,35 @@ pub(super) fn access_log(form: &mut Form<'_>, log: &mut AccessLogSettings) {
         "hide_client",
         "Leave out the client's address.",
         &mut log.hide_client,
+    );
+    form.optional(
+        "syslog",
+        "The same lines as messages of syslog (RFC 5424). What it does not take is dropped.",
+        &mut log.syslog,
+        syslog,
+    );
+}
+
+fn syslog(form: &mut Form<'_>, syslog: &mut SyslogSettings) {
+    form.choice(
+        "network",
+        "How messages get there; unix: through a socket of this machine.",
+        &SYSLOG_NETWORKS,
+        &mut syslog.network,
+    );
+    form.value(
+        "address",
+        "host:port, or the path of the socket; \"\": where this machine's is.",
+        &mut syslog.address,
+    );
+    if syslog.network != SyslogNetwork::Unix && syslog.address.is_empty() {
+        form.wrong("network", "expected an address (host:port) beside it");
+    }
+    form.value("name", "The messages' APP-NAME.", &mut syslog.name);
+    form.value(
+        "truncate",
+        "Bytes above which a line is cut; 0: it is not.",
+        &mut syslog.truncate,
     );
 }
 

@@ -5,7 +5,7 @@ use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use super::*;
 use crate::http::engine;
-use crate::http::settings::{ClientCertificates, ExtraField};
+use crate::http::settings::{ClientCertificates, ExtraField, SyslogNetwork, SyslogSettings};
 
 const OF_2018: &str = include_str!("data/2018.yml");
 const OF_2021: &str = include_str!("data/2021.yml");
@@ -141,6 +141,10 @@ fn a_file_of_2026_serves_here_and_unknown_keys_are_named() {
     let tls = &settings.http.client_tls;
     assert_eq!(tls.client_certificates, ClientCertificates::Require);
     assert_eq!(settings.http.domains[0].name, "*.apps.mtls.internal");
+    let backends = &settings.http.backends;
+    // 0 of one protocol: the limit of both.
+    let limits = [false, true].map(|http2| backends.timeout_of(http2).as_secs());
+    assert_eq!(limits, [300, 900]);
     let unknown: Vec<&String> = warnings
         .iter()
         .filter(|one| one.contains("unknown key"))
@@ -189,6 +193,43 @@ fn authorities_of_tokens_are_a_file_or_a_text() {
     );
     // Nobody asks for a token: gorouter does not look for the file either.
     assert!(of("none.pem", true).unwrap().is_none());
+}
+
+#[test]
+fn a_streamed_access_log_goes_to_syslog() {
+    let of = |logging: &str| {
+        let text = format!("access_log: {{enable_streaming: true}}\nlogging: {{{logging}}}\n");
+        gorouter(&text).map(|loaded| loaded.settings.http.access_log)
+    };
+    let log = of("syslog: vcap.gorouter, syslog_addr: \"localhost:514\", syslog_network: udp");
+    let expected = SyslogSettings {
+        network: SyslogNetwork::Udp,
+        address: "localhost:514".to_owned(),
+        name: "vcap.gorouter".to_owned(),
+        truncate: 0,
+    };
+    assert_eq!(log.unwrap().syslog, Some(expected));
+    let local = SyslogSettings {
+        truncate: 1000,
+        ..SyslogSettings::default()
+    };
+    assert_eq!(of("syslog_truncate: 1000").unwrap().syslog, Some(local));
+    let refused = of("syslog_network: tcp").unwrap_err().to_string();
+    assert!(
+        refused.contains("expected logging.syslog_addr"),
+        "{refused}"
+    );
+    let silent = gorouter("logging: {syslog: a, syslog_addr: \"b:1\"}").unwrap();
+    assert_eq!(silent.settings.http.access_log.syslog, None);
+}
+
+#[test]
+fn latencies_by_application_have_a_bound() {
+    for (given, expected) in [("true", 2_000), ("false", 0)] {
+        let text = format!("per_app_prometheus_http_metrics_reporting: {given}\n");
+        let settings = gorouter(&text).unwrap().settings;
+        assert_eq!(settings.http.app_latencies, expected);
+    }
 }
 
 #[test]
