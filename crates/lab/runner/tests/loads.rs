@@ -205,6 +205,27 @@ that = "alive ok == 100%"
 }
 
 #[test]
+fn what_was_counted_holds_however_hindered_who_counted_was() {
+    let steps = r#"
+[[step]]
+name = "steady"
+load = { traffic = "on" }
+hold = "50ms"
+[[expect]]
+that = "traffic good > 0 and traffic requests == 100% of traffic good"
+"#;
+    let (_folder, finished) = made(simulated::robbed, steps);
+    let verdict = &finished.verdict;
+    assert_eq!(outcomes(&finished), [Outcome::Pass], "{verdict:?}");
+    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
+
+    let quick = format!("{steps}[[expect]]\nthat = \"traffic p50 < 1s\"\n");
+    let (_folder, finished) = made(simulated::robbed, &quick);
+    assert_eq!(outcomes(&finished), [Outcome::Pass, Outcome::Invalid]);
+    assert_eq!(finished.verdict.outcome, Outcome::Invalid);
+}
+
+#[test]
 fn what_a_late_generator_cannot_have_turned_round_is_decided() {
     let steps = r#"
 [[step]]

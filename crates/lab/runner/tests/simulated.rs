@@ -21,6 +21,8 @@ struct Simulated {
     late: Duration,
     /// The share of requests that no answer comes to.
     lost: f64,
+    /// The share of time that the hypervisor gives to others.
+    stolen: f64,
     stopped: Arc<AtomicBool>,
 }
 
@@ -41,6 +43,16 @@ pub(crate) fn late(workload: Workload) -> Result<Generator, GenerateError> {
     start(workload, Duration::from_millis(late), 0.0)
 }
 
+/// A generator on a machine that stands still for a tenth of the time.
+pub(crate) fn robbed(workload: Workload) -> Result<Generator, GenerateError> {
+    let healthy = Simulated::of(&workload);
+    Ok(Simulated {
+        stolen: 0.1,
+        ..healthy
+    }
+    .generator())
+}
+
 /// A generator that cannot reach its target.
 pub(crate) fn refused(_: Workload) -> Result<Generator, GenerateError> {
     Err(
@@ -50,22 +62,36 @@ pub(crate) fn refused(_: Workload) -> Result<Generator, GenerateError> {
 }
 
 fn start(workload: Workload, late: Duration, lost: f64) -> Result<Generator, GenerateError> {
-    let stopped = Arc::new(AtomicBool::new(false));
-    let stop = Arc::clone(&stopped);
-    Ok(Generator {
-        generate: Box::new(Simulated {
-            kinds: workload.mix.journeys.iter().map(|j| j.steps.len()).sum(),
-            users: workload.connections.held,
-            late,
-            lost,
-            stopped,
-        }),
-        stop: Box::new(move || stop.store(true, Ordering::Relaxed)),
-        relay: None,
-    })
+    let healthy = Simulated::of(&workload);
+    Ok(Simulated {
+        late,
+        lost,
+        ..healthy
+    }
+    .generator())
 }
 
 impl Simulated {
+    fn of(workload: &Workload) -> Self {
+        Self {
+            kinds: workload.mix.journeys.iter().map(|j| j.steps.len()).sum(),
+            users: workload.connections.held,
+            late: Duration::ZERO,
+            lost: 0.0,
+            stolen: 0.0,
+            stopped: Arc::default(),
+        }
+    }
+
+    fn generator(self) -> Generator {
+        let stop = Arc::clone(&self.stopped);
+        Generator {
+            generate: Box::new(self),
+            stop: Box::new(move || stop.store(true, Ordering::Relaxed)),
+            relay: None,
+        }
+    }
+
     fn span(&self, start: Duration, length: Duration, rate: f64) -> Span {
         let mut span = Span::empty(self.kinds);
         span.start = start;
@@ -95,6 +121,7 @@ impl Simulated {
         kind.statuses.insert(200, kind.answered);
         span.in_flight_seconds = span.planned as f64 * mean;
         span.threads_cpu = vec![length / 10];
+        span.machine.steal = self.stolen;
         span
     }
 }

@@ -210,6 +210,12 @@ pub enum LoadQuantity {
 }
 
 impl LoadQuantity {
+    /// Whether it is how many of something there were, which stays true however late or
+    /// hindered who counted was.
+    pub fn is_count(self) -> bool {
+        matches!(self, Self::Answered | Self::Good | Self::Requests)
+    }
+
     /// Those that are a single word.
     pub(super) const WORDS: [(&str, Self); 8] = [
         ("errors", Self::Errors),

@@ -27,6 +27,9 @@ use crate::workload::{GuardLimits, Workload};
 /// much of them that a conclusion could be wrong.
 pub const GENERATOR_LATE: &str = "generator-late";
 
+/// The check that what a worker measured is not missing.
+const WORKER_LOST: &str = "worker-lost";
+
 /// Fewest answers from which Little's law can tell something.
 const LITTLE_ANSWERS: u64 = 200;
 /// Time without a processor, and share of one in use, from which these are named as why
@@ -92,7 +95,7 @@ impl Seen<'_> {
         let lost = &self.recorded.lost;
         reason(
             !lost.is_empty(),
-            "worker-lost",
+            WORKER_LOST,
             || {
                 let names = lost.join(", ");
                 let noun = match lost.len() {
@@ -292,6 +295,13 @@ impl Validity {
         self.reasons
             .iter()
             .any(|reason| reason.check != GENERATOR_LATE)
+    }
+
+    /// Whether even its counts say nothing: what a part of it counted is not there.
+    pub fn miscounted(&self) -> bool {
+        self.reasons
+            .iter()
+            .any(|reason| reason.check == WORKER_LOST)
     }
 }
 

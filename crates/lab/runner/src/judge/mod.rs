@@ -249,9 +249,15 @@ impl Metrics for AtBounds<'_> {
 impl Measured<'_> {
     /// Why an expression cannot be believed, if a load that it is about is INVALID.
     fn invalid(&self, expr: &Expr) -> Option<String> {
-        let mut spoiled = self
-            .summaries(expr)
-            .filter(|summary| summary.validity.spoiled());
+        let mut spoiled = expr.metrics().filter_map(|metric| {
+            let summary = self.summary(metric)?;
+            let validity = &summary.validity;
+            let spoiled = match metric {
+                Metric::Load { quantity, .. } if quantity.is_count() => validity.miscounted(),
+                _ => validity.spoiled(),
+            };
+            spoiled.then_some(summary)
+        });
         spoiled.next().map(|summary| {
             let (name, reasons) = (&summary.name, loads::reasons(summary));
             format!("{name} is INVALID: {reasons}")
