@@ -45,7 +45,10 @@ fn what_is_proposed_for_a_log_is_what_a_run_of_it_finds() {
         proposed.starts_with("# 30 entities in these logs; 30 have every point."),
         "{proposed}"
     );
-    let script = format!("cat {}\nexec sleep 60\n", lab.path("shop.log").display());
+    let script = format!(
+        "sleep 1\ncat {}\nexec sleep 60\n",
+        lab.path("shop.log").display()
+    );
     lab.write("shop.sh", &script);
     let file = format!(
         r#"
@@ -56,7 +59,7 @@ name = "shop"
 run = "sh shop.sh"
 [[step]]
 name = "trade"
-hold = "2s"
+hold = "5s"
 [[expect]]
 that = "order.complete == 100%"
 [[expect]]

@@ -213,15 +213,20 @@ load = { traffic = "on" }
 hold = "50ms"
 [[expect]]
 that = "traffic good > 0 and traffic requests == 100% of traffic good"
+[[expect]]
+that = "alive good > 0"
 "#;
     let (_folder, finished) = made(simulated::robbed, steps);
     let verdict = &finished.verdict;
-    assert_eq!(outcomes(&finished), [Outcome::Pass], "{verdict:?}");
+    assert_eq!(outcomes(&finished), [Outcome::Pass; 2], "{verdict:?}");
     assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
 
     let quick = format!("{steps}[[expect]]\nthat = \"traffic p50 < 1s\"\n");
     let (_folder, finished) = made(simulated::robbed, &quick);
-    assert_eq!(outcomes(&finished), [Outcome::Pass, Outcome::Invalid]);
+    assert_eq!(
+        outcomes(&finished),
+        [Outcome::Pass, Outcome::Pass, Outcome::Invalid]
+    );
     assert_eq!(finished.verdict.outcome, Outcome::Invalid);
 }
 
