@@ -97,12 +97,14 @@ fn planted(case: &Case, machine: &RwLock<()>, counts: bool) -> Row {
     }
     let mut row = Row::of(case);
     for _ in 0..2 {
-        if row.is_right() || counts || case.needs != Needs::Calm {
+        let may_be_hidden = case.needs == Needs::Calm || row.is_disturbed();
+        if row.is_right() || counts || !may_be_hidden {
             break;
         }
         eprintln!("{row}    planted once more");
         row = Row::of(case);
     }
+    let row = row.disturbed_by_strangers();
     if case.needs == Needs::Calm {
         row.hidden_by_strangers()
     } else {

@@ -4,20 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::cases::{Case, Found};
-use crate::strangers::Watch;
+use crate::strangers::{Strangers, Watch};
 
 /// What one planting came to.
 pub(crate) struct Row {
     case: String,
     found: Found,
-    /// Processors that strangers used meanwhile.
-    strangers_cores: f64,
+    strangers: Strangers,
     /// Whether it counts for nothing: strangers may have hidden what was planted.
     is_hidden: bool,
 }
-
-/// From so many processors on, work of strangers can hide what limits a server.
-const HIDES: f64 = 0.3;
 
 /// How a planting ended. The order is that of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +33,7 @@ impl Row {
         Self {
             case: case.name.clone(),
             found: (case.plant)(folder.path()),
-            strangers_cores: watch.strangers_cores(),
+            strangers: watch.strangers(),
             is_hidden: false,
         }
     }
@@ -45,7 +41,18 @@ impl Row {
     /// A limit that was not named counts for nothing where strangers can have hidden it. One
     /// that was named is right wherever it was.
     pub(crate) fn hidden_by_strangers(self) -> Self {
-        let is_hidden = !self.is_right() && self.strangers_cores >= HIDES;
+        let is_hidden = !self.is_right() && self.strangers.may_hide();
+        Self { is_hidden, ..self }
+    }
+
+    /// Whether a load called itself INVALID, and the witness saw a disturbance too: no error of the instrument.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        !self.found.valid && self.strangers.may_hide()
+    }
+
+    /// What rightly called itself INVALID counts for nothing.
+    pub(crate) fn disturbed_by_strangers(self) -> Self {
+        let is_hidden = self.is_hidden || self.is_disturbed();
         Self { is_hidden, ..self }
     }
 
@@ -59,7 +66,7 @@ impl Row {
             return Said::Hidden;
         }
         if !found.valid {
-            // It says nothing, so nothing of it is wrong; but nothing had disturbed it.
+            // It says nothing, so nothing of it is wrong; but nothing is known to have disturbed it.
             return Said::FalseInvalid;
         }
         if found.claims.iter().any(|claim| !claim.holds()) {
@@ -78,8 +85,9 @@ impl fmt::Display for Row {
         if self.said() != Said::Right {
             writeln!(
                 out,
-                "    strangers used {:.2} processors",
-                self.strangers_cores
+                "    strangers used {:.2} processors, {:.2} % of the machine was stolen",
+                self.strangers.cores,
+                self.strangers.stolen_share * 100.0
             )?;
         }
         for claim in self.found.claims.iter().filter(|claim| !claim.holds()) {

@@ -75,15 +75,24 @@ impl<'a> Measured<'a> {
     }
 
     /// Every result that says nothing about its target, but for those of which latencies
-    /// alone are uncertain and that are `decided` nevertheless.
+    /// alone are uncertain and that are `decided` nevertheless. Where a probe is decided over all
+    /// steps, each of its steps is.
     pub(crate) fn invalid(
         self,
         decided: impl Fn(&Summary) -> bool,
     ) -> impl Iterator<Item = &'a Outcome> {
         self.0.iter().filter(move |outcome| {
             let validity = &outcome.summary.validity;
-            !validity.valid && (validity.spoiled() || !decided(&outcome.summary))
+            let decided = || decided(&outcome.summary) || self.whole(outcome).is_some_and(&decided);
+            !validity.valid && (validity.spoiled() || !decided())
         })
+    }
+
+    /// The result over all steps of a probe, of one of which this is a part.
+    fn whole(self, part: &Outcome) -> Option<&'a Summary> {
+        let mut of_all = self.of(&part.load).filter(|outcome| outcome.step.is_none());
+        let whole = of_all.next().filter(|_| part.step.is_some())?;
+        Some(&whole.summary)
     }
 }
 
