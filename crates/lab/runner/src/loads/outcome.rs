@@ -74,17 +74,16 @@ impl<'a> Measured<'a> {
         found.map(|outcome| &outcome.summary)
     }
 
-    /// Every result that says nothing about its target, but for those of which latencies
-    /// alone are uncertain and that are `decided` nevertheless. Where a probe is decided over all
+    /// Every result that says nothing about its target, but for those of which everything that
+    /// was asked is `decided` nevertheless: a count, or what uncertain latencies cannot turn round. Where a probe is decided over all
     /// steps, each of its steps is.
     pub(crate) fn invalid(
         self,
         decided: impl Fn(&Summary) -> bool,
     ) -> impl Iterator<Item = &'a Outcome> {
         self.0.iter().filter(move |outcome| {
-            let validity = &outcome.summary.validity;
             let decided = || decided(&outcome.summary) || self.whole(outcome).is_some_and(&decided);
-            !validity.valid && (validity.spoiled() || !decided())
+            !outcome.summary.validity.valid && !decided()
         })
     }
 
