@@ -1,10 +1,10 @@
 //! The commands of README and of the page about load, run as they stand there.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::free_port::free_port;
 use crate::lab::{Finished, Lab, project};
 
 /// Blocks between ``` of a kind, in order.
@@ -25,11 +25,6 @@ fn blocks(text: &str, kind: &str) -> Vec<String> {
         }
     }
     found
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
 }
 
 /// The same commands, on ports that nobody else has, and over sooner. A person types no

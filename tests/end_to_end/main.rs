@@ -7,6 +7,7 @@ mod bad_input;
 mod compare;
 mod documents;
 mod first_steps;
+mod free_port;
 mod gate;
 mod graph;
 mod graph_experiments;

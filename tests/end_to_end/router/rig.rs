@@ -1,7 +1,7 @@
 //! A router as gorouter's file describes it, with NATS and a client's sockets.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::{PATIENCE, Part, text};
+use crate::free_port::free_port;
 use crate::lab::Lab;
 
 /// The application that all endpoints of the recordings belong to.
@@ -43,18 +44,12 @@ http_rewrite:
     add_headers_if_not_present: [{name: X-Added, value: v1}]
 "#;
 
-/// A port that was free just now.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
-}
-
 /// How a router differs from what both recorded ones had.
 #[derive(Default)]
 pub(super) struct Wanted<'a> {
     /// The old set of status endpoints.
     pub(super) deprecated: bool,
-    /// Metrics, at a port that another test could take first: only where they are looked at.
+    /// Metrics, only where they are looked at.
     pub(super) metrics: bool,
     /// How often stale routes are looked for; empty: never within a test.
     pub(super) prune: &'a str,
