@@ -77,7 +77,6 @@ const FILES: &[(&str, &str)] = &files! {
     "rudder-policies.toml"
     "rudder-reports.toml"
     "rudder-soak.toml"
-    "systems/account.py"
     "systems/faults-router.toml"
     "systems/if_there.sh"
     "systems/proxy.py"
