@@ -1,3 +1,6 @@
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
 use proptest::prelude::*;
 
 use super::*;
@@ -24,10 +27,16 @@ fn the_rows_of_the_kernel_are_read() {
 
 #[test]
 fn a_limit_is_lowered_inherited_and_put_back() {
-    let mut child = std::process::Command::new("sleep")
-        .arg("600")
+    let mut child = Command::new("cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
+    // Once it answers, it needs no more memory to begin with.
+    child.stdin.as_mut().unwrap().write_all(b"up").unwrap();
+    let mut answer = [0; 2];
+    let told = child.stdout.as_mut().unwrap();
+    told.read_exact(&mut answer).unwrap();
     let process = ProcessId::of(child.id().cast_signed()).unwrap();
     let before = limits(process, Resource::AddressSpace).unwrap().unwrap();
     let lowering = Lowering::to_leave(process, Resource::AddressSpace, 1 << 20);
