@@ -25,8 +25,8 @@ use crate::reports::signature::text_of_checked;
 
 /// Bytes of expected reports that are read.
 pub(crate) const EXPECTED_BYTES: usize = 256 << 20;
-/// Hours of history, and of how many things: the fleet and its rules.
-const HISTORY: (usize, usize) = (24 * 31, 10_000);
+/// Hours of history that wait to be written, and of how many things: the fleet and its rules.
+const HISTORY: (usize, usize) = (48, 10_000);
 
 /// The identity of the whole fleet among histories.
 pub(crate) const FLEET: &str = "";
@@ -79,6 +79,10 @@ impl Compliance {
             all.run(&log, run.number, now);
             Ok(())
         })?;
+        // Hours that are not over go on; the last of a thing comes first.
+        for (thing, hour) in store.open_hours(now)? {
+            all.histories.resume(thing, hour);
+        }
         all.observe(now);
         Ok(Self(Mutex::new(all)))
     }

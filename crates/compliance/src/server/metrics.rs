@@ -62,6 +62,8 @@ pub(crate) struct Metrics {
     pub(crate) bytes: Count,
     /// Time from whole uploads to their answers.
     pub(crate) report_nanoseconds: Count,
+    /// Rows of compliance by the hour that were written.
+    pub(crate) hours: Count,
     /// Inventories that were taken.
     pub(crate) inventories: Count,
     /// Inventories that were refused.
@@ -149,6 +151,11 @@ impl Metrics {
                 "compliance_upload_bytes_total",
                 "Bytes of uploaded run logs.",
                 &self.bytes,
+            ),
+            (
+                "compliance_history_rows_total",
+                "Hours of compliance that were made durable, of all and of each rule.",
+                &self.hours,
             ),
             (
                 "compliance_generations_total",

@@ -51,6 +51,9 @@ pub(crate) struct ServerArgs {
     /// How long runs are kept that are not a node's last [default: 96h]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) keep_runs: Option<Duration>,
+    /// How long compliance by the hour is kept [default: 744h]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) keep_history: Option<Duration>,
     #[command(flatten)]
     pub(crate) log: LogArgs,
 }

@@ -6,6 +6,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use super::super::state::{
     Access, NodeRecord, PolicyRecord, RefusedRecord, RunRecord, TokenRecord, Write,
 };
+use super::hours;
 use crate::acceptance::{KeyStatus, Standing};
 use crate::server::packed;
 
@@ -65,6 +66,7 @@ pub(super) fn write(transaction: &Transaction<'_>, write: &Write) -> rusqlite::R
         Write::Policy(record, node) => policy(transaction, record, *node),
         Write::Run(record, number, node) => run(transaction, record, *number, *node),
         Write::Refused(record) => refused(transaction, record),
+        Write::History(all) => hours::write(transaction, all),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Parts of the server on a real disk.
 
+mod history;
 mod keeping;
 
 use std::path::Path;

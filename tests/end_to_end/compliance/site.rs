@@ -1,4 +1,4 @@
-//! A server of compliance, an agent that keeps a real folder, and a fleet beside it, as a user starts them.
+//! A server, its agents, and who asks it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,8 +19,8 @@ use crate::free_port::free_port;
 use crate::lab::{Finished, Lab, wait_until};
 
 /// Hollow agents, and how often each runs: never more than wait in memory, so that none is dropped.
-const FLEET: usize = 20;
-const RUNS: usize = 8;
+pub(super) const FLEET: usize = 20;
+pub(super) const RUNS: usize = 8;
 
 const TECHNIQUE: &str = "
 name: A file with these lines
@@ -36,7 +36,7 @@ items:
 ";
 
 /// A process that is killed at the end, whatever becomes of the test.
-struct Process(Child);
+pub(super) struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -46,17 +46,17 @@ impl Drop for Process {
 }
 
 /// A server's folder, what it is told, and who asks it.
-struct Site {
-    lab: Lab,
+pub(super) struct Site {
+    pub(super) lab: Lab,
     url: String,
     runtime: Runtime,
     server: Option<Process>,
     /// Runs of the one real agent that the server took.
-    sent: usize,
+    pub(super) sent: usize,
 }
 
 impl Site {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let lab = Lab::new();
         for folder in ["policy/techniques", "policy/directives", "policy/rules"] {
             fs::create_dir_all(lab.path(folder)).expect("a folder");
@@ -72,7 +72,7 @@ impl Site {
         }
     }
 
-    fn directive(&self, name: &str, mode: &str, text: &str) {
+    pub(super) fn directive(&self, name: &str, mode: &str, text: &str) {
         let text = format!(
             "technique: file\npolicyMode: {mode}\nparams:\n  path: /{name}\n  text: {text}\n"
         );
@@ -80,7 +80,7 @@ impl Site {
             .write(&format!("policy/directives/{name}.yml"), &text);
     }
 
-    fn rule(&self, directives: &str) {
+    pub(super) fn rule(&self, directives: &str) {
         let text = format!("directives: [{directives}]\ntargets: [special:all]\n");
         self.lab.write("policy/rules/all.yml", &text);
     }
@@ -109,7 +109,7 @@ impl Site {
         Process(child.expect("headroom starts"))
     }
 
-    fn start(&mut self, policy: bool) {
+    pub(super) fn start(&mut self, policy: bool) {
         let address = self.url.trim_start_matches("https://");
         let mut command = self.command(&["server", "--accept", "all", "--listen", address]);
         command.arg("--data").arg(self.data());
@@ -123,7 +123,7 @@ impl Site {
         });
     }
 
-    fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         let mut server = self.server.take().expect("a server");
         server.0.kill().expect("killed");
         server.0.wait().expect("gone");
@@ -136,7 +136,7 @@ impl Site {
         data.map_err(|error| error.to_string())
     }
 
-    fn apply(&self) {
+    pub(super) fn apply(&self) {
         let mut command = self.command(&["apply", "--yes"]);
         command.arg(self.lab.path("policy"));
         command.arg("--data").arg(self.data());
@@ -144,7 +144,7 @@ impl Site {
     }
 
     /// One run of the agent in this folder.
-    fn once(&self, agent: &str) -> Finished {
+    pub(super) fn once(&self, agent: &str) -> Finished {
         let mut command = self.command(&["agent", "--once", "--hostname", "real.example.org"]);
         command.args(["--server", &self.url]);
         command.arg("--data").arg(self.lab.path(agent));
@@ -153,7 +153,7 @@ impl Site {
     }
 
     /// One run of the real agent; what it said.
-    fn run(&mut self) -> Finished {
+    pub(super) fn run(&mut self) -> Finished {
         let done = self.once("agent");
         let (_, told) = done.stdout.split_once(" repaired; ").unwrap_or_default();
         let sent = told.split_once(" runs sent").map(|(sent, _)| sent.parse());
@@ -161,20 +161,20 @@ impl Site {
         done
     }
 
-    fn machine(&self) -> PathBuf {
+    pub(super) fn machine(&self) -> PathBuf {
         self.lab.path("machine")
     }
 
-    fn file(&self, name: &str) -> String {
+    pub(super) fn file(&self, name: &str) -> String {
         fs::read_to_string(self.machine().join(name)).unwrap_or_default()
     }
 
-    fn node(&self) -> String {
+    pub(super) fn node(&self) -> String {
         fs::read_to_string(self.lab.path("agent/uuid")).expect("its identity")
     }
 
     /// Compliance of the real node by a directive: in percent, and the last report.
-    fn shown(&self, directive: &str) -> (f64, String, String) {
+    pub(super) fn shown(&self, directive: &str) -> (f64, String, String) {
         let found = self.ask(&format!("nodes/{}/compliance", self.node()));
         let found = found.expect("compliance of the node");
         let all = found["nodes"][0]["rules"][0]["directives"].as_array();
@@ -190,14 +190,14 @@ impl Site {
     }
 
     /// How many runs and refused uploads the store has.
-    fn stored(&self) -> (usize, usize) {
+    pub(super) fn stored(&self) -> (usize, usize) {
         let found = self.ask("system/store").expect("what is kept");
         let count = |name: &str| usize::try_from(found[name].as_u64().expect("a count"));
         (count("runs").expect("few"), count("refused").expect("few"))
     }
 
     /// The value of a metric.
-    fn metric(&self, line: &str) -> String {
+    pub(super) fn metric(&self, line: &str) -> String {
         let read = fs::read(self.data().join("server.pem")).expect("a certificate");
         let pin = ServerPin::of_pem(&read).expect("a certificate");
         let tls = trust::client(Arc::new(pin), None).expect("a client");
@@ -216,7 +216,7 @@ impl Site {
         found.unwrap_or_default().trim().to_owned()
     }
 
-    fn fleet(&self) -> Process {
+    pub(super) fn fleet(&self) -> Process {
         let (count, runs) = (FLEET.to_string(), RUNS.to_string());
         let mut command = self.command(&["agent", "--count", &count, "--runs", &runs]);
         command.args(["--interval", "1s", "--non-compliant", "10%", "--seed", "7"]);
@@ -226,7 +226,7 @@ impl Site {
     }
 
     /// Runs that the fleet told of so.
-    fn of_fleet(&self, event: &str) -> BTreeSet<String> {
+    pub(super) fn of_fleet(&self, event: &str) -> BTreeSet<String> {
         runs(&self.lab.path("fleet.log"), event)
     }
 }
@@ -239,144 +239,4 @@ fn runs(log: &Path, event: &str) -> BTreeSet<String> {
     let lines = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let runs = lines.filter_map(|line| line["data"]["run"].as_str().map(str::to_owned));
     runs.collect()
-}
-
-#[test]
-fn what_a_server_answered_outlives_it_and_only_a_nodes_own_key_speaks_for_it() {
-    let mut site = Site::new();
-    site.directive("motd", "enforce", "Welcome to ${rudder.node.hostname}");
-    site.rule("motd");
-    site.start(true);
-    repaired_once_then_compliant(&mut site);
-    changed_is_repaired(&mut site);
-    audited(&mut site);
-    killed_beside_a_fleet(&mut site);
-    a_foreign_key(&mut site);
-
-    let before = (site.stored(), site.shown("login"), site.shown("motd"));
-    site.kill();
-    site.start(false);
-    let after = (site.stored(), site.shown("login"), site.shown("motd"));
-    assert_eq!(after, before, "what is kept, and what follows of it");
-}
-
-fn repaired_once_then_compliant(site: &mut Site) {
-    // It is accepted at its first inventory; the policy follows.
-    wait_until("the agent's first policy", || site.run().code == 0);
-    assert_eq!(site.file("motd"), "Welcome to real.example.org\n");
-    let (percent, status, _) = site.shown("motd");
-    assert_eq!((percent, &*status), (100.0, "successRepaired"));
-    let again = site.run().expect_code(0);
-    assert!(again.stdout.contains(" 0 repaired; 1 runs sent, 0 wait"));
-    let (percent, status, _) = site.shown("motd");
-    assert_eq!((percent, &*status), (100.0, "successAlreadyOK"));
-}
-
-fn changed_is_repaired(site: &mut Site) {
-    site.directive("motd", "enforce", "Mind the gap");
-    site.apply();
-    let mut said = String::new();
-    wait_until("the changed policy", || {
-        said = site.run().expect_code(0).stdout;
-        site.file("motd") == "Mind the gap\n"
-    });
-    assert!(
-        said.contains("result_repaired  Text /motd: file_content /motd was repaired"),
-        "{said}"
-    );
-    assert_eq!(site.shown("motd").1, "successRepaired");
-}
-
-fn audited(site: &mut Site) {
-    site.directive("login", "audit", "permit_root no");
-    site.rule("motd, login");
-    site.apply();
-    wait_until("the audit", || {
-        let done = site.run().expect_code(0);
-        done.stdout.contains("audit_noncompliant")
-    });
-    let expected = (
-        0.0,
-        "auditNonCompliant",
-        "file_content /login is not correct",
-    );
-    let (percent, status, message) = site.shown("login");
-    assert_eq!((percent, &*status, &*message), expected);
-    assert!(
-        !site.machine().join("login").exists(),
-        "an audit changes nothing"
-    );
-}
-
-fn killed_beside_a_fleet(site: &mut Site) {
-    let _fleet = site.fleet();
-    wait_until("reports of the fleet", || {
-        site.of_fleet("run-acknowledged").len() > 2 * FLEET
-    });
-    site.kill();
-    let before = site.of_fleet("run-signed").len();
-    let away = site.once("agent").expect_code(1);
-    assert!(
-        away.stdout.contains("0 runs sent, 1 wait"),
-        "{}",
-        away.stdout
-    );
-    wait_until("runs that nobody takes", || {
-        site.of_fleet("run-signed").len() > before + FLEET
-    });
-    site.start(false);
-    wait_until("the fleet's runs to be taken", || {
-        site.of_fleet("run-acknowledged").len() >= FLEET * RUNS
-    });
-    let done = site.run().expect_code(0);
-    assert!(
-        done.stdout.contains("2 runs sent, 0 wait"),
-        "{}",
-        done.stdout
-    );
-    let (signed, taken) = ("run-signed", "run-acknowledged");
-    assert_eq!(site.of_fleet(signed), site.of_fleet(taken));
-    // All that was ever signed was acknowledged: so many there are, and each once.
-    assert_eq!(site.stored(), (FLEET * RUNS + site.sent, 0));
-}
-
-/// An agent that says it is the real one, with the key of another node that is accepted too.
-fn a_foreign_key(site: &mut Site) {
-    let forged = "rudder_relayd_reports_total{status=\"forged\"}";
-    let forbidden = "compliance_policy_requests_total{status=\"forbidden\"}";
-    assert_eq!(
-        (&*site.metric(forged), &*site.metric(forbidden)),
-        ("0", "0")
-    );
-    fs::create_dir(site.lab.path("thief")).expect("a folder");
-    for (from, name) in [
-        ("agent", "uuid"),
-        ("agent", "policy.json.gz"),
-        ("fleet/agent-3", "agent.key"),
-        ("fleet/agent-3", "agent.pem"),
-    ] {
-        let from = site.lab.path(from).join(name);
-        fs::copy(from, site.lab.path("thief").join(name)).expect("a copy");
-    }
-    let (runs, _) = site.stored();
-    let before = site.shown("login");
-    let done = site.once("thief").expect_code(1);
-    for told in [
-        "problem: send the inventory: the server refuses (403 Forbidden)",
-        "problem: the certificate that was shown is not that of the node",
-        "problem: send the run ",
-        "0 runs sent, 0 wait",
-    ] {
-        assert!(done.stdout.contains(told), "{told}:\n{}", done.stdout);
-    }
-    assert_eq!(
-        (&*site.metric(forged), &*site.metric(forbidden)),
-        ("1", "1")
-    );
-    assert_eq!(
-        site.stored(),
-        (runs, 1),
-        "kept aside, and not among the runs"
-    );
-    assert_eq!(site.shown("login"), before);
 }
