@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use telemetry::prometheus::{Kind, Page};
 
+use super::syslog::SyslogCounts;
+
 /// Counts something since the start; times in nanoseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
@@ -64,6 +66,8 @@ pub(crate) struct Metrics {
     pub(crate) report_nanoseconds: Count,
     /// Rows of compliance by the hour that were written.
     pub(crate) hours: Count,
+    /// Messages of syslog.
+    pub(crate) syslog: SyslogCounts,
     /// Inventories that were taken.
     pub(crate) inventories: Count,
     /// Inventories that were refused.
@@ -180,6 +184,7 @@ impl Metrics {
         ] {
             page.counter(name, help, count.get());
         }
+        self.syslog.tell(&mut page);
         let writer = gauges.writer;
         page.counter(
             "compliance_upload_seconds_sum",

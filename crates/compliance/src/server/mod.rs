@@ -5,6 +5,7 @@
 //! agents ──PUT──▶ intake: unpack, check, read ─▶ ledger, one thread ─▶ store (SQLite)
 //!                    │ all cores                    one sync a batch     │ at the start
 //!                    └──── when durable ───▶ fleet: compliance ◀─────────┘
+//! older agents ──syslog──▶ runs put together ─▶ intake
 //!                clock: expiry, hours, purge ─▶ ledger
 //! agents ◀─GET── policies ◀── generator, one thread ◀── inventories, definitions ◀── REST
 //! ```
@@ -22,6 +23,7 @@ mod rest;
 mod service;
 mod state;
 mod store;
+mod syslog;
 #[cfg(test)]
 mod tests;
 
@@ -50,6 +52,7 @@ use ledger::Ledger;
 use metrics::Metrics;
 use service::Service;
 use store::Store;
+use syslog::{Listening, Sockets};
 
 pub(crate) use packed::{pack, unpack};
 
@@ -70,6 +73,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Folder of the database, the key and the token; used by one server at a time.
     pub data: PathBuf,
+    /// Where reports of older agents come over syslog, datagrams and streams, unsigned; nowhere without it.
+    pub syslog: Option<SocketAddr>,
     /// Which nodes are accepted at once.
     pub acceptance: Acceptance,
     /// Names and addresses that the server's certificate is for, beside those of this machine.
@@ -97,6 +102,7 @@ impl Config {
         Self {
             listen,
             data: data.into(),
+            syslog: None,
             acceptance: Acceptance::Manual,
             names: Vec::new(),
             keep_runs: Self::KEEP_RUNS,
@@ -189,6 +195,7 @@ pub async fn run(config: Config, logger: Logger, mut shutdown: Shutdown) -> Resu
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
+    syslog: Option<SocketAddr>,
     ask_stop: watch::Sender<bool>,
     serving: JoinHandle<Result<(), Error>>,
 }
@@ -197,6 +204,11 @@ impl Running {
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address of syslog, if it listens there.
+    pub fn syslog_address(&self) -> Option<SocketAddr> {
+        self.syslog
     }
 
     /// Ends it: requests under way are answered, the database is closed.
@@ -228,6 +240,11 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let engine = engine(&store, &loaded.state, config.listen)?;
     let listener = net::bind(config.listen).await.map_err(Error::Listen)?;
     let address = listener.local_addr().map_err(Error::Listen)?;
+    let sockets = match config.syslog {
+        Some(address) => Some(Sockets::bind(address).await.map_err(Error::Listen)?),
+        None => None,
+    };
+    let syslog_address = sockets.as_ref().map(|sockets| sockets.address);
 
     let metrics = Arc::new(Metrics::default());
     let ledger = Ledger::new(store, &loaded, last_runs, logger.session("writer"));
@@ -297,6 +314,11 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         ..net::Limits::default()
     };
     let (ask_stop, asked) = net::shutdown();
+    let syslog = sockets.map(|sockets| {
+        let logger = logger.session("syslog");
+        let service = Arc::clone(&service);
+        Listening::start(sockets, service, Arc::clone(&metrics), logger, &asked)
+    });
     let server = net::serve(listener, Some(tls), limits, service, asked.clone());
     let url = format!("https://{address}");
     let told = config.data.join(files::ADDRESS);
@@ -305,6 +327,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let serving = tokio::spawn(net::boxed(serve(
         Serving {
             server: Box::pin(server),
+            syslog,
             generator,
             tasks,
             clock: Clock {
@@ -323,6 +346,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     )));
     Ok(Running {
         address,
+        syslog: syslog_address,
         ask_stop,
         serving,
     })
@@ -331,6 +355,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
 /// What runs until the server stops.
 struct Serving {
     server: net::BoxFuture<()>,
+    syslog: Option<Listening>,
     generator: std::thread::JoinHandle<()>,
     tasks: mpsc::Sender<Task>,
     clock: Clock,
@@ -346,6 +371,7 @@ async fn serve(
 ) -> Result<(), Error> {
     let Serving {
         server,
+        syslog,
         generator,
         tasks,
         clock,
@@ -359,11 +385,17 @@ async fn serve(
         () = asked.asked() => {}
         _ = &mut writer_ended => {
             server.abort();
+            if let Some(syslog) = syslog {
+                syslog.abort();
+            }
             following.abort();
             return Err(Error::Writer);
         }
     }
     let _ = server.await;
+    if let Some(syslog) = syslog {
+        syslog.stop().await;
+    }
     following.abort();
     // A thread that is gone already has nothing to do.
     let _ = tasks.send(Task::Stop).await;

@@ -142,8 +142,10 @@ pub(crate) struct RunRecord {
     pub(crate) whole: bool,
     /// How many reports it has.
     pub(crate) reports: u32,
-    /// The signed message as it came, packed by gzip.
+    /// The signed message as it came, packed by gzip; of one that is not signed its log.
     pub(crate) message: Bytes,
+    /// Did it come with a signature?
+    pub(crate) signed: bool,
     /// Reports of which something is to be told.
     pub(crate) exceptions: Vec<Exception>,
 }

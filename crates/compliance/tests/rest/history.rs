@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::killed::Process;
-use crate::peers::metric;
+use crate::peers::{metric, until};
 
 const REPORT: [&str; 2] = [
     "A file@@result_error@@r@@d@@i1@@Text@@/tmp/x",
@@ -20,16 +20,6 @@ async fn extremes(admin: &Admin, rule: &str) -> Option<(f64, f64)> {
         )
     });
     hours.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
-}
-
-async fn until(mut done: impl AsyncFnMut() -> bool, what: &str) {
-    for _ in 0..6_000 {
-        if done().await {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("waited in vain for {what}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

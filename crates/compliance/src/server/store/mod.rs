@@ -56,6 +56,9 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (thing, begin)) WITHOUT ROWID;
     CREATE INDEX history_of_hours ON history (begin);
 ",
+    "
+    ALTER TABLE runs ADD COLUMN signed INTEGER NOT NULL DEFAULT 1;
+",
 ];
 
 /// Runs that one purge removes at most, so that uploads need not wait for it.
@@ -112,15 +115,16 @@ impl Store {
         self.0.read(|connection| {
             connection
                 .prepare_cached(
-                    "SELECT number, config_id, message FROM runs
+                    "SELECT number, config_id, message, signed FROM runs
                      WHERE node = ?1 AND whole ORDER BY number DESC LIMIT 1",
                 )?
                 .query_row([node], |row| {
-                    let (number, config_id, message) = row.try_into()?;
+                    let (number, config_id, message, signed) = row.try_into()?;
                     Ok(StoredRun {
                         number,
                         config_id,
                         message,
+                        signed,
                     })
                 })
                 .optional()

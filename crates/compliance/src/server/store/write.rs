@@ -202,8 +202,9 @@ fn run(
 ) -> rusqlite::Result<()> {
     transaction
         .prepare_cached(
-            "INSERT INTO runs (number, node, start, received, config_id, whole, reports, message)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO runs (number, node, start, received, config_id, whole, reports, message,
+                 signed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute(params![
             number,
@@ -214,6 +215,7 @@ fn run(
             record.whole,
             record.reports,
             &record.message[..],
+            record.signed,
         ])?;
     let mut insert = transaction.prepare_cached(
         "INSERT INTO exceptions (run, rule, directive, component, key, kind, message)

@@ -57,6 +57,7 @@ pub(super) fn run(node: &str, start: i64, message: &[u8]) -> Request {
         whole: true,
         reports: 3,
         message: packed::pack(message).into(),
+        signed: true,
         exceptions: Vec::new(),
     }))
 }
